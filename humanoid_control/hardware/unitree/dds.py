@@ -194,13 +194,20 @@ class DampingGuard:
         self._ends.open(states=False)
 
     def damp(self, frame: bytes) -> None:
-        """Send the last frame that damps."""
-        self._ends.write(frame)
+        """Send the last frame that damps.
+
+        Raises:
+            OSError: the middleware refuses.
+        """
+        try:
+            self._ends.write(frame)
+        except HardwareError as e:
+            raise OSError(str(e)) from None
 
     def off(self) -> None:
         """Take the power away."""
         for _ in range(OFF_FRAMES):
-            self._ends.write(self._off)
+            self.damp(self._off)
             time.sleep(OFF_PAUSE)
 
     def close(self) -> None:

@@ -138,7 +138,7 @@ class CommandFrame:
         self._source, self._gains = layout.crc_words, gains
         paths = [f"motor_cmd.{place}." for place, _ in motors]
         places = [(layout.word(p + "mode"), layout.shift(p + "mode"), layout.word(p + "q")) for p in paths]
-        self._on = np.array([[*p, on] for p, (_, on) in zip(places, motors, strict=True)], np.int64)
+        self._on = np.array([[*p, on] for p, (_, on) in zip(places, motors, strict=True)], np.int64).reshape(-1, 4)
         self._off = self._on.copy()
         self._off[:, 3] = 0
         n = len(motors)

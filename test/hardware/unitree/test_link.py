@@ -309,3 +309,26 @@ def test_a_scan_finds_the_robot(robot, monkeypatch):
     lines = wait_for(lambda: UnitreeTransport.scan({"interface": "lo", "domain": DOMAIN}))
     assert len(lines) == 1 and lines[0].startswith("rt/lowstate (hg): ")
     assert "mode_machine 5 (g1)" in lines[0] and "0 writers on rt/lowcmd" in lines[0]
+
+
+WITHOUT = """
+import sys
+sys.modules["cyclonedds"] = None
+from humanoid_control.cli.main import main
+sys.exit(main(["hardware", "check", sys.argv[1]]))
+"""
+
+
+def test_without_the_binding_the_extra_is_named(tmp_path):
+    (tmp_path / "arm.urdf").write_text(
+        '<robot name="arm"><link name="a"/><link name="b"/><joint name="j" type="revolute"><parent link="a"/>'
+        '<child link="b"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint></robot>'
+    )
+    file = tmp_path / "arm.hardware.yaml"
+    file.write_text(
+        "schema: humanoid_hardware/1\nrobot: arm.urdf\nbuses: {b: {transport: unitree}}\njoints: {j: {bus: b, id: 0}}\n"
+    )
+    run = process("-c", WITHOUT, str(file), stderr=-1)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 2 and len(errors.strip().splitlines()) == 1
+    assert "cyclonedds is not installed: pip install 'humanoid_control[unitree]'" in errors
