@@ -14,7 +14,7 @@ pytest.importorskip("cyclonedds", reason="needs cyclonedds, the DDS binding of U
 from sensor_msgs.msg import Imu
 
 from humanoid_control.hardware.unitree.models import G1
-from test.hardware.unitree.conftest import DOMAIN, RobotProcess, vendor_simulator, wait_for
+from test.hardware.unitree.conftest import DOMAIN, RobotProcess, hurry, vendor_simulator, wait_for
 from test.nodes.test_robot_driver import Desk
 
 __all__ = ["vendor_simulator"]
@@ -115,7 +115,8 @@ def test_the_vendors_g1_dances(graph, tmp_path, vendor_simulator):
     model = f"{SIMULATOR}/unitree_robots/g1/g1_29dof.xml"
     urdf, file = write_files(tmp_path, urdf_of(model, "g1", "pelvis"), "auto", "true")
     names, times, positions = retargeted_dance(tmp_path, urdf)
-    desk = Desk(graph, f"hardware:={file}", "rate:=100.0", robot=str(urdf))
+    desk = Desk(graph, f"hardware:={file}", "rate:=250.0", robot=str(urdf))
+    hurry(desk.process)
     now = {"t": 0.0}
 
     def send():
