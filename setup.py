@@ -41,6 +41,10 @@ EXTRAS = {
         "canopen>=2.4",
         "python-can>=4.5",
     ],
+    # Humanoids of Unitree's: DDS without ROS.
+    "unitree": [
+        "cyclonedds>=11",
+    ],
     # ROS 2 itself as wheels, for a machine without a ROS installation (x86_64 Linux only).
     "ros": [
         "ros-rclpy[fastrtps]==9.1.2; platform_machine == 'x86_64'",
@@ -120,8 +124,8 @@ setup(
     extras_require={
         **EXTRAS,
         # What a user of the command wants: everything but the tools of those who work on it.
-        "all": [p for name in ("viewer", "report", "mujoco", "canopen", "ros") for p in EXTRAS[name]],
-        "test": [p for name in ("viewer", "report", "mujoco", "canopen", "test") for p in EXTRAS[name]],
+        "all": [p for name in ("viewer", "report", "mujoco", "canopen", "unitree", "ros") for p in EXTRAS[name]],
+        "test": [p for name in ("viewer", "report", "mujoco", "canopen", "unitree", "test") for p in EXTRAS[name]],
     },
     zip_safe=False,
     entry_points={

@@ -97,6 +97,7 @@ EXTRAS = {
     "report": ("matplotlib",),
     "mujoco": ("mujoco",),
     "canopen": ("canopen", "can"),
+    "unitree": ("cyclonedds",),
     "bench": ("pink", "mink", "qpsolvers", "filterpy"),
 }
 """Optional packages, as modules, by the extra of pip that brings them."""

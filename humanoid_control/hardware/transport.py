@@ -308,6 +308,7 @@ TRANSPORTS: dict[str, str] = {
     "loopback": "humanoid_control.hardware.loopback:LoopbackTransport",
     "mit_can": "humanoid_control.hardware.can.mit:MitTransport",
     "simulator": "humanoid_control.hardware.simulator:SimulatorTransport",
+    "unitree": "humanoid_control.hardware.unitree.link:UnitreeTransport",
 }
 """Transports by the name in a hardware file, as 'module:class'."""
 

@@ -27,6 +27,7 @@ ROSDEP = {
 PYPI = {"pinocchio": "pin", "yaml": "pyyaml", "can": "python-can"}
 WITHOUT_KEY = {"viser"}
 PEERS = {
+    "cyclonedds": "cyclonedds>=11",
     "filterpy": "filterpy",
     "mink": "mink",
     "mujoco": "mujoco",

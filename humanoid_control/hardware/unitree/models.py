@@ -1,0 +1,153 @@
+"""Unitree's humanoids: the place of each motor in their frames, and the gains of the vendor's own examples.
+
+The order of motors is that of `motor_cmd` and `motor_state`; the names are those of the vendor's URDFs without the
+ending `_joint`. A G1 with 23 motors leaves the places of the motors that it lacks empty.
+
+Sources: enumerations and gains of the low level examples of unitree_sdk2 and unitree_sdk2_python (G1, H1, H1-2), joint
+names of unitree_ros, motor numbers of `mode_machine` from the description of the G1 in unitree_ros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from humanoid_control.errors import UnknownNameError
+
+ENABLED = 1  # mode byte of a motor that is on
+STRONG_ENABLED = 10  # the same for the large motors of an H1
+KEPT_NAMES = 3  # that a message lists
+
+
+class Motor(NamedTuple):
+    """A motor: its joint, its place in the frames, gains [N m/rad], [N m s/rad], mode byte when it is on."""
+
+    name: str
+    id: int
+    kp: float
+    kd: float
+    on: int = ENABLED
+
+
+class Model(NamedTuple):
+    """A robot of Unitree's.
+
+    Attributes:
+        name: by which a hardware file calls it. family: of its messages, 'hg' or 'go'. motors: in their order.
+        machines: values of `mode_machine` that such a robot is known to report; empty: it has none.
+    """
+
+    name: str
+    family: str
+    motors: tuple[Motor, ...]
+    machines: frozenset[int] = frozenset()
+
+    def motor(self, joint: str) -> Motor | None:
+        """The motor of a joint, by its name in the vendor's URDF; None where it has another name."""
+        plain = joint.removesuffix("_joint")
+        return next((m for m in self.motors if m.name == plain), None)
+
+    def at(self, place: int) -> Motor | None:
+        """The motor at a place of the frames; None where the place is empty."""
+        return next((m for m in self.motors if m.id == place), None)
+
+
+def _sides(pattern: str) -> list[str]:
+    """Names of the joints of the left limb, then of the right one."""
+    return [f"{side}_{name}" for side in ("left", "right") for name in pattern.split()]
+
+
+def _motors(names: Sequence[str], kp: Sequence[float], kd: Sequence[float], places: Sequence[int]) -> tuple[Motor, ...]:
+    rows = zip(names, places, kp, kd, strict=True)
+    return tuple(Motor(name, place, float(p), float(d)) for name, place, p, d in rows)
+
+
+G1_ARM = "shoulder_pitch shoulder_roll shoulder_yaw elbow wrist_roll wrist_pitch wrist_yaw"
+G1_NAMES = [
+    *_sides("hip_pitch hip_roll hip_yaw knee ankle_pitch ankle_roll"),
+    *("waist_yaw", "waist_roll", "waist_pitch"),
+    *_sides(G1_ARM),
+]
+G1 = Model(
+    "g1",
+    "hg",
+    _motors(
+        G1_NAMES,
+        [*(60, 60, 60, 100, 40, 40) * 2, *(60, 40, 40), *(40,) * 14],
+        [*(1, 1, 1, 2, 1, 1) * 2, *(1,) * 17],
+        range(29),
+    ),
+    frozenset((2, 3, 5, 6, 11, 12, 13, 14, 15, 16, 18)),
+)
+LACKS = ("waist_roll", "waist_pitch", *_sides("wrist_pitch wrist_yaw"))
+G1_23 = Model("g1_23", "hg", tuple(m for m in G1.motors if m.name not in LACKS), frozenset((1, 4, 10)))
+H1_2 = Model(
+    "h1_2",
+    "hg",
+    _motors(
+        [*_sides("hip_yaw hip_pitch hip_roll knee ankle_pitch ankle_roll"), "torso", *_sides(G1_ARM)],
+        [*(100, 100, 100, 100, 80, 80) * 2, 100, *(50,) * 14],
+        [1] * 27,
+        range(27),
+    ),
+)
+H1_WEAK, H1_STRONG = (60.0, 1.5, ENABLED), (200.0, 5.0, STRONG_ENABLED)  # kp, kd, mode byte
+H1_PLACES = {
+    "right_hip_roll": 0,
+    "right_hip_pitch": 1,
+    "right_knee": 2,
+    "left_hip_roll": 3,
+    "left_hip_pitch": 4,
+    "left_knee": 5,
+    "torso": 6,
+    "left_hip_yaw": 7,
+    "right_hip_yaw": 8,
+}  # place 9 is empty
+H1_WEAK_PLACES = {
+    "left_ankle": 10,
+    "right_ankle": 11,
+    "right_shoulder_pitch": 12,
+    "right_shoulder_roll": 13,
+    "right_shoulder_yaw": 14,
+    "right_elbow": 15,
+    "left_shoulder_pitch": 16,
+    "left_shoulder_roll": 17,
+    "left_shoulder_yaw": 18,
+    "left_elbow": 19,
+}
+H1 = Model(
+    "h1",
+    "go",
+    tuple(Motor(name, place, *H1_STRONG) for name, place in H1_PLACES.items())
+    + tuple(Motor(name, place, *H1_WEAK) for name, place in H1_WEAK_PLACES.items()),
+)
+
+MODELS = {m.name: m for m in (G1, G1_23, H1, H1_2)}
+"""Robots by the name in a hardware file."""
+
+
+def model_of(name: str) -> Model:
+    """A model by its name.
+
+    Raises:
+        UnknownNameError: with the nearest names.
+    """
+    if name not in MODELS:
+        raise UnknownNameError("Unitree model", name, MODELS)
+    return MODELS[name]
+
+
+def misplaced(model: Model, joints: Sequence[tuple[str, int]]) -> str:
+    """Reason why joints with their places do not belong to a model; empty: they do.
+
+    A joint of another name is believed, when there is a motor at its place.
+    """
+    wrong = []
+    for name, place in joints:
+        motor = model.motor(name)
+        if motor is not None and motor.id != place:
+            wrong.append(f"{name} is motor {motor.id} of {model.name}, not {place}")
+        elif motor is None and model.at(place) is None:
+            wrong.append(f"{model.name} has no motor {place} ({name})")
+    more = f" and {len(wrong) - KEPT_NAMES} more" if len(wrong) > KEPT_NAMES else ""
+    return "; ".join(wrong[:KEPT_NAMES]) + more

@@ -1,0 +1,334 @@
+"""The transport over real DDS, with a robot in another process."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cyclonedds", reason="needs cyclonedds, the DDS binding of Unitree's robots")
+
+from dataclasses import replace
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.hardware.transport import ActuatorSpec, BusSpec, Flag, HardwareError, Mode, Silence
+from humanoid_control.hardware.unitree import link
+from humanoid_control.hardware.unitree.frames import BUTTONS
+from humanoid_control.hardware.unitree.link import Phase, UnitreeTransport
+from test.hardware.unitree.conftest import DOMAIN, Drive, process, row, wait_for
+
+
+def test_nothing_is_sent_without_power(robot, drive):
+    d = drive()
+    robot.tell("forget")
+    for _ in range(50):
+        d.cycle()
+    d.bus.quick_stop()
+    assert d.bus.power(False) and d.bus.sent == 0 and robot.report()["received"] == 0
+    assert d.until(lambda: d.state.have(Flag.FRESH).all())
+    assert d.bus.silence is Silence.LAST_COMMAND and not d.state.have(Flag.ENABLED).any()
+
+
+def test_power_commands_and_power_off(robot, drive):
+    d = drive(mode=Mode.IMPEDANCE)
+    robot.tell("forget")
+    d.command.q[:], d.command.tau[:] = np.linspace(-0.5, 0.5, 29), np.arange(29)
+    d.enable()
+    assert d.state.have(Flag.ENABLED).all() and d.bus.trouble() == ""
+    assert d.until(lambda: np.abs(d.state.q - d.command.q).max() < 1e-3), d.state.q
+    report = robot.report()
+    assert report["wrong"] == 0 < report["received"] and report["mode_pr"] == 0
+    assert report["seen"] == [[5, [1] * 29 + [0] * 6]], "mode_machine is echoed, motors of this robot are on"
+    assert report["last"]["kp"][:29] == [30.0] * 29 and report["last"]["kd"][:29] == [1.5] * 29
+    assert report["last"]["tau"][:29] == list(range(29)) and d.state.tau.tolist() == list(range(29))
+    assert (d.state.temperature == 40).all() and (d.state.voltage == 50).all()
+    assert d.until(lambda: d.bus.power(False)), d.bus.figures()
+    sent = d.bus.sent
+    for _ in range(20):
+        d.cycle()
+    assert d.bus.sent == sent, "nothing more is sent"
+    assert wait_for(lambda: robot.report()["last"]["tau"][:29] == [0.0] * 29)
+    assert robot.report()["seen"][-1] == [5, [0] * 35] and not d.state.have(Flag.ENABLED).any()
+
+
+def test_gains_of_the_model_come_slowly(robot, drive):
+    d = drive(gains=0.5)
+    d.enable()
+    first = robot.report()["last"]["kp"][3]
+    assert d.until(lambda: robot.report()["last"]["kp"][3] == 50.0)
+    assert first < 50.0 and robot.report()["last"]["kd"][3] == 1.0
+    assert robot.report()["last"]["kp"][:3] == [30.0] * 3
+
+
+def test_a_motor_that_does_not_switch_on_keeps_power_from_being_there(robot, drive):
+    robot.tell(modes=False)
+    d = drive()
+    for _ in range(100):
+        assert not d.bus.power(True)
+        d.cycle()
+    assert d.bus.sent >= 99 and not d.state.have(Flag.ENABLED).any()
+
+
+def test_the_simulator_of_the_vendor_is_believed_without_modes(robot, drive):
+    robot.tell(modes=False)
+    d = drive(simulated=True).enable()
+    assert d.until(lambda: d.state.have(Flag.ENABLED).all())
+    assert d.until(lambda: d.bus.power(False))
+
+
+@pytest.mark.parametrize(("fault", "counter"), [({"spoil": True}, "corrupt"), ({"step": 0}, "frozen")])
+def test_states_that_are_wrong_are_dropped_and_counted(robot, drive, fault, counter):
+    d = drive()
+    assert d.until(lambda: d.state.have(Flag.FRESH).all()) and d.bus.figures()[counter] == 0
+    robot.tell(**fault)
+    assert d.until(lambda: d.bus.figures()[counter] > 10)
+    assert not d.state.have(Flag.FRESH).any() and d.bus.read(d.state, time.monotonic()) is None
+    stamp = d.state.stamp.copy()
+    robot.tell("reset")
+    assert d.until(lambda: d.state.have(Flag.FRESH).all() and (d.state.stamp > stamp).all())
+
+
+def test_samples_without_data_are_skipped(robot, drive):
+    d = drive()
+    robot.tell("leave")
+    assert d.until(lambda: d.bus.figures()["without_data"] > 0)
+    assert d.until(lambda: d.state.have(Flag.FRESH).all())
+
+
+def test_silence_is_no_error_and_no_sample_is_waited_for_too_long(robot, drive):
+    d = drive()
+    robot.tell(publish=False)
+    assert d.until(lambda: not d.state.have(Flag.FRESH).any())
+    d.cycle()
+    begin = time.monotonic()
+    for _ in range(10):
+        d.bus.read(d.state, time.monotonic() + 0.01)
+    assert 0.09 < time.monotonic() - begin < 2.0 and not d.state.have(Flag.FRESH).any()
+    d.bus.read(d.state, time.monotonic() - 1.0)
+
+
+def test_a_state_is_fresh_for_two_cycles_of_the_slower_clock(robot, drive):
+    """Robot and driver have clocks of their own: a cycle in between without a state is no lost one."""
+    d = drive()  # 500 Hz; the robot sends 200 states a second
+    end = time.monotonic() + 0.5
+    missed = cycles = 0
+    while time.monotonic() < end:
+        d.bus.read(d.state, time.monotonic())
+        missed, cycles = missed + (not d.state.have(Flag.FRESH).all()), cycles + 1
+        time.sleep(0.002)
+    assert d.bus.samples < 0.9 * cycles and missed < 0.3 * cycles
+    robot.tell(publish=False)
+    assert d.until(lambda: not d.state.have(Flag.FRESH).any())
+    assert time.monotonic() - d.state.stamp.max() < 1.0
+
+
+def test_another_writer_of_commands_keeps_power_away(robot, drive):
+    d = drive()
+    assert d.bus.trouble() == ""
+    robot.tell("rival")
+    assert d.until(d.bus.trouble)
+    assert d.bus.trouble() == ("another program commands this robot: 1 writer on rt/lowcmd; press L2+R2 for debug mode")
+    assert not d.bus.power(True) and d.bus.phase is Phase.OFF and d.bus.figures()["other_writers"] == 1
+    robot.tell("forget")
+    assert d.until(lambda: not d.bus.trouble())
+    d.enable()
+
+
+def test_a_quick_stop_damps_until_power_is_off(robot, drive):
+    d = drive(damping=2.5).enable()
+    d.command.q[:] = 0.3
+    d.bus.quick_stop()
+    sent = d.bus.sent
+    d.cycle()
+    d.bus.quick_stop()
+    assert d.bus.sent == sent + 2
+    assert wait_for(lambda: robot.report()["last"]["kp"] == [0.0] * 35)
+    report = robot.report()
+    assert report["last"]["kd"][:29] == [2.5] * 29 and report["seen"][-1] == [5, [1] * 29 + [0] * 6]
+    assert d.until(lambda: d.bus.power(False))
+    assert wait_for(lambda: robot.report()["seen"][-1] == [5, [0] * 35])
+
+
+def test_closing_takes_the_power_away(robot, drive):
+    d = drive().enable()
+    d.bus.close()
+    d.bus.close()
+    assert wait_for(lambda: robot.report()["seen"][-1] == [5, [0] * 35])
+    assert d.bus.trouble() == "" and not d.bus.power(True)
+    d.bus.open()
+    d.enable()
+
+
+def test_buttons_on_the_remote_control_stop_the_robot(robot, drive):
+    d = drive().enable()
+    robot.tell(buttons=BUTTONS["L2"])
+    d.until(lambda: d.bus._reader.buttons)
+    assert d.bus.trouble() == ""
+    robot.tell(buttons=BUTTONS["L2"] | BUTTONS["B"])
+    assert d.until(d.bus.trouble) and d.bus.trouble() == "L2+B on the remote control"
+
+
+def test_a_robot_that_becomes_another_one_is_trouble(robot, drive):
+    d = drive()
+    robot.tell(machine=6)
+    assert d.until(d.bus.trouble) and "mode_machine was 5 and is 6" in d.bus.trouble()
+
+
+def test_faults_of_motors(robot, drive):
+    d = drive()
+    robot.tell(faults={"3": 0x200})
+    assert d.until(lambda: d.state.have(Flag.FAULT).any())
+    assert d.state.have(Flag.FAULT).nonzero()[0].tolist() == [3]
+    assert d.bus.fault_text(int(d.state.code[3])) == "winding too hot"
+
+
+def test_the_inertial_measurement_unit(robot, drive):
+    d = drive()
+    stamp, reading = d.bus.imu()
+    assert reading.orientation.tolist() == [0, 0, 0, 1] and reading.linear_acceleration.tolist() == [0, 0, 9.8125]
+    assert 0 <= time.monotonic() - stamp < 5
+
+
+# -------- The guardian
+
+
+GUARD = """
+import importlib, json, sys
+spec = json.loads(sys.argv[1])
+module, _, factory = spec["factory"].partition(":")
+guard = getattr(importlib.import_module(module), factory)(*spec["arguments"])
+print(json.dumps(sorted(sys.modules)), flush=True)
+guard.damp(bytes.fromhex(sys.stdin.readline()))
+print("damped", flush=True)
+sys.stdin.readline()
+guard.off()
+guard.close()
+print("off", flush=True)
+"""
+
+
+def test_a_guardian_damps_a_robot_whose_driver_is_silent(robot, drive):
+    d = drive(damping=4.0).enable()
+    spec = d.bus.guard()
+    text = json.dumps(spec._asdict())
+    guard = process("-c", GUARD, text, stdin=-1)
+    try:
+        loaded = json.loads(guard.stdout.readline())
+        assert not {"numba", "rclpy", "scipy"} & set(loaded), "it starts at once"
+        for _ in range(60):
+            d.cycle()
+        assert d.bus.trouble() == "", "the guardian is no other program"
+        assert d.bus._ends._watcher.get_matched_publications(), "though its writer is seen"
+        frame = d.bus.damping_frame(d.state)
+        assert len(frame) <= spec.size
+        guard.stdin.write(frame.hex() + "\n")
+        guard.stdin.flush()
+        assert guard.stdout.readline() == "damped\n"
+        assert wait_for(lambda: robot.report()["last"]["kd"][:29] == [4.0] * 29)
+        assert robot.report()["last"]["kp"] == [0.0] * 35 and robot.report()["wrong"] == 0
+        guard.stdin.write("\n")
+        guard.stdin.flush()
+        assert guard.stdout.readline() == "off\n"
+        assert wait_for(lambda: robot.report()["seen"][-1] == [5, [0] * 35]), robot.report()["seen"]
+    finally:
+        guard.kill()
+        guard.wait()
+
+
+# -------- What is refused
+
+
+def test_a_robot_that_is_not_the_one_of_the_file(robot, drive):
+    with pytest.raises(HardwareError, match=r"the robot is a g1 \(mode_machine 5\), the file says g1_23"):
+        drive("g1_23")
+    robot.tell(machine=4)
+    assert wait_for(lambda: not _refused(drive)), "a G1 with 23 motors"
+
+
+def _refused(drive):
+    try:
+        drive("g1_23")
+    except HardwareError as e:
+        return str(e)
+    return ""
+
+
+def test_no_robot_no_network(robot, drive, monkeypatch):
+    monkeypatch.setattr(link, "OPEN_TIME", 0.3)
+    robot.tell(publish=False)
+    with pytest.raises(HardwareError, match=rf"^bus body: no rt/lowstate on lo, domain {DOMAIN} in 0.3 s"):
+        for _ in range(3):  # a state may have been on its way
+            drive().bus.close()
+    robot.tell(publish=True, spoil=True)
+    with pytest.raises(HardwareError, match="wrong CRC"):
+        for _ in range(3):
+            drive().bus.close()
+    with pytest.raises(HardwareError, match=r"^eth77: no such network interface \(have: .*lo"):
+        drive(interface="eth77")
+    with pytest.raises(HardwareError, match=f"domain {DOMAIN} is used on lo, not on any interface"):
+        UnitreeTransport(row("g1", interface="")).open()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"model": "g2"}, "unknown Unitree model 'g2': did you mean g1"),
+        ({"model": "", "family": "gh"}, "unknown family"),
+        ({"family": "go"}, "g1 speaks hg, not go"),
+        ({"motors": 23}, "g1 has 29 motors, not 23"),
+        ({"model": "", "motors": 20}, "has id 20: there are 0 .. 19"),
+        ({"model": ""}, "left_hip_pitch has no gains: give kp and kd, or the bus a model"),
+        ({"mode_pr": "BA"}, "mode_pr must be PR or AB, got BA"),
+        ({"remote_stop": "L2+Z"}, "no button Z on the remote control"),
+    ],
+)
+def test_a_bus_row_that_fits_no_robot(options, words):
+    with pytest.raises(ConfigError) as e:
+        UnitreeTransport(replace(row("g1", **options), where="robot.hardware.yaml:7"))
+    assert words in str(e.value) and str(e.value).startswith("robot.hardware.yaml:7")
+
+
+def test_a_joint_at_a_wrong_place():
+    spec = BusSpec("body", (ActuatorSpec("left_knee_joint", 4),), 0.002, {"model": "g1"})
+    with pytest.raises(ConfigError, match="body: left_knee_joint is motor 3 of g1, not 4"):
+        UnitreeTransport(spec)
+
+
+def test_a_dry_run_shows_what_would_be_sent():
+    d = Drive(row("g1", Mode.IMPEDANCE))
+    d.command.q[3] = 0.25
+    (line,) = d.bus.frames(d.command)
+    shown = json.loads(line)
+    assert shown["topic"] == "rt/lowcmd" and len(shown["motor_cmd"]) == 29
+    assert shown["motor_cmd"][3] == {"id": 3, "mode": 1, "q": 0.25, "dq": 0, "tau": 0, "kp": 30, "kd": 1.5}
+    assert d.bus.sent == 0
+
+
+def test_a_scan_finds_the_robot(robot, monkeypatch):
+    monkeypatch.setattr(link, "OPEN_TIME", 1.0)
+    lines = wait_for(lambda: UnitreeTransport.scan({"interface": "lo", "domain": DOMAIN}))
+    assert len(lines) == 1 and lines[0].startswith("rt/lowstate (hg): ")
+    assert "mode_machine 5 (g1)" in lines[0] and "0 writers on rt/lowcmd" in lines[0]
+
+
+WITHOUT = """
+import sys
+sys.modules["cyclonedds"] = None
+from humanoid_control.cli.main import main
+sys.exit(main(["hardware", "check", sys.argv[1]]))
+"""
+
+
+def test_without_the_binding_the_extra_is_named(tmp_path):
+    (tmp_path / "arm.urdf").write_text(
+        '<robot name="arm"><link name="a"/><link name="b"/><joint name="j" type="revolute"><parent link="a"/>'
+        '<child link="b"/><limit lower="-1" upper="1" velocity="1" effort="1"/></joint></robot>'
+    )
+    file = tmp_path / "arm.hardware.yaml"
+    file.write_text(
+        "schema: humanoid_hardware/1\nrobot: arm.urdf\nbuses: {b: {transport: unitree}}\njoints: {j: {bus: b, id: 0}}\n"
+    )
+    run = process("-c", WITHOUT, str(file), stderr=-1)
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == 2 and len(errors.strip().splitlines()) == 1
+    assert "cyclonedds is not installed: pip install 'humanoid_control[unitree]'" in errors
