@@ -27,6 +27,8 @@ EXTRAS = {
     "mujoco": [
         "mujoco>=3.17",
     ],
+    # Real robots with Dynamixel servos.
+    "dynamixel": ["pyserial"],
     # ROS 2 itself as wheels, for a machine without a ROS installation (x86_64 Linux only).
     "ros": [
         "ros-rclpy[fastrtps]==9.1.2; platform_machine == 'x86_64'",
@@ -36,6 +38,7 @@ EXTRAS = {
         "ros-diagnostic-msgs==5.5.1; platform_machine == 'x86_64'",
         "ros-nav-msgs==5.5.1; platform_machine == 'x86_64'",
         "ros-geometry-msgs==5.5.1; platform_machine == 'x86_64'",
+        "ros-trajectory-msgs==5.5.1; platform_machine == 'x86_64'",
     ],
     # Tests; daqp and ezc3d are references that only tests compare with.
     "test": [
@@ -50,6 +53,7 @@ EXTRAS = {
         "mcap-ros2-support",
         "catkin-pkg",
         "wheel",
+        "dynamixel-sdk",
     ],
     "check": ["ruff", "mypy", "types-PyYAML"],
     # What `humanoid bench` measures beside.
@@ -103,8 +107,8 @@ setup(
     extras_require={
         **EXTRAS,
         # What a user of the command wants: everything but the tools of those who work on it.
-        "all": [p for name in ("viewer", "report", "mujoco", "ros") for p in EXTRAS[name]],
-        "test": [p for name in ("viewer", "report", "mujoco", "test") for p in EXTRAS[name]],
+        "all": [p for name in ("viewer", "report", "mujoco", "dynamixel", "ros") for p in EXTRAS[name]],
+        "test": [p for name in ("viewer", "report", "mujoco", "dynamixel", "test") for p in EXTRAS[name]],
     },
     zip_safe=False,
     entry_points={

@@ -53,6 +53,7 @@ EXTRAS = {
     "viewer": ("viser", "trimesh", "websockets"),
     "report": ("matplotlib",),
     "mujoco": ("mujoco",),
+    "dynamixel": ("serial",),
     "bench": ("pink", "mink", "qpsolvers", "filterpy"),
 }
 """Optional packages, as modules, by the extra of pip that brings them."""

@@ -306,6 +306,7 @@ class Transport(Protocol):
 TRANSPORTS: dict[str, str] = {
     "loopback": "humanoid_control.hardware.loopback:LoopbackTransport",
     "simulator": "humanoid_control.hardware.simulator:SimulatorTransport",
+    "dynamixel": "humanoid_control.hardware.dynamixel.transport:DynamixelTransport",
 }
 """Transports by the name in a hardware file, as 'module:class'."""
 
