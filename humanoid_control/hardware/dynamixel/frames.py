@@ -143,7 +143,12 @@ def _words(*numbers: int) -> bytes:
 
 @kernel
 def encode_goals(
-    values: np.ndarray, conversion: np.ndarray, ids: np.ndarray, target: tuple[int, int], sent: np.ndarray, out: np.ndarray
+    values: np.ndarray,
+    conversion: np.ndarray,
+    ids: np.ndarray,
+    target: tuple[int, int],
+    sent: np.ndarray,
+    out: np.ndarray,
 ) -> int:
     """Build the sync write of one goal of k servos; its size [bytes].
 
@@ -294,6 +299,7 @@ class Replies:
         self.data, self.errors, self.came = np.zeros((k, length), np.uint8), np.zeros(k, np.uint8), np.zeros(k, bool)
         self._row_of = np.full(256, -1, np.int64)
         self._row_of[list(ids)] = np.arange(k)
+        self.take(np.zeros(1, np.uint8), 0)  # compiled now, not in the middle of a motion
 
     def restart(self) -> None:
         """Forget what came."""

@@ -40,7 +40,8 @@ class Goal:
         self._ids = np.array([servos[k].spec.id for k in rows], np.int64)
         self._target, self.sent = (address, width), np.zeros(len(rows), np.int64)
         self._out = np.zeros(LONGEST, np.uint8)
-        self._view = memoryview(self._out)
+        self._view = self._out.data
+        self.frame(np.full(len(rows), np.nan))  # compiled now, not in the middle of a motion
 
     def values(self, command: np.ndarray, hold: np.ndarray | None) -> np.ndarray:
         """Values (k,) to send, in SI units.
@@ -55,6 +56,7 @@ class Goal:
 
     def frame(self, values: np.ndarray) -> memoryview:
         """The packet for these values (k,) in SI units; valid until the next one is made."""
+        values = np.ascontiguousarray(values)  # one kind of array, one compilation
         size = encode_goals(values, self._conversion, self._ids, self._target, self.sent, self._out)
         return self._view[:size]
 
@@ -83,6 +85,7 @@ class Group:
         self.status = self._asked(table.torque, STATUS_BYTES)
         self.supply = self._asked(table.supply, SUPPLY_BYTES)
         self.watchdog = self._asked(table.watchdog, 1)
+        self.decode()
 
     def _goals(self) -> list[Goal]:
         t = self.table

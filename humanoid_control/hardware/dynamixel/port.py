@@ -57,7 +57,7 @@ class SerialPort:
         """
         self.path, self.baud, self.sent, self.received = path, baud, 0, 0
         self.buffer = np.zeros(2 * LONGEST, np.uint8)
-        self._view = memoryview(self.buffer)
+        self._view = self.buffer.data
         try:
             self._serial = serial.Serial(path, baud, timeout=0, exclusive=True)
         except (OSError, ValueError) as e:

@@ -93,7 +93,9 @@ def _who_answers(port: SerialPort, bus: BusSpec, silent: list[ActuatorSpec]) -> 
     own = port.broadcast_ping()
     first = f"{silent[0].name} ({bus.name} {silent[0].id})"
     more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
-    if other := servos_at_other_rates(port):
+    lost = {spec.id for spec in silent}
+    other = {baud: sorted(lost & found.keys()) for baud, found in servos_at_other_rates(port).items()}
+    if other := {baud: ids for baud, ids in other.items() if ids}:
         there = "; ".join(f"at {baud} baud: {ids_text(found)}" for baud, found in other.items())
         return f"{first}{more}: no answer at {port.baud} baud, but ids {there}"
     return f"{first}{more}: no answer at {port.baud} baud (ids that answer: {ids_text(own)})"

@@ -1,4 +1,4 @@
-"""Transport `dynamixel`: servos at a serial port, one thread that talks to them and exchanges arrays with the driver."""
+"""Transport `dynamixel`: servos at a serial port; one thread talks to them and exchanges arrays with the driver."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from humanoid_control.hardware.transport import (
 PATIENCE = 0.004  # [s] for samples, beside the time of their bytes
 SLOW = 25  # cycles between reads of status, supply and watchdog, one after the other
 LOST_FAST = 3  # fast sync reads in a row that are not whole, before plain ones are made
+WATCHDOG_TRIES = 3  # before a servo counts as one that does not accept it
 STOP_TIME = 1.0  # [s] for the thread to end
 GREATEST_ID = 252
 
@@ -37,8 +38,8 @@ class DynamixelTransport(Transport):
     """Servos on one serial port.
 
     The mode of a servo is kept in its EEPROM and changes only without torque, so it is that of the file:
-    position (within one turn), extended (many turns), current_position (a torque limit of `limits: effort`),
-    velocity, current.
+    position (within one turn), extended (many turns), current_position (the same with a torque limit, `limits:
+    effort`), velocity, current.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {
@@ -75,8 +76,8 @@ class DynamixelTransport(Transport):
         free = any(operating_of(a) in ("velocity", "current") for a in bus.actuators)
         unwatched = Silence.LAST_COMMAND if free else Silence.HOLDS
         self.silence = Silence.STOPS if self._ticks else unwatched
-        within_a_turn = ("position", "current_position")  # beyond it the turns are forgotten without power
-        self._homed = np.array([operating_of(a) in within_a_turn for a in bus.actuators], dtype=bool)
+        # Beyond one turn the turns are forgotten without power.
+        self._homed = np.array([operating_of(a) == "position" for a in bus.actuators], dtype=bool)
         self._turn = threading.Condition()
         self._thread: threading.Thread | None = None
         self._port: SerialPort | None = None
@@ -350,15 +351,20 @@ class DynamixelTransport(Transport):
         for group in self._groups:
             self._write(group.write_all(group.table.watchdog, b"\x00"))  # clears one that has tripped
         yield
-        for group in self._groups:
-            self._write(group.write_all(group.table.profile, self._profile_bytes(group)))
-            self._write(group.write_all(group.table.watchdog, bytes([self._ticks])))
-        yield
-        while not all([self._port.ask(g.watchdog, PATIENCE) for g in self._groups if self._port]):
+        tries = 0
+        while True:  # a frame may be lost, and so may its answer
+            for group in self._groups:
+                self._write(group.write_all(group.table.profile, self._profile_bytes(group)))
+                self._write(group.write_all(group.table.watchdog, bytes([self._ticks])))
             yield
-        if refused := self._without_watchdog():
-            self._trouble = f"bus watchdog not accepted by {first_few(refused)}"
-            return
+            answered = [self._port.ask(g.watchdog, PATIENCE) for g in self._groups if self._port]
+            if all(answered):
+                tries += 1
+                if not (refused := self._without_watchdog()):
+                    break
+                if tries == WATCHDOG_TRIES:
+                    self._trouble = f"bus watchdog not accepted by {first_few(refused)}"
+                    return
         while not np.isfinite(here := self._published.q).all():
             yield
         for group in self._groups:
@@ -369,7 +375,10 @@ class DynamixelTransport(Transport):
         for group in self._groups:
             self._write(group.write_all(group.table.torque, b"\x01"))
         yield
-        while not all([self._read_status(group) for group in self._groups]):
+        while True:
+            have_torque = [self._read_status(group) for group in self._groups]
+            if all(have_torque):
+                break
             yield
         with self._turn:
             self._on = self._wanted is True

@@ -1,4 +1,4 @@
-"""Emulated servos at the far end of a pseudo terminal: control tables, protocol 2.0 with the maker's own CRC and stuffing.
+"""Emulated servos at the far end of a pseudo terminal: control tables; CRC and stuffing are the maker's own.
 
 Nothing here is taken from the package, so that both ends of a wire cannot be wrong alike.
 """
@@ -210,7 +210,9 @@ class Bus:
 
     def _sync_read(self, fast, address, length, ids, mine):
         if not fast:
-            return b"".join(status(k, mine[k].table[address : address + length], mine[k].error) for k in ids if k in mine)
+            return b"".join(
+                status(k, mine[k].table[address : address + length], mine[k].error) for k in ids if k in mine
+            )
         size = 1 + len(ids) * (length + 4) + 2 - 2
         out = bytes([0xFF, 0xFF, 0xFD, 0, 0xFE]) + size.to_bytes(2, "little") + b"\x55"
         for k in ids:
