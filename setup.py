@@ -9,7 +9,16 @@ from setuptools import find_packages, setup
 NAME = "humanoid_control"
 HERE = Path(__file__).resolve().parent
 VERSION = re.search(r'__version__ = "(.+)"', (HERE / NAME / "__init__.py").read_text()).group(1)
-NODES = ["trajectory_streamer", "target_source", "whole_body_ik", "simulator", "state_estimator", "walker", "viewer"]
+NODES = [
+    "trajectory_streamer",
+    "target_source",
+    "whole_body_ik",
+    "simulator",
+    "robot_driver",
+    "state_estimator",
+    "walker",
+    "viewer",
+]
 
 # Names in brackets behind the package's: pip install 'humanoid_control[viewer,report]'.
 EXTRAS = {

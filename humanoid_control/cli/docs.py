@@ -38,6 +38,24 @@ TOPICS = {
         "position and velocity for every joint, solved by the streamer itself (`solve`); steps of exactly 1 / rate",
     ),
     "joint_states": ("sensor_msgs/JointState", "measured position, velocity and torque"),
+    "joint_trajectory": (
+        "trajectory_msgs/JointTrajectory",
+        "executed from where the reference is, once the robot follows: lines, cubics or quintics through its points; "
+        "an empty one ends the one that runs",
+    ),
+    "applied_commands": (
+        "sensor_msgs/JointState",
+        "with power: what goes to the buses, after interpolation, blend and limits",
+    ),
+    "hardware_state": (
+        "std_msgs/String",
+        "power state and its reason, for late subscribers: OFFLINE, MONITOR, ENABLING, HOLD, BLEND, RUN, STOPPING, "
+        "FAULT, ESTOP",
+    ),
+    "emergency_stop": (
+        "std_msgs/Bool",
+        "true stops, false releases (then `robot_driver/clear_faults`); every message is a heartbeat",
+    ),
     "estimated_joint_states": ("sensor_msgs/JointState", "filtered position and velocity"),
     "tendon_states": (
         "sensor_msgs/JointState",
@@ -132,6 +150,13 @@ SERVICES = {
     "simulator/reset": "time zero, the neutral posture at rest, the sensors' random numbers from the start",
     "simulator/pause": "std_srvs/SetBool: let simulated time stand still, or go on",
     "simulator/step": "while paused: advance by `step_periods` (a live parameter) periods of the joint states",
+    "robot_driver/enable": "std_srvs/SetBool: give power, or go on after `robot_driver/stop`; false: come to rest and "
+    "switch off. Refused with the reasons",
+    "robot_driver/stop": "come to rest and hold; commands are not followed until `robot_driver/enable`",
+    "robot_driver/emergency_stop": "std_srvs/SetBool: the drives stop by themselves, then power goes; false releases",
+    "robot_driver/clear_faults": "after a fault or an emergency stop whose cause is gone: measure again, without power",
+    "robot_driver/set_zero": "calibrate: `zero_joints` are at `zero_posture` now; written beside the hardware file",
+    "robot_driver/release_brake": "std_srvs/SetBool: release or engage the brake of `brake_joint`, without power",
     "state_estimator/reset": "forget the estimate",
     "state_estimator/zero": "`source` tendons: calibrate, the robot stands in `zero_posture` now",
     "state_estimator/learn": "std_srvs/SetBool, `source` tendons: correct a neural mapping by what is measured, or "

@@ -207,8 +207,12 @@ class Blend:
 
     def at(self, now: float, q_command: np.ndarray) -> np.ndarray:
         """Reference (n,) at a time, for the commands of that time; the posture where nothing is commanded."""
-        share = min(max((now - self._begin) / self.duration, 0.0), 1.0)
-        return np.where(np.isfinite(q_command), self._hold + minimum_jerk(share) * (q_command - self._hold), self._hold)
+        share = self.share(now)
+        return np.where(np.isfinite(q_command), self._hold + share * (q_command - self._hold), self._hold)
+
+    def share(self, now: float) -> float:
+        """Share s of the commands at a time."""
+        return minimum_jerk(min(max((now - self._begin) / self.duration, 0.0), 1.0))
 
     def over(self, now: float) -> bool:
         """True once the commands are followed as they are."""

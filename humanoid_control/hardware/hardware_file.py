@@ -184,7 +184,7 @@ class Hardware:
             )
         return Transmission(len(self.joints), gears, linkages)
 
-    def on_one_bus(self, transport: str, **options: Any) -> Hardware:
+    def on_one_bus(self, transport: str, options: Mapping[str, Any] | None = None) -> Hardware:
         """The same joints, limits and timing on simulated drives without gears: the twin of this robot.
 
         Args:
@@ -204,15 +204,21 @@ class Hardware:
             )
             for k, j in enumerate(joints)
         )
-        spec = BusSpec(transport, actuators, 1.0 / self.rate, options)
+        spec = BusSpec(transport, actuators, 1.0 / self.rate, options or {})
         gears = {j.name: GearRow() for j in joints}
         return replace(
             self, joints=joints, buses=(Bus(transport, spec),), gears=gears, linkages=(), needs_calibration=()
         )
 
 
-def without_file(robot: Robot, transport: str, rate: float = 500.0, **options: Any) -> Hardware:
-    """A robot on simulated drives, with every joint driven and the usual shares of its limits."""
+def without_file(
+    robot: Robot, transport: str, options: Mapping[str, Any] | None = None, rate: float = 500.0
+) -> Hardware:
+    """A robot on simulated drives, with every joint driven and the usual shares of its limits.
+
+    Args:
+        robot: with a fixed base. transport, options: see `Hardware.on_one_bus`. rate: of the driver [Hz].
+    """
     led = {f for f, *_ in robot.mimic}
     joints = tuple(
         _driven(robot, name, Row({}, Path(robot.name), {}), Row({}, Path(robot.name), {}), Mode.POSITION)
@@ -220,7 +226,7 @@ def without_file(robot: Robot, transport: str, rate: float = 500.0, **options: A
         if k not in led
     )
     plain = Hardware(robot, None, (), joints, {}, rate=rate)
-    return plain.on_one_bus(transport, **options)
+    return plain.on_one_bus(transport, options)
 
 
 # -------- Reading

@@ -11,7 +11,7 @@ import enum
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,11 +27,16 @@ from humanoid_control.hardware.transport import (
     Silence,
     Transport,
 )
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import B1, F1, I1
 
 STEP = 0.001  # [s] of the integration
 MOST = 0.1  # [s] that is made up for after a pause
 RAMP = 20.0  # [1/s] at which a quick stop takes away the velocity
 DAMPING = 0.05  # [s] time constant of a drive that damps
+VISCOUS = 0.2  # [1/s] friction of a joint
+HOLDS, DAMPS = (list(Silence).index(s) for s in (Silence.HOLDS, Silence.DAMPS))
+HOMED, ENABLED, FAULT = (np.uint8(f) for f in (Flag.HOMED, Flag.ENABLED, Flag.FAULT))
 TEXTS = {
     0x2310: "continuous over current",
     0x3210: "DC link over-voltage",
@@ -53,6 +58,9 @@ class DriveState(enum.IntEnum):
     OPERATION_ENABLED = 3
     QUICK_STOP_ACTIVE = 4
     FAULT = 5
+
+
+OPERATION_ENABLED, QUICK_STOP_ACTIVE, DRIVE_FAULT = 3, 4, 5  # for kernels
 
 
 class LoopbackTransport(Transport):
@@ -108,7 +116,7 @@ class LoopbackTransport(Transport):
         self.cut = self.gone = self.opened = False
         self.busy, self.written, self.commands = "", 0, 0
         self._bus, self._delay, self._loss = bus, float(given["delay"]), float(given["loss"])
-        self._watchdog, self._ambient = float(given["watchdog"]), float(given["ambient"])
+        self._watchdog = float(given["watchdog"])
         self._supply, self._listener = float(given["voltage"]), str(given["listener"])
         self._random = np.random.default_rng(int(given["seed"]))
         rows = [{**self.actuator_keys, **a.options} for a in bus.actuators]
@@ -117,15 +125,16 @@ class LoopbackTransport(Transport):
             return np.array([float(r[key]) for r in rows])
 
         n = len(rows)
-        self._w = 2 * np.pi * column("bandwidth")
-        self._inertia, self.load, self.encoder = column("inertia"), column("load"), column("encoder_offset")
-        self._heating, self._cooling = column("heating"), column("cooling")
-        self._effort = np.array([a.effort for a in bus.actuators])
+        self.load, self.encoder = column("load"), column("encoder_offset")
+        effort, ambient = np.array([a.effort for a in bus.actuators]), np.full(n, float(given["ambient"]))
+        self._model = Model(
+            2 * np.pi * column("bandwidth"), column("inertia"), effort, column("heating"), column("cooling"), ambient
+        )
         self._serials = tuple(str(r["serial"]) for r in rows)
         self._has_brake = np.array([bool(r["brake"]) for r in rows], dtype=bool)
         self.braked = self._has_brake.copy()
         self.q: np.ndarray = column("start")
-        self.v, self.tau, self.temperature = np.zeros(n), np.zeros(n), np.full(n, self._ambient)
+        self.v, self.tau, self.temperature = np.zeros(n), np.zeros(n), ambient.copy()
         self.drive = np.full(n, DriveState.SWITCH_ON_DISABLED, dtype=int)
         self._code, self._cause = np.zeros(n, np.uint32), np.zeros(n, np.uint32)
         self.stuck, self.mute, self.frozen = np.zeros((3, n), dtype=bool)
@@ -141,9 +150,9 @@ class LoopbackTransport(Transport):
     def open(self) -> None:
         if self.gone:
             raise HardwareError(f"bus {self._bus.name}: gone")
-        self._time = self._heard = self.clock()
+        self._time = self._heard = self.clock() - STEP
         self.opened = True
-        self._sample()
+        self.advance()  # loads what is compiled, now and not in a cycle
 
     def read(self, state: ActuatorState, until: float) -> None:
         if self.gone:
@@ -249,53 +258,32 @@ class LoopbackTransport(Transport):
         """Let time pass until now."""
         now = self.clock()
         self._time = max(self._time, now - MOST)
+        if self._time >= now - 1e-9:
+            return
         while self._time < now - 1e-9:
             h = min(STEP, now - self._time)
             while self._waiting and self._waiting[0][0] <= self._time + h:
                 self._active = self._waiting.popleft()[1]
                 self.commands += 1
                 self._heard = self._time + h
-            self._watch()
-            self._step(h)
+            silent = self._time - self._heard >= self._watchdog
+            if silent:
+                self._fall_silent()
+            c = self._active
+            held = self.braked | self.stuck
+            moving = Moving(self.q, self.v, self.tau, self.temperature, self.drive, held, self.load)
+            behaviour = list(Silence).index(self.silence) if silent else -1
+            step_drives(moving, self._model, Told(c.q, c.v, c.tau, c.kp, c.kd, c.mode), behaviour, h)
             self._time += h
-            self._sample()
+        self._sample()
 
-    def _watch(self) -> None:
-        """Behaviour of the drives when frames cease."""
-        on = self.drive == DriveState.OPERATION_ENABLED
-        if not on.any() or self._time - self._heard < self._watchdog:
-            return
+    def _fall_silent(self) -> None:
+        """Change of state by drives that hear nothing any more."""
+        on = self.drive == OPERATION_ENABLED
         if self.silence is Silence.STOPS:
             self.drive[on], self._code[on] = DriveState.FAULT, 0x8130
         elif self.silence is Silence.LIMP:
             self.drive[on] = DriveState.SWITCH_ON_DISABLED
-
-    def _step(self, h: float) -> None:
-        on = self.drive == DriveState.OPERATION_ENABLED
-        stopping = self.drive >= DriveState.QUICK_STOP_ACTIVE
-        tau = np.where(on, self._demand(), 0.0)
-        tau = np.clip(tau, -self._effort, self._effort)
-        a = (tau + self.load) / self._inertia - 0.2 * self.v
-        v = self.v + h * a
-        v = np.where(stopping, self.v * max(0.0, 1 - RAMP * h), v)
-        v = np.where(self.braked | self.stuck, 0.0, v)
-        self.q = self.q + h * v
-        self.v, self.tau = v, tau
-        share = np.where(np.isfinite(self._effort), np.abs(tau) / self._effort, 0.0)
-        self.temperature += h * (self._heating * share**2 - (self.temperature - self._ambient) / self._cooling)
-
-    def _demand(self) -> np.ndarray:
-        """Torque (n,) that each drive wants [N m]."""
-        c, w = self._active, self._w
-        silent = self._time - self._heard >= self._watchdog
-        if silent and self.silence is Silence.DAMPS:
-            return -self._inertia * self.v / DAMPING
-        v_ref = np.where(silent and self.silence is Silence.HOLDS, 0.0, c.v)
-        servo = self._inertia * (w * w * (c.q - self.q) + 2 * w * (v_ref - self.v)) - self.load
-        speed = self._inertia * 2 * w * (v_ref - self.v) - self.load
-        impedance = c.tau + c.kp * (c.q - self.q) + c.kd * (v_ref - self.v)
-        by_mode = [c.mode == m for m in (Mode.POSITION, Mode.VELOCITY, Mode.EFFORT)]
-        return np.select(by_mode, [servo, speed, c.tau], impedance)
 
     def _sample(self) -> None:
         s = ActuatorState(len(self.names))
@@ -304,8 +292,80 @@ class LoopbackTransport(Transport):
         if last is not None:
             s.q[self.frozen], s.v[self.frozen] = last.q[self.frozen], last.v[self.frozen]
         s.temperature[:], s.voltage[:], s.stamp[:], s.code[:] = self.temperature, self._supply, self._time, self._code
-        s.flags[:] = Flag.HOMED
-        s.flags[self.drive == DriveState.OPERATION_ENABLED] |= np.uint8(Flag.ENABLED)
-        s.flags[self.drive == DriveState.FAULT] |= np.uint8(Flag.FAULT)
+        s.flags[:] = HOMED + ENABLED * (self.drive == OPERATION_ENABLED) + FAULT * (self.drive == DRIVE_FAULT)
         self._newest = s
         self._samples.append((self._time, s))
+
+
+class Model(NamedTuple):
+    """Constants of n drives.
+
+    Attributes:
+        w: (n,) of the position loop [rad/s]. inertia: (n,) [kg m^2]. effort: (n,) limit [N m].
+        heating: (n,) at full effort [K/s]. cooling: (n,) time constant [s]. ambient: (n,) [deg C].
+    """
+
+    w: F1
+    inertia: F1
+    effort: F1
+    heating: F1
+    cooling: F1
+    ambient: F1
+
+
+class Moving(NamedTuple):
+    """State of n drives, changed in place: q [rad], v [rad/s], tau [N m], temperature [deg C]; each (n,).
+
+    drive: `DriveState`. held: by a brake, or stuck. load: torque from outside [N m].
+    """
+
+    q: F1
+    v: F1
+    tau: F1
+    temperature: F1
+    drive: I1
+    held: B1
+    load: F1
+
+
+class Told(NamedTuple):
+    """Command of n drives: q [rad], v [rad/s], tau [N m], kp [N m/rad], kd [N m s/rad], mode; each (n,)."""
+
+    q: F1
+    v: F1
+    tau: F1
+    kp: F1
+    kd: F1
+    mode: np.ndarray
+
+
+@kernel
+def step_drives(x: Moving, model: Model, told: Told, behaviour: int, h: float) -> None:
+    """Integrate all drives over h [s]; `behaviour`: a place in `Silence` where they hear nothing, else -1."""
+    for i in range(x.q.shape[0]):
+        inertia, w = model.inertia[i], model.w[i]
+        tau = 0.0
+        if x.drive[i] == OPERATION_ENABLED:
+            v_ref = 0.0 if behaviour == HOLDS else told.v[i]
+            if behaviour == DAMPS:
+                tau = -inertia * x.v[i] / DAMPING
+            elif told.mode[i] == 0:
+                tau = inertia * (w * w * (told.q[i] - x.q[i]) + 2 * w * (v_ref - x.v[i])) - x.load[i]
+            elif told.mode[i] == 1:
+                tau = inertia * 2 * w * (v_ref - x.v[i]) - x.load[i]
+            elif told.mode[i] == 2:
+                tau = told.tau[i]
+            else:
+                tau = told.tau[i] + told.kp[i] * (told.q[i] - x.q[i]) + told.kd[i] * (v_ref - x.v[i])
+            tau = min(max(tau, -model.effort[i]), model.effort[i])
+        if x.held[i]:
+            v = 0.0
+        elif x.drive[i] >= QUICK_STOP_ACTIVE:
+            v = x.v[i] * max(0.0, 1.0 - RAMP * h)
+        else:
+            v = x.v[i] + h * ((tau + x.load[i]) / inertia - VISCOUS * x.v[i])
+        x.q[i] += h * v
+        x.v[i], x.tau[i] = v, tau
+        share = abs(tau) / model.effort[i]  # 0 where there is no limit
+        cooled = (x.temperature[i] - model.ambient[i]) / model.cooling[i]
+        x.temperature[i] += h * (model.heating[i] * share * share - cooled)

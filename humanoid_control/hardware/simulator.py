@@ -48,9 +48,9 @@ class SimulatorTransport(Transport):
         given = {**self.bus_keys, **bus.options}
         self._limp = bool(given.pop("limp"))
         self._config = SimulationConfig(**given)
-        self._bus = bus
+        self._bus = bus  # a silent computer is one that is gone, and its simulated robot with it
         self.names = tuple(a.name for a in bus.actuators)
-        self.silence, self.modes = Silence.HOLDS, frozenset((Mode.POSITION, Mode.VELOCITY, Mode.EFFORT))
+        self.silence, self.modes = Silence.STOPS, frozenset((Mode.POSITION, Mode.VELOCITY, Mode.EFFORT))
         self.clock: Callable[[], float] = time.monotonic
         self.engine: Engine
         self._begin = 0.0
@@ -86,7 +86,7 @@ class SimulatorTransport(Transport):
             return
         due = self.clock() - self._begin - e.time
         if due > MOST:
-            self._restart()
+            self._begin += due - MOST
             due = MOST
         e.step(max(0, int(due / self._config.step + 1e-6)))
         state.q[:], state.v[:], state.tau[:] = e.joints[self._rows], e.joint_velocity[self._rows], e.torque[self._rows]

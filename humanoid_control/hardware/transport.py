@@ -94,7 +94,7 @@ class ActuatorState:
 
     def have(self, flag: Flag) -> np.ndarray:
         """(n,) True where a flag is set."""
-        return (self.flags & np.uint8(flag)) != 0
+        return (self.flags & int(flag)) != 0
 
 
 class ActuatorCommand:

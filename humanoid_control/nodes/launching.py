@@ -8,14 +8,14 @@ from typing import Any
 from humanoid_control.nodes.stacks import Stack, find_stack
 from humanoid_control.paths import PACKAGE, share_dir
 
-CLIP_NODE = "trajectory_streamer"
+CLIP_NODE, DRIVER_NODE = "trajectory_streamer", "robot_driver"
 
 
 def stack_launch_description(name: str) -> Any:
     """The LaunchDescription of a stack.
 
     Arguments: robot, clip (where the stack streams one), port of the viewer, namespace, params_file, rsp (start
-    robot_state_publisher, so that rviz has transforms), rviz.
+    robot_state_publisher, so that rviz has transforms), rviz, hardware (where the stack drives a robot).
     """
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
@@ -37,6 +37,9 @@ def stack_launch_description(name: str) -> Any:
     if CLIP_NODE in executables:
         text = "motion clip: dance or gentle_dance (built in), or the path of a C3D, TRC, BVH, AMC or CSV file"
         arguments.append(DeclareLaunchArgument("clip", default_value="dance", description=text))
+    if DRIVER_NODE in executables:
+        text = "file of the real robot; empty: beside its URDF; simulator or loopback: simulated drives"
+        arguments.append(DeclareLaunchArgument("hardware", default_value="", description=text))
     if "viewer" in executables:
         arguments.append(DeclareLaunchArgument("port", default_value="8080", description="port of the browser view"))
     return LaunchDescription([*arguments, OpaqueFunction(function=_actions, kwargs={"stack": stack})])
@@ -54,6 +57,8 @@ def _actions(context: Any, stack: Stack) -> list[Any]:
         own: dict[str, Any] = {"robot": robot}
         if spec.executable == CLIP_NODE:
             own["clip"] = given["clip"]
+        if spec.executable == DRIVER_NODE:
+            own["hardware"] = given.get("hardware", "")
         if spec.executable == "viewer":
             own["port"] = int(given["port"])
         if spec.executable == "simulator" and rsp:
@@ -70,7 +75,7 @@ def _actions(context: Any, stack: Stack) -> list[Any]:
                 remappings=list(stack.remaps.get(spec.executable, {}).items()),
                 output="screen",
                 additional_env={"OMP_NUM_THREADS": "1"},
-                respawn=True,
+                respawn=spec.executable != DRIVER_NODE,  # somebody should look before a robot is driven again
                 respawn_delay=1.0,
                 respawn_max_retries=3,
             )

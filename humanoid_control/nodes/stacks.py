@@ -61,6 +61,13 @@ NODES = {
             ),
         ),
         NodeSpec(
+            "robot_driver",
+            "RobotDriverParameters",
+            "a real robot on its buses, or its simulated twin: power by request, every command inside the limits",
+            ("joint_commands", "joint_trajectory", "emergency_stop"),
+            ("joint_states", "applied_commands", "hardware_state", "imu"),
+        ),
+        NodeSpec(
             "state_estimator",
             "StateEstimatorParameters",
             "joint positions and velocities, filtered from encoders or estimated from tendons",
@@ -203,6 +210,16 @@ STACKS = {
             "the same for a robot with its own driver, which gives joint_states and takes joint_commands; "
             "gently: 20 rad/s^2 and half of the joints' speed, until others are set",
             "viewer",
+            "state_estimator",
+            "whole_body_ik",
+            "trajectory_streamer",
+            settings={"whole_body_ik": GENTLE},
+        ),
+        _stack(
+            "hardware",
+            "a real robot on its buses imitates a clip once robot_driver/enable was called; gently, as in control",
+            "viewer",
+            "robot_driver",
             "state_estimator",
             "whole_body_ik",
             "trajectory_streamer",

@@ -144,7 +144,7 @@ def test_the_file_lies_beside_the_urdf(folder):
 
 def test_without_a_file_every_joint_is_driven_gently():
     robot = load_robot("hrp2", "fixed")
-    hw = without_file(robot, "loopback", delay=0.001)
+    hw = without_file(robot, "loopback", {"delay": 0.001})
     assert set(hw.names) == set(robot.joint_names) - {robot.joint_names[f] for f, *_ in robot.mimic}
     (bus,) = hw.buses
     assert bus.spec.options == {"delay": 0.001} and bus.spec.period == 0.002

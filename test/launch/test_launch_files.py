@@ -51,7 +51,7 @@ def test_a_launch_file_names_a_stack(path):
 
 def test_every_executable_is_an_entry_point():
     text = (share_dir() / "setup.py").read_text()
-    listed = set(re.search(r"NODES = \[(.*?)\]", text, re.S).group(1).replace('"', "").replace(" ", "").split(","))
+    listed = set(re.findall(r'"(\w+)"', re.search(r"NODES = \[(.*?)\]", text, re.S).group(1)))
     assert listed == set(NODES)
 
 

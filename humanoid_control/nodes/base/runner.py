@@ -100,7 +100,7 @@ def _start(node: TickNode) -> int:
 def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
     """Callbacks between deadlines, ticks on them. A tick that comes too late is not made up for, but counted."""
     deadline = time.monotonic()
-    while not stop.is_set():
+    while not stop.is_set() or (node.active and node.ending()):
         now = time.monotonic()
         if not node.active:
             executor.spin_once(timeout_sec=IDLE_WAIT)

@@ -181,6 +181,10 @@ class TickNode(LifecycleNode):
     def slack_time(self, left: float) -> None:
         """Work that no command waits for, called after a tick; `left` is the time to the next one [s]."""
 
+    def ending(self) -> bool:
+        """Test whether ticks must go on for a while, asked before each of them once the process was told to end."""
+        return False
+
     def values(self) -> dict[str, Any]:
         """More figures for diagnostics."""
         return {}

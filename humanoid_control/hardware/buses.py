@@ -1,0 +1,214 @@
+"""All buses of a robot as one: opened, read, written, switched; one that is gone is opened again every second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.hardware.guardian import GuardedBus
+from humanoid_control.hardware.hardware_file import Hardware
+from humanoid_control.hardware.transport import (
+    ActuatorCommand,
+    ActuatorState,
+    Flag,
+    HardwareError,
+    Silence,
+    Transport,
+    transport_class,
+)
+
+RETRY = 1.0  # [s] between attempts to open a bus that is gone
+RECENT = 1.0  # [s] over which lost samples are counted
+
+Record = Callable[[str], None]
+
+
+class Buses:
+    """The transports of a robot and the arrays of all its actuators.
+
+    Attributes:
+        names: of the m actuators. state, command: of all of them; transports work on views of these.
+        transports: by bus name. lost: reason by bus that is gone; empty: all are there.
+        missed: (m,) share of the samples that did not come lately.
+        sent: frames that a dry run did not send.
+    """
+
+    def __init__(self, hardware: Hardware, dry_run: bool = False, record: Record | None = None) -> None:
+        """Make the transports; nothing is opened.
+
+        Args:
+            hardware: of the robot. dry_run: read, but neither write nor power; `record` takes the text of the frames.
+
+        Raises:
+            HumanoidError: a bus row that its transport refuses, an optional package that is missing.
+        """
+        self.names = hardware.actuators
+        self.state, self.command = ActuatorState(len(self.names)), ActuatorCommand(len(self.names))
+        self.transports: dict[str, Transport] = {}
+        self.lost: dict[str, str] = {}
+        self.missed = np.zeros(len(self.names))
+        self.sent, self._dry, self._record = 0, dry_run, record
+        self._views: list[tuple[str, Transport, ActuatorState, ActuatorCommand]] = []
+        self._share = 1.0 / (hardware.rate * RECENT)
+        self._retried = -np.inf
+        first = 0
+        for bus in hardware.buses:
+            spec = bus.spec
+            rows = slice(first, first + len(spec.actuators))
+            first = rows.stop
+            made: Transport = transport_class(bus.transport)(spec)  # type: ignore[call-arg]
+            self.transports[spec.name] = made
+            self.command.mode[rows] = [a.mode for a in spec.actuators]
+            self._views.append((spec.name, made, self.state.part(rows), self.command.part(rows)))
+            missing = {a.mode for a in spec.actuators} - set(made.modes)
+            if missing:
+                raise HardwareError(f"{spec.where or spec.name}: its drives have no mode {missing.pop().name}")
+
+    def open(self) -> None:
+        """Open all; none stays open where one cannot.
+
+        Raises:
+            HardwareError: as the transport says.
+        """
+        try:
+            for transport in self.transports.values():
+                transport.open()
+        except HardwareError:
+            self.close()
+            raise
+        self.lost.clear()
+        self.missed[:] = 0.0
+
+    def close(self) -> None:
+        """Switch all drives off and close all buses."""
+        for transport in self.transports.values():
+            transport.close()
+
+    def read(self, until: float) -> None:
+        """Take the samples of all buses; a bus that is gone is `lost`, and its actuators are not fresh."""
+        for name, transport, state, _ in self._views:
+            if name in self.lost:
+                state.flags &= ~np.uint8(Flag.FRESH)
+                continue
+            try:
+                transport.read(state, until)
+            except HardwareError as e:
+                self._lose(name, state, e)
+        self.missed += self._share * (~self.state.have(Flag.FRESH) - self.missed)
+
+    def write(self, early: bool) -> None:
+        """Send the command to the buses that want it at this end of the cycle."""
+        for name, transport, state, command in self._views:
+            if transport.early != early or name in self.lost:
+                continue
+            if self._dry:
+                lines = transport.frames(command)
+                self.sent += len(lines)
+                for line in lines if self._record is not None else ():
+                    assert self._record is not None
+                    self._record(f"{name} {line}")
+                continue
+            try:
+                transport.write(command)
+            except HardwareError as e:
+                self._lose(name, state, e)
+
+    def _lose(self, name: str, state: ActuatorState, error: HardwareError) -> None:
+        self.lost[name] = str(error)
+        state.flags &= ~np.uint8(Flag.FRESH)
+
+    def reopen(self, now: float) -> None:
+        """Try to open what is gone, once a second; never gives power."""
+        if not self.lost or now - self._retried < RETRY:
+            return
+        self._retried = now
+        for name in list(self.lost):
+            transport = self.transports[name]
+            transport.close()
+            try:
+                transport.open()
+            except HardwareError as e:
+                self.lost[name] = str(e)
+            else:
+                del self.lost[name]
+
+    def power(self, on: bool) -> bool:
+        """One step of the drives' enable or disable sequence on each bus; True when all are there."""
+        if self._dry:
+            return True
+        answers = [t.power(on) for name, t in self.transports.items() if name not in self.lost]
+        return all(answers) and not self.lost
+
+    def quick_stop(self) -> None:
+        """Stop all drives by their own means."""
+        if not self._dry:
+            for transport in self.transports.values():
+                transport.quick_stop()
+
+    def clear_faults(self) -> None:
+        """Ask all drives to forget their faults."""
+        for transport in self.transports.values():
+            transport.clear_faults()
+
+    def brakes(self, release: bool) -> bool:
+        """Release or engage all brakes; False where the robot has none."""
+        if self._dry:
+            return False
+        answers = [t.brake(k, release) for t in self.transports.values() for k in range(len(t.names))]
+        return any(answers)
+
+    def brake(self, actuator: int, release: bool) -> bool:
+        """Release or engage the brake of one actuator; False where it has none."""
+        for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
+            if rows.start <= actuator < rows.stop:
+                return not self._dry and transport.brake(actuator - rows.start, release)
+        raise IndexError(actuator)
+
+    def trouble(self) -> str:
+        """Reason why a bus must not move the robot now; empty: none."""
+        texts = [f"bus {name}: {text}" for name, t in self.transports.items() if (text := t.trouble())]
+        return "; ".join([*self.lost.values(), *texts])
+
+    def fault_text(self, actuator: int) -> str:
+        """The fault of an actuator in the words of its drive."""
+        for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
+            if rows.start <= actuator < rows.stop:
+                return transport.fault_text(int(self.state.code[actuator]))
+        raise IndexError(actuator)
+
+    def serials(self) -> dict[str, str]:
+        """Serial number of each actuator's drive."""
+        found: list[str] = []
+        for transport in self.transports.values():
+            found += transport.serials()
+        return dict(zip(self.names, found, strict=True))
+
+    def guarded(self) -> list[str]:
+        """Buses whose drives do not stop by themselves when frames cease."""
+        return [name for name, t in self.transports.items() if t.silence is not Silence.STOPS]
+
+    def guards(self) -> list[GuardedBus]:
+        """What a guardian needs to damp each bus without the driver, of those where that can be done."""
+        specs = [(name, t.guard()) for name, t in self.transports.items()]
+        return [GuardedBus(name, *spec) for name, spec in specs if spec is not None]
+
+    def damping_frames(self, names: Sequence[str]) -> list[bytes]:
+        """Frames that damp the drives of these buses where they are now."""
+        views = {name: (transport, state) for name, transport, state, _ in self._views}
+        return [views[name][0].damping_frame(views[name][1]) for name in names]
+
+    def figures(self) -> dict[str, Any]:
+        """Counters of all buses for diagnostics."""
+        own = {f"{name} {key}": value for name, t in self.transports.items() for key, value in t.figures().items()}
+        missed = {
+            f"{name} missed_percent": round(100 * float(self.missed[k].max()), 2)
+            for name, k in zip(self.transports, self._rows(), strict=True)
+        }
+        return {**missed, **own, **({"dry_run_frames": self.sent} if self._dry else {})}
+
+    def _rows(self) -> list[slice]:
+        ends = np.cumsum([0, *(len(t.names) for t in self.transports.values())]).tolist()
+        return [slice(a, b) for a, b in pairwise(ends)]

@@ -1,0 +1,174 @@
+"""Joint trajectories as a joint_trajectory_controller executes them: splines through timed points, sampled in time.
+
+Points with positions are joined by straight lines, those with velocities too by cubic, those with accelerations too by
+quintic polynomials; each segment uses what both of its ends give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.hardware.command_stream import JointCommand
+
+
+class TrajectoryPoint(NamedTuple):
+    """One point of a trajectory, for n joints.
+
+    Attributes:
+        time: from its start [s]. q: (n,) [rad]. v: (n,) [rad/s], or empty. a: (n,) [rad/s^2], or empty.
+    """
+
+    time: float
+    q: Sequence[float]
+    v: Sequence[float] = ()
+    a: Sequence[float] = ()
+
+
+class TrajectorySpline:
+    """A trajectory that was checked, beginning where the robot is.
+
+    Attributes:
+        names: of its joints. duration: [s].
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        points: Sequence[TrajectoryPoint],
+        q: np.ndarray,
+        v: np.ndarray,
+        known: Sequence[str],
+    ) -> None:
+        """Check it and make the coefficients.
+
+        Args:
+            names: of its n joints. points: rising in time.
+            q: (n,) reference of its joints now [rad], from which the first point is reached. v: (n,) [rad/s].
+            known: joints that may be in it.
+
+        Raises:
+            UnknownNameError: a joint that the robot does not have. ConfigError: a joint twice, no points, a wrong
+                length, times that do not rise, a number that is none.
+        """
+        self.names = tuple(names)
+        for name in names:
+            if name not in known:
+                raise UnknownNameError("joint", name, known, hint="(trajectory refused)")
+        if len(set(names)) < len(names) or not names:
+            raise ConfigError("trajectory refused: each of its joints must be named once")
+        rows = self._checked(points, len(names))
+        start = TrajectoryPoint(0.0, q.tolist(), v.tolist(), [0.0] * len(names))
+        if rows[0].time > 0.0:
+            rows = [start, *rows]
+        self._times = np.array([p.time for p in rows])
+        self._coefficients = [_segment(a, b) for a, b in pairwise(rows)]
+        self._end = np.asarray(rows[-1].q, dtype=float)
+        self.duration = float(self._times[-1])
+
+    @staticmethod
+    def _checked(points: Sequence[TrajectoryPoint], n: int) -> list[TrajectoryPoint]:
+        if not points:
+            raise ConfigError("trajectory refused: it has no points")
+        last = -np.inf
+        for k, p in enumerate(points):
+            lengths = (len(p.q), len(p.v) or n, len(p.a) or n)
+            if lengths != (n, n, n):
+                raise ConfigError(f"trajectory refused: point {k} needs {n} values of each kind, has {lengths}")
+            if not np.isfinite([p.time, *p.q, *p.v, *p.a]).all():
+                raise ConfigError(f"trajectory refused: point {k} has a value that is not a number")
+            if p.time < 0.0 or p.time <= last:
+                raise ConfigError(f"trajectory refused: time of point {k} must be above that of the one before")
+            last = p.time
+        return list(points)
+
+    def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (n,) [rad] and velocities (n,) [rad/s] at a time from its start; after its end it holds."""
+        if time >= self.duration or not self._coefficients:
+            return self._end.copy(), np.zeros(len(self._end))
+        k = max(int(np.searchsorted(self._times, time, side="right")) - 1, 0)
+        c, t = self._coefficients[k], max(time, 0.0) - self._times[k]
+        q, v = c[5], np.zeros_like(c[5])
+        for row in c[4::-1]:  # Horner, with the derivative
+            v = v * t + q
+            q = q * t + row
+        return q, v
+
+
+class TrajectoryPlayer:
+    """A trajectory on its way to the command stream. Its time begins when the robot follows commands.
+
+    Attributes:
+        spline: that is executed; None: none is.
+    """
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        self._index = {name: k for k, name in enumerate(joint_names)}
+        self.spline: TrajectorySpline | None = None
+        self._begin = np.nan
+
+    def start(self, names: Sequence[str], points: Sequence[TrajectoryPoint], q: np.ndarray, v: np.ndarray) -> None:
+        """Replace what is executed.
+
+        Args:
+            names, points: of the trajectory. q, v: reference of all joints of the robot now [rad], [rad/s].
+
+        Raises:
+            UnknownNameError, ConfigError: as `TrajectorySpline`; what is executed goes on.
+        """
+        rows = [self._index[name] for name in names if name in self._index]
+        self.spline = TrajectorySpline(names, points, q[rows], v[rows], list(self._index))
+        self._begin = np.nan
+
+    def stop(self) -> None:
+        """Forget the trajectory."""
+        self.spline = None
+
+    def command(self, now: float, follows: bool) -> JointCommand | None:
+        """Command for a time; after the end of the trajectory its last point.
+
+        Args:
+            now: monotonic time [s]. follows: the robot follows commands; until then it is the first point.
+        """
+        if self.spline is None:
+            return None
+        if follows and not np.isfinite(self._begin):
+            self._begin = now
+        q, v = np.full((2, len(self._index)), np.nan)
+        time = now - self._begin if np.isfinite(self._begin) else 0.0
+        rows = [self._index[name] for name in self.spline.names]
+        q[rows], v[rows] = self.spline.at(time)
+        if not np.isfinite(self._begin):
+            v[rows] = 0.0
+        return JointCommand(q, v, np.full(len(q), np.nan))
+
+    def over(self, now: float) -> bool:
+        """True once the last point is all that is left."""
+        return self.spline is None or bool(now - self._begin >= self.spline.duration)
+
+
+def _segment(a: TrajectoryPoint, b: TrajectoryPoint) -> np.ndarray:
+    """Coefficients (6, n) of the polynomial between two points, of t^0 to t^5 from the first one."""
+    h = b.time - a.time
+    q0, q1 = np.asarray(a.q, dtype=float), np.asarray(b.q, dtype=float)
+    c = np.zeros((6, len(q0)))
+    c[0] = q0
+    if not (len(a.v) and len(b.v)):
+        c[1] = (q1 - q0) / h
+        return c
+    v0, v1 = np.asarray(a.v, dtype=float), np.asarray(b.v, dtype=float)
+    c[1] = v0
+    if not (len(a.a) and len(b.a)):
+        c[2] = (3 * (q1 - q0) - h * (2 * v0 + v1)) / h**2
+        c[3] = (-2 * (q1 - q0) + h * (v0 + v1)) / h**3
+        return c
+    a0, a1 = np.asarray(a.a, dtype=float), np.asarray(b.a, dtype=float)
+    c[2] = a0 / 2
+    c[3] = (20 * (q1 - q0) - h * (8 * v1 + 12 * v0) - h**2 * (3 * a0 - a1)) / (2 * h**3)
+    c[4] = (-30 * (q1 - q0) + h * (14 * v1 + 16 * v0) + h**2 * (3 * a0 - 2 * a1)) / (2 * h**4)
+    c[5] = (12 * (q1 - q0) - 6 * h * (v1 + v0) - h**2 * (a0 - a1)) / (2 * h**5)
+    return c

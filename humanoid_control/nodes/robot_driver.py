@@ -1,0 +1,381 @@
+"""Node `robot_driver`: a real robot on its buses, or its simulated twin. Commands in, states out, power by request.
+
+It measures as soon as it is active, and gives power when somebody calls `~/enable`: neither a lifecycle transition nor
+a start or restart does.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Bool, String
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from humanoid_control.errors import ConfigError, HumanoidError
+from humanoid_control.files import check_file
+from humanoid_control.hardware.calibration import calibration_path, read_calibration, write_calibration
+from humanoid_control.hardware.command_stream import CommandReader, check_stamp
+from humanoid_control.hardware.driver import Driver
+from humanoid_control.hardware.guardian import PRIORITY
+from humanoid_control.hardware.hardware_file import Hardware, hardware_path, read_hardware_file, without_file
+from humanoid_control.hardware.power import PowerState
+from humanoid_control.hardware.supervision import WARN
+from humanoid_control.hardware.trajectory import TrajectoryPlayer, TrajectoryPoint
+from humanoid_control.nodes.base.messages import (
+    EVENTS,
+    LATCHED,
+    STREAM_OUT,
+    fill_joint_state,
+    joint_state,
+    seconds,
+    stamp_of,
+)
+from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.nodes.base.runner import main_of
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.robots import Robot, load_robot
+
+TWINS = ("simulator", "loopback")
+END_TIME = 4.0  # [s] in which the robot comes to rest and loses its power before the process ends
+STOPPED = (PowerState.FAULT, PowerState.ESTOP)
+
+
+@dataclass(frozen=True)
+class RobotDriverParameters(NodeParameters):
+    """Parameters of the driver."""
+
+    hardware: str = param(
+        "",
+        "file of the real robot; empty: the one beside the URDF; simulator or loopback: simulated drives with the "
+        "limits of that file, or without one",
+    )
+    rate: float = param(0.0, "rate of the cycle; 0: as the file says, 500 without one", "Hz", 0.0, 1000.0)
+    dry_run: bool = param(False, "do everything but write to the buses and switch power")
+    dry_run_file: str = param("", "file for the frames that a dry run would have sent")
+    states_every: int = param(1, "publish joint_states every so many cycles", "", 1, 100)
+    late_tolerance: float = param(
+        1.0, "multiple of the lateness of a cycle that stops the robot (5 periods) or faults (50 ms)", "", 1.0, 100.0
+    )
+    velocity_scale: float = param(
+        1.0, "share of the file's speed limits; while commands are followed it may only fall", "", 0.01, 1.0, live=True
+    )
+    zero_posture: str = param("zero", "posture in which the robot stands when ~/set_zero is called", live=True)
+    zero_joints: str = param(
+        "", "joints that ~/set_zero calibrates, as 'l_knee, r_knee'; empty: all that are driven", live=True
+    )
+    allow_large_zero: bool = param(False, "let ~/set_zero change a zero by more than 0.2 rad", live=True)
+    brake_joint: str = param("", "joint whose brake ~/release_brake releases, without power", live=True)
+
+
+def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:
+    """The robot that the parameters name.
+
+    Raises:
+        HumanoidError: no file beside the URDF, or one with a mistake.
+    """
+    path = hardware_path(robot)
+    options = {"robot": p.robot} if p.hardware == "simulator" else {}
+    if p.hardware in TWINS:
+        twin = read_hardware_file(path, robot).on_one_bus(p.hardware, options) if path else None
+        return twin or without_file(robot, p.hardware, options, p.rate or 500.0)
+    if p.hardware:
+        path = Path(p.hardware)
+    if path is None:
+        raise ConfigError(
+            f"{robot.name} has no hardware file beside its URDF: name one (hardware), or take hardware=simulator"
+        )
+    return read_hardware_file(path, robot)
+
+
+class RobotDriver(TickNode):
+    """A `Driver` with topics and services around it."""
+
+    Parameters = RobotDriverParameters
+    params: RobotDriverParameters
+    node_name = "robot_driver"
+
+    def configure(self) -> float:
+        p = self.params
+        robot = load_robot(p.robot, "fixed")
+        hardware = hardware_of(p, robot)
+        self.calibration = calibration_path(hardware.path) if hardware.path and p.hardware not in TWINS else None
+        zeros = read_calibration(self.calibration, hardware.actuators) if self.calibration else {}
+        self.frames = FrameFile(Path(p.dry_run_file)) if p.dry_run and p.dry_run_file else None
+        record = self.frames.write if self.frames else None
+        self.driver = Driver(hardware, zeros, p.dry_run, record, p.late_tolerance)
+        self.driver.scale_velocity(p.velocity_scale)
+        self.driver.open()
+        self.driver.start_guardian(PRIORITY if p.priority > 0 else 0)
+        lonely = self.driver.buses.guarded() if hardware.guardian == "never" else []
+        text = f"no guardian: what drives of bus {', '.join(lonely)} do when this computer dies is not a stop"
+        self.health.check("guardian", bool(lonely), Level.WARN, text)
+        self.robot, self.player = robot, TrajectoryPlayer(hardware.names)
+        self.rows = np.array([robot.index[n] for n in hardware.names], dtype=int)
+        self.others = np.setdiff1d(np.arange(robot.n), self.rows)
+        self.reader = CommandReader(hardware.names, [robot.joint_names[k] for k in self.others])
+        self.posture = robot.from_mapping(hardware.fixed)
+        self.end_at = float("nan")
+        self._make_endpoints(hardware)
+        return hardware.rate
+
+    def _make_endpoints(self, hardware: Hardware) -> None:
+        self.states_message, self.applied_message = joint_state(self.robot.joint_names), joint_state(hardware.names)
+        self.states = self.create_publisher(JointState, "joint_states", STREAM_OUT)
+        self.applied = self.create_publisher(JointState, "applied_commands", STREAM_OUT)
+        self.power_state = self.create_publisher(String, "hardware_state", LATCHED)
+        self.imu = self.create_publisher(Imu, "imu", STREAM_OUT)
+        self.said, self.ticks = "", 0
+        self.listen(JointState, "joint_commands", self.on_command)
+        self.create_subscription(JointTrajectory, "joint_trajectory", self.on_trajectory, EVENTS)
+        # An emergency stop must be heard from any publisher: one that keeps its last message, and one that does not.
+        for qos in (LATCHED, EVENTS):
+            self.create_subscription(Bool, hardware.estop_topic, self.on_emergency_stop_topic, qos)
+        d = self.driver
+        self.create_service(SetBool, "~/enable", answered(lambda on: d.enable() if on else d.disable()))
+        self.create_service(SetBool, "~/emergency_stop", answered(lambda on: d.emergency_stop("~/emergency_stop", on)))
+        self.create_service(Trigger, "~/stop", answered(lambda _: d.stop()))
+        self.create_service(Trigger, "~/clear_faults", answered(lambda _: d.clear_faults()))
+        self.create_service(Trigger, "~/set_zero", answered(lambda _: self.set_zero()))
+        self.create_service(SetBool, "~/release_brake", answered(self.release_brake))
+
+    # -- commands -----------------------------------------------------------------------------------------------------
+
+    def on_command(self, m: JointState) -> None:
+        """Take a command; one with a mistake is dropped and named."""
+        now = time.monotonic()
+        running = self.player.spline is not None and not self.player.over(now)
+        if self.health.check("passed over", running, Level.WARN, "a trajectory runs: joint_commands passed over"):
+            return
+        try:
+            stamp = seconds(m.header.stamp)
+            if stamp:
+                check_stamp(1e-9 * self.get_clock().now().nanoseconds - stamp)
+            command = self.reader.read(list(m.name), m.position, m.velocity, m.effort)
+        except HumanoidError as e:
+            self.health.report("command", Level.WARN, str(e))
+            return
+        self.health.clear("command")
+        if command is not None:
+            self.player.stop()
+            self.driver.command(command, now, stamp or now)
+
+    def on_trajectory(self, m: JointTrajectory) -> None:
+        """Execute a trajectory from where the reference is now; an empty one ends the one that runs."""
+        points = [
+            TrajectoryPoint(seconds(p.time_from_start), p.positions, p.velocities, p.accelerations) for p in m.points
+        ]
+        try:
+            if not m.points and not m.joint_names:
+                self.player.stop()
+            else:
+                ref = self.driver.reference
+                self.player.start(list(m.joint_names), points, ref.q, ref.v)
+            self.health.clear("trajectory")
+        except HumanoidError as e:
+            self.health.report("trajectory", Level.WARN, str(e))
+
+    def on_emergency_stop_topic(self, m: Bool) -> None:
+        self.driver.heartbeat(time.monotonic())
+        self.driver.emergency_stop("topic", m.data, f"emergency stop on {self.driver.hardware.estop_topic}")
+
+    # -- services -----------------------------------------------------------------------------------------------------
+
+    def set_zero(self) -> str:
+        """Calibrate where the robot stands, and write the file."""
+        p = self.params
+        if self.calibration is None:
+            raise ConfigError("nothing to calibrate: the drives are simulated")
+        joints = [j.strip() for j in p.zero_joints.split(",") if j.strip()] or list(self.driver.hardware.names)
+        posture = self.robot.joints(self.robot.q(p.zero_posture))
+        angles = {}
+        for name in joints:
+            if name not in self.driver.hardware.names:
+                raise ConfigError(f"zero_joints: {name} is not driven")
+            angles[name] = float(posture[self.robot.index[name]])
+        write_calibration(self.calibration, self.driver.set_zeros(angles, p.allow_large_zero))
+        return ""
+
+    def release_brake(self, release: bool) -> str:
+        """Release or engage the brakes of one joint, without power."""
+        driver, name = self.driver, self.params.brake_joint
+        if driver.machine.state is not PowerState.MONITOR:
+            return f"brakes are released by hand without power only: state is {driver.machine}"
+        if name not in driver.hardware.names:
+            return f"set the parameter brake_joint to a driven joint before, it is '{name}'"
+        actuators = driver.transmission.actuators_of(driver.hardware.names.index(name))
+        answers = [driver.buses.brake(a, release) for a in actuators]
+        return "" if all(answers) else f"{name} has no brake"
+
+    # -- the tick -----------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        d = self.driver
+        if (command := self.player.command(now, d.machine.state is PowerState.RUN)) is not None:
+            d.command(command, now, now)
+        d.cycle()
+        if d.machine.state in STOPPED:
+            self.player.stop()
+        self._say_state()
+        self.ticks += 1
+        if self.ticks % self.params.states_every == 0:
+            self._publish_states()
+        if d.machine.powered:
+            ref = d.reference
+            stamp = stamp_of(self.present())
+            self.applied.publish(fill_joint_state(self.applied_message, stamp, ref.q, ref.v, d.tau))
+
+    def _say_state(self) -> None:
+        d, h = self.driver, self.health
+        text = str(d.machine)
+        if text != self.said:
+            self.said = text
+            self.power_state.publish(String(data=text))
+            self.get_logger().info(text)
+        h.check("state", d.machine.state in STOPPED, Level.ERROR, text)
+        stopped = d.machine.state in (PowerState.STOPPING, PowerState.HOLD) and bool(d.machine.reason)
+        h.check("stopped", stopped, Level.WARN, d.machine.reason)
+        worst = [f.text for f in d.findings if f.level == WARN]
+        h.check("joints", bool(worst), Level.WARN, "; ".join(worst[:3]))
+        clipped = d.clipped()
+        h.check("clipped", bool(clipped), Level.WARN, f"commands exceed limits: {', '.join(clipped[:3])}")
+
+    def _publish_states(self) -> None:
+        d, j = self.driver, self.driver.joints
+        q, (v, tau) = self.posture.copy(), np.zeros((2, self.robot.n))
+        q[self.rows], v[self.rows], tau[self.rows] = j.q, np.nan_to_num(j.v), np.nan_to_num(j.tau)
+        known = np.ones(self.robot.n, dtype=bool)
+        known[self.rows] = d.fresh
+        for follower, leader, multiplier, offset in self.robot.mimic:
+            q[follower], v[follower] = multiplier * q[leader] + offset, multiplier * v[leader]
+            known[follower] = known[leader]
+        if not d.fresh.any():
+            return
+        age = d.clock() - float(j.stamp[d.fresh].max())
+        stamp = stamp_of(self.stamps.next(self.get_clock().now().nanoseconds - int(1e9 * age)))
+        message = self.states_message
+        if not known.all():
+            message = joint_state([n for n, k in zip(self.robot.joint_names, known, strict=True) if k])
+        self.states.publish(fill_joint_state(message, stamp, q[known], v[known], tau[known]))
+        for transport in d.buses.transports.values():
+            if (reading := transport.imu()) is not None:
+                self.imu.publish(imu_message(reading[1], stamp, self.robot.root_link))
+
+    def parameters_changed(self, changed: set[str]) -> None:
+        if "velocity_scale" in changed and self.configured:
+            self.driver.scale_velocity(self.params.velocity_scale)
+
+    def values(self) -> dict[str, Any]:
+        d = self.driver
+        temperature = d.joints.temperature
+        error = d.following_error()
+        hottest = int(np.nanargmax(temperature)) if np.isfinite(temperature).any() else None
+        worst = int(np.nanargmax(error)) if np.isfinite(error).any() else None
+        names = d.hardware.names
+        return {
+            "power_state": d.machine.state.name,
+            "reason": d.machine.reason,
+            "refusals": "; ".join(d.refusals()) if d.machine.state is PowerState.MONITOR else "",
+            "joints_fresh": int(d.fresh.sum()),
+            "temperature_max": f"{temperature[hottest]:.1f} {names[hottest]}" if hottest is not None else "",
+            "following_error_max": f"{error[worst]:.4f} {names[worst]}" if worst is not None else "",
+            "guardian": "alive" if d.guard is not None and d.guard.alive() else "none",
+            **d.buses.figures(),
+        }
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def ending(self) -> bool:
+        """Come to rest and switch off before the process ends; a second signal stops at once."""
+        now = time.monotonic()
+        if math.isnan(self.end_at):
+            self.end_at = now + END_TIME
+            self.driver.disable()
+            for s in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(s, lambda *_: self.driver.emergency_stop("signal", True, "interrupted twice"))
+        return self.driver.machine.powered and now < self.end_at
+
+    def deactivate(self) -> None:
+        """Come to rest and switch off; ticks have ended already."""
+        end = time.monotonic() + END_TIME
+        self.driver.disable()
+        while self.driver.machine.powered and time.monotonic() < end:
+            self.driver.cycle()
+            time.sleep(self.driver.period)
+        self._say_state()
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.close()
+        return super().on_cleanup(state)
+
+    def close(self) -> None:
+        if self.configured:
+            self.driver.close()
+            if self.frames is not None:
+                self.frames.close()
+
+
+class FrameFile:
+    """File of the frames that a dry run would have sent, one a line."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin it.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        check_file(path, "file of frames")
+        self._stream = path.open("w", encoding="utf-8")
+
+    def write(self, line: str) -> None:
+        self._stream.write(line + "\n")
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:
+    """A service that does what it is asked for and answers why not; nothing: done."""
+
+    def serve(message: Any, response: Any) -> Any:
+        try:
+            reason = request(getattr(message, "data", None)) or ""
+        except HumanoidError as e:
+            reason = str(e)
+        response.success, response.message = not reason, reason
+        return response
+
+    return serve
+
+
+def imu_message(reading: Any, stamp: Any, link: str) -> Imu:
+    """A reading as a message in the frame of a link."""
+    m = Imu()
+    m.header.stamp, m.header.frame_id = stamp, link
+    fields: Iterable[tuple[Any, str, np.ndarray]] = (
+        (m.orientation, "xyzw", reading.orientation),
+        (m.angular_velocity, "xyz", reading.angular_velocity),
+        (m.linear_acceleration, "xyz", reading.linear_acceleration),
+    )
+    for target, axes, values in fields:
+        for axis, value in zip(axes, values, strict=True):
+            setattr(target, axis, float(value))
+    return m
+
+
+def main() -> int:
+    return main_of(RobotDriver)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

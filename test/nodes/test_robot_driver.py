@@ -1,0 +1,290 @@
+"""The driver over DDS: power by request, blend, run, timeouts, stops, faults; on loopback drives and the twin."""
+
+import math
+import signal
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, String
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from humanoid_control.nodes.base.messages import LATCHED
+from humanoid_control.robots import load_robot
+
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
+ELBOWS = ("l_elbow_flexion", "r_elbow_flexion")
+
+
+class Desk:
+    """A driver process, and what a person at a desk has: commands, states, buttons."""
+
+    def __init__(self, graph, *parameters, robot="hrp2", wait=True):
+        self.graph, self.robot = graph, load_robot(robot, "fixed")
+        given = (f"robot:={robot}", "late_tolerance:=100.0", "rate:=200.0", *parameters)
+        self.process = graph.start("robot_driver", *given, wait=wait)
+        self.states = graph.listen(JointState, "joint_states")
+        self.applied = graph.listen(JointState, "applied_commands")
+        self.said = graph.listen(String, "hardware_state", LATCHED)
+        self.commands = graph.publisher(JointState, "joint_commands")
+        graph.until(lambda: self.states and self.said, "states of the driver")
+
+    @property
+    def q(self):
+        """Measured positions by joint."""
+        m = self.states[-1]
+        return dict(zip(m.name, m.position, strict=True))
+
+    def ask(self, service, on=None):
+        """Call a service of the driver: whether it did it, and its answer."""
+        request = None if on is None else SetBool.Request(data=on)
+        a = self.graph.call(Trigger if on is None else SetBool, f"robot_driver/{service}", request)
+        return a.success, a.message
+
+    def command(self, stamp=None, **joints):
+        """A function that publishes a command for these joints."""
+
+        def send():
+            m = JointState(name=list(joints), position=[float(x) for x in joints.values()])
+            m.header.stamp = stamp or self.graph.node.get_clock().now().to_msg()
+            self.commands.publish(m)
+
+        return send
+
+    def until(self, word, meanwhile=None):
+        """Wait for a state, or for words of its reason."""
+        self.graph.until(lambda: word in self.said[-1].data, f"'{word}' on hardware_state", meanwhile=meanwhile)
+        return self
+
+    def run(self, **joints):
+        """Enable and follow a command."""
+        assert self.ask("enable", True) == (True, "")
+        return self.until("HOLD").until("RUN", self.command(**joints))
+
+
+def test_a_day_at_the_desk(graph):
+    """Enable, blend, run; silence; e-stop; clear; disable; the end. Loopback drives."""
+    desk = Desk(graph, "hardware:=loopback")
+    assert desk.said[-1].data == "MONITOR" and set(desk.q) == set(desk.robot.joint_names)
+    neutral = dict(zip(desk.robot.joint_names, desk.robot.postures["neutral"], strict=True))
+    assert max(abs(desk.q[n] - neutral[n]) for n in desk.q) < 1e-6
+    send = desk.command(l_elbow_flexion=neutral["l_elbow_flexion"] + 0.4)
+    graph.until(lambda: len(desk.states) > 30, "more states", meanwhile=send)
+    assert desk.said[-1].data == "MONITOR" and not desk.applied, "commands alone give no power"
+    refused = desk.ask("stop")
+    assert not refused[0] and "nothing to stop" in refused[1]
+
+    desk.run(l_elbow_flexion=neutral["l_elbow_flexion"] + 0.4)
+    graph.until(
+        lambda: abs(desk.q["l_elbow_flexion"] - neutral["l_elbow_flexion"] - 0.4) < 0.01, "there", meanwhile=send
+    )
+    others = [n for n in desk.q if n != "l_elbow_flexion"]
+    assert max(abs(desk.q[n] - neutral[n]) for n in others) < 1e-3
+    seen = np.array([m.position[list(m.name).index("l_elbow_flexion")] for m in desk.applied])
+    assert np.abs(np.diff(seen)).max() < 0.02, "no step went to the drives"
+    way = [s.data.split(":")[0] for s in desk.said]
+    assert way == ["MONITOR", "ENABLING", "HOLD", "BLEND", "RUN"]
+
+    desk.until("HOLD: stopped: joint_commands silent for 0.10 s")  # nobody commands any more
+    assert graph.until_said("robot_driver", "silent for 0.10 s")["level"] == 1
+
+    assert desk.ask("emergency_stop", True) == (True, "")
+    desk.until("ESTOP")
+    assert graph.until_said("robot_driver", "ESTOP")["level"] == 2
+    done, why = desk.ask("clear_faults")
+    assert not done and "emergency stop by ~/emergency_stop" in why
+    desk.ask("emergency_stop", False)
+    graph.until(lambda: desk.ask("clear_faults")[0], "cleared")
+    desk.until("MONITOR")
+
+    desk.run(l_elbow_flexion=neutral["l_elbow_flexion"])
+    assert desk.ask("enable", False) == (True, "")
+    desk.until("MONITOR", send)
+    assert desk.ask("emergency_stop", True)[0]
+    desk.until("ESTOP")
+    done, why = desk.ask("enable", True)
+    assert not done and "state is ESTOP" in why
+    assert graph.stop(desk.process)[0] == 0
+
+
+def test_bad_commands_are_dropped_and_named(graph):
+    desk = Desk(graph, "hardware:=loopback")
+    start = desk.q["l_elbow_flexion"]
+    desk.run(l_elbow_flexion=start)
+    good = desk.command(l_elbow_flexion=start)
+    old = graph.node.get_clock().now().to_msg()
+    old.sec -= 100
+
+    def bad(send):
+        def both():
+            good()
+            send()
+
+        return both
+
+    for send, says in (
+        (desk.command(l_elbw=1.0), "did you mean"),
+        (desk.command(l_elbow_flexion=start + 1.0, stamp=old), "s old: dropped"),
+        (lambda: desk.commands.publish(JointState(name=["l_elbow_flexion"])), "needs positions"),
+    ):
+        graph.until_said("robot_driver", says, meanwhile=bad(send))
+    for _ in range(3):
+        bad(desk.command(l_elbow_flexion=math.nan, r_elbow_flexion=math.inf))()
+    graph.until_said("robot_driver", "ok", meanwhile=good)
+    desk.until("RUN", good)
+    assert abs(desk.q["l_elbow_flexion"] - start) < 0.01
+    desk.until("HOLD: stopped", desk.command(l_elbow_flexion=math.nan))  # nothing but NaN is no command
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "volatile"])
+def test_the_emergency_stop_topic_stops_whoever_publishes(graph, kept):
+    desk = Desk(graph, "hardware:=loopback")
+    desk.run(l_elbow_flexion=desk.q["l_elbow_flexion"])
+    button = graph.publisher(Bool, "emergency_stop", LATCHED if kept else 10)
+    button.publish(Bool(data=True))
+    desk.until("ESTOP: emergency stop on emergency_stop", desk.command(l_elbow_flexion=0.5))
+    button.publish(Bool(data=False))
+    graph.until(lambda: desk.ask("clear_faults")[0], "cleared")
+    desk.until("MONITOR")
+
+
+def test_a_trajectory_is_executed_from_where_the_robot_is(graph):
+    desk = Desk(graph, "hardware:=loopback")
+    start = desk.q["l_elbow_flexion"]
+    trajectory = graph.publisher(JointTrajectory, "joint_trajectory")
+    assert desk.ask("enable", True)[0]
+    desk.until("HOLD")
+    m = JointTrajectory(joint_names=["l_elbow_flexion"])
+    for seconds, angle in ((0.5, start + 0.1), (1, start + 0.2)):
+        p = JointTrajectoryPoint(positions=[angle], velocities=[0.2 if seconds < 1 else 0.0])
+        p.time_from_start.sec, p.time_from_start.nanosec = int(seconds), int(1e9 * (seconds % 1))
+        m.points.append(p)
+    trajectory.publish(m)
+    desk.until("RUN")
+    graph.until(lambda: abs(desk.q["l_elbow_flexion"] - start - 0.2) < 1e-3, "the end of the trajectory")
+    graph.until(lambda: abs(desk.states[-1].velocity[0]) < 1e-3, "rest")
+    desk.until("RUN")
+    trajectory.publish(JointTrajectory(joint_names=["l_elbw"], points=m.points))
+    graph.until_said("robot_driver", "trajectory refused")
+    trajectory.publish(JointTrajectory())
+    desk.until("HOLD: stopped: joint_commands silent")
+
+
+def test_the_twin_is_driven_through_the_same_states(graph):
+    """The engine in process; a stop that was asked for holds although commands go on."""
+    desk = Desk(graph, "hardware:=simulator")
+    start = desk.q["l_elbow_flexion"]
+    desk.run(l_elbow_flexion=start + 0.3, r_elbow_flexion=desk.q["r_elbow_flexion"])
+    send = desk.command(l_elbow_flexion=start + 0.3)
+    graph.until(lambda: abs(desk.q["l_elbow_flexion"] - start - 0.3) < 0.05, "there", meanwhile=send)
+    assert desk.ask("stop") == (True, "")
+    desk.until("HOLD: stop was asked for", send)
+    n = len(desk.states)
+    graph.until(lambda: len(desk.states) > n + 100, "half a second", meanwhile=send)
+    assert "HOLD" in desk.said[-1].data
+    assert desk.ask("enable", True) == (True, "")
+    desk.until("RUN", send)
+    code, took = graph.stop(desk.process, signal.SIGTERM)
+    assert code == 0 and took < 5.0
+    text = graph.output(desk.process)
+    assert text.index("STOPPING: switching off") < text.rindex("MONITOR"), "at rest and without power at the end"
+
+
+def test_deactivate_switches_off_and_activate_gives_no_power(graph):
+    from lifecycle_msgs.srv import ChangeState
+
+    desk = Desk(graph, "hardware:=loopback")
+    desk.run(l_elbow_flexion=desk.q["l_elbow_flexion"])
+
+    def change(transition):
+        request = ChangeState.Request()
+        request.transition.id = transition
+        assert graph.call(ChangeState, "robot_driver/change_state", request).success
+
+    change(4)  # deactivate
+    desk.until("MONITOR")
+    n = len(desk.states)
+    change(3)  # activate
+    send = desk.command(l_elbow_flexion=1.0)
+    graph.until(lambda: len(desk.states) > n + 50, "states again", meanwhile=send)
+    assert desk.said[-1].data == "MONITOR"
+
+
+def test_a_dry_run_writes_its_frames_to_a_file(graph, tmp_path):
+    frames = tmp_path / "frames.txt"
+    desk = Desk(graph, "hardware:=loopback", "dry_run:=true", f"dry_run_file:={frames}")
+    start = desk.q["l_elbow_flexion"]
+    desk.run(l_elbow_flexion=start + 0.2)
+    assert desk.q["l_elbow_flexion"] == start, "nothing moved"
+    assert graph.stop(desk.process)[0] == 0
+    lines = frames.read_text().splitlines()
+    assert len(lines) > 100 and lines[0].startswith("loopback {") and '"kp"' in lines[-1]
+
+
+FILE = """schema: humanoid_hardware/1
+robot: hrp2
+rate: 200
+buses: {both: {transport: loopback}}
+joints:
+"""
+
+
+@pytest.fixture
+def hardware_file(tmp_path):
+    """HRP-2 with its elbows driven and all else fixed."""
+    robot = load_robot("hrp2", "fixed")
+    q, text = robot.postures["neutral"], FILE
+    for k, name in enumerate(robot.joint_names):
+        driven, fixed = f"bus: both, id: {k}, start: {q[k]:.6f}, serial: A{k}", f"fixed: {q[k]:.6f}"
+        text += f"  {name}: {{{driven if name in ELBOWS else fixed}}}\n"
+    path = tmp_path / "hrp2.hardware.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_is_driven_and_calibrated(graph, hardware_file):
+    desk = Desk(graph, f"hardware:={hardware_file}", "zero_posture:=neutral", "zero_joints:=l_elbow_flexion")
+    assert set(desk.q) == set(desk.robot.joint_names), "fixed joints have their states too"
+    calibration = hardware_file.with_name("hrp2.calibration.yaml")
+    graph.until(lambda: desk.ask("set_zero")[0], "half a second at rest")
+    text = calibration.read_text()
+    serial = f"A{desk.robot.index['l_elbow_flexion']}"
+    assert "l_elbow_flexion" in text and "r_elbow_flexion" not in text and serial in text
+    desk.run(l_elbow_flexion=desk.q["l_elbow_flexion"])
+    done, why = desk.ask("set_zero")
+    assert not done and "without power" in why
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("rate: 200", "rat: 200", "hrp2.hardware.yaml:3: unknown key 'rat': did you mean rate"),
+        ("l_elbow_flexion: {bus: both", "l_elbow_flexion: {bus: bth", "unknown bus 'bth': did you mean both"),
+    ],
+)
+def test_a_file_with_a_mistake_ends_the_process_with_its_line(graph, hardware_file, right, wrong, says):
+    hardware_file.write_text(hardware_file.read_text().replace(right, wrong))
+    process = graph.start("robot_driver", "robot:=hrp2", f"hardware:={hardware_file}", wait=False)
+    assert process.wait(60) == 2
+    assert says in graph.output(process)
+
+
+def test_a_robot_without_a_file_is_told_so(graph):
+    process = graph.start("robot_driver", "robot:=hrp2", wait=False)
+    assert process.wait(60) == 2 and "no hardware file beside its URDF" in graph.output(process)
+
+
+def test_a_second_interrupt_stops_at_once(graph):
+    desk = Desk(graph, "hardware:=loopback")
+    start = desk.q["l_elbow_flexion"]
+    desk.run(l_elbow_flexion=start)
+    desk.process.send_signal(signal.SIGINT)
+    desk.until("STOPPING", desk.command(l_elbow_flexion=start))
+    desk.process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    assert desk.process.wait(20) == 0 and time.monotonic() - begin < 5.0
