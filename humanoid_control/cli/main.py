@@ -26,6 +26,7 @@ COMMANDS = {
     "study": "published conclusions, tried on these models: holds, does not hold, cannot be decided",
     "bench": "how fast: solvers, dynamics, distances, the whole stack, beside other libraries",
     "picture": "a picture of the viewer at one moment of a clip",
+    "ros2_control": "files with which ros2_control drives a robot: URDF, controllers, launch file",
     "doctor": "check this machine and say what to do about what is wrong",
     "record": "record topics to an MCAP bag",
     "replay": "play a recorded bag",
