@@ -15,6 +15,7 @@ NODES = [
     "whole_body_ik",
     "simulator",
     "robot_driver",
+    "controller_bridge",
     "state_estimator",
     "walker",
     "viewer",

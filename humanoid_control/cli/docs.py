@@ -38,6 +38,14 @@ TOPICS = {
         "position and velocity for every joint, solved by the streamer itself (`solve`); steps of exactly 1 / rate",
     ),
     "joint_states": ("sensor_msgs/JointState", "measured position, velocity and torque"),
+    "CONTROLLER/commands": (
+        "std_msgs/Float64MultiArray",
+        "`output` forward: positions for the joints that the controller names, in its order",
+    ),
+    "CONTROLLER/joint_trajectory": (
+        "trajectory_msgs/JointTrajectory",
+        "`output` trajectory: one point, two periods ahead, with velocities",
+    ),
     "joint_trajectory": (
         "trajectory_msgs/JointTrajectory",
         "executed from where the reference is, once the robot follows: lines, cubics or quintics through its points; "
