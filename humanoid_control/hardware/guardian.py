@@ -8,7 +8,6 @@ a session of its own, with a real-time priority above the driver's where that is
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
@@ -22,6 +21,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from humanoid_control.hardware.realtime import become_real_time
+
 LIMIT = 0.01  # [s] of silence with power
 DAMP_RATE, DAMP_TIME = 100.0, 2.0  # [Hz], [s] of damping frames before the power goes
 POLL, IDLE_POLL = 0.001, 0.02  # [s] between looks, with and without power
@@ -32,7 +33,6 @@ IDLE, POWERED, ENDED = 0, 1, 2  # what the driver says
 # Eight-byte words of the shared memory, each written whole: by the driver, then by the guardian.
 COUNTER, BEAT, STATE, SEEN, TRIPPED, DAMPED = range(6)
 HEADER = 64  # [bytes]
-MCL_CURRENT_FUTURE = 3
 
 
 class Guard(Protocol):
@@ -194,17 +194,6 @@ def stop_drives(shared: SharedBeat, guards: Sequence[Guard]) -> None:
             guard.off()
 
 
-def become_real_time(priority: int) -> None:
-    """Ask for SCHED_FIFO and for memory that is never paged out, as far as that is permitted."""
-    with contextlib.suppress(OSError):
-        if priority > 0:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mlockall(MCL_CURRENT_FUTURE)
-    gc.freeze()
-    gc.disable()
-
-
 class DatagramGuard:
     """Guard that sends its frames to a local socket, as those of loopback drives do: for tests and rehearsals.
 
@@ -241,6 +230,7 @@ def main(argv: Sequence[str]) -> int:
         module, _, name = bus["factory"].partition(":")
         guards.append(getattr(importlib.import_module(module), name)(*bus["arguments"]))
     become_real_time(job["priority"])
+    gc.disable()
     stopped = watch(shared, guards, job["limit"], job["parent"])
     for guard in guards:
         guard.close()

@@ -50,7 +50,9 @@ class DrivenJoint:
     """Limits and supervision of one driven joint, in SI units at the joint.
 
     Attributes:
-        name: of the joint. lower, upper [rad], velocity [rad/s], acceleration [rad/s^2], effort [N m]: limits.
+        name: of the joint.
+        lower, upper [rad], velocity [rad/s], acceleration [rad/s^2], effort [N m]: limits of commands.
+        rated_velocity [rad/s], rated_effort [N m]: limits of what is measured: those of its row, else the URDF's.
         following_error: [rad]. temperature: for warning and fault [deg C]. voltage: band of the supply [V].
         continuous: torque that the motor bears for ever [N m].
         mode: of its actuator. kp [N m/rad], kd [N m s/rad]: gains for IMPEDANCE.
@@ -69,6 +71,8 @@ class DrivenJoint:
     mode: Mode = Mode.POSITION
     kp: float = 0.0
     kd: float = 0.0
+    rated_velocity: float = np.inf
+    rated_effort: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -148,8 +152,8 @@ class Hardware:
         """Limits of what is measured."""
         warm, hot = np.array([j.temperature for j in self.joints]).T
         low, high = np.array([j.voltage for j in self.joints]).T
-        keys = ("velocity", "effort", "continuous", "following_error")
-        rest = {k: self.column(k) for k in keys}
+        rest = {k: self.column(k) for k in ("continuous", "following_error")}
+        rest |= {k: self.column(f"rated_{k}") for k in ("velocity", "effort")}
         return SupervisionLimits(
             self.column("lower"), self.column("upper"), self.range_margin, warm=warm, hot=hot, low_voltage=low,
             high_voltage=high, **rest,
@@ -299,6 +303,8 @@ def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> Dri
         mode=mode,
         kp=row.number("kp", 0.0, 0.0),
         kd=row.number("kd", 0.0, 0.0),
+        rated_velocity=limits.number("velocity", most["velocity"]),
+        rated_effort=limits.number("effort", most["effort"]),
         **values,
     )
 

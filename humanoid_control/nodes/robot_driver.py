@@ -30,6 +30,7 @@ from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.guardian import PRIORITY
 from humanoid_control.hardware.hardware_file import Hardware, hardware_path, read_hardware_file, without_file
 from humanoid_control.hardware.power import PowerState
+from humanoid_control.hardware.realtime import become_real_time, real_time_advice, real_time_report
 from humanoid_control.hardware.supervision import WARN
 from humanoid_control.hardware.trajectory import TrajectoryPlayer, TrajectoryPoint
 from humanoid_control.nodes.base.messages import (
@@ -67,6 +68,7 @@ class RobotDriverParameters(NodeParameters):
     late_tolerance: float = param(
         1.0, "multiple of the lateness of a cycle that stops the robot (5 periods) or faults (50 ms)", "", 1.0, 100.0
     )
+    cpu: str = param("", "processors to run on, as 2 or 2,3 or 2-3; empty: all")
     velocity_scale: float = param(
         1.0, "share of the file's speed limits; while commands are followed it may only fall", "", 0.01, 1.0, live=True
     )
@@ -115,6 +117,9 @@ class RobotDriver(TickNode):
         record = self.frames.write if self.frames else None
         self.driver = Driver(hardware, zeros, p.dry_run, record, p.late_tolerance)
         self.driver.scale_velocity(p.velocity_scale)
+        become_real_time(p.priority, p.cpu)
+        for k, text in enumerate(real_time_advice()):
+            self.health.report(f"real time {k}", Level.WARN, text)
         self.driver.open()
         self.driver.start_guardian(PRIORITY if p.priority > 0 else 0)
         lonely = self.driver.buses.guarded() if hardware.guardian == "never" else []
@@ -290,6 +295,7 @@ class RobotDriver(TickNode):
             "temperature_max": f"{temperature[hottest]:.1f} {names[hottest]}" if hottest is not None else "",
             "following_error_max": f"{error[worst]:.4f} {names[worst]}" if worst is not None else "",
             "guardian": "alive" if d.guard is not None and d.guard.alive() else "none",
+            **real_time_report(),
             **d.buses.figures(),
         }
 

@@ -73,6 +73,8 @@ def test_everything_the_file_says_is_taken(folder):
     watched = hw.supervision_limits()
     np.testing.assert_allclose(watched.following_error, [0.3, 0.15])
     np.testing.assert_allclose([watched.warm, watched.hot], [[60, 60], [75, 75]])
+    np.testing.assert_allclose(watched.velocity, [3.0, 6.0])  # what is measured may have the joint's whole speed
+    np.testing.assert_allclose(watched.effort, [40.0, 30.0])
     np.testing.assert_allclose([watched.lower, watched.upper], [[-1.0, 0.0], [1.5, 2.5]])
     assert np.isinf(watched.continuous).all()
 

@@ -2,6 +2,8 @@
 
 import math
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -288,3 +290,19 @@ def test_a_second_interrupt_stops_at_once(graph):
     desk.process.send_signal(signal.SIGINT)
     begin = time.monotonic()
     assert desk.process.wait(20) == 0 and time.monotonic() - begin < 5.0
+
+
+def test_a_person_without_ros_tools_calls_the_services(graph):
+    desk = Desk(graph, "hardware:=loopback")
+
+    def call(word):
+        command = [sys.executable, "-m", "humanoid_control.cli.main", "hardware", "call", word]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout.strip()
+
+    assert call("enable") == (0, "done")
+    desk.until("HOLD")
+    assert call("disable") == (0, "done")
+    desk.until("MONITOR")
+    code, words = call("clear")
+    assert code == 1 and words == "nothing to clear: MONITOR"
