@@ -260,9 +260,9 @@ class DynamixelTransport(Transport):
             group.decode()
             new = group.alerts() & ~self._alert[group.rows]
             self._alert[group.rows] |= group.alerts()
-            self._publish(group, stamp)
             if new.any():
-                self._read_status(group)
+                self._read_status(group)  # before the driver hears of it: it is told the cause
+            self._publish(group, stamp)
             if self._lost_fast >= LOST_FAST and group.without_fast_reads():
                 self._lost_fast = 0
         self._read_slowly()
