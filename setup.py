@@ -15,6 +15,7 @@ NODES = [
     "whole_body_ik",
     "simulator",
     "robot_driver",
+    "controller_bridge",
     "state_estimator",
     "walker",
     "viewer",
@@ -45,6 +46,8 @@ EXTRAS = {
     "unitree": [
         "cyclonedds>=11",
     ],
+    # Real robots with Dynamixel servos.
+    "dynamixel": ["pyserial"],
     # ROS 2 itself as wheels, for a machine without a ROS installation (x86_64 Linux only).
     "ros": [
         "ros-rclpy[fastrtps]==9.1.2; platform_machine == 'x86_64'",
@@ -71,10 +74,11 @@ EXTRAS = {
         "wheel",
         "durand",
         "msgpack",
+        "dynamixel-sdk",
     ],
     "check": ["ruff", "mypy", "types-PyYAML"],
     # What `humanoid bench` measures beside.
-    "bench": ["pin-pink", "mink", "mujoco>=3.17", "qpsolvers", "daqp>=0.7", "filterpy"],
+    "bench": ["pin-pink", "mink", "mujoco>=3.17", "qpsolvers", "daqp>=0.7", "filterpy", "dynamixel-sdk"],
     # The same, but its wheels pin their own pinocchio: it goes into a folder of its own (`make bench` does that).
     "bench-placo": ["placo>=0.10"],
     # The pages of docs/ as a site.
@@ -124,8 +128,14 @@ setup(
     extras_require={
         **EXTRAS,
         # What a user of the command wants: everything but the tools of those who work on it.
-        "all": [p for name in ("viewer", "report", "mujoco", "canopen", "unitree", "ros") for p in EXTRAS[name]],
-        "test": [p for name in ("viewer", "report", "mujoco", "canopen", "unitree", "test") for p in EXTRAS[name]],
+        "all": [
+            p for name in ("viewer", "report", "mujoco", "canopen", "unitree", "dynamixel", "ros") for p in EXTRAS[name]
+        ],
+        "test": [
+            p
+            for name in ("viewer", "report", "mujoco", "canopen", "unitree", "dynamixel", "test")
+            for p in EXTRAS[name]
+        ],
     },
     zip_safe=False,
     entry_points={

@@ -98,6 +98,7 @@ EXTRAS = {
     "mujoco": ("mujoco",),
     "canopen": ("canopen", "can"),
     "unitree": ("cyclonedds",),
+    "dynamixel": ("serial",),
     "bench": ("pink", "mink", "qpsolvers", "filterpy"),
 }
 """Optional packages, as modules, by the extra of pip that brings them."""

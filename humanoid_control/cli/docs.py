@@ -46,6 +46,14 @@ TOPICS = {
         "measured position, velocity and torque; what lies beyond range or speed is refused until three in a row "
         "agree. Clocks of senders may be apart or absent: stamps are corrected, or arrival is taken, and it is said",
     ),
+    "CONTROLLER/commands": (
+        "std_msgs/Float64MultiArray",
+        "`output` forward: positions for the joints that the controller names, in its order",
+    ),
+    "CONTROLLER/joint_trajectory": (
+        "trajectory_msgs/JointTrajectory",
+        "`output` trajectory: one point, two periods ahead, with velocities",
+    ),
     "joint_trajectory": (
         "trajectory_msgs/JointTrajectory",
         "executed from where the reference is, once the robot follows: lines, cubics or quintics through its points; "

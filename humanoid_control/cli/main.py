@@ -29,13 +29,20 @@ COMMANDS = {
     "soak": "a stack runs while nodes are killed and nonsense arrives: what was promised beside what was seen",
     "picture": "a picture of the viewer at one moment of a clip",
     "warm": "compile the kernels ahead, so that nothing waits for the compiler",
+    "ros2_control": "files with which ros2_control drives a robot: URDF, controllers, launch file",
     "doctor": "check this machine and say what to do about what is wrong",
     "record": "record topics to an MCAP bag",
     "replay": "play a recorded bag",
     "runs": "the runs that are kept, their sizes; the oldest removed",
     "docs": "write the generated pages and default parameter files",
 }
-FOLDERS = {"doctor": "machine", "warm": "machine", "hardware": "deployment", "soak": "deployment"}
+FOLDERS = {
+    "doctor": "machine",
+    "warm": "machine",
+    "hardware": "deployment",
+    "soak": "deployment",
+    "ros2_control": "deployment",
+}
 """Of commands that do not lie beside this file."""
 EXIT_INTERRUPTED = 130
 INTERRUPT_DELAY = 0.05  # [s]

@@ -309,6 +309,7 @@ TRANSPORTS: dict[str, str] = {
     "mit_can": "humanoid_control.hardware.can.mit:MitTransport",
     "simulator": "humanoid_control.hardware.simulator:SimulatorTransport",
     "unitree": "humanoid_control.hardware.unitree.link:UnitreeTransport",
+    "dynamixel": "humanoid_control.hardware.dynamixel.transport:DynamixelTransport",
 }
 """Transports by the name in a hardware file, as 'module:class'."""
 

@@ -71,6 +71,13 @@ NODES = {
             ("joint_states", "applied_commands", "hardware_state", "imu"),
         ),
         NodeSpec(
+            "controller_bridge",
+            "ControllerBridgeParameters",
+            "joint commands to a controller of ros2_control: blended, inside the limits, at rest when they cease",
+            ("joint_commands", "joint_states"),
+            ("CONTROLLER/commands", "CONTROLLER/joint_trajectory"),
+        ),
+        NodeSpec(
             "state_estimator",
             "StateEstimatorParameters",
             "joint positions and velocities, filtered from encoders or estimated from tendons",

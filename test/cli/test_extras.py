@@ -53,7 +53,7 @@ def test_a_score_as_tables_needs_no_plots(capsys, without):
 def test_every_extra_is_one_of_setup():
     for extra, modules in EXTRAS.items():
         text = re.search(rf'"{extra}": \[(.*?)\],\n', SETUP, re.S).group(1)
-        assert all(re.search(rf'"(pin-|python-)?{module}\b', text) for module in modules)
+        assert all(re.search(rf'"(pin-|python-|py)?{module}\b', text) for module in modules)
     error = ModuleNotFoundError("No module named 'viser.uplot'", name="viser.uplot")
     assert "[viewer]" in str(missing_package(error))
     assert missing_package(ModuleNotFoundError("No module named 'os2'", name="os2")) is None

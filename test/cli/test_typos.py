@@ -17,6 +17,10 @@ TEXT = (None, str, given, comma_list, file_path, folder_path)
 
 # command -> argument -> (words of the command line, what the answer says)
 ROWS = {
+    "ros2_control": {
+        "--robot": ("--robot hpr2 -o .", "did you mean hrp2"),
+        "--output": ("--robot hrp2 -o nowhere/below", "nowhere"),
+    },
     "demo": {
         "--ground": ("walk --ground plan:slope=3", "did you mean plane"),
         "what": ("raech", "did you mean reach"),

@@ -33,6 +33,8 @@ PEERS = {
     "mujoco": "mujoco",
     "pink": "pin-pink",
     "placo": "placo>=0.10",
+    "serial": "pyserial",
+    "dynamixel_sdk": "dynamixel-sdk",
 }  # optional: extras of pip
 # ROS packages that come with rclpy's own dependencies, or are imported only where ROS is installed.
 WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "rosgraph_msgs", "std_msgs"}

@@ -1,0 +1,173 @@
+"""Servos of a bus as they answer: identity and limits read back, conversions between counts and SI units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from humanoid_control.hardware.dynamixel.models import (
+    CURRENT_LIMIT,
+    DRIVE_MODE,
+    FIRMWARE,
+    MAX_POSITION,
+    MIN_POSITION,
+    MODEL,
+    MODELS,
+    OPERATING,
+    OPERATING_MODE,
+    RETURN_DELAY,
+    TIME_BASED,
+    VELOCITY_LIMIT,
+    WATCHDOG_FIRMWARE,
+    Model,
+    X,
+    model_name,
+)
+from humanoid_control.hardware.dynamixel.port import SerialPort, ids_text, servos_at_other_rates
+from humanoid_control.hardware.transport import ActuatorSpec, BusSpec, HardwareError, Mode
+
+OPERATING_OF = {Mode.POSITION: "position", Mode.VELOCITY: "velocity", Mode.EFFORT: "current"}
+MODE_OF = {
+    "position": Mode.POSITION,
+    "extended": Mode.POSITION,
+    "current_position": Mode.POSITION,
+    "velocity": Mode.VELOCITY,
+    "current": Mode.EFFORT,
+}
+MOST_CURRENT = 32767  # counts of two bytes
+
+
+@dataclass(frozen=True)
+class Servo:
+    """A servo, checked against the row of its actuator.
+
+    Attributes:
+        spec: of its actuator. model: of it. firmware: version.
+        operating: name of its mode in OPERATING.
+        position, velocity, current: (zero, scale, low, high) from SI units to counts of its goals.
+    """
+
+    spec: ActuatorSpec
+    model: Model
+    firmware: int
+    operating: str
+    position: tuple[float, float, float, float]
+    velocity: tuple[float, float, float, float]
+    current: tuple[float, float, float, float]
+
+    @property
+    def sample(self) -> tuple[float, float, float, float]:
+        """Zero [counts], [rad], [rad/s] and [N m] of a count of its samples."""
+        m = self.model
+        return float(m.zero), m.radians, m.velocity, m.current * m.torque_constant if m.current else np.nan
+
+
+def operating_of(spec: ActuatorSpec) -> str:
+    """Operating mode of an actuator: what its row says, or what its mode needs."""
+    return str(spec.options.get("operating") or OPERATING_OF.get(spec.mode, ""))
+
+
+def identify(port: SerialPort, bus: BusSpec, watchdog: bool, profile: bool) -> list[Servo]:
+    """Identify each servo of a bus, read its limits back, and set what it must have: mode and delay of replies.
+
+    Args:
+        port: open. bus: as the file gives it. watchdog: it must have one. profile: it makes profiles itself.
+
+    Raises:
+        HardwareError: naming bus and id, what was expected and what was found.
+    """
+    silent, servos = [], []
+    for spec in bus.actuators:
+        found = port.ping(spec.id)
+        if found is None:
+            silent.append(spec)
+        elif not silent:
+            servos.append(_identified(port, bus, spec, watchdog, profile))
+    if silent:
+        raise HardwareError(_who_answers(port, bus, silent))
+    return servos
+
+
+def _who_answers(port: SerialPort, bus: BusSpec, silent: list[ActuatorSpec]) -> str:
+    own = port.broadcast_ping()
+    first = f"{silent[0].name} ({bus.name} {silent[0].id})"
+    more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
+    lost = {spec.id for spec in silent}
+    other = {baud: sorted(lost & found.keys()) for baud, found in servos_at_other_rates(port).items()}
+    if other := {baud: ids for baud, ids in other.items() if ids}:
+        there = "; ".join(f"at {baud} baud: {ids_text(found)}" for baud, found in other.items())
+        return f"{first}{more}: no answer at {port.baud} baud, but ids {there}"
+    return f"{first}{more}: no answer at {port.baud} baud (ids that answer: {ids_text(own)})"
+
+
+def _identified(port: SerialPort, bus: BusSpec, spec: ActuatorSpec, watchdog: bool, profile: bool) -> Servo:
+    who = f"{spec.name} ({bus.name} {spec.id})"
+    memory = port.eeprom(spec.id)
+    if memory is None:
+        raise HardwareError(f"{who}: answers pings, but not reads: Status Return Level must be 1 or 2")
+    number, expected = _number(memory, MODEL, 2), int(spec.options.get("model") or 0)
+    if expected and number != expected:
+        raise HardwareError(f"{who}: it is {model_name(number)}, expected {model_name(expected)}")
+    if number not in MODELS:
+        known = ", ".join(m.name for m in MODELS.values())
+        raise HardwareError(f"{who}: model {number} is not known (known: {known})")
+    model, firmware = MODELS[number], int(memory[FIRMWARE])
+    if watchdog and model.table is X and firmware < WATCHDOG_FIRMWARE:
+        raise HardwareError(f"{who}: firmware {firmware} has no bus watchdog, expected {WATCHDOG_FIRMWARE} or later")
+    if profile and int(memory[DRIVE_MODE]) & TIME_BASED:
+        raise HardwareError(f"{who}: its profile is by time (Drive Mode {memory[DRIVE_MODE]}), expected by velocity")
+    operating = operating_of(spec)
+    if "current" in operating and not model.current:
+        raise HardwareError(f"{who}: {model.name} has no current to be controlled: operating cannot be {operating}")
+    if operating == "current_position" and model.table is not X:
+        raise HardwareError(f"{who}: {model.name} has no operating mode {operating}")
+    _store(port, who, spec.id, "Return Delay Time", RETURN_DELAY, 0, memory)
+    _store(port, who, spec.id, "Operating Mode", OPERATING_MODE, OPERATING[operating], memory)
+    return Servo(spec, model, firmware, operating, *_conversions(who, spec, model, operating, memory))
+
+
+def _store(port: SerialPort, who: str, servo: int, name: str, address: int, value: int, memory: np.ndarray) -> None:
+    """Write a byte of the EEPROM where it is another."""
+    if int(memory[address]) == value:
+        return
+    problem = port.store(servo, address, value, 1)
+    if not problem and (found := port.read(servo, address, 1)) != value:
+        problem = f"it reads {found}"
+    if problem:
+        text = " (it has torque: switch that off first)" if problem == "access error" else ""
+        raise HardwareError(f"{who}: {name} is {memory[address]}, cannot be set to {value}: {problem}{text}")
+
+
+def _conversions(
+    who: str, spec: ActuatorSpec, model: Model, operating: str, memory: np.ndarray
+) -> tuple[tuple[float, float, float, float], ...]:
+    """Conversions of position, velocity and current, inside the limits of the row and of the servo."""
+    scale = 1.0 / model.radians
+    low, high = model.zero + spec.lower * scale, model.zero + spec.upper * scale
+    least, most = -float(model.table.most), float(model.table.most)
+    if operating == "position":
+        least, most = _signed(memory, MIN_POSITION), _signed(memory, MAX_POSITION)
+        for end, own, beyond in ((spec.lower, least, low < least - 1), (spec.upper, most, high > most + 1)):
+            if np.isfinite(end) and beyond:
+                raise HardwareError(
+                    f"{who}: its position limits are {(least - model.zero) / scale:.3f} .. "
+                    f"{(most - model.zero) / scale:.3f} rad, the file's range goes to {end:.3f}: "
+                    f"set them in the servo ({own:g} counts now), or operating: extended"
+                )
+    position = (float(model.zero), scale, np.ceil(max(low, least)), np.floor(min(high, most)))
+    speed = min(spec.velocity / model.velocity, float(_signed(memory, VELOCITY_LIMIT)))
+    velocity = (0.0, 1.0 / model.velocity, -np.floor(speed), np.floor(speed))
+    if not model.current:
+        return position, velocity, (0.0, 0.0, 0.0, 0.0)
+    newton_metre = 1.0 / (model.current * model.torque_constant)
+    ampere = min(spec.effort * newton_metre, float(_number(memory, CURRENT_LIMIT, 2)), MOST_CURRENT)
+    return position, velocity, (0.0, newton_metre, -np.floor(ampere), np.floor(ampere))
+
+
+def _number(memory: np.ndarray, address: int, width: int) -> int:
+    return int.from_bytes(memory[address : address + width].tobytes(), "little")
+
+
+def _signed(memory: np.ndarray, address: int) -> float:
+    return float(int.from_bytes(memory[address : address + 4].tobytes(), "little", signed=True))

@@ -1,0 +1,198 @@
+"""Files for ros2_control: a robot whose hardware are topics, the usual controllers, a launch file.
+
+Hardware is the plugin JointStateTopicSystem of joint_state_topic_hardware_interface, which needs no C++ of ours. What
+it does decides what the files say:
+
+* It publishes only where command and state differ by more than a threshold; a robot at rest would trip any watchdog of
+  its commands. The threshold -1 lets it publish always.
+* It pushes a value only for joints that have the interface, but names all joints of its tag. So all of them have the
+  same interfaces, and joints that mimic another, which may have none, are left to the URDF.
+* Its own topics are absolute: joint_state_broadcaster publishes /joint_states, and two publishers there would mix.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+import yaml
+
+from humanoid_control.errors import RobotError
+from humanoid_control.files import whole_files
+from humanoid_control.paths import PACKAGE
+from humanoid_control.robots import Robot
+
+PLUGIN = "joint_state_topic_hardware_interface/JointStateTopicSystem"
+COMMANDS_TOPIC, STATES_TOPIC = "/hardware/joint_commands", "/hardware/joint_states"
+BROADCASTER, TRAJECTORY, FORWARD = (
+    "joint_state_broadcaster", "joint_trajectory_controller", "forward_position_controller",
+)  # fmt: skip
+TYPES = {
+    BROADCASTER: "joint_state_broadcaster/JointStateBroadcaster",
+    TRAJECTORY: "joint_trajectory_controller/JointTrajectoryController",
+    FORWARD: "forward_command_controller/ForwardCommandController",
+}
+GOAL_TIME, PATH_TOLERANCE, GOAL_TOLERANCE = 0.5, 0.2, 0.02  # [s], [rad], [rad]
+END = "</robot>"
+
+
+def controlled_joints(robot: Robot) -> list[str]:
+    """Joints that controllers move: all but those that mimic another."""
+    led = {follower for follower, *_ in robot.mimic}
+    return [name for k, name in enumerate(robot.joint_names) if k not in led]
+
+
+def ros2_control_tag(robot: Robot) -> str:
+    """The `ros2_control` element of a robot."""
+    params = {
+        "joint_commands_topic": COMMANDS_TOPIC,
+        "joint_states_topic": STATES_TOPIC,
+        "trigger_joint_command_threshold": "-1",
+        "sum_wrapped_joint_states": "false",
+    }
+    lines = [f'  <ros2_control name={quoteattr(robot.name + "_system")} type="system">', "    <hardware>"]
+    lines.append(f"      <plugin>{PLUGIN}</plugin>")
+    lines += [f'      <param name="{name}">{value}</param>' for name, value in params.items()]
+    lines.append("    </hardware>")
+    neutral = robot.postures["neutral"]
+    for name in controlled_joints(robot):
+        k = robot.index[name]
+        lines += [f"    <joint name={quoteattr(name)}>", '      <command_interface name="position">']
+        for key, value in (("min", robot.lower[k]), ("max", robot.upper[k])):
+            if np.isfinite(value):
+                lines.append(f'        <param name="{key}">{float(value)!r}</param>')
+        lines += [
+            "      </command_interface>",
+            '      <state_interface name="position">',
+            f'        <param name="initial_value">{float(neutral[k])!r}</param>',
+            "      </state_interface>",
+            '      <state_interface name="velocity"/>',
+            '      <state_interface name="effort"/>',
+            "    </joint>",
+        ]
+    return "\n".join([*lines, "  </ros2_control>"]) + "\n"
+
+
+def ros2_control_urdf(robot: Robot) -> str:
+    """The URDF of a robot, unchanged, with the tag at its end.
+
+    Raises:
+        RobotError: it has such a tag already.
+    """
+    if "<ros2_control" in robot.urdf:
+        raise RobotError(f"{robot.name}: its URDF has a ros2_control tag already: take it out, or use it as it is")
+    head, _, tail = robot.urdf.rpartition(END)
+    return f"{head}{ros2_control_tag(robot)}{END}{tail}"
+
+
+def controllers_yaml(robot: Robot, rate: int) -> str:
+    """Parameters of the controller manager, at `rate` [Hz], and of its controllers."""
+    joints = controlled_joints(robot)
+    tolerances = {name: {"trajectory": PATH_TOLERANCE, "goal": GOAL_TOLERANCE} for name in joints}
+    manager = {"update_rate": rate, **{name: {"type": kind} for name, kind in TYPES.items()}}
+    trajectory = {
+        "joints": joints,
+        "command_interfaces": ["position"],
+        "state_interfaces": ["position", "velocity"],
+        "allow_partial_joints_goal": True,
+        "interpolate_from_desired_state": True,
+        # A stream of short trajectories ends each with the velocity of the motion.
+        "allow_nonzero_velocity_at_trajectory_end": True,
+        "constraints": {"goal_time": GOAL_TIME, **tolerances},
+    }
+    rows = {
+        "controller_manager": manager,
+        TRAJECTORY: trajectory,
+        FORWARD: {"joints": joints, "interface_name": "position"},
+    }
+    text = f"# Controllers of {robot.name}; made by `humanoid ros2_control`.\n"
+    return text + yaml.safe_dump({name: {"ros__parameters": row} for name, row in rows.items()}, sort_keys=False)
+
+
+LAUNCH = '''"""{name} under ros2_control, its hardware by topics. Made by `humanoid ros2_control`.
+
+ros2 launch ./{name}.ros2_control.launch.py simulate:=true
+"""
+
+from pathlib import Path
+
+from launch.actions import DeclareLaunchArgument
+from launch.conditions import IfCondition
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+
+from launch import LaunchDescription
+
+HERE = Path(__file__).resolve().parent
+URDF, CONTROLLERS = HERE / "{name}.ros2_control.urdf", HERE / "{name}.controllers.yaml"
+
+
+def spawner(*arguments):
+    return Node(package="controller_manager", executable="spawner", arguments=[*arguments], output="screen")
+
+
+def generate_launch_description():
+    description = {{"robot_description": ParameterValue(URDF.read_text(), value_type=str)}}
+    return LaunchDescription(
+        [
+            DeclareLaunchArgument("simulate", default_value="false", description="start the simulator as hardware"),
+            Node(
+                package="{package}",
+                executable="simulator",
+                parameters=[{{"robot": {robot!r}, "base": "fixed", "publish_description": False}}],
+                remappings=[("joint_commands", "{commands}"), ("joint_states", "{states}")],
+                condition=IfCondition(LaunchConfiguration("simulate")),
+                output="screen",
+            ),
+            Node(
+                package="robot_state_publisher",
+                executable="robot_state_publisher",
+                parameters=[description],
+                output="log",
+            ),
+            Node(
+                package="controller_manager",
+                executable="ros2_control_node",
+                parameters=[str(CONTROLLERS)],
+                remappings=[("~/robot_description", "/robot_description")],
+                output="screen",
+            ),
+            spawner("{broadcaster}", "{trajectory}"),
+            spawner("--inactive", "{forward}"),
+        ]
+    )
+'''
+
+
+def launch_text(robot: Robot, source: str) -> str:
+    """The launch file; `source` is the name or the path by which our own nodes find the robot."""
+    return LAUNCH.format(
+        name=robot.name, package=PACKAGE, robot=source, commands=COMMANDS_TOPIC, states=STATES_TOPIC,
+        broadcaster=BROADCASTER, trajectory=TRAJECTORY, forward=FORWARD,
+    )  # fmt: skip
+
+
+def write_ros2_control(robot: Robot, source: str, folder: Path, rate: int) -> list[Path]:
+    """Write the three files of a robot.
+
+    Args:
+        robot: with a fixed base. source: its name in the catalogue, or the path of its URDF.
+        folder: made where it is not there. rate: of the controller manager [Hz].
+
+    Returns:
+        Their paths.
+
+    Raises:
+        RobotError: the URDF has a tag already. ConfigError: they cannot be written.
+    """
+    texts = {
+        f"{robot.name}.ros2_control.urdf": ros2_control_urdf(robot),
+        f"{robot.name}.controllers.yaml": controllers_yaml(robot, rate),
+        f"{robot.name}.ros2_control.launch.py": launch_text(robot, source),
+    }
+    with whole_files(folder) as place:
+        for name, text in texts.items():
+            (place / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]
