@@ -19,8 +19,8 @@ EXAMPLES = """examples:
 TOPICS = {
     "targets": (
         "visualization_msgs/MarkerArray",
-        "where points or links should be: ns is the name, pose the target, in the frame `world` or the root link's, or where "
-        "tf2_ros is installed in any that has a transform to `world`; at most 256 markers a message are read",
+        "where points or links should be: ns is the name, pose the target, in the frame `world` or the root link's, or "
+        "where tf2_ros is installed in any that has a transform to `world`; at most 256 markers a message are read",
     ),
     "goals": (
         "visualization_msgs/MarkerArray",
