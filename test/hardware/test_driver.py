@@ -376,6 +376,17 @@ def test_an_emergency_stop_is_on_the_bus_in_two_cycles_and_power_goes(rig):
     assert r.state is MONITOR
 
 
+def test_a_quick_stop_that_is_lost_on_the_bus_is_sent_again(rig):
+    r = rig().running()
+    r.left.cut = True
+    r.driver.emergency_stop("button", True)
+    r.run(0.01)
+    assert r.left.drive[0] == DriveState.OPERATION_ENABLED and r.right.drive[0] == DriveState.QUICK_STOP_ACTIVE
+    r.left.cut = False
+    r.run(0.004)
+    assert r.left.drive[0] == DriveState.QUICK_STOP_ACTIVE
+
+
 def test_a_heartbeat_that_ceases_is_an_emergency_stop(rig):
     r = rig(estop_heartbeat=0.2)
     r.run(0.1)
@@ -400,6 +411,16 @@ def test_a_cycle_that_comes_late_stops_and_one_that_comes_much_too_late_is_a_fau
     r.clock.now += 0.06
     r.run(0.002, r.still)
     assert r.state is FAULT and "60 ms late" in r.reason
+
+
+def test_a_mistake_in_the_program_stops_the_drives(rig, monkeypatch):
+    r = rig().running()
+    monkeypatch.setattr(r.driver.transmission, "read", lambda *_: 1 / 0)
+    r.run(0.002, r.still)
+    assert r.state is FAULT and r.reason == "cycle failed: ZeroDivisionError: division by zero"
+    assert all(b.drive[0] == DriveState.QUICK_STOP_ACTIVE for b in (r.left, r.right))
+    r.run(0.1, r.still)
+    assert r.state is FAULT
 
 
 def test_a_machine_without_real_time_may_be_late(rig):
