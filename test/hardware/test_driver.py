@@ -205,6 +205,25 @@ def test_joints_that_a_command_leaves_out_hold(rig):
     assert r.hold_at == pytest.approx([q[0] + 0.2, q[1]])
 
 
+def test_feed_forward_comes_with_the_blend_and_goes_with_the_commands(rig):
+    r = rig().enabled()
+    q, tau = r.hold_at, []
+
+    def pushed(t):
+        command = JointCommand(q.copy(), np.zeros(2), np.array([5.0, 999.0]))
+        r.driver.command(command, t, t)
+        return q, 0.0
+
+    for _ in range(500):
+        pushed(r.clock.now)
+        r.run(0.002)
+        tau.append((r.state, *r.driver.tau))
+    blended = [t for s, t, _ in tau if s is BLEND]
+    assert blended[0] < 0.1 and all(np.diff(blended) >= 0) and tau[-1] == (RUN, 5.0, 30.0)
+    r.to(HOLD)
+    assert r.driver.tau.tolist() == [0.0, 0.0]
+
+
 # -- what refuses power
 
 REFUSED = {
