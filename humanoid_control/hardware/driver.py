@@ -240,8 +240,14 @@ class Driver:
     # -- the cycle ----------------------------------------------------------------------------------------------------
 
     def cycle(self) -> None:
-        """One cycle, at its deadline."""
+        """One cycle, at its deadline. What should never happen stops the drives."""
         now = self.clock()
+        try:
+            self._cycle(now)
+        except Exception as e:
+            self.machine.handle(Event.FAIL, now, f"cycle failed: {type(e).__name__}: {e}")
+
+    def _cycle(self, now: float) -> None:
         if self.machine.powered:
             self.buses.write(early=False)
         self.buses.read(now + 0.4 * self.period)
@@ -372,8 +378,6 @@ class Driver:
             self._powered_since = self._released_at = self._resting_since = np.inf
             self._switching_off = False
             self.reference.v[:] = 0.0
-        if after in (PowerState.MONITOR, PowerState.HOLD):
-            self.supervision.restart()
 
     # -- the next command ---------------------------------------------------------------------------------------------
 

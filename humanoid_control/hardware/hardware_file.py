@@ -209,9 +209,14 @@ class Hardware:
             for k, j in enumerate(joints)
         )
         spec = BusSpec(transport, actuators, 1.0 / self.rate, options or {})
-        gears = {j.name: GearRow() for j in joints}
         return replace(
-            self, joints=joints, buses=(Bus(transport, spec),), gears=gears, linkages=(), needs_calibration=()
+            self,
+            joints=joints,
+            buses=(Bus(transport, spec),),
+            gears={j.name: GearRow() for j in joints},
+            linkages=(),
+            needs_calibration=(),
+            guardian="auto",
         )
 
 
@@ -242,11 +247,12 @@ def hardware_path(robot: Robot) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def read_hardware_file(path: Path, robot: Robot | None = None) -> Hardware:
+def read_hardware_file(path: Path, robot: Robot | None = None, rate: float = 0.0) -> Hardware:
     """Read and check the file of a real robot.
 
     Args:
         path: of the file. robot: with a fixed base; None: the one that the file names.
+        rate: of the driver [Hz]; 0: as the file says.
 
     Raises:
         HumanoidError: one line that names file and line, what is wrong, and the nearest right word.
@@ -254,9 +260,12 @@ def read_hardware_file(path: Path, robot: Robot | None = None) -> Hardware:
     values = schema_file(path, SCHEMA, "hardware file")
     file = Row(values, path, key_lines(path))
     file.check(FILE_KEYS, ("robot", "buses", "joints"))
+    named = file.text("robot")
     if robot is None:
         robot = _robot_of(file)
-    return _Reader(file, robot).hardware()
+    elif not named.endswith(".urdf") and named != robot.name:
+        raise file.error(f"the file is of {named}, the robot is {robot.name}", "robot")
+    return _Reader(file, robot, rate).hardware()
 
 
 def _robot_of(file: Row) -> Robot:
@@ -312,11 +321,11 @@ def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> Dri
 class _Reader:
     """One hardware file on its way to `Hardware`."""
 
-    def __init__(self, file: Row, robot: Robot) -> None:
+    def __init__(self, file: Row, robot: Robot, rate: float) -> None:
         self.file, self.robot = file, robot
         self.buses, self.defaults = file.row("buses"), file.row("defaults")
         self.defaults.check((*DEFAULTS, "temperature", "voltage"))
-        self.rate = file.number("rate", 500.0, 50.0, 1000.0)
+        self.rate = rate or file.number("rate", 500.0, 50.0, 1000.0)
         self.on_bus: dict[str, list[ActuatorSpec]] = {name: [] for name in self.buses.values}
         self.joints: dict[str, DrivenJoint] = {}
         self.gears: dict[str, GearRow] = {}

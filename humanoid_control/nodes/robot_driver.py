@@ -89,7 +89,7 @@ def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:
     path = hardware_path(robot)
     options = {"robot": p.robot} if p.hardware == "simulator" else {}
     if p.hardware in TWINS:
-        twin = read_hardware_file(path, robot).on_one_bus(p.hardware, options) if path else None
+        twin = read_hardware_file(path, robot, p.rate).on_one_bus(p.hardware, options) if path else None
         return twin or without_file(robot, p.hardware, options, p.rate or 500.0)
     if p.hardware:
         path = Path(p.hardware)
@@ -97,7 +97,7 @@ def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:
         raise ConfigError(
             f"{robot.name} has no hardware file beside its URDF: name one (hardware), or take hardware=simulator"
         )
-    return read_hardware_file(path, robot)
+    return read_hardware_file(path, robot, p.rate)
 
 
 class RobotDriver(TickNode):
@@ -120,8 +120,12 @@ class RobotDriver(TickNode):
         become_real_time(p.priority, p.cpu)
         for k, text in enumerate(real_time_advice()):
             self.health.report(f"real time {k}", Level.WARN, text)
-        self.driver.open()
-        self.driver.start_guardian(PRIORITY if p.priority > 0 else 0)
+        try:
+            self.driver.open()
+            self.driver.start_guardian(PRIORITY if p.priority > 0 else 0)
+        except HumanoidError:
+            self.driver.close()
+            raise
         lonely = self.driver.buses.guarded() if hardware.guardian == "never" else []
         text = f"no guardian: what drives of bus {', '.join(lonely)} do when this computer dies is not a stop"
         self.health.check("guardian", bool(lonely), Level.WARN, text)
@@ -316,9 +320,16 @@ class RobotDriver(TickNode):
         end = time.monotonic() + END_TIME
         self.driver.disable()
         while self.driver.machine.powered and time.monotonic() < end:
-            self.driver.cycle()
+            self._say_state()
             time.sleep(self.driver.period)
+            self.driver.cycle()
         self._say_state()
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        if self.active:
+            self.deactivate()
+        self.close()
+        return super().on_shutdown(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.close()

@@ -170,6 +170,13 @@ def test_a_guardian_that_dies_is_seen(listener):
     g.close()
 
 
+def test_a_guardian_that_is_no_longer_needed_ends_by_itself(listener):
+    g = Guardian([guarded(listener)], 5.0, 0)
+    g.beat(True, [b"x"])
+    g.close()
+    assert g._process.returncode == 0 and listener.take(0.05) is None
+
+
 def test_the_last_whole_frame_of_each_bus_counts(listener):
     g = Guardian([guarded(listener, "a"), guarded(listener, "b", 100)], 0.1, 0)
     for k in range(7):
