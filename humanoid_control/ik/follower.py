@@ -21,6 +21,7 @@ from humanoid_control.ik.tasks.task import Task
 from humanoid_control.ik.whole_body_ik import IkResult, WholeBodyIk
 from humanoid_control.robots.robot import Robot
 
+OUTSIDE = 0.5  # [rad] beyond its range that a joint may be found at the start
 UNKNOWN_REMEMBERED = 1.0  # [s]
 MAX_UNKNOWN = 20
 REHEARSED = 5  # ticks
@@ -97,9 +98,12 @@ class TargetFollower:
     def start(self, joints: np.ndarray) -> None:
         """Begin from where the robot is (n,) [rad], at rest, with no targets; NaN means neutral.
 
-        Joints that are outside their range move into it, as slowly as the solver's settings say.
+        Joints that are outside their range move into it, as slowly as the solver's settings say; one that is beyond it
+        by more than `OUTSIDE` was measured wrongly, and begins at its end.
         """
         known = np.where(np.isfinite(joints), joints, self.robot.postures["neutral"])
+        inside = np.clip(known, self.robot.lower, self.robot.upper)
+        known = np.where(np.abs(known - inside) > OUTSIDE, inside, known)
         self.q, self.v = self.robot.q(known), np.zeros(self.robot.nv)
         self.targets: dict[str, int] = {}
         self.last: IkResult | None = None

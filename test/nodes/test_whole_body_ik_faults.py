@@ -75,21 +75,15 @@ def test_a_joint_that_does_not_follow_stops_the_robot_until_it_is_told_to_go_on(
     goes_on(graph, robot)
 
 
-@pytest.mark.parametrize("words", ["jumped", "frozen", "not a number"])
+@pytest.mark.parametrize("words", ["jumped", "not a number"])
 def test_states_that_no_robot_gives_stop_it(graph, robot, words):
-    if words == "frozen":  # slowly, so that it is seen before the error is one
-        robot.radius, count = 0.012, len(robot.rows)
-        graph.until(lambda: len(robot.rows) > count + 200, "small circles", meanwhile=robot.speak)
-    frozen = robot.joints.copy()
 
     def wrong(q):
-        if words == "frozen":
-            return frozen
         q[6] = q[6] + 3.0 if words == "jumped" else np.nan
         return q
 
     robot.fault = wrong
-    stops(graph, robot, words if words == "frozen" else f"{robot.robot.joint_names[6]}: measurement", 0.5)
+    stops(graph, robot, f"{robot.robot.joint_names[6]}: measurement", 0.5)
     assert words in graph.diagnostics(NODE, robot.speak)["message"]
     robot.fault = lambda q: q
     goes_on(graph, robot)
@@ -101,7 +95,7 @@ def test_a_silent_robot_is_stopped_and_goes_on_by_itself_from_where_it_is(graph,
     graph.until(lambda: time.monotonic() - begin > 0.8, "silence", meanwhile=robot.speak)
     assert not moving(robot) and robot.senders(0.2)
     last = max(b[0] for a, b in itertools.pairwise(robot.rows) if np.abs(b[3] - a[3]).max() > 1e-6)
-    assert 0.3 < last - begin < 0.8, "0.5 s, and braking"
+    assert last - begin < 0.6, "0.1 s without news, 0.5 s at the most, and braking"
     assert graph.until_said(NODE, "no estimated_joint_states for", robot.speak)["level"] == 2
     count = len(robot.rows)
     elbow = robot.robot.joint_index("l_elbow_flexion")
