@@ -43,8 +43,8 @@ TOPICS = {
     ),
     "joint_states": (
         "sensor_msgs/JointState",
-        "measured position, velocity and torque; what lies beyond range or speed is refused until three in a row "
-        "agree. Clocks of senders may be apart or absent: stamps are corrected, or arrival is taken, and it is said",
+        "measured position, velocity and torque; what is beyond range or speed is refused until three in a row agree; "
+        "clocks of senders may be apart or absent: stamps are corrected, or arrival is taken, and it is said",
     ),
     "CONTROLLER/commands": (
         "std_msgs/Float64MultiArray",

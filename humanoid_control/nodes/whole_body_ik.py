@@ -5,6 +5,7 @@ Its markers: shapes coloured by distance, near pairs, centre of mass, momentum.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from dataclasses import dataclass
@@ -177,6 +178,7 @@ LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback s
 NO_POSITIONS = np.zeros(0)
 SHORTEST_STEP = 100_000  # [ns]
 NAMED = 4  # targets in a report
+TOLD = 2.0  # [s] for which a crowded message is reported, also where others come between
 MAX_TARGET_RATE = 120.0  # [Hz]
 
 
@@ -261,6 +263,7 @@ class WholeBodyIkNode(TickNode):
         self.markers = IkMarkers(self, robot)
         self.listen(MarkerArray, "targets", self.on_targets, raw=True, wakes=True)
         self.reader, self.frames = MarkerReader(), TargetFrames(self, robot)
+        self.crowd, self.crowd_at = 0, -math.inf
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
         self.estimate = JointPositions(robot)
         self.supervision = JointSupervision(robot.joint_names, robot.velocity, self.supervision_limits())
@@ -336,8 +339,10 @@ class WholeBodyIkNode(TickNode):
         if not self.active or self.waiting or self.away or self.stopped:
             return
         m = self.reader.read(data)
-        text = f"{m.passed_over} markers in a message of targets beyond the first {MOST_MARKERS}: passed over"
-        self.health.check("crowd", m.passed_over > 0, Level.WARN, text)
+        if m.passed_over:
+            self.crowd, self.crowd_at = m.passed_over, time.monotonic()
+        text = f"{self.crowd} markers in a message of targets beyond the first {MOST_MARKERS}: passed over"
+        self.health.check("crowd", time.monotonic() - self.crowd_at < TOLD, Level.WARN, text)
         at = self.target_clocks.time(m.names, m.stamp, self.clock(), time.monotonic())
         names, poses = self.frames.in_world(m)
         self.health.check("frame", bool(self.frames.problem), Level.WARN, self.frames.problem)
