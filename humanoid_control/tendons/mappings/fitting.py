@@ -138,7 +138,7 @@ def load_mapping(
         raise ConfigError(f"mapping file {path}: is no joint-muscle mapping in radians and metres; fit it again")
     try:
         mapping = _build(data)
-    except (KeyError, IndexError, ValueError, TypeError, ConfigError) as error:
+    except (KeyError, IndexError, ValueError, TypeError, OverflowError, ConfigError) as error:
         raise ConfigError(f"mapping file {path}: does not hold a whole mapping ({error}); fit it again") from None
     if model_hash is not None and mapping.model_hash != model_hash:
         raise ConfigError(
