@@ -17,6 +17,7 @@ from humanoid_control.errors import HumanoidError, missing_package, nearest_name
 COMMANDS = {
     "demo": "a simulated robot dances, reaches or walks, shown in the browser, with a report at the end",
     "up": "start a stack of nodes, watch it, stop it",
+    "hardware": "a real robot: its file drafted and checked, what answers on its buses, one joint moved",
     "robots": "the robots: a table, joints and limits, how often meshes touch; what a new URDF needs, guessed",
     "segments": "edit a robot's collision volumes in the browser, or list them",
     "tendons": "a robot's tendons and the groups of its joints; mappings fitted to them",

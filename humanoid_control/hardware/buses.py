@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from humanoid_control.hardware.guardian import GuardedBus
 from humanoid_control.hardware.hardware_file import Hardware
 from humanoid_control.hardware.transport import (
     ActuatorCommand,
@@ -188,6 +189,16 @@ class Buses:
     def guarded(self) -> list[str]:
         """Buses whose drives do not stop by themselves when frames cease."""
         return [name for name, t in self.transports.items() if t.silence is not Silence.STOPS]
+
+    def guards(self) -> list[GuardedBus]:
+        """What a guardian needs to damp each bus without the driver, of those where that can be done."""
+        specs = [(name, t.guard()) for name, t in self.transports.items()]
+        return [GuardedBus(name, *spec) for name, spec in specs if spec is not None]
+
+    def damping_frames(self, names: Sequence[str]) -> list[bytes]:
+        """Frames that damp the drives of these buses where they are now."""
+        views = {name: (transport, state) for name, transport, state, _ in self._views}
+        return [views[name][0].damping_frame(views[name][1]) for name in names]
 
     def figures(self) -> dict[str, Any]:
         """Counters of all buses for diagnostics."""

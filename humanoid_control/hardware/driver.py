@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
-from typing import Any
 
 import numpy as np
 
@@ -17,11 +16,13 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.buses import Buses, Record
 from humanoid_control.hardware.calibration import Zero, check_change, missing_calibration
 from humanoid_control.hardware.command_stream import Blend, CommandInterpolator, JointCommand
+from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
 from humanoid_control.hardware.limiter import Impedance, Reference, limit_effort, limit_step
 from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState
 from humanoid_control.hardware.supervision import FAULT, Finding, JointSamples, JumpFilter, Supervision
 from humanoid_control.hardware.transmission import JointReading
+from humanoid_control.hardware.transport import HardwareError
 
 STEADY = 0.2  # [s] of commands before they are followed
 ENABLE_TIME = 5.0  # [s] for the drives' enable sequence
@@ -81,7 +82,7 @@ class Driver:
         self.reference = Reference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
         self.tau, self.findings, self.estop = np.zeros(n), list[Finding](), dict[str, str]()
         self.stopped = False
-        self.guard: Any = None  # a Guardian, where one is needed
+        self.guard: Guardian | None = None
         self._dry, self._tolerance = dry_run, late_tolerance
         self._gains = Impedance(hardware.column("kp"), hardware.column("kd"))
         self._jumps = JumpFilter(
@@ -103,14 +104,25 @@ class Driver:
             HardwareError: a bus or a device that is not as the file says.
         """
         self.buses.open()
+        self._load_kernels()
         self._jumps.restart()
         self.machine.handle(Event.CONFIGURE, self.clock())
+
+    def _load_kernels(self) -> None:
+        """Load or compile now what a cycle calls: it would come late for it."""
+        n = len(self.hardware.joints)
+        still = Reference(self.limits.lower.copy(), np.zeros(n), np.zeros(n, dtype=bool))
+        limit_step(still.q.copy(), np.zeros(n), still, self.limits, self.period)
+        limit_effort(still.q, np.zeros(n), (still.q, still.v), still.v, self._gains, self.limits, np.empty(n))
 
     def close(self) -> None:
         """Switch off, whatever the state, and close the buses."""
         if self.machine.powered:
             self.machine.handle(Event.FAIL, self.clock(), "driver closed")
         self.buses.close()
+        if self.guard is not None:
+            self.guard.close()
+            self.guard = None
         self.machine.handle(Event.CLOSE, self.clock())
 
     def enable(self) -> str:
@@ -197,18 +209,45 @@ class Driver:
         if (worst := float(self.buses.missed.max(initial=0.0))) > LOST_SAMPLES:
             name = self.buses.names[int(self.buses.missed.argmax())]
             out.append(f"{100 * worst:.1f} % of the samples of {name} are lost")
-        if self.hardware.guardian != "never" and self.buses.guarded() and not self._dry and not self._guard_alive():
-            out.append(f"no guardian for bus {', '.join(self.buses.guarded())}")
+        guarded = self.guard.buses if self.guard is not None and self.guard.alive() else ()
+        if lonely := [name for name in self._to_guard() if name not in guarded]:
+            out.append(f"no guardian for bus {', '.join(lonely)}")
         return out
 
-    def _guard_alive(self) -> bool:
-        return self.guard is not None and self.guard.alive()
+    def _to_guard(self) -> list[str]:
+        """Buses that must have a guardian."""
+        if self._dry or self.hardware.guardian == "never":
+            return []
+        return list(self.buses.transports) if self.hardware.guardian == "always" else self.buses.guarded()
+
+    def start_guardian(self, priority: int = PRIORITY) -> None:
+        """Start the guardian of the buses that need one, once they are open.
+
+        Args:
+            priority: SCHED_FIFO of it; 0: as any process.
+
+        Raises:
+            HardwareError: it did not come up.
+        """
+        needed = self._to_guard()
+        guards = [g for g in self.buses.guards() if g.name in needed]
+        if guards:
+            try:
+                self.guard = Guardian(guards, self._tolerance * max(LIMIT, 3 * self.period), priority)
+            except OSError as e:
+                raise HardwareError(f"guardian: {e}") from None
 
     # -- the cycle ----------------------------------------------------------------------------------------------------
 
     def cycle(self) -> None:
-        """One cycle, at its deadline."""
+        """One cycle, at its deadline. What should never happen stops the drives."""
         now = self.clock()
+        try:
+            self._cycle(now)
+        except Exception as e:
+            self.machine.handle(Event.FAIL, now, f"cycle failed: {type(e).__name__}: {e}")
+
+    def _cycle(self, now: float) -> None:
         if self.machine.powered:
             self.buses.write(early=False)
         self.buses.read(now + 0.4 * self.period)
@@ -219,7 +258,8 @@ class Driver:
         if self.machine.powered:
             self.buses.write(early=True)
         if self.guard is not None:
-            self.guard.beat(self.machine.powered, self.buses)
+            powered = self.machine.powered
+            self.guard.beat(powered, self.buses.damping_frames(self.guard.buses) if powered else ())
 
     def _measure(self, now: float) -> None:
         self.transmission.read(self.buses.state, self.joints)
@@ -258,8 +298,8 @@ class Driver:
             faults.append(text)
         if late > LATE_FAULT * self._tolerance:
             faults.append(f"cycle {1000 * late:.0f} ms late")
-        if self.guard is not None and not self._dry and not self.guard.alive():
-            faults.append("guardian died")
+        if self.guard is not None and not self.guard.alive():
+            faults.append("the guardian " + ("stopped the drives" if self.guard.tripped() else "died"))
         if faults:
             self.machine.handle(Event.FAIL, now, "; ".join(faults[:3]))
         elif late > LATE_STOP * self.period * self._tolerance:
@@ -338,8 +378,6 @@ class Driver:
             self._powered_since = self._released_at = self._resting_since = np.inf
             self._switching_off = False
             self.reference.v[:] = 0.0
-        if after in (PowerState.MONITOR, PowerState.HOLD):
-            self.supervision.restart()
 
     # -- the next command ---------------------------------------------------------------------------------------------
 

@@ -50,7 +50,9 @@ class DrivenJoint:
     """Limits and supervision of one driven joint, in SI units at the joint.
 
     Attributes:
-        name: of the joint. lower, upper [rad], velocity [rad/s], acceleration [rad/s^2], effort [N m]: limits.
+        name: of the joint.
+        lower, upper [rad], velocity [rad/s], acceleration [rad/s^2], effort [N m]: limits of commands.
+        rated_velocity [rad/s], rated_effort [N m]: limits of what is measured: those of its row, else the URDF's.
         following_error: [rad]. temperature: for warning and fault [deg C]. voltage: band of the supply [V].
         continuous: torque that the motor bears for ever [N m].
         mode: of its actuator. kp [N m/rad], kd [N m s/rad]: gains for IMPEDANCE.
@@ -69,6 +71,8 @@ class DrivenJoint:
     mode: Mode = Mode.POSITION
     kp: float = 0.0
     kd: float = 0.0
+    rated_velocity: float = np.inf
+    rated_effort: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -148,8 +152,8 @@ class Hardware:
         """Limits of what is measured."""
         warm, hot = np.array([j.temperature for j in self.joints]).T
         low, high = np.array([j.voltage for j in self.joints]).T
-        keys = ("velocity", "effort", "continuous", "following_error")
-        rest = {k: self.column(k) for k in keys}
+        rest = {k: self.column(k) for k in ("continuous", "following_error")}
+        rest |= {k: self.column(f"rated_{k}") for k in ("velocity", "effort")}
         return SupervisionLimits(
             self.column("lower"), self.column("upper"), self.range_margin, warm=warm, hot=hot, low_voltage=low,
             high_voltage=high, **rest,
@@ -205,9 +209,14 @@ class Hardware:
             for k, j in enumerate(joints)
         )
         spec = BusSpec(transport, actuators, 1.0 / self.rate, options or {})
-        gears = {j.name: GearRow() for j in joints}
         return replace(
-            self, joints=joints, buses=(Bus(transport, spec),), gears=gears, linkages=(), needs_calibration=()
+            self,
+            joints=joints,
+            buses=(Bus(transport, spec),),
+            gears={j.name: GearRow() for j in joints},
+            linkages=(),
+            needs_calibration=(),
+            guardian="auto",
         )
 
 
@@ -238,11 +247,12 @@ def hardware_path(robot: Robot) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def read_hardware_file(path: Path, robot: Robot | None = None) -> Hardware:
+def read_hardware_file(path: Path, robot: Robot | None = None, rate: float = 0.0) -> Hardware:
     """Read and check the file of a real robot.
 
     Args:
         path: of the file. robot: with a fixed base; None: the one that the file names.
+        rate: of the driver [Hz]; 0: as the file says.
 
     Raises:
         HumanoidError: one line that names file and line, what is wrong, and the nearest right word.
@@ -250,9 +260,12 @@ def read_hardware_file(path: Path, robot: Robot | None = None) -> Hardware:
     values = schema_file(path, SCHEMA, "hardware file")
     file = Row(values, path, key_lines(path))
     file.check(FILE_KEYS, ("robot", "buses", "joints"))
+    named = file.text("robot")
     if robot is None:
         robot = _robot_of(file)
-    return _Reader(file, robot).hardware()
+    elif not named.endswith(".urdf") and named != robot.name:
+        raise file.error(f"the file is of {named}, the robot is {robot.name}", "robot")
+    return _Reader(file, robot, rate).hardware()
 
 
 def _robot_of(file: Row) -> Robot:
@@ -299,6 +312,8 @@ def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> Dri
         mode=mode,
         kp=row.number("kp", 0.0, 0.0),
         kd=row.number("kd", 0.0, 0.0),
+        rated_velocity=limits.number("velocity", most["velocity"]),
+        rated_effort=limits.number("effort", most["effort"]),
         **values,
     )
 
@@ -306,11 +321,11 @@ def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> Dri
 class _Reader:
     """One hardware file on its way to `Hardware`."""
 
-    def __init__(self, file: Row, robot: Robot) -> None:
+    def __init__(self, file: Row, robot: Robot, rate: float) -> None:
         self.file, self.robot = file, robot
         self.buses, self.defaults = file.row("buses"), file.row("defaults")
         self.defaults.check((*DEFAULTS, "temperature", "voltage"))
-        self.rate = file.number("rate", 500.0, 50.0, 1000.0)
+        self.rate = rate or file.number("rate", 500.0, 50.0, 1000.0)
         self.on_bus: dict[str, list[ActuatorSpec]] = {name: [] for name in self.buses.values}
         self.joints: dict[str, DrivenJoint] = {}
         self.gears: dict[str, GearRow] = {}

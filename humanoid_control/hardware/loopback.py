@@ -150,9 +150,9 @@ class LoopbackTransport(Transport):
     def open(self) -> None:
         if self.gone:
             raise HardwareError(f"bus {self._bus.name}: gone")
-        self._time = self._heard = self.clock()
+        self._time = self._heard = self.clock() - STEP
         self.opened = True
-        self._sample()
+        self.advance()  # loads what is compiled, now and not in a cycle
 
     def read(self, state: ActuatorState, until: float) -> None:
         if self.gone:

@@ -135,10 +135,6 @@ class Supervision:
         self._values, self._warned, self._failed = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.mean_square = np.zeros(len(names))
 
-    def restart(self) -> None:
-        """Count from here: what lasted until now has not lasted."""
-        self._warned[:], self._failed[:] = 0.0, 0.0
-
     def update(self, samples: JointSamples, powered: bool) -> list[Finding]:
         """Look at a cycle.
 

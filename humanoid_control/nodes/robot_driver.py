@@ -27,8 +27,10 @@ from humanoid_control.files import check_file
 from humanoid_control.hardware.calibration import calibration_path, read_calibration, write_calibration
 from humanoid_control.hardware.command_stream import CommandReader, check_stamp
 from humanoid_control.hardware.driver import Driver
+from humanoid_control.hardware.guardian import PRIORITY
 from humanoid_control.hardware.hardware_file import Hardware, hardware_path, read_hardware_file, without_file
 from humanoid_control.hardware.power import PowerState
+from humanoid_control.hardware.realtime import become_real_time, real_time_advice, real_time_report
 from humanoid_control.hardware.supervision import WARN
 from humanoid_control.hardware.trajectory import TrajectoryPlayer, TrajectoryPoint
 from humanoid_control.nodes.base.messages import (
@@ -66,6 +68,7 @@ class RobotDriverParameters(NodeParameters):
     late_tolerance: float = param(
         1.0, "multiple of the lateness of a cycle that stops the robot (5 periods) or faults (50 ms)", "", 1.0, 100.0
     )
+    cpu: str = param("", "processors to run on, as 2 or 2,3 or 2-3; empty: all")
     velocity_scale: float = param(
         1.0, "share of the file's speed limits; while commands are followed it may only fall", "", 0.01, 1.0, live=True
     )
@@ -86,7 +89,7 @@ def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:
     path = hardware_path(robot)
     options = {"robot": p.robot} if p.hardware == "simulator" else {}
     if p.hardware in TWINS:
-        twin = read_hardware_file(path, robot).on_one_bus(p.hardware, options) if path else None
+        twin = read_hardware_file(path, robot, p.rate).on_one_bus(p.hardware, options) if path else None
         return twin or without_file(robot, p.hardware, options, p.rate or 500.0)
     if p.hardware:
         path = Path(p.hardware)
@@ -94,7 +97,7 @@ def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:
         raise ConfigError(
             f"{robot.name} has no hardware file beside its URDF: name one (hardware), or take hardware=simulator"
         )
-    return read_hardware_file(path, robot)
+    return read_hardware_file(path, robot, p.rate)
 
 
 class RobotDriver(TickNode):
@@ -114,7 +117,18 @@ class RobotDriver(TickNode):
         record = self.frames.write if self.frames else None
         self.driver = Driver(hardware, zeros, p.dry_run, record, p.late_tolerance)
         self.driver.scale_velocity(p.velocity_scale)
-        self.driver.open()
+        become_real_time(p.priority, p.cpu)
+        for k, text in enumerate(real_time_advice()):
+            self.health.report(f"real time {k}", Level.WARN, text)
+        try:
+            self.driver.open()
+            self.driver.start_guardian(PRIORITY if p.priority > 0 else 0)
+        except HumanoidError:
+            self.driver.close()
+            raise
+        lonely = self.driver.buses.guarded() if hardware.guardian == "never" else []
+        text = f"no guardian: what drives of bus {', '.join(lonely)} do when this computer dies is not a stop"
+        self.health.check("guardian", bool(lonely), Level.WARN, text)
         self.robot, self.player = robot, TrajectoryPlayer(hardware.names)
         self.rows = np.array([robot.index[n] for n in hardware.names], dtype=int)
         self.others = np.setdiff1d(np.arange(robot.n), self.rows)
@@ -285,6 +299,7 @@ class RobotDriver(TickNode):
             "temperature_max": f"{temperature[hottest]:.1f} {names[hottest]}" if hottest is not None else "",
             "following_error_max": f"{error[worst]:.4f} {names[worst]}" if worst is not None else "",
             "guardian": "alive" if d.guard is not None and d.guard.alive() else "none",
+            **real_time_report(),
             **d.buses.figures(),
         }
 
@@ -305,9 +320,16 @@ class RobotDriver(TickNode):
         end = time.monotonic() + END_TIME
         self.driver.disable()
         while self.driver.machine.powered and time.monotonic() < end:
-            self.driver.cycle()
+            self._say_state()
             time.sleep(self.driver.period)
+            self.driver.cycle()
         self._say_state()
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        if self.active:
+            self.deactivate()
+        self.close()
+        return super().on_shutdown(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.close()

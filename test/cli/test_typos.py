@@ -142,6 +142,18 @@ ROWS = {
         "--only": ("--only E99", "E99"),
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
+    "hardware new": {
+        "--robot": ("--robot hpr2 --bus loopback -o a.yaml", "did you mean hrp2"),
+        "--bus": ("--robot hrp2 --bus lopback -o a.yaml", "did you mean loopback"),
+        "--output": ("--robot hrp2 --bus loopback -o nowhere/a.yaml", "the folder nowhere does not exist"),
+    },
+    "hardware check": {"file": ("nowhere.yaml", "nowhere.yaml: not a readable hardware file")},
+    "hardware scan": {"file": ("nowhere.yaml", "nowhere.yaml: not a readable hardware file")},
+    "hardware call": {"--namespace": ("stop --namespace a-b", "letters, digits")},
+    "hardware jog": {
+        "file": ("nowhere.yaml l_knee --to 0.1", "nowhere.yaml: not a readable hardware file"),
+        "joint": ("robot.yaml l_elbow_flexon --to 0.1", "did you mean l_elbow_flexion"),
+    },
     "bench stack": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench retarget": {
         "--robot": ("--robot hpr2", "did you mean hrp2"),
@@ -309,6 +321,15 @@ def bag(tmp_path):
     writer.close()
 
 
+@pytest.fixture
+def hardware_file(tmp_path):
+    """A file of a real robot, called 'robot.yaml'."""
+    from humanoid_control.hardware.commissioning import draft_file
+    from humanoid_control.robots import load_robot
+
+    (tmp_path / "robot.yaml").write_text(draft_file(load_robot("hrp2", "fixed"), "hrp2", "loopback"))
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -319,7 +340,7 @@ def bag(tmp_path):
     ],
     ids=lambda v: v if v.startswith(tuple(COMMANDS)) else "",
 )
-def test_a_typo_is_one_line_with_the_right_spelling(told, bag, line, words):
+def test_a_typo_is_one_line_with_the_right_spelling(told, bag, hardware_file, line, words):
     assert words in told(line)
 
 

@@ -160,6 +160,13 @@ def test_a_gap_forgets_everything_and_a_steady_stream_is_known():
     assert not it.steady(0.5, 0.2)
 
 
+def test_after_a_gap_joints_that_are_not_named_are_not_commanded():
+    it = CommandInterpolator(2, 0.05)
+    it.add(JointCommand(np.array([1.0, 2.0]), np.full(2, NAN), np.full(2, 3.0)), 0.0, 0.0)
+    it.add(JointCommand(np.array([1.0, NAN]), np.full(2, NAN), np.full(2, NAN)), 0.06, 0.06)
+    assert it.at(0.06)[0][0] == 1.0 and np.isnan(it.at(0.06)[0][1]) and np.isnan(it.tau).all()
+
+
 def test_a_clock_that_was_set_does_no_harm():
     it = stream([(0.0, 1.0), (0.01, 1.0), (0.02, 1.0)], 0.01)
     it.add(command(0.03, 1.0), 0.01, -500.0)

@@ -205,6 +205,25 @@ def test_joints_that_a_command_leaves_out_hold(rig):
     assert r.hold_at == pytest.approx([q[0] + 0.2, q[1]])
 
 
+def test_feed_forward_comes_with_the_blend_and_goes_with_the_commands(rig):
+    r = rig().enabled()
+    q, tau = r.hold_at, []
+
+    def pushed(t):
+        command = JointCommand(q.copy(), np.zeros(2), np.array([5.0, 999.0]))
+        r.driver.command(command, t, t)
+        return q, 0.0
+
+    for _ in range(500):
+        pushed(r.clock.now)
+        r.run(0.002)
+        tau.append((r.state, *r.driver.tau))
+    blended = [t for s, t, _ in tau if s is BLEND]
+    assert blended[0] < 0.1 and all(np.diff(blended) >= 0) and tau[-1] == (RUN, 5.0, 30.0)
+    r.to(HOLD)
+    assert r.driver.tau.tolist() == [0.0, 0.0]
+
+
 # -- what refuses power
 
 REFUSED = {
@@ -376,6 +395,17 @@ def test_an_emergency_stop_is_on_the_bus_in_two_cycles_and_power_goes(rig):
     assert r.state is MONITOR
 
 
+def test_a_quick_stop_that_is_lost_on_the_bus_is_sent_again(rig):
+    r = rig().running()
+    r.left.cut = True
+    r.driver.emergency_stop("button", True)
+    r.run(0.01)
+    assert r.left.drive[0] == DriveState.OPERATION_ENABLED and r.right.drive[0] == DriveState.QUICK_STOP_ACTIVE
+    r.left.cut = False
+    r.run(0.004)
+    assert r.left.drive[0] == DriveState.QUICK_STOP_ACTIVE
+
+
 def test_a_heartbeat_that_ceases_is_an_emergency_stop(rig):
     r = rig(estop_heartbeat=0.2)
     r.run(0.1)
@@ -400,6 +430,16 @@ def test_a_cycle_that_comes_late_stops_and_one_that_comes_much_too_late_is_a_fau
     r.clock.now += 0.06
     r.run(0.002, r.still)
     assert r.state is FAULT and "60 ms late" in r.reason
+
+
+def test_a_mistake_in_the_program_stops_the_drives(rig, monkeypatch):
+    r = rig().running()
+    monkeypatch.setattr(r.driver.transmission, "read", lambda *_: 1 / 0)
+    r.run(0.002, r.still)
+    assert r.state is FAULT and r.reason == "cycle failed: ZeroDivisionError: division by zero"
+    assert all(b.drive[0] == DriveState.QUICK_STOP_ACTIVE for b in (r.left, r.right))
+    r.run(0.1, r.still)
+    assert r.state is FAULT
 
 
 def test_a_machine_without_real_time_may_be_late(rig):

@@ -1,5 +1,7 @@
 """The file of a real robot: what it says becomes numbers in SI units; every mistake names its line."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,8 @@ def test_everything_the_file_says_is_taken(folder):
     watched = hw.supervision_limits()
     np.testing.assert_allclose(watched.following_error, [0.3, 0.15])
     np.testing.assert_allclose([watched.warm, watched.hot], [[60, 60], [75, 75]])
+    np.testing.assert_allclose(watched.velocity, [3.0, 6.0])  # what is measured may have the joint's whole speed
+    np.testing.assert_allclose(watched.effort, [40.0, 30.0])
     np.testing.assert_allclose([watched.lower, watched.upper], [[-1.0, 0.0], [1.5, 2.5]])
     assert np.isinf(watched.continuous).all()
 
@@ -135,6 +139,16 @@ def test_a_bus_that_would_be_too_full_is_refused_with_a_rate_that_fits(folder, m
     read(folder, FILE.replace("{transport: loopback", "{transport: loopback, load: 0.95"))
 
 
+def test_a_file_of_another_robot_is_refused_and_its_rate_may_be_another(folder):
+    read(folder)
+    path = folder / "arm.hardware.yaml"
+    robot = load_robot(folder / "arm.urdf", "fixed")
+    assert read_hardware_file(path, robot, 400.0).buses[0].spec.period == 1 / 400
+    path.write_text(FILE.replace("robot: arm.urdf", "robot: hrp2"))
+    with pytest.raises(HumanoidError, match=r"arm\.hardware\.yaml:2: the file is of hrp2, the robot is arm"):
+        read_hardware_file(path, robot)
+
+
 def test_the_file_lies_beside_the_urdf(folder):
     robot = load_robot(folder / "arm.urdf", "fixed")
     assert hardware_path(robot) is None
@@ -156,7 +170,9 @@ def test_without_a_file_every_joint_is_driven_gently():
 
 def test_the_simulated_twin_has_the_same_joints_and_limits_and_no_gears(folder):
     hw = read(folder)
+    hw = dataclasses.replace(hw, guardian="always")  # in this process there is nothing to guard
     twin = hw.on_one_bus("loopback")
+    assert twin.guardian == "auto"
     assert twin.names == hw.names and len(twin.buses) == 1 and twin.fixed == hw.fixed
     np.testing.assert_array_equal(twin.command_limits().velocity, hw.command_limits().velocity)
     assert {g.ratio for g in twin.gears.values()} == {1.0}

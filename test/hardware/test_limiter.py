@@ -52,6 +52,14 @@ def test_a_target_that_ran_away_is_caught_up_with_while_it_moves():
     assert (out[:, 0] <= targets + 0.5**2 / 40 + 1e-3).all() and out[-1, 0] == 1.9
 
 
+@pytest.mark.parametrize(("far", "end"), [(-50.0, -1.0), (50.0, 2.0)])
+def test_a_joint_brakes_before_the_end_of_its_range(far, end):
+    out = run([far] * 2000, limits(), q=0.5)
+    v = np.diff(np.concatenate([[0.5], out[:, 0]])) / DT
+    assert np.abs(np.diff(np.concatenate([[0.0], v]))).max() <= 20.0 * DT + 1e-7
+    assert out[-1, 0] == pytest.approx(end, abs=1e-3) and np.abs(v).max() > 2.5
+
+
 @given(
     st.lists(st.one_of(st.floats(-50, 50), st.just(np.nan), st.just(np.inf)), min_size=1, max_size=120),
     st.floats(-1.0, 2.0),

@@ -28,6 +28,23 @@ def test_power_comes_only_by_enable_in_monitor(events):
     assert all(a is not None for a, _ in seen)
 
 
+def test_the_table_has_one_way_to_power():
+    ways = [(s, e) for (s, e), after in TRANSITIONS.items() if after in POWERED and s not in POWERED]
+    assert ways == [(PowerState.MONITOR, Event.ENABLE)]
+
+
+@given(st.lists(st.integers(0, 11), min_size=20, max_size=60))
+def test_walks_along_the_table_come_everywhere_and_to_power_by_enable_alone(choices):
+    """Only events that the state knows: such a walk comes to faults and back many times."""
+    machine = PowerMachine()
+    for k, choice in enumerate(choices):
+        known = [e for s, e in TRANSITIONS if s is machine.state]
+        before, event = machine.state, known[choice % len(known)]
+        assert machine.handle(event, float(k))
+        if machine.powered and before not in POWERED:
+            assert (before, event) == (PowerState.MONITOR, Event.ENABLE)
+
+
 @pytest.mark.parametrize("state", POWERED, ids=lambda s: s.name)
 def test_every_powered_state_ends_by_fault_and_by_emergency_stop(state):
     for event, end in ((Event.FAIL, PowerState.FAULT), (Event.ESTOP, PowerState.ESTOP)):

@@ -79,7 +79,7 @@ def test_a_short_excess_is_forgotten():
     for _ in range(20):
         assert first(FAULT, s, samples(q_ref=0.5), seconds=0.04) is None
         s.update(samples(), True)
-    s.restart()
+    s.update(samples(q_ref=0.5), False)  # without power nobody follows
     assert first(FAULT, s, samples(q_ref=0.5), seconds=0.04) is None
 
 

@@ -169,3 +169,22 @@ def test_linkages_are_calibrated_with_all_their_joints(lola):
         assert offsets[k] == pytest.approx(given[name], abs=1e-9)
     with pytest.raises(RobotError):
         transmission.zero_offsets(0, 0.0, echo(command))
+
+
+def test_of_the_actuators_of_a_linkage_the_worst_counts(lola):
+    hardware, transmission = lola
+    n = len(hardware.names)
+    command, joints = ActuatorCommand(n), JointReading(n)
+    transmission.command(posture(hardware), np.zeros(n), np.zeros(n), command)
+    row = next(r for r in hardware.linkages if len(r.actuators) == 2)
+    first, second = (hardware.actuators.index(a) for a in row.actuators)
+    state = echo(command)
+    state.stamp[:], state.temperature[:], state.voltage[:] = 10.0, 30.0, 48.0
+    state.flags[:] = Flag.FRESH | Flag.ENABLED
+    state.stamp[second], state.temperature[first], state.voltage[second] = 9.0, 70.0, 40.0
+    state.flags[second], state.code[first] = Flag.ENABLED | Flag.FAULT, 5
+    transmission.read(state, joints)
+    bad = joints.stamp == 9.0
+    assert bad.sum() == 2 and (joints.temperature[bad] == 70.0).all() and (joints.voltage[bad] == 40.0).all()
+    assert not joints.fresh[bad].any() and joints.fresh[~bad].all() and joints.enabled.all()
+    assert joints.failed[bad].all() and not joints.failed[~bad].any() and (joints.code[bad] == 5).all()

@@ -2,6 +2,8 @@
 
 import math
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -18,6 +20,7 @@ from humanoid_control.nodes.base.messages import LATCHED
 from humanoid_control.robots import load_robot
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
+QUIET = ("missed_warn:=100.0", "missed_error:=100.0")  # the machine may be busy
 ELBOWS = ("l_elbow_flexion", "r_elbow_flexion")
 
 
@@ -26,7 +29,7 @@ class Desk:
 
     def __init__(self, graph, *parameters, robot="hrp2", wait=True):
         self.graph, self.robot = graph, load_robot(robot, "fixed")
-        given = (f"robot:={robot}", "late_tolerance:=100.0", "rate:=200.0", *parameters)
+        given = (f"robot:={robot}", "late_tolerance:=100.0", "rate:=200.0", *QUIET, *parameters)
         self.process = graph.start("robot_driver", *given, wait=wait)
         self.states = graph.listen(JointState, "joint_states")
         self.applied = graph.listen(JointState, "applied_commands")
@@ -288,3 +291,31 @@ def test_a_second_interrupt_stops_at_once(graph):
     desk.process.send_signal(signal.SIGINT)
     begin = time.monotonic()
     assert desk.process.wait(20) == 0 and time.monotonic() - begin < 5.0
+
+
+def test_a_person_without_ros_tools_calls_the_services(graph):
+    desk = Desk(graph, "hardware:=loopback")
+
+    def call(word):
+        command = [sys.executable, "-m", "humanoid_control.cli.main", "hardware", "call", word]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout.strip()
+
+    assert call("enable") == (0, "done")
+    desk.until("HOLD")
+    assert call("disable") == (0, "done")
+    desk.until("MONITOR")
+    code, words = call("clear")
+    assert code == 1 and words == "nothing to clear: MONITOR"
+
+
+def test_a_shutdown_of_the_node_switches_off(graph):
+    from lifecycle_msgs.srv import ChangeState
+
+    desk = Desk(graph, "hardware:=loopback")
+    desk.run(l_elbow_flexion=desk.q["l_elbow_flexion"])
+    request = ChangeState.Request()
+    request.transition.id = 7  # shutdown, while active
+    assert graph.call(ChangeState, "robot_driver/change_state", request).success
+    text = graph.output(desk.process)
+    assert text.index("STOPPING: switching off") < text.rindex("MONITOR")

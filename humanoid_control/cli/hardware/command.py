@@ -1,0 +1,210 @@
+"""`humanoid hardware`: the file of a real robot drafted and checked, its buses looked at, one joint moved."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import sys
+import termios
+import tty
+from pathlib import Path
+from typing import Any
+
+from humanoid_control.cli.parser import add_commands, file_path, given, require_range
+from humanoid_control.cli.up import NAMESPACE
+from humanoid_control.errors import ConfigError, EnvironmentProblem
+from humanoid_control.files import check_file, whole_file
+from humanoid_control.hardware.calibration import calibration_path, missing_calibration, read_calibration
+from humanoid_control.hardware.commissioning import Jog, bus_rows, draft_file, run_cycles, scan_rows
+from humanoid_control.hardware.driver import Driver
+from humanoid_control.hardware.hardware_file import Hardware, read_hardware_file
+from humanoid_control.hardware.power import PowerState
+from humanoid_control.hardware.realtime import become_real_time
+from humanoid_control.nodes import require_ros
+from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.terminal import console, table
+
+EXAMPLES = """examples:
+  humanoid hardware new --robot hrp2 --bus loopback -o hrp2.hardware.yaml
+  humanoid hardware check hrp2.hardware.yaml               the file alone: nothing is opened
+  humanoid hardware check hrp2.hardware.yaml --live        opens the buses and measures for a second; no power
+  humanoid hardware scan hrp2.hardware.yaml                what answers, beside what the file expects
+  humanoid hardware jog hrp2.hardware.yaml l_elbow_flexion --to 0.5
+  humanoid hardware call enable                            of a running robot_driver; also disable, stop, clear
+
+More: docs/hardware.md.
+"""
+TASKS = {
+    "new": "draft the file of a robot, every joint on one bus, with GUESS where somebody must look",
+    "check": "check a file: joints, limits, load of the buses, calibration; never gives power",
+    "scan": "what answers on the buses of a file, beside what it expects; never gives power",
+    "call": "call a service of a running robot_driver: enable, disable, stop, ...",
+    "jog": "GIVES POWER, and moves one joint at 0.2 rad/s at the most while ENTER is held",
+}
+PRIORITY = 50  # SCHED_FIFO, as that of nodes
+CALLS: dict[str, tuple[str, bool | None]] = {
+    "enable": ("enable", True),
+    "disable": ("enable", False),
+    "stop": ("stop", None),
+    "estop": ("emergency_stop", True),
+    "release": ("emergency_stop", False),
+    "clear": ("clear_faults", None),
+    "zero": ("set_zero", None),
+}
+"""What may be called: service of the driver, and the data of its request where it has some."""
+ANSWER_TIME = 5.0  # [s]
+LIVE_TIME = 1.0  # [s]
+SHOWN_EVERY = 0.2  # [s]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    commands = add_commands(parser, "action", TASKS)
+    commands["new"].add_argument("--robot", type=given, required=True, help="of the catalogue, or path of a URDF")
+    commands["new"].add_argument("--bus", type=given, required=True, help="transport of the bus: loopback, ...")
+    commands["new"].add_argument("-o", "--output", type=file_path, required=True, help="the file to write")
+    commands["call"].add_argument("service", choices=tuple(CALLS), help=f"one of: {', '.join(CALLS)}")
+    commands["call"].add_argument("--namespace", type=given, help="of the driver")
+    for name in ("check", "scan", "jog"):
+        commands[name].add_argument("file", type=file_path, help="hardware file")
+    commands["check"].add_argument("--live", action="store_true", help="open the buses and measure for a second")
+    commands["jog"].add_argument("joint", type=given)
+    commands["jog"].add_argument("--to", type=float, required=True, metavar="ANGLE", help="[rad]")
+    commands["jog"].add_argument(
+        "--late-tolerance", type=float, default=1.0, help="multiple of the usual lateness of a cycle (default: 1)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.action == "new":
+        return _new(args.robot, args.bus, args.output)
+    if args.action == "call":
+        return _call(*CALLS[args.service], args.namespace or "")
+    hardware = read_hardware_file(args.file)
+    if args.action == "scan":
+        table("devices", ["bus", "answers", "expected"], scan_rows(hardware))
+        return 0
+    path = calibration_path(args.file)
+    zeros = read_calibration(path, hardware.actuators)
+    if args.action == "jog":
+        require_range("--late-tolerance", args.late_tolerance, 1.0, 100.0)
+        driver = Driver(hardware, zeros, late_tolerance=args.late_tolerance)
+        return _jog(driver, args.joint, args.to)
+    return _check(hardware, Driver(hardware, zeros), args.live)
+
+
+def _new(robot: str, bus: str, output: Path) -> int:
+    check_file(output)
+    if output.exists():
+        raise ConfigError(f"{output} exists: its numbers may have been made right by hand; name another file")
+    text = draft_file(load_robot(robot, "fixed"), robot, bus)
+    with whole_file(output) as part:
+        part.write_text(text, encoding="utf-8")
+    console.print(f"written: {output}; make the lines with GUESS right, then `humanoid hardware check {output}`")
+    return 0
+
+
+def _call(service: str, on: bool | None, namespace: str) -> int:
+    """Call a service of the driver and print its answer; 1 where it refuses."""
+    if namespace and not NAMESPACE.fullmatch(namespace):
+        raise ConfigError(f"--namespace must be letters, digits and _, parts divided by /, got '{namespace}'")
+    require_ros()
+    import rclpy
+    from std_srvs.srv import SetBool, Trigger
+
+    rclpy.init()
+    node = rclpy.create_node("humanoid_hardware", namespace=namespace)
+    try:
+        name = f"robot_driver/{service}"
+        client: Any = node.create_client(Trigger if on is None else SetBool, name)
+        answer = None
+        if client.wait_for_service(ANSWER_TIME):
+            request = client.call_async(Trigger.Request() if on is None else SetBool.Request(data=on))
+            rclpy.spin_until_future_complete(node, request, timeout_sec=ANSWER_TIME)
+            answer = request.result()
+        if answer is None:
+            raise EnvironmentProblem(f"nobody answers {name}: does the driver run, in this ROS domain and namespace?")
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+    console.print(answer.message or "done")
+    return 0 if answer.success else 1
+
+
+def _check(hardware: Hardware, driver: Driver, live: bool) -> int:
+    columns = ["bus", "transport", "actuators", "load %", "when this computer is silent, its drives"]
+    table("buses", columns, bus_rows(hardware))
+    console.print(f"{len(hardware.joints)} joints are driven, {len(hardware.fixed)} fixed")
+    missing = missing_calibration(driver.zeros, driver.buses.serials(), hardware.needs_calibration)
+    console.print("calibration: " + ("; ".join(missing) or "nothing is missing"))
+    return _measure(driver) if live else 0
+
+
+def _measure(driver: Driver) -> int:
+    """Open the buses and measure for a second; 1 where something would speak against power."""
+    driver.open()
+    try:
+        end = driver.clock() + LIVE_TIME
+        run_cycles(driver, driver.cycle, lambda: driver.clock() < end)
+        j = driver.joints
+        rows = [
+            (name, float(j.q[k]), float(j.v[k]), float(j.temperature[k]), "yes" if driver.fresh[k] else "no")
+            for k, name in enumerate(driver.hardware.names)
+        ]
+        table("measured", ["joint", "q rad", "v rad/s", "deg C", "fresh"], rows)
+        refusals = [r for r in driver.refusals() if not r.startswith("no guardian")]  # it is started with the driver
+    finally:
+        driver.close()
+    console.print("power would be refused: " + "; ".join(refusals) if refusals else "nothing speaks against power")
+    return 1 if refusals else 0
+
+
+def _jog(driver: Driver, joint: str, angle: float) -> int:
+    jog = Jog(driver, joint, angle)
+    if not sys.stdin.isatty():
+        raise ConfigError("jog needs a terminal: ENTER must be held while the joint moves")
+    driver.open()
+    become_real_time(PRIORITY)
+    try:
+        driver.start_guardian()
+        _settle(driver)
+        if reason := driver.enable():
+            raise ConfigError(f"no power: {reason}")
+        _move(driver, jog, joint)
+    finally:
+        driver.close()
+    return 0 if jog.arrived() else 1
+
+
+def _settle(driver: Driver) -> None:
+    end = driver.clock() + 0.2
+    run_cycles(driver, driver.cycle, lambda: driver.clock() < end)
+
+
+def _move(driver: Driver, jog: Jog, joint: str) -> None:
+    """Cycle while keys are read; at the end the robot comes to rest and loses its power."""
+    console.print(f"hold ENTER to move {joint} to {jog.angle:g} rad; q ends")
+    before, shown, ends = termios.tcgetattr(sys.stdin), 0.0, False
+
+    def cycle() -> None:
+        nonlocal shown, ends
+        if not ends and select.select([sys.stdin], [], [], 0)[0]:
+            keys = os.read(sys.stdin.fileno(), 64)
+            if b"\n" in keys or b"\r" in keys:
+                jog.press()
+            ends = b"q" in keys
+        if (ends or jog.arrived()) and driver.machine.state is not PowerState.STOPPING:
+            ends = True
+            driver.disable()
+        jog.cycle()
+        if driver.clock() - shown > SHOWN_EVERY:
+            shown = driver.clock()
+            print(f"\r{driver.machine!s:60.60} {joint} {jog.position():+.3f} rad", end="", flush=True)
+
+    try:
+        tty.setcbreak(sys.stdin)
+        run_cycles(driver, cycle, lambda: driver.machine.powered)
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        print()
+    console.print(f"{driver.machine}; {joint} {jog.position():+.3f} rad")
