@@ -19,9 +19,9 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from humanoid_control.errors import HumanoidError, UnknownNameError
-from humanoid_control.hardware.command_follower import CommandFollower, Following
 from humanoid_control.hardware.command_stream import CommandReader, check_stamp
 from humanoid_control.hardware.limiter import CommandLimits
+from humanoid_control.hardware.ros2_control.command_follower import CommandFollower, Following
 from humanoid_control.nodes.base.messages import STREAM_OUT, JointPositions, floats, seconds
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of

@@ -13,7 +13,11 @@ import yaml
 from humanoid_control.cli.main import main
 from humanoid_control.errors import RobotError
 from humanoid_control.hardware.command_stream import CommandReader
-from humanoid_control.hardware.ros2_control import controlled_joints, ros2_control_urdf, write_ros2_control
+from humanoid_control.hardware.ros2_control.control_files import (
+    controlled_joints,
+    ros2_control_urdf,
+    write_ros2_control,
+)
 from humanoid_control.robots.catalogue import CATALOGUE, load_robot
 from test.hardware.ros2_control_rules import CONTROLLER_KEYS, TopicSystem, check_element, check_joints, check_keys
 

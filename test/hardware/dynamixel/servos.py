@@ -49,7 +49,7 @@ class Servo:
         self.put(table["present"] + 6, 2048 if table is X else 0, 4)
         self.put(table["supply"], 120, 2)
         self.put(table["supply"] + 2, 35, 1)
-        self.silent = self.refuses_watchdog = self.stuck = False
+        self.silent = self.refuses_watchdog = self.stuck = self.unmeasured = False
         self.heard, self.reboots, self.written = time.monotonic(), 0, []
 
     def put(self, address, value, width):
@@ -209,6 +209,7 @@ class Bus:
                 os.write(self.fd, self.noise + reply)
 
     def _sync_read(self, fast, address, length, ids, mine):
+        mine = {k: s for k, s in mine.items() if not (s.unmeasured and address == s.at["present"])}
         if not fast:
             return b"".join(
                 status(k, mine[k].table[address : address + length], mine[k].error) for k in ids if k in mine

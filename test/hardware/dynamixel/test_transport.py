@@ -71,12 +71,13 @@ def test_power_is_refused_where_the_watchdog_is_not_accepted(three, driver):
 
 def test_no_torque_before_every_servo_was_measured(three, driver):
     with driver(three, [1, 2, 3]) as d:
-        three[3].silent = True
+        three[3].unmeasured = True  # it answers everything else
         for _ in range(12):
             d.cycle()
             assert not d.transport.power(True)
         assert not any(s.on for s in three.servos.values())
-        three[3].silent = False
+        assert not any(address == 116 for address, _ in three[3].written), "where it is nobody knows"
+        three[3].unmeasured = False
         d.until(lambda: d.transport.power(True), "power")
 
 
@@ -127,7 +128,8 @@ def test_a_close_switches_off_what_was_switched_on_here_and_nothing_else(three, 
         d.until(lambda: d.state.have(Flag.ENABLED).all(), "seen to have power")
         d.transport.close()
         d.transport.close()
-    assert all(s.on and not s.written for s in three.servos.values()), "somebody else's power"
+    with driver(three, [1, 2, 3]):  # whatever was sent has arrived
+        assert all(s.on and not s.written for s in three.servos.values()), "somebody else's power"
 
 
 # -------- Identity
@@ -325,6 +327,7 @@ def test_each_mode_sends_its_goal_inside_its_limits(driver):
         d.until(lambda: bus[5].get(102, 2, True) == round(-0.2 / kt), "torque", write=True)
         assert bus[4].get(104, 4, True) == -int(2.0 / MODELS[1020].velocity)
         d.cycle(2, write=True)
+        assert bus[3].get(102, 2) == int(1.0 / kt), "a limit, whatever torque is commanded"
         assert abs(d.state.tau[4] + 0.2) < kt and abs(d.state.v[3] + 2.0) < 0.025
         d.transport.quick_stop()
         d.until(lambda: bus[5].get(102, 2, True) == 0, "a quick stop takes velocity and torque away")
