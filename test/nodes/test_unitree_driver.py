@@ -1,5 +1,11 @@
 """The driver on a robot of Unitree's: Fast DDS towards ROS and Cyclone DDS towards the robot, in one process."""
 
+import csv
+import subprocess
+import sys
+import time
+
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -8,9 +14,10 @@ pytest.importorskip("cyclonedds", reason="needs cyclonedds, the DDS binding of U
 from sensor_msgs.msg import Imu
 
 from humanoid_control.hardware.unitree.models import G1
-from test.hardware.unitree.conftest import DOMAIN, RobotProcess, wait_for
+from test.hardware.unitree.conftest import DOMAIN, RobotProcess, hurry, vendor_simulator, wait_for
 from test.nodes.test_robot_driver import Desk
 
+__all__ = ["vendor_simulator"]
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 JOINTS = [f"{m.name}_joint" for m in G1.motors]
 INERTIA = '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>'
@@ -83,3 +90,65 @@ def test_both_middlewares_drive_a_robot_from_one_process(graph, tmp_path, unitre
     unitree.tell(faults={"3": 0x200})
     graph.until(lambda: "left_knee_joint drive: winding too hot" in desk.ask("enable", True)[1], "a refusal")
     assert graph.stop(desk.process)[0] == 0
+
+
+# -------- The vendor's simulator
+
+
+def retargeted_dance(folder, urdf):
+    """The built-in dance for a robot: names, times (n,), positions (n, joints)."""
+    for words in (("robots", "map", urdf), ("retarget", "dance", "--robot", urdf, "-o", folder / "dance.csv")):
+        extra = ("--acceleration", "10", "--speed", "0.25") if words[0] == "retarget" else ()
+        subprocess.run([sys.executable, "-m", "humanoid_control.cli.main", *map(str, words), *extra], check=True)
+    with (folder / "dance.csv").open() as stream:
+        names, *rows = csv.reader(stream)
+    values = np.array(rows, dtype=float)
+    return names[1:], values[:, 0], values[:, 1:]
+
+
+@pytest.mark.slow
+def test_the_vendors_g1_dances(graph, tmp_path, vendor_simulator):
+    """Enable, blend, twenty seconds of the dance at a quarter of its pace, stop: within 0.2 rad of what was applied, with the vendor's gains."""
+    from test.hardware.unitree.conftest import SIMULATOR
+    from test.hardware.unitree.mjcf import urdf_of
+
+    model = f"{SIMULATOR}/unitree_robots/g1/g1_29dof.xml"
+    urdf, file = write_files(tmp_path, urdf_of(model, "g1", "pelvis"), "auto", "true")
+    names, times, positions = retargeted_dance(tmp_path, urdf)
+    desk = Desk(graph, f"hardware:={file}", "rate:=250.0", robot=str(urdf))
+    hurry(desk.process)
+    now = {"t": 0.0}
+
+    def send():
+        row = positions[min(int(np.searchsorted(times, now["t"])), len(times) - 1)]
+        desk.command(**dict(zip(names, row.tolist(), strict=True)))()
+
+    graph.until(lambda: desk.ask("enable", True)[0], "at rest, and enabled")
+    desk.until("RUN", send)
+    begin, first = time.monotonic(), len(desk.states)
+
+    def dance():
+        now["t"] = time.monotonic() - begin
+        send()
+
+    graph.until(lambda: now["t"] > 20.0, "twenty seconds", timeout=40.0, meanwhile=dance)
+    assert desk.said[-1].data.startswith("RUN"), desk.said[-1].data
+    error = following_error(desk, first)
+    print(f"following error [rad]: largest {error.max():.3f}, 99 % {np.percentile(error, 99):.3f}")
+    assert error.max() < 0.2 and graph.diagnostics("robot_driver", dance)["guardian"] == "alive"
+    moved = np.ptp([m.position for m in desk.states[first:]], axis=0)
+    assert (moved > 0.3).sum() >= 5, "it has danced"
+    assert desk.ask("enable", False) == (True, "")
+    desk.until("MONITOR", send)
+
+
+def following_error(desk, first):
+    """Differences between what was applied last and what was measured then [rad]."""
+    applied = {n: k for k, n in enumerate(desk.applied[-1].name)}
+    order = [applied[n] for n in desk.states[-1].name]
+    stamps = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in desk.applied])
+    q = np.array([m.position for m in desk.applied])[:, order]
+    rows = desk.states[first:]
+    when = np.array([m.header.stamp.sec + 1e-9 * m.header.stamp.nanosec for m in rows])
+    k = np.clip(np.searchsorted(stamps, when) - 1, 0, None)
+    return np.abs(q[k] - np.array([m.position for m in rows]))
