@@ -45,7 +45,7 @@ def test_walks_along_the_table_come_everywhere_and_to_power_by_enable_alone(choi
             assert (before, event) == (PowerState.MONITOR, Event.ENABLE)
 
 
-@pytest.mark.parametrize("state", POWERED, ids=lambda s: s.name)
+@pytest.mark.parametrize("state", sorted(POWERED, key=lambda s: s.name), ids=lambda s: s.name)
 def test_every_powered_state_ends_by_fault_and_by_emergency_stop(state):
     for event, end in ((Event.FAIL, PowerState.FAULT), (Event.ESTOP, PowerState.ESTOP)):
         assert TRANSITIONS[state, event] is end

@@ -108,7 +108,8 @@ def retargeted_dance(folder, urdf):
 
 @pytest.mark.slow
 def test_the_vendors_g1_dances(graph, tmp_path, vendor_simulator):
-    """Enable, blend, twenty seconds of the dance at a quarter of its pace, stop: within 0.2 rad of what was applied, with the vendor's gains."""
+    """Enable, blend, twenty seconds of the dance at a quarter of its pace, stop: within 0.2 rad of what was
+    applied, with the vendor's gains."""
     from test.hardware.unitree.conftest import SIMULATOR
     from test.hardware.unitree.mjcf import urdf_of
 
