@@ -16,11 +16,7 @@ Place = tuple[str, ...]
 
 
 def key_lines(path: Path) -> dict[Place, int]:
-    """Line of every key of a YAML file, by the keys above it and its own.
-
-    Raises:
-        RobotError: a key that appears twice in one mapping.
-    """
+    """Line of every key of a YAML file, by the keys above it and its own."""
     out: dict[Place, int] = {}
     waiting: list[tuple[Place, Any]] = [((), yaml.compose(read_text(path), LOADER))]
     while waiting:
@@ -30,8 +26,6 @@ def key_lines(path: Path) -> dict[Place, int]:
         for key, value in node.value:
             below = (*place, str(key.value))
             line = key.start_mark.line + 1
-            if below in out:
-                raise RobotError(f"{path.name}:{line}: {key.value} appears twice, first in line {out[below]}")
             out[below] = line
             waiting.append((below, value))
     return out

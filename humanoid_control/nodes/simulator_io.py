@@ -52,7 +52,8 @@ except ImportError:
     TFMessage = None
 
 
-FARTHEST = 1e6  # [m] from the world's origin, and [N] of a push: more is no place, and no force
+FARTHEST = 1e6  # [m] from the world's origin: more is no place
+STRONGEST = 1e15  # [N], [N m] of a push: a world that diverges under less is stopped and says so
 MOST_TIMES = 10.0  # its limit: more than that a joint's commanded velocity or effort cannot mean
 RETURNS = 0.1  # [s] of simulated time without commands after which the next one is blended in
 
@@ -249,7 +250,7 @@ class SimulatorInputs:
         """A wrench at the origin of the link in `frame_id`, in its axes now; their direction is kept while it acts."""
         R = self.engine.link_pose(m.header.frame_id).rotation
         f, t = m.wrench.force, m.wrench.torque
-        if not (np.abs([f.x, f.y, f.z, t.x, t.y, t.z]) < FARTHEST).all():
+        if not (np.abs([f.x, f.y, f.z, t.x, t.y, t.z]) < STRONGEST).all():
             raise NotANumberError("push: the wrench is not a number, or greater than any: nothing is pushed")
         wrench = np.concatenate([R @ (f.x, f.y, f.z), R @ (t.x, t.y, t.z)])
         self.engine.push(m.header.frame_id, wrench, self.node.params.push_duration)

@@ -459,14 +459,10 @@ class WalkerNode(TickNode):
             self.outputs.publish(report.estimate, stamp_of(instant))
 
     def slack_time(self, left: float) -> None:
-        report = self.report
-        if report is not None:
-
-            def write() -> bytes:
-                stamp = self.sensors.joint_instant or self.present()
-                return serialize_message(plan_markers(self.walker, report, stamp, self.params.odom_frame))
-
-            self.plan.publish(left, self.params.markers_rate, write)
+        if (r := self.report) is not None:
+            frame, stamp = self.params.odom_frame, self.sensors.joint_instant or self.present()
+            markers = self.params.markers_rate
+            self.plan.publish(left, markers, lambda: serialize_message(plan_markers(self.walker, r, stamp, frame)))
 
     def values(self) -> dict[str, Any]:
         r, ticks = self.report, max(self.ticks, 1)

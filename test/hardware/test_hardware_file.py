@@ -101,7 +101,7 @@ MISTAKES = [
     ("delay: 0.002", "delay: soon", ":7: delay must be float, got 'soon'"),
     ("right: {transport: loopback}", "right: {transport: loopback}\n  spare: {transport: loopback}", "no joint is on"),
     ("  elbow: {bus: right", "  elbw: {bus: right", ":10: unknown joint 'elbw': did you mean elbow"),
-    ("  elbow: {bus: right", "  shoulder: {bus: right", ":11: shoulder appears twice, first in line 10"),
+    ("  elbow: {bus: right", "  shoulder: {bus: right", "the key 'shoulder' appears twice (line 11)"),
     ("bus: right, id: 7", "bus: rigt, id: 7", ":10: unknown bus 'rigt': did you mean right"),
     ("bus: right, id: 7", "bus: right", ":10: elbow lacks the key 'id'"),
     ("bus: right, id: 7", "bus: left, id: 4", ":13: id 4 is used twice on bus left (elbow, shoulder)"),

@@ -28,6 +28,8 @@ STARTED = (
     ("trajectory_streamer", "source:=live", "solve:=true", "robot:=hrp2"),
     ("target_source", "robot:=hrp2"),
     ("walker", "upper:=imitate", "robot:=hrp2"),
+    ("robot_driver", "hardware:=loopback", "robot:=hrp2"),
+    ("controller_bridge", "robot:=hrp2"),
     ("viewer", f"port:={port(7)}", "rate:=5.0", "robot:=hrp2"),
 )
 WHILE_SHOWN = {"joint_commands", "ik_markers", "tendon_markers", "footsteps/planned"}  # of the viewer: with a page open

@@ -94,7 +94,13 @@ def loaded_simulator(clock, monkeypatch):
     node = Simulator.__new__(Simulator)
     node.params, node.paused, node.rate, node.steps = SimpleNamespace(command_timeout=1.0, tension=0.0), False, 500.0, 2
     node.engine = SimpleNamespace(diverged=False, failure="", step=clock.spend)
-    node.incoming = SimpleNamespace(hold_when_silent=lambda _: None, pull=lambda _: None)
+    node.incoming = SimpleNamespace(
+        hold_when_silent=lambda _: None,
+        pull=lambda _: None,
+        lead=lambda _: None,
+        note_errors=lambda: None,
+        arbiter=SimpleNamespace(report=lambda _: None),
+    )
     node.health = SimpleNamespace(check=lambda *_: False)
     node.pacer, node._pace_checked, node._active_since = Pacer(0.002, 1.0), 1e9, 0.0
     node.pacer.restart(clock.time)

@@ -258,10 +258,9 @@ def test_bodies_that_cannot_be_are_refused_in_one_line(tmp_path, change, words):
         with pytest.raises((RobotError, ValueError)):
             load_robot(path)
         return
-    robot = load_robot(path)
     if not words:
-        check_model(robot)
+        check_model(load_robot(path))
         return
     with pytest.raises(RobotError, match=words) as refused:
-        make_engine(robot)
+        make_engine(load_robot(path))
     assert "\n" not in str(refused.value)

@@ -160,7 +160,7 @@ def test_rate_may_be_given_where_the_file_states_none(tmp_path):
     assert load_clip(path, rate=25.0).rate == 25.0
     with pytest.raises(ClipError, match="states no frame rate"):
         load_clip(path)
-    with pytest.raises(ClipError, match="must be positive"):
+    with pytest.raises(HumanoidError, match="must be positive"):
         load_clip(path, rate=0.0)
 
 

@@ -25,6 +25,7 @@ OWN = {
     "trajectory_streamer": ("solve:=true",),
     "simulator": ("robot:=lola", "base:=floating", "tendons:=false"),
     "walker": ("robot:=lola",),
+    "robot_driver": ("hardware:=loopback",),
 }
 
 COUNTER = """

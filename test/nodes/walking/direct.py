@@ -38,7 +38,10 @@ class Bus:
         self.random = random.Random(1)
 
     def listen(self, topic, callback, raw=False):
-        self.listeners[topic].append((lambda m: callback(serialize_message(m))) if raw else callback)
+        def as_bytes(message, info):
+            callback(*(serialize_message(message), info)[: len(inspect.signature(callback).parameters)])
+
+        self.listeners[topic].append(as_bytes if raw else callback)
 
     def publish(self, topic, message, gid=b""):
         self.newest[topic] = message

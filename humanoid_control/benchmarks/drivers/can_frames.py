@@ -97,7 +97,7 @@ def pdo_loop(seconds: float = 10.0, n: int = 30, rate: float = 500.0, port: int 
     data.load_kernel()
     view = data.rpdo1.view(np.uint8).data
     frames = [*(Frame(0x201 + k, view[6 * k : 6 * k + 6]) for k in range(n)), message(0x80)]
-    code = f"from humanoid_control.benchmarks.can_frames import respond; respond({options!r}, {n})"
+    code = f"from humanoid_control.benchmarks.drivers.can_frames import respond; respond({options!r}, {n})"
     drives = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert drives.stdin is not None and drives.stdout is not None
     try:
