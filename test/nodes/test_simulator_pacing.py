@@ -92,7 +92,12 @@ def loaded_simulator(clock, monkeypatch):
     """The node's own tick and pace, with an engine that takes a while and outputs that keep their stamps."""
     monkeypatch.setattr(simulator, "time", clock)
     node = Simulator.__new__(Simulator)
-    node.params, node.paused, node.rate, node.steps = SimpleNamespace(command_timeout=1.0, tension=0.0), False, 500.0, 2
+    node.params, node.paused, node.rate, node.steps = (
+        SimpleNamespace(command_timeout=1.0, tension=0.0, step=0.001),
+        False,
+        500.0,
+        2,
+    )
     node.engine = SimpleNamespace(diverged=False, failure="", step=clock.spend)
     node.incoming = SimpleNamespace(
         hold_when_silent=lambda _: None,
