@@ -59,6 +59,7 @@ def test_fifty_double_starts_never_pull_a_robot_to_two_sides(graph):
             graph.stop(process)
 
 
+@pytest.mark.timed
 def test_a_streamer_that_solves_is_one_of_them(graph):
     wired = ("-r", "reference_joint_states:=joint_commands")
     both, ears = start_twice(graph, "trajectory_streamer", "robot:=hrp2", "solve:=true", args=wired)

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.nodes.base.heartbeat import WATCHED
 from humanoid_control.nodes.session.shared_memory import SHM, SharedMemoryKeeper
 from humanoid_control.nodes.session.supervisor import Supervisor, hang_limit
 
@@ -96,6 +97,7 @@ def test_a_loop_that_stands_still_is_found_within_a_second_and_started_again(sup
     supervised.start("other", loop())
     supervised.wait_ready()
     child = supervised.children["control"]
+    supervised.watch_until(lambda: child.heartbeat._words[WATCHED] or child.hung)
     first, since = child.process, time.monotonic()
     if fault == "stopped":
         os.kill(first.pid, signal.SIGSTOP)
@@ -116,6 +118,8 @@ def test_a_helper_is_given_more_time_but_not_for_ever(supervised):
     supervised.start("helper", loop(), essential=False)
     supervised.wait_ready()
     child = supervised.children["helper"]
+    # READY comes before the first beat, and until that nobody looks.
+    supervised.watch_until(lambda: child.heartbeat._words[WATCHED])
     since = time.monotonic()
     os.kill(child.process.pid, signal.SIGSTOP)
     supervised.watch_until(lambda: child.hung)
