@@ -52,7 +52,7 @@ LONG = (
 
 # What goes by the clock of a machine that may be busy is tried once more before it counts as failed; the summary lists
 # it (RERUN). What is really broken fails each time.
-CLOCK, TRIES = ("ros", "browser", "timed"), 2
+CLOCK, TRIES = ("ros", "browser", "timed"), 3
 
 
 def pytest_sessionstart(session):
