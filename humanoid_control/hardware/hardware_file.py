@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -127,12 +127,12 @@ class Hardware:
     estop_heartbeat: float = 0.0
     guardian: str = "auto"
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Driven joints."""
         return tuple(j.name for j in self.joints)
 
-    @property
+    @cached_property
     def actuators(self) -> tuple[str, ...]:
         """Actuators of all buses, in the order of all arrays."""
         return tuple(a.name for bus in self.buses for a in bus.spec.actuators)
