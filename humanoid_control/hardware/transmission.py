@@ -20,8 +20,8 @@ from humanoid_control.numerics.array_types import B1, F1, I1, I2
 from humanoid_control.numerics.packed import BoundRecord, unpack
 
 FRESH, ENABLED, FAULT = int(Flag.FRESH), int(Flag.ENABLED), int(Flag.FAULT)
-U4 = Annotated[np.ndarray, np.uint32, 1]
-U1 = Annotated[np.ndarray, np.uint8, 1]
+Words = Annotated[np.ndarray, np.uint32, 1]
+Bytes = Annotated[np.ndarray, np.uint8, 1]
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class ActuatorColumns(NamedTuple):
     temperature: F1
     voltage: F1
     stamp: F1
-    code: U4
-    flags: U1
+    code: Words
+    flags: Bytes
 
 
 class JointColumns(NamedTuple):
@@ -108,7 +108,7 @@ class JointColumns(NamedTuple):
     temperature: F1
     voltage: F1
     stamp: F1
-    code: U4
+    code: Words
     fresh: B1
     enabled: B1
     failed: B1
