@@ -68,7 +68,6 @@ class RobotDriverParameters(NodeParameters):
     late_tolerance: float = param(
         1.0, "multiple of the lateness of a cycle that stops the robot (5 periods) or faults (50 ms)", "", 1.0, 100.0
     )
-    cpu: str = param("", "processors to run on, as 2 or 2,3 or 2-3; empty: all")
     velocity_scale: float = param(
         1.0, "share of the file's speed limits; while commands are followed it may only fall", "", 0.01, 1.0, live=True
     )
@@ -117,7 +116,7 @@ class RobotDriver(TickNode):
         record = self.frames.write if self.frames else None
         self.driver = Driver(hardware, zeros, p.dry_run, record, p.late_tolerance)
         self.driver.scale_velocity(p.velocity_scale)
-        become_real_time(p.priority, p.cpu)
+        become_real_time(p.priority)
         for k, text in enumerate(real_time_advice()):
             self.health.report(f"real time {k}", Level.WARN, text)
         try:

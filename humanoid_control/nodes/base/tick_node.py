@@ -18,6 +18,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
+from humanoid_control.hardware.realtime import pin
 from humanoid_control.nodes.base.heartbeat import Heartbeat
 from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN, RisingStamps, stamp_of
 from humanoid_control.nodes.base.parameters import (
@@ -170,6 +171,7 @@ class TickNode(LifecycleNode):
         self.inputs: dict[str, float] = {}
         self.stamps = RisingStamps()
         self.wake = False
+        self.late = 0.0  # [s] by which this tick began behind its deadline
         self.active = self.configured = False
         self._has_figures = False  # since the first activation
         self.scheduling = "normal"
@@ -298,6 +300,8 @@ class TickNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._kept = self._endpoints()
         try:
+            if reason := pin(self.params.cpu):
+                raise ConfigError(reason)
             self.rate = self.configure()
         except HumanoidError as e:
             self._release()
