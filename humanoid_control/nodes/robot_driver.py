@@ -105,6 +105,7 @@ class RobotDriver(TickNode):
     Parameters = RobotDriverParameters
     params: RobotDriverParameters
     node_name = "robot_driver"
+    punctual = True
 
     def configure(self) -> float:
         p = self.params

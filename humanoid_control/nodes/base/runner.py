@@ -24,6 +24,7 @@ from humanoid_control.nodes.base.tick_node import TickNode
 READY = "READY"  # first word of the line that tells the supervisor so
 EXIT_BAD_INPUT = 2
 TEARDOWN_LIMIT = 1.5  # [s] after which a process that cannot leave the network is ended by force
+LAST = 1e-4  # [s] before the deadline of a punctual node: the executor would come back from waiting too late
 WAIT = 0.1  # [s] for which a node waits for callbacks at once, however far its next tick is
 
 
@@ -116,8 +117,11 @@ def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
             continue
         node.heartbeat.beat()
         wait = deadline - now
+        if 0 < wait <= LAST and node.punctual:
+            time.sleep(wait)
+            continue
         if wait > 0:
-            executor.spin_once(timeout_sec=min(wait, WAIT))
+            executor.spin_once(timeout_sec=min(wait - LAST if node.punctual else wait, WAIT))
             if node.wake and node.active:
                 node.wake = False
                 node.run_extra_tick()

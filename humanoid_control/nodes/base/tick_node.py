@@ -158,6 +158,7 @@ class TickNode(LifecycleNode):
 
     Parameters: type[NodeParameters] = NodeParameters
     node_name = "node"
+    punctual = False  # its ticks begin on the spot: messages of the last 0.1 ms before one are taken behind it
     refused = ""  # why the node could not be configured
 
     def __init__(self) -> None:

@@ -84,11 +84,12 @@ class LoopParameters(NodeParameters):
 
 
 class EmptyLoop(TickNode):
-    """The loop of a node that does nothing but look at the clock."""
+    """The loop of a driver that does nothing but look at the clock."""
 
     Parameters = LoopParameters
     params: LoopParameters
     node_name = "loop_lateness"
+    punctual = True
 
     def configure(self) -> float:
         self.recorder = LatenessRecorder()
