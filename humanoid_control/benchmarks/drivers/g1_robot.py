@@ -83,8 +83,12 @@ class RobotProcess:
     def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
+        try:
+            self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._process.stdout.close()
-        self._process.wait(10)
 
 
 class Robot:
@@ -185,3 +189,4 @@ class Robot:
 if __name__ == "__main__":
     with scheduled():
         Robot(int(sys.argv[1])).run()
+    os._exit(0)  # the middleware may wait for its peer, which leaves as well

@@ -72,14 +72,14 @@ class Desk:
     """A robot_driver process on a G1, and this process as the one that commands it."""
 
     def __init__(self, folder: Path, domain: int) -> None:
-        """Start the driver, and wait until it measures."""
+        """Start the driver."""
         import rclpy
+        from rclpy.executors import SingleThreadedExecutor
         from sensor_msgs.msg import JointState
         from std_msgs.msg import Bool, String
         from std_srvs.srv import SetBool, Trigger
 
         from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT
-        from humanoid_control.nodes.base.runner import make_executor
 
         self._rclpy, self._Bool, self._SetBool, self._Trigger = rclpy, Bool, SetBool, Trigger
         urdf, file = write_files(folder, domain)
@@ -91,7 +91,7 @@ class Desk:
         self.process = subprocess.Popen([*command, *words], stdout=self.log, stderr=subprocess.STDOUT)
         rclpy.init()
         self.node = rclpy.create_node("desk", namespace=place)
-        self.executor = make_executor()
+        self.executor = SingleThreadedExecutor()
         self.executor.add_node(self.node)
         self.said = ""
         self.node.create_subscription(String, "hardware_state", self._hear, LATCHED)
@@ -102,6 +102,9 @@ class Desk:
             "clear_faults": self.node.create_client(Trigger, "robot_driver/clear_faults"),
         }
         self._message = JointState(name=list(JOINTS), position=[0.0] * len(JOINTS), effort=[0.0] * len(JOINTS))
+
+    def wait(self) -> None:
+        """Wait until the driver measures and hears this process."""
         self.until(lambda: self.said.startswith("MONITOR"))
         self.until(lambda: self._commands.get_subscription_count() > 0 and self._stop.get_subscription_count() > 0)
 
@@ -176,6 +179,7 @@ def desk() -> Iterator[tuple[Desk, RobotProcess]]:
     with tempfile.TemporaryDirectory() as folder, RobotProcess(domain) as robot:
         d = Desk(Path(folder), domain)
         try:
+            d.wait()
             yield d, robot
         finally:
             d.close()
