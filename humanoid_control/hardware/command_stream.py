@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.hardware.transport import Mode
 from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
 
 OLD, AHEAD = 0.5, 0.5  # [s] age of a stamp, and how far ahead of the clock it may be
@@ -17,6 +18,8 @@ SMOOTHING = 0.2  # share of each new interval in the estimate of the period
 
 class JointCommand(NamedTuple):
     """A checked command for n joints; NaN: not commanded, or not given.
+
+    A joint without a position is commanded its velocity, or, without that too, its torque.
 
     Attributes:
         q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) feed-forward [N m].
@@ -31,10 +34,19 @@ class CommandReader:
     """Checks of command messages, for the n joints of one robot. A message with a mistake is refused whole.
 
     Joints that a message does not name, or whose position is not finite, are not commanded by it. A message that
-    commands no joint is no command. Joints that are held fixed may be named and are passed over.
+    commands no joint is no command. Joints that are held fixed may be named and are passed over. A joint whose drive
+    follows velocities may be commanded by its velocity alone, one whose drive follows torques by its torque alone.
     """
 
-    def __init__(self, joint_names: Sequence[str], passed_over: Sequence[str] = ()) -> None:
+    def __init__(self, joint_names: Sequence[str], passed_over: Sequence[str] = (), modes: Sequence[Mode] = ()) -> None:
+        """Prepare.
+
+        Args:
+            joint_names: of n joints. passed_over: other joints of the robot. modes: of the n drives; empty: positions.
+        """
+        given = list(modes) or [Mode.POSITION] * len(joint_names)
+        self._by_velocity = np.array([m is Mode.VELOCITY for m in given], dtype=bool)
+        self._by_torque = np.array([m is Mode.EFFORT for m in given], dtype=bool)
         self._index = {name: k for k, name in enumerate(joint_names)}
         self._passed_over = frozenset(passed_over)
         self._n = len(joint_names)
@@ -59,10 +71,12 @@ class CommandReader:
             self._values(kind, values, len(names), places, joints)
             for kind, values in (("position", position), ("velocity", velocity), ("effort", effort))
         )
-        if not len(position) and len(names):
+        direct = self._by_velocity | self._by_torque
+        if not len(position) and len(names) and not direct[joints].any():
             raise ConfigError("a command needs positions: message dropped")
         known = np.isfinite(q)
-        v[~known], tau[~known] = np.nan, np.nan
+        v[~known & ~self._by_velocity], tau[~known & ~self._by_torque] = np.nan, np.nan
+        known |= direct & (np.isfinite(v) | np.isfinite(tau))
         return JointCommand(q, v, tau) if known.any() else None
 
     def _order(self, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -101,6 +115,37 @@ def check_stamp(age: float) -> None:
         raise ConfigError(f"command is {when}: dropped; do the clocks of both computers agree?")
 
 
+class DirectCommands:
+    """Commands without positions: velocities and torques of n joints. Each holds until it is silent for the timeout."""
+
+    def __init__(self, n: int, timeout: float) -> None:
+        """Prepare for n joints; silence is longer than `timeout` [s]."""
+        self._v, self._tau = np.full((2, n), np.nan)
+        self._last, self.timeout, self._any = np.full(n, -np.inf), timeout, False
+
+    def restart(self) -> None:
+        """Forget all commands."""
+        self._v[:], self._tau[:], self._last[:], self._any = np.nan, np.nan, -np.inf, False
+
+    def add(self, command: JointCommand, now: float) -> np.ndarray:
+        """Take a command; (n,) True where it has no position, but a velocity or a torque."""
+        placed, fast, pushed = (np.isfinite(x) for x in command)
+        fast &= ~placed
+        pushed &= ~placed & ~fast
+        given = fast | pushed
+        if self._any or given.any():
+            self._v = np.where(fast, command.v, np.where(placed | pushed, np.nan, self._v))
+            self._tau = np.where(pushed, command.tau, np.where(placed | fast, np.nan, self._tau))
+            self._last[given] = now
+            self._any = bool(np.isfinite(self._v).any() or np.isfinite(self._tau).any())
+        return given
+
+    def at(self, now: float) -> tuple[np.ndarray, np.ndarray]:
+        """Velocities (n,) [rad/s] and torques (n,) [N m] at a time; NaN where none is commanded."""
+        late = now - self._last > self.timeout
+        return np.where(late, np.nan, self._v), np.where(late, np.nan, self._tau)
+
+
 class CommandInterpolator:
     """Positions between commands: a cubic Hermite curve from the last reference to the newest command.
 
@@ -112,11 +157,13 @@ class CommandInterpolator:
         period: of the commands, estimated from their stamps [s]; 0: too far apart to interpolate.
         last: monotonic time of the last command [s]; -inf: none.
         since: monotonic time since which commands have come without a gap [s].
+        direct: commands without positions.
     """
 
     def __init__(self, n: int, timeout: float) -> None:
         """Prepare for n joints; a gap between commands is longer than `timeout` [s]."""
         self._n, self.timeout = n, timeout
+        self.direct = DirectCommands(n, timeout)
         self.restart()
 
     def restart(self) -> None:
@@ -125,6 +172,7 @@ class CommandInterpolator:
         self._q0, self._v0, self._q1, self._v1, self.tau = np.full((5, n), np.nan)
         self._given = np.zeros(n, dtype=bool)
         self.period, self.last, self.since, self._stamp = 0.0, -np.inf, np.inf, np.nan
+        self.direct.restart()
 
     def add(self, command: JointCommand, now: float, stamp: float) -> None:
         """Take a command.
@@ -139,7 +187,8 @@ class CommandInterpolator:
         q0, v0 = self.at(now)
         q1 = np.where(np.isfinite(command.q), command.q, self._q1)  # others stay at their last command
         v1 = np.where(np.isfinite(command.q), command.v, 0.0)
-        fresh = ~np.isfinite(q0)
+        q1[self.direct.add(command, now)] = np.nan  # where it was commanded before is no place to go back to
+        fresh = ~np.isfinite(q0) | ~np.isfinite(q1)
         q0[fresh], v0[fresh] = q1[fresh], 0.0
         self._given = np.isfinite(v1)
         if self.period > 0:

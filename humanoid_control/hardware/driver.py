@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
 
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.hardware.buses import Buses, Record
+from humanoid_control.hardware.buses import STILL_TIME, Buses, Record, new_zeros
 from humanoid_control.hardware.calibration import Zero, check_change, missing_calibration
 from humanoid_control.hardware.command_stream import Blend, CommandInterpolator, JointCommand
+from humanoid_control.hardware.drive_modes import DriveModes
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
 from humanoid_control.hardware.limiter import Impedance, Reference, limit_effort, limit_step
@@ -31,7 +31,7 @@ GAIN_RAMP = 0.5  # [s] of the gains of impedance drives, up and down
 QUICK_STOP_TIME = 0.5  # [s] for the drives to come to rest
 CLEAR_TIME = 2.0  # [s] for faults to go away
 MOVING_SPEED = 0.05  # [rad/s] of a joint that must not get power
-STILL_SPEED, STILL_TIME = 0.01, 0.5  # [rad/s], [s] of a joint whose zero may be set
+STILL_SPEED = 0.01  # [rad/s] of a joint whose zero may be set, for STILL_TIME
 LOST_SAMPLES = 0.01  # share above which power is refused
 LATE_STOP, LATE_FAULT = 5, 0.05  # periods, and seconds, by which a cycle may be late
 CLIPPED_TIME = 0.2  # [s] after which clipped commands are said
@@ -85,6 +85,7 @@ class Driver:
         self.guard: Guardian | None = None
         self._dry, self._tolerance = dry_run, late_tolerance
         self._gains = Impedance(hardware.column("kp"), hardware.column("kd"))
+        self.modes = DriveModes([j.mode for j in hardware.joints], self.limits, self._gains)
         self._jumps = JumpFilter(
             np.array([hardware.robot.velocity[hardware.robot.index[m]] for m in hardware.names]), self.period
         )
@@ -392,16 +393,32 @@ class Driver:
         elif state in MOVING:
             q, v = self.commands.at(now)
             target, speed, share = self._follow(now, q, v)
+        self._target = target
+        if self.modes.any:
+            target, speed = self._aim_directly(now, share, target, speed)
         if state in POWERED and state is not PowerState.ENABLING:
             limit_step(target, speed, ref, self.limits, self.period)
-        self._target = target
+            self.modes.follow(self.joints.q, self.joints.v, ref)
         self._clipped = np.where(ref.clipped, self._clipped + self.period, 0.0)
         self.tau[:] = np.where(np.isfinite(self.commands.tau), share * self.commands.tau, 0.0)
         measured = (self.joints.q, self.joints.v)
         limit_effort(ref.q, self.tau, measured, ref.v, self._gains, self.limits, self._q_out)
-        self.transmission.command(self._q_out, ref.v, self.tau, self.buses.command)
         kp, kd = self._gain_shares(now)
+        v_out = ref.v
+        if self.modes.any:
+            v_out, self.tau[:] = self.modes.outputs(*measured, ref, self.tau, (kp, kd))
+        self.transmission.command(self._q_out, v_out, self.tau, self.buses.command)
         self.transmission.gains(kp * self._gains.kp, kd * self._gains.kd, self.buses.command)
+
+    def _aim_directly(
+        self, now: float, share: float, target: np.ndarray, speed: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Targets and speeds with those of joints that are commanded velocities in their places."""
+        if self.machine.state not in MOVING:
+            self.modes.release()
+            return target, speed
+        to, v = self.modes.aim(self.commands.direct, now, share, self.reference, self.period)
+        return np.where(np.isfinite(v), to, target), np.where(np.isfinite(v), v, speed)
 
     def _follow(self, now: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Target (n,), its velocity (n,), and the share of feed-forward torques."""
@@ -443,31 +460,15 @@ class Driver:
         self.limits.velocity[:] = velocity
 
     def set_zeros(self, angles: Mapping[str, float], allow_large: bool = False) -> dict[str, Zero]:
-        """Calibrate: the joints named are at these angles now [rad].
+        """Calibrate: the joints named are at these angles now [rad]; `new_zeros` says when that is refused.
 
         Returns:
             The whole calibration, to be written; it is in use already.
-
-        Raises:
-            ConfigError: not in MONITOR, or a joint moves or is not measured. RobotError: a zero would change far.
         """
         if self.machine.state is not PowerState.MONITOR:
             raise ConfigError(f"zeros are set without power: state is {self.machine}")
-        n, names = len(self.hardware.names), list(self.hardware.names)
-        q = np.full(n, np.nan)
-        for name, angle in angles.items():
-            k = names.index(name)
-            if not self.fresh[k] or not self._still[k] >= STILL_TIME:
-                raise ConfigError(f"{name} is not measured, or has not been at rest for {STILL_TIME:g} s")
-            q[k] = angle
-        offsets: dict[int, float] = self.transmission.linkage_offsets(q, self.buses.state)
-        for name in angles:
-            if name in self.hardware.gears:
-                offsets |= self.transmission.zero_offsets(names.index(name), q[names.index(name)], self.buses.state)
-        serials, today = self.buses.serials(), datetime.now(timezone.utc).isoformat(timespec="seconds")
-        new = {
-            self.buses.names[k]: Zero(z, "jig", today, 0.0, serials[self.buses.names[k]]) for k, z in offsets.items()
-        }
+        still = self.fresh & (self._still >= STILL_TIME)
+        new = new_zeros(self.hardware, self.transmission, self.buses, angles, still)
         check_change(self.zeros, new, allow_large)
         self.zeros = {**self.zeros, **new}
         self.transmission = self.hardware.transmission(self.zeros)

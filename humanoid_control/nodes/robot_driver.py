@@ -133,7 +133,8 @@ class RobotDriver(TickNode):
         self.robot, self.player = robot, TrajectoryPlayer(hardware.names)
         self.rows = np.array([robot.index[n] for n in hardware.names], dtype=int)
         self.others = np.setdiff1d(np.arange(robot.n), self.rows)
-        self.reader = CommandReader(hardware.names, [robot.joint_names[k] for k in self.others])
+        others, modes = [robot.joint_names[k] for k in self.others], [j.mode for j in hardware.joints]
+        self.reader = CommandReader(hardware.names, others, modes)
         self.posture = robot.from_mapping(hardware.fixed)
         self.end_at = float("nan")
         self._make_endpoints(hardware)

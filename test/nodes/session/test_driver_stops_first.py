@@ -51,7 +51,7 @@ def hardware_file(tmp_path):
 class Running:
     """`humanoid up hardware` with a powered robot that follows commands."""
 
-    def __init__(self, graph, folder, *arguments, meanwhile=None):
+    def __init__(self, graph, folder, *arguments):
         self.graph, self.folder = graph, folder
         settings = ("late_tolerance=100.0", "priority=0", "missed_warn=100.0", "missed_error=100.0")
         words = [word for s in settings for word in ("--set", f"robot_driver.{s}")]
@@ -66,9 +66,11 @@ class Running:
         self.said = graph.listen(String, "hardware_state", LATCHED)
         self.commands = graph.listen(JointState, "joint_commands")
         self.applied = graph.listen(JointState, "applied_commands")
-        graph.until(lambda: self.said and "MONITOR" in self.said[-1].data, "the driver")
-        assert graph.call(SetBool, "robot_driver/enable", SetBool.Request(data=True)).success
-        graph.until(lambda: "RUN" in self.said[-1].data, "commands are followed", meanwhile=meanwhile)
+
+    def enable(self, meanwhile=None):
+        self.graph.until(lambda: self.said and "MONITOR" in self.said[-1].data, "the driver")
+        assert self.graph.call(SetBool, "robot_driver/enable", SetBool.Request(data=True)).success
+        self.graph.until(lambda: "RUN" in self.said[-1].data, "commands are followed", meanwhile=meanwhile)
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
@@ -98,8 +100,9 @@ class Running:
 def running(graph, tmp_path):
     made = []
 
-    def start(*arguments, **options):
-        made.append(Running(graph, tmp_path, *arguments, **options))
+    def start(*arguments, meanwhile=None):
+        made.append(Running(graph, tmp_path, *arguments))  # ended with the test, whatever becomes of it
+        made[-1].enable(meanwhile)
         return made[-1]
 
     yield start
