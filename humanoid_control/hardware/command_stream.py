@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.hardware.transport import Mode
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1
 from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
@@ -20,6 +21,8 @@ SMOOTHING = 0.2  # share of each new interval in the estimate of the period
 
 class JointCommand(NamedTuple):
     """A checked command for n joints; NaN: not commanded, or not given.
+
+    A joint without a position is commanded its velocity, or, without that too, its torque.
 
     Attributes:
         q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) feed-forward [N m].
@@ -34,10 +37,19 @@ class CommandReader:
     """Checks of command messages, for the n joints of one robot. A message with a mistake is refused whole.
 
     Joints that a message does not name, or whose position is not finite, are not commanded by it. A message that
-    commands no joint is no command. Joints that are held fixed may be named and are passed over.
+    commands no joint is no command. Joints that are held fixed may be named and are passed over. A joint whose drive
+    follows velocities may be commanded by its velocity alone, one whose drive follows torques by its torque alone.
     """
 
-    def __init__(self, joint_names: Sequence[str], passed_over: Sequence[str] = ()) -> None:
+    def __init__(self, joint_names: Sequence[str], passed_over: Sequence[str] = (), modes: Sequence[Mode] = ()) -> None:
+        """Prepare.
+
+        Args:
+            joint_names: of n joints. passed_over: other joints of the robot. modes: of the n drives; empty: positions.
+        """
+        given = list(modes) or [Mode.POSITION] * len(joint_names)
+        self._by_velocity = np.array([m is Mode.VELOCITY for m in given], dtype=bool)
+        self._by_torque = np.array([m is Mode.EFFORT for m in given], dtype=bool)
         self._index = {name: k for k, name in enumerate(joint_names)}
         self._passed_over = frozenset(passed_over)
         self._n = len(joint_names)
@@ -62,10 +74,12 @@ class CommandReader:
             self._values(kind, values, len(names), places, joints)
             for kind, values in (("position", position), ("velocity", velocity), ("effort", effort))
         )
-        if not len(position) and len(names):
+        direct = self._by_velocity | self._by_torque
+        if not len(position) and len(names) and not direct[joints].any():
             raise ConfigError("a command needs positions: message dropped")
         known = np.isfinite(q)
-        v[~known], tau[~known] = np.nan, np.nan
+        v[~known & ~self._by_velocity], tau[~known & ~self._by_torque] = np.nan, np.nan
+        known |= direct & (np.isfinite(v) | np.isfinite(tau))
         return JointCommand(q, v, tau) if known.any() else None
 
     def _order(self, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -104,6 +118,37 @@ def check_stamp(age: float) -> None:
         raise ConfigError(f"command is {when}: dropped; do the clocks of both computers agree?")
 
 
+class DirectCommands:
+    """Commands without positions: velocities and torques of n joints. Each holds until it is silent for the timeout."""
+
+    def __init__(self, n: int, timeout: float) -> None:
+        """Prepare for n joints; silence is longer than `timeout` [s]."""
+        self._v, self._tau = np.full((2, n), np.nan)
+        self._last, self.timeout, self._any = np.full(n, -np.inf), timeout, False
+
+    def restart(self) -> None:
+        """Forget all commands."""
+        self._v[:], self._tau[:], self._last[:], self._any = np.nan, np.nan, -np.inf, False
+
+    def add(self, command: JointCommand, now: float) -> np.ndarray:
+        """Take a command; (n,) True where it has no position, but a velocity or a torque."""
+        placed, fast, pushed = (np.isfinite(x) for x in command)
+        fast &= ~placed
+        pushed &= ~placed & ~fast
+        given = fast | pushed
+        if self._any or given.any():
+            self._v = np.where(fast, command.v, np.where(placed | pushed, np.nan, self._v))
+            self._tau = np.where(pushed, command.tau, np.where(placed | fast, np.nan, self._tau))
+            self._last[given] = now
+            self._any = bool(np.isfinite(self._v).any() or np.isfinite(self._tau).any())
+        return given
+
+    def at(self, now: float) -> tuple[np.ndarray, np.ndarray]:
+        """Velocities (n,) [rad/s] and torques (n,) [N m] at a time; NaN where none is commanded."""
+        late = now - self._last > self.timeout
+        return np.where(late, np.nan, self._v), np.where(late, np.nan, self._tau)
+
+
 class Curves(NamedTuple):
     """Cubic Hermite curves of n joints, over one command period.
 
@@ -138,17 +183,23 @@ def curve_at(table: Any, out: np.ndarray, t: float, h: float) -> None:
 
 
 @kernel
-def add_command(table: Any, command: np.ndarray, now: np.ndarray, h: float) -> None:
-    """Begin curves of h [s] to a command: (3, n) as in `JointCommand`, from where the joints are told to be now (2, n).
+def add_command(table: Any, command: np.ndarray, now: np.ndarray, direct: np.ndarray, h: float) -> None:
+    """Begin curves to a command from where the joints are told to be now.
 
     Joints that the command leaves out stay at their last one.
+
+    Args:
+        command: (3, n) as in `JointCommand`. now: (2, n) positions and velocities now. h: time that curves take [s].
+        direct: (n,) commanded without a position: where it was commanded before is no place to go back to.
     """
     c = unpack(table, Curves)
     for i in range(command.shape[1]):
         q0, v0 = now[0, i], now[1, i]
         commanded = np.isfinite(command[0, i])
         q1, v1 = (command[0, i], command[1, i]) if commanded else (c.q1[i], 0.0)
-        if not np.isfinite(q0):
+        if direct[i]:
+            q1 = np.nan
+        if not (np.isfinite(q0) and np.isfinite(q1)):
             q0, v0 = q1, 0.0
         given = np.isfinite(v1)
         if not given:
@@ -172,6 +223,7 @@ class CommandInterpolator:
         period: of the commands, estimated from their stamps [s]; 0: too far apart to interpolate.
         last: monotonic time of the last command [s]; -inf: none.
         since: monotonic time since which commands have come without a gap [s].
+        direct: commands without positions.
     """
 
     def __init__(self, n: int, timeout: float) -> None:
@@ -181,6 +233,7 @@ class CommandInterpolator:
         curves = Curves(q0, v0, q1, v1, tau, np.zeros(n, dtype=bool))
         self._curves, self._now, self._command = Packed(curves), np.empty((2, n)), np.empty((3, n))
         self.tau = tau
+        self.direct = DirectCommands(n, timeout)
         self.restart()
 
     def restart(self) -> None:
@@ -189,6 +242,7 @@ class CommandInterpolator:
             rows[:] = np.nan
         self._curves.record.given[:] = False
         self.period, self.last, self.since, self._stamp = 0.0, -np.inf, np.inf, np.nan
+        self.direct.restart()
 
     def add(self, command: JointCommand, now: float, stamp: float) -> None:
         """Take a command.
@@ -203,7 +257,7 @@ class CommandInterpolator:
         self.fill(now, self._now)
         for row, values in zip(self._command, command, strict=True):
             row[:] = values
-        add_command(self._curves.table, self._command, self._now, self.period)
+        add_command(self._curves.table, self._command, self._now, self.direct.add(command, now), self.period)
         self.last = now
 
     def _measure_period(self, stamp: float) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
 
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.hardware.buses import Buses, Record
+from humanoid_control.hardware.buses import STILL_TIME, Buses, Record, new_zeros
 from humanoid_control.hardware.calibration import Zero, check_change, missing_calibration
 from humanoid_control.hardware.command_stream import Blend, CommandInterpolator, JointCommand
+from humanoid_control.hardware.drive_modes import DriveModes
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
 from humanoid_control.hardware.limiter import Impedance
@@ -40,7 +40,7 @@ GAIN_RAMP = 0.5  # [s] of the gains of impedance drives, up and down
 QUICK_STOP_TIME = 0.5  # [s] for the drives to come to rest
 CLEAR_TIME = 2.0  # [s] for faults to go away
 MOVING_SPEED = 0.05  # [rad/s] of a joint that must not get power
-STILL_SPEED, STILL_TIME = 0.01, 0.5  # [rad/s], [s] of a joint whose zero may be set
+STILL_SPEED = 0.01  # [rad/s] of a joint whose zero may be set, for STILL_TIME
 LOST_SAMPLES = 0.01  # share above which power is refused
 LATE_STOP, LATE_FAULT = 5, 0.05  # periods, and seconds, by which a cycle may be late
 CLIPPED_TIME = 0.2  # [s] after which clipped commands are said
@@ -95,6 +95,7 @@ class Driver:
         self.stopped = False
         self.guard: Guardian | None = None
         self._dry, self._tolerance = dry_run, late_tolerance
+        self.modes = DriveModes([j.mode for j in hardware.joints], self.limits, self._gains)
         self._jumps = JumpFilter(
             np.array([hardware.robot.velocity[hardware.robot.index[m]] for m in hardware.names]), self.period
         )
@@ -407,12 +408,30 @@ class Driver:
             aim = Aim.MEASURED
         elif state in MOVING:
             aim, share = Aim.TARGET, self._follow(now)
-        setpoint.advance(aim, share, *self._gain_shares(now))
-        self.transmission.command(setpoint.q, self.reference.v, self.tau, out)
+        if self.modes.any:
+            self._aim_directly(now, share)
+        setpoint.advance(aim)
+        if self.modes.any and aim is not Aim.MEASURED:
+            self.modes.follow(self.joints.q, self.joints.v, self.reference)
+        kp, kd = self._gain_shares(now)
+        setpoint.fill(share, kp, kd)
+        if self.modes.any:
+            measured = (self.joints.q, self.joints.v)
+            setpoint.v[:], self.tau[:] = self.modes.outputs(*measured, self.reference, self.tau, (kp, kd))
+        self.transmission.command(setpoint.q, setpoint.v, self.tau, out)
         self.transmission.gains(setpoint.kp, setpoint.kd, out)
 
+    def _aim_directly(self, now: float, share: float) -> None:
+        """Put joints that are commanded velocities in their places of the goal."""
+        if self.machine.state not in MOVING:
+            self.modes.release()
+            return
+        goal = self._setpoint.goal
+        to, v = self.modes.aim(self.commands.direct, now, share, self.reference, self.period)
+        goal[0], goal[1] = np.where(np.isfinite(v), to, goal[0]), np.where(np.isfinite(v), v, goal[1])
+
     def _follow(self, now: float) -> float:
-        """Set the target; the share of feed-forward torques. Commands that step are blended to anew."""
+        """Set the goal; the share of feed-forward torques. Commands that step are blended to anew."""
         stepped = f"command stepped by more than {self._setpoint.max_step:g} rad"
         if self.machine.state is PowerState.RUN:
             if self._setpoint.run(now):
@@ -449,31 +468,15 @@ class Driver:
         self.limits.velocity[:] = velocity
 
     def set_zeros(self, angles: Mapping[str, float], allow_large: bool = False) -> dict[str, Zero]:
-        """Calibrate: the joints named are at these angles now [rad].
+        """Calibrate: the joints named are at these angles now [rad]; `new_zeros` says when that is refused.
 
         Returns:
             The whole calibration, to be written; it is in use already.
-
-        Raises:
-            ConfigError: not in MONITOR, or a joint moves or is not measured. RobotError: a zero would change far.
         """
         if self.machine.state is not PowerState.MONITOR:
             raise ConfigError(f"zeros are set without power: state is {self.machine}")
-        n, names = len(self.hardware.names), list(self.hardware.names)
-        q = np.full(n, np.nan)
-        for name, angle in angles.items():
-            k = names.index(name)
-            if not self.fresh[k] or not self._seen.still[k] >= STILL_TIME:
-                raise ConfigError(f"{name} is not measured, or has not been at rest for {STILL_TIME:g} s")
-            q[k] = angle
-        offsets: dict[int, float] = self.transmission.linkage_offsets(q, self.buses.state)
-        for name in angles:
-            if name in self.hardware.gears:
-                offsets |= self.transmission.zero_offsets(names.index(name), q[names.index(name)], self.buses.state)
-        serials, today = self.buses.serials(), datetime.now(timezone.utc).isoformat(timespec="seconds")
-        new = {
-            self.buses.names[k]: Zero(z, "jig", today, 0.0, serials[self.buses.names[k]]) for k, z in offsets.items()
-        }
+        still = self.fresh & (self._seen.still >= STILL_TIME)
+        new = new_zeros(self.hardware, self.transmission, self.buses, angles, still)
         check_change(self.zeros, new, allow_large)
         self.zeros = {**self.zeros, **new}
         self.transmission = self.hardware.transmission(self.zeros)

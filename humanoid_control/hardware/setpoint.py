@@ -33,16 +33,19 @@ class SetpointColumns(NamedTuple):
     """Arrays of n joints.
 
     Attributes:
-        commanded: (2, n) commands now [rad], [rad/s]. target: (2, n) that the limiter was given last, as these.
+        commanded: (2, n) commands now [rad], [rad/s]. target: (n,) made of them last [rad]; NaN: none.
+        goal: (2, n) of the limiter in this cycle [rad], [rad/s].
         reference: state of the limiter. limits: of the joints. gains: of impedance drives.
         q, v: (n,) measured. feed: (n,) torque of the commands [N m].
         sent: (n,) reference of the last cycle [rad]. clipped: (n,) time for which limits have been met [s].
-        q_out: (n,) position to send [rad]. tau: (n,) torque to send [N m]. kp, kd: (n,) gains to send.
+        q_out, v_out: (n,) position and velocity to send [rad], [rad/s]. tau: (n,) torque to send [N m].
+        kp, kd: (n,) gains to send.
         period: of the cycle [s].
     """
 
     commanded: F2
-    target: F2
+    target: F1
+    goal: F2
     reference: Reference
     limits: CommandLimits
     gains: Impedance
@@ -52,6 +55,7 @@ class SetpointColumns(NamedTuple):
     sent: F1
     clipped: F1
     q_out: F1
+    v_out: F1
     tau: F1
     kp: F1
     kd: F1
@@ -60,7 +64,7 @@ class SetpointColumns(NamedTuple):
 
 @kernel
 def follow_commands(table: Any, hold: np.ndarray, share: float, running: bool, step: float) -> bool:
-    """Target and its velocity from commands; True, and nothing is changed, where the target would step.
+    """Goal and its velocity from commands; True, and nothing is changed, where the target would step.
 
     Running, commands are the target; else hold + share (commands - hold), of joints that are commanded.
 
@@ -68,7 +72,7 @@ def follow_commands(table: Any, hold: np.ndarray, share: float, running: bool, s
         hold: (n,) where the blend begins [rad]. share: of the commands. step: that is too far [rad].
     """
     s = unpack(table, SetpointColumns)
-    q, target = s.commanded[0], s.target[0]
+    q, target = s.commanded[0], s.target
     for i in range(q.shape[0]):
         if running:
             if abs(q[i] - s.reference.q[i]) > step:
@@ -77,23 +81,20 @@ def follow_commands(table: Any, hold: np.ndarray, share: float, running: bool, s
             return True
     for i in range(q.shape[0]):
         if running:
-            target[i], s.target[1, i] = q[i], s.commanded[1, i]
+            target[i], s.goal[1, i] = q[i], s.commanded[1, i]
         else:
             blended = hold[i] + share * (q[i] - hold[i]) if np.isfinite(q[i]) else hold[i]
-            s.target[1, i] = (blended - target[i]) / s.period
+            s.goal[1, i] = (blended - target[i]) / s.period
             target[i] = blended
+        s.goal[0, i] = target[i]
     return False
 
 
 @kernel
-def make_setpoint(table: Any, aim: int, feed: float, kp: float, kd: float) -> None:
-    """Advance the reference inside all limits, and fill what the drives are told.
-
-    Args:
-        aim: of the reference. feed, kp, kd: shares of the torques of the commands and of the gains.
-    """
+def advance_reference(table: Any, aim: int) -> None:
+    """Advance the reference by one cycle, inside all limits, to what it aims at."""
     s = unpack(table, SetpointColumns)
-    ref, target = s.reference, s.target
+    ref = s.reference
     for i in range(ref.q.shape[0]):
         s.sent[i] = ref.q[i]
         if aim == MEASURED:
@@ -101,13 +102,20 @@ def make_setpoint(table: Any, aim: int, feed: float, kp: float, kd: float) -> No
             if np.isfinite(s.q[i]):
                 ref.q[i] = s.q[i]
         if aim != TARGET:
-            target[0, i] = target[1, i] = np.nan
+            s.target[i] = s.goal[0, i] = s.goal[1, i] = np.nan
     if aim != MEASURED:
-        limit_step(target[0], target[1], ref, s.limits, s.period)
+        limit_step(s.goal[0], s.goal[1], ref, s.limits, s.period)
+
+
+@kernel
+def fill_setpoint(table: Any, feed: float, kp: float, kd: float) -> None:
+    """Fill what the drives are told: shares of the torques of the commands and of the gains."""
+    s = unpack(table, SetpointColumns)
+    ref = s.reference
     for i in range(ref.q.shape[0]):
         s.clipped[i] = s.clipped[i] + s.period if ref.clipped[i] else 0.0
         s.tau[i] = feed * s.feed[i] if np.isfinite(s.feed[i]) else 0.0
-        s.kp[i], s.kd[i] = kp * s.gains.kp[i], kd * s.gains.kd[i]
+        s.v_out[i], s.kp[i], s.kd[i] = ref.v[i], kp * s.gains.kp[i], kd * s.gains.kd[i]
     limit_effort(ref.q, s.tau, (s.q, s.v), ref.v, s.gains, s.limits, s.q_out)
 
 
@@ -117,7 +125,8 @@ class Setpoint:
     Attributes:
         reference: of the limiter; see `Reference`.
         sent: (n,) its positions in the last cycle [rad], for which the samples of this one are taken.
-        q, tau, kp, kd: (n,) to send: position [rad], torque [N m], gains. The velocity is the reference's.
+        goal: (2, n) to which the reference goes in this cycle [rad], [rad/s].
+        q, v, tau, kp, kd: (n,) to send: position [rad], velocity [rad/s], torque [N m], gains.
         clipped: (n,) time for which limits have kept the reference away from its target [s].
         max_step: between commands [rad]; what is farther away is blended to.
     """
@@ -139,13 +148,14 @@ class Setpoint:
         """
         n = len(joints.q)
         self.reference = Reference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
-        self.sent, self.clipped, self.q, self.tau, self.kp, self.kd = np.zeros((6, n))
+        self.sent, self.clipped, self.q, self.v, self.tau, self.kp, self.kd = np.zeros((7, n))
         self.max_step, self._commands = max_step, commands
-        self._commanded, self._target = np.full((2, 2, n), np.nan)
+        self._commanded, self.goal = np.full((2, 2, n), np.nan)
+        self._target = np.full(n, np.nan)
         self._packed = Packed(
             SetpointColumns(
-                self._commanded, self._target, self.reference, limits, gains, joints.q, joints.v, commands.tau,
-                self.sent, self.clipped, self.q, self.tau, self.kp, self.kd, period,
+                self._commanded, self._target, self.goal, self.reference, limits, gains, joints.q, joints.v,
+                commands.tau, self.sent, self.clipped, self.q, self.v, self.tau, self.kp, self.kd, period,
             )
         )  # fmt: skip
 
@@ -161,12 +171,13 @@ class Setpoint:
 
     def aim_at(self, q: np.ndarray) -> None:
         """Take positions (n,) [rad] as the target, however far they are, with no word on their velocity."""
-        self._target[0], self._target[1] = q, np.nan
+        self._target[:] = self.goal[0] = q
+        self.goal[1] = np.nan
 
-    def advance(self, aim: Aim, feed: float, kp: float, kd: float) -> None:
-        """Make the setpoint of this cycle.
+    def advance(self, aim: Aim) -> None:
+        """Move the reference on by one cycle."""
+        advance_reference(self._packed.table, int(aim))
 
-        Args:
-            aim: of the reference. feed, kp, kd: shares of the torques of the commands and of the gains.
-        """
-        make_setpoint(self._packed.table, int(aim), feed, kp, kd)
+    def fill(self, feed: float, kp: float, kd: float) -> None:
+        """Fill what is sent; feed, kp, kd: shares of the torques of the commands and of the gains."""
+        fill_setpoint(self._packed.table, feed, kp, kd)

@@ -25,7 +25,7 @@ from trajectory_msgs.msg import JointTrajectory
 from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.files import check_file
 from humanoid_control.hardware.calibration import calibration_path, read_calibration, write_calibration
-from humanoid_control.hardware.command_stream import CommandReader, check_stamp
+from humanoid_control.hardware.command_stream import CommandReader
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.guardian import PRIORITY
 from humanoid_control.hardware.hardware_file import Hardware, hardware_path, read_hardware_file, without_file
@@ -33,6 +33,7 @@ from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.realtime import become_real_time, real_time_advice, real_time_report
 from humanoid_control.hardware.supervision import WARN
 from humanoid_control.hardware.trajectory import TrajectoryPlayer, TrajectoryPoint
+from humanoid_control.nodes.base.command_messages import read_command
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
@@ -132,7 +133,8 @@ class RobotDriver(TickNode):
         self.robot, self.player = robot, TrajectoryPlayer(hardware.names)
         self.rows = np.array([robot.index[n] for n in hardware.names], dtype=int)
         self.others = np.setdiff1d(np.arange(robot.n), self.rows)
-        self.reader = CommandReader(hardware.names, [robot.joint_names[k] for k in self.others])
+        others, modes = [robot.joint_names[k] for k in self.others], [j.mode for j in hardware.joints]
+        self.reader = CommandReader(hardware.names, others, modes)
         self.posture = robot.from_mapping(hardware.fixed)
         self.end_at = float("nan")
         self._make_endpoints(hardware)
@@ -166,18 +168,9 @@ class RobotDriver(TickNode):
         running = self.player.spline is not None and not self.player.over(now)
         if self.health.check("passed over", running, Level.WARN, "a trajectory runs: joint_commands passed over"):
             return
-        try:
-            stamp = seconds(m.header.stamp)
-            if stamp:
-                check_stamp(1e-9 * self.get_clock().now().nanoseconds - stamp)
-            command = self.reader.read(list(m.name), m.position, m.velocity, m.effort)
-        except HumanoidError as e:
-            self.health.report("command", Level.WARN, str(e))
-            return
-        self.health.clear("command")
-        if command is not None:
+        if (read := read_command(self, self.reader, m)) is not None:
             self.player.stop()
-            self.driver.command(command, now, stamp or now)
+            self.driver.command(read[0], now, read[1])
 
     def on_trajectory(self, m: JointTrajectory) -> None:
         """Execute a trajectory from where the reference is now; an empty one ends the one that runs."""

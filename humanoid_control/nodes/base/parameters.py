@@ -54,6 +54,15 @@ class NodeParameters:
     )
 
 
+@dataclass(frozen=True)
+class WorldParameters(NodeParameters):
+    """Parameters of a node that gives or takes places in the world; all nodes of a stack have one name for it."""
+
+    world_frame: str = param(
+        "world", "name of the world's frame, in headers and on /tf", choices=("world", "odom", "map")
+    )
+
+
 def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
     """The value as the field's type.
 
