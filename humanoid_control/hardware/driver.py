@@ -487,8 +487,9 @@ class Driver:
 
     def clipped(self) -> list[str]:
         """Joints whose commands have exceeded a limit for a while."""
-        long = np.flatnonzero(self._setpoint.clipped > CLIPPED_TIME)
-        return [self.hardware.names[k] for k in long.tolist()]
+        if self._setpoint.clipped.max(initial=0.0) <= CLIPPED_TIME:
+            return []
+        return [self.hardware.names[k] for k in np.flatnonzero(self._setpoint.clipped > CLIPPED_TIME).tolist()]
 
     def following_error(self) -> np.ndarray:
         """(n,) between what the drives were told and what is measured [rad]."""

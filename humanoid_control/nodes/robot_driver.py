@@ -10,7 +10,7 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,6 +146,8 @@ class RobotDriver(TickNode):
         self.applied = self.create_publisher(JointState, "applied_commands", STREAM_OUT)
         self.power_state = self.create_publisher(String, "hardware_state", LATCHED)
         self.imu = self.create_publisher(Imu, "imu", STREAM_OUT)
+        self.imu_message = Imu()
+        self.imu_message.header.frame_id = self.robot.root_link
         self.said, self.ticks = "", 0
         self.listen(JointState, "joint_commands", self.on_command)
         self.create_subscription(JointTrajectory, "joint_trajectory", self.on_trajectory, EVENTS)
@@ -255,7 +257,8 @@ class RobotDriver(TickNode):
     def _publish_states(self) -> None:
         d, j = self.driver, self.driver.joints
         q, (v, tau) = self.posture.copy(), np.zeros((2, self.robot.n))
-        q[self.rows], v[self.rows], tau[self.rows] = j.q, np.nan_to_num(j.v), np.nan_to_num(j.tau)
+        q[self.rows], v[self.rows], tau[self.rows] = j.q, j.v, j.tau
+        v[~np.isfinite(v)], tau[~np.isfinite(tau)] = 0.0, 0.0
         known = np.ones(self.robot.n, dtype=bool)
         known[self.rows] = d.fresh
         for follower, leader, multiplier, offset in self.robot.mimic:
@@ -271,7 +274,7 @@ class RobotDriver(TickNode):
         self.states.publish(fill_joint_state(message, stamp, q[known], v[known], tau[known]))
         for transport in d.buses.transports.values():
             if (reading := transport.imu()) is not None:
-                self.imu.publish(imu_message(reading[1], stamp, self.robot.root_link))
+                self.imu.publish(fill_imu(self.imu_message, reading[1], stamp))
 
     def parameters_changed(self, changed: set[str]) -> None:
         if "velocity_scale" in changed and self.configured:
@@ -368,19 +371,14 @@ def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:
     return serve
 
 
-def imu_message(reading: Any, stamp: Any, link: str) -> Imu:
-    """A reading as a message in the frame of a link."""
-    m = Imu()
-    m.header.stamp, m.header.frame_id = stamp, link
-    fields: Iterable[tuple[Any, str, np.ndarray]] = (
-        (m.orientation, "xyzw", reading.orientation),
-        (m.angular_velocity, "xyz", reading.angular_velocity),
-        (m.linear_acceleration, "xyz", reading.linear_acceleration),
-    )
-    for target, axes, values in fields:
-        for axis, value in zip(axes, values, strict=True):
-            setattr(target, axis, float(value))
-    return m
+def fill_imu(message: Imu, reading: Any, stamp: Any) -> Imu:
+    """Set the stamp and the numbers of a message that is used again and again."""
+    message.header.stamp = stamp
+    o, w, a = message.orientation, message.angular_velocity, message.linear_acceleration
+    o.x, o.y, o.z, o.w = reading.orientation.tolist()
+    w.x, w.y, w.z = reading.angular_velocity.tolist()
+    a.x, a.y, a.z = reading.linear_acceleration.tolist()
+    return message
 
 
 def main() -> int:

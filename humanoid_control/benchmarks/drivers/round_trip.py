@@ -79,7 +79,7 @@ class Desk:
         from std_msgs.msg import Bool, String
         from std_srvs.srv import SetBool, Trigger
 
-        from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT
+        from humanoid_control.nodes.base.messages import LATCHED, STREAM_OUT
 
         self._rclpy, self._Bool, self._SetBool, self._Trigger = rclpy, Bool, SetBool, Trigger
         urdf, file = write_files(folder, domain)
@@ -96,7 +96,7 @@ class Desk:
         self.said = ""
         self.node.create_subscription(String, "hardware_state", self._hear, LATCHED)
         self._commands = self.node.create_publisher(JointState, "joint_commands", STREAM_OUT)
-        self._stop = self.node.create_publisher(Bool, "emergency_stop", EVENTS)
+        self._stop = self.node.create_publisher(Bool, "emergency_stop", LATCHED)
         self._clients: dict[str, Any] = {
             "enable": self.node.create_client(SetBool, "robot_driver/enable"),
             "clear_faults": self.node.create_client(Trigger, "robot_driver/clear_faults"),
