@@ -41,7 +41,7 @@ def test_the_doctor_measures_the_loop(monkeypatch, capsys):
     assert main(["doctor", "--realtime", "--seconds", "1", "--rate", "50"]) == 0
     out = capsys.readouterr().out
     assert "preempt rt: " in out and "loop: " in out and "us late (p50 / p99 / p99.9 / max)" in out
-    assert "50 cycles at 50 Hz" in out or "cycles at 50 Hz" in out
+    assert "cycles at 50 Hz" in out
     assert main(["doctor", "--seconds", "1"]) == 2
 
 
