@@ -10,7 +10,7 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from trajectory_msgs.msg import JointTrajectory
 from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.files import check_file
 from humanoid_control.hardware.calibration import calibration_path, read_calibration, write_calibration
-from humanoid_control.hardware.command_stream import CommandReader, check_stamp
+from humanoid_control.hardware.command_stream import CommandReader
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.guardian import PRIORITY
 from humanoid_control.hardware.hardware_file import Hardware, hardware_path, read_hardware_file, without_file
@@ -33,6 +33,7 @@ from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.realtime import become_real_time, real_time_advice, real_time_report
 from humanoid_control.hardware.supervision import WARN
 from humanoid_control.hardware.trajectory import TrajectoryPlayer, TrajectoryPoint
+from humanoid_control.nodes.base.command_messages import read_command
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
@@ -68,7 +69,6 @@ class RobotDriverParameters(NodeParameters):
     late_tolerance: float = param(
         1.0, "multiple of the lateness of a cycle that stops the robot (5 periods) or faults (50 ms)", "", 1.0, 100.0
     )
-    cpu: str = param("", "processors to run on, as 2 or 2,3 or 2-3; empty: all")
     velocity_scale: float = param(
         1.0, "share of the file's speed limits; while commands are followed it may only fall", "", 0.01, 1.0, live=True
     )
@@ -106,6 +106,7 @@ class RobotDriver(TickNode):
     Parameters = RobotDriverParameters
     params: RobotDriverParameters
     node_name = "robot_driver"
+    punctual = True
 
     def configure(self) -> float:
         p = self.params
@@ -117,7 +118,7 @@ class RobotDriver(TickNode):
         record = self.frames.write if self.frames else None
         self.driver = Driver(hardware, zeros, p.dry_run, record, p.late_tolerance)
         self.driver.scale_velocity(p.velocity_scale)
-        become_real_time(p.priority, p.cpu)
+        become_real_time(p.priority)
         for k, text in enumerate(real_time_advice()):
             self.health.report(f"real time {k}", Level.WARN, text)
         try:
@@ -132,7 +133,8 @@ class RobotDriver(TickNode):
         self.robot, self.player = robot, TrajectoryPlayer(hardware.names)
         self.rows = np.array([robot.index[n] for n in hardware.names], dtype=int)
         self.others = np.setdiff1d(np.arange(robot.n), self.rows)
-        self.reader = CommandReader(hardware.names, [robot.joint_names[k] for k in self.others])
+        others, modes = [robot.joint_names[k] for k in self.others], [j.mode for j in hardware.joints]
+        self.reader = CommandReader(hardware.names, others, modes)
         self.posture = robot.from_mapping(hardware.fixed)
         self.end_at = float("nan")
         self._make_endpoints(hardware)
@@ -144,6 +146,8 @@ class RobotDriver(TickNode):
         self.applied = self.create_publisher(JointState, "applied_commands", STREAM_OUT)
         self.power_state = self.create_publisher(String, "hardware_state", LATCHED)
         self.imu = self.create_publisher(Imu, "imu", STREAM_OUT)
+        self.imu_message = Imu()
+        self.imu_message.header.frame_id = self.robot.root_link
         self.said, self.ticks = "", 0
         self.listen(JointState, "joint_commands", self.on_command)
         self.create_subscription(JointTrajectory, "joint_trajectory", self.on_trajectory, EVENTS)
@@ -166,18 +170,9 @@ class RobotDriver(TickNode):
         running = self.player.spline is not None and not self.player.over(now)
         if self.health.check("passed over", running, Level.WARN, "a trajectory runs: joint_commands passed over"):
             return
-        try:
-            stamp = seconds(m.header.stamp)
-            if stamp:
-                check_stamp(1e-9 * self.get_clock().now().nanoseconds - stamp)
-            command = self.reader.read(list(m.name), m.position, m.velocity, m.effort)
-        except HumanoidError as e:
-            self.health.report("command", Level.WARN, str(e))
-            return
-        self.health.clear("command")
-        if command is not None:
+        if (read := read_command(self, self.reader, m)) is not None:
             self.player.stop()
-            self.driver.command(command, now, stamp or now)
+            self.driver.command(read[0], now, read[1])
 
     def on_trajectory(self, m: JointTrajectory) -> None:
         """Execute a trajectory from where the reference is now; an empty one ends the one that runs."""
@@ -262,7 +257,8 @@ class RobotDriver(TickNode):
     def _publish_states(self) -> None:
         d, j = self.driver, self.driver.joints
         q, (v, tau) = self.posture.copy(), np.zeros((2, self.robot.n))
-        q[self.rows], v[self.rows], tau[self.rows] = j.q, np.nan_to_num(j.v), np.nan_to_num(j.tau)
+        q[self.rows], v[self.rows], tau[self.rows] = j.q, j.v, j.tau
+        v[~np.isfinite(v)], tau[~np.isfinite(tau)] = 0.0, 0.0
         known = np.ones(self.robot.n, dtype=bool)
         known[self.rows] = d.fresh
         for follower, leader, multiplier, offset in self.robot.mimic:
@@ -278,7 +274,7 @@ class RobotDriver(TickNode):
         self.states.publish(fill_joint_state(message, stamp, q[known], v[known], tau[known]))
         for transport in d.buses.transports.values():
             if (reading := transport.imu()) is not None:
-                self.imu.publish(imu_message(reading[1], stamp, self.robot.root_link))
+                self.imu.publish(fill_imu(self.imu_message, reading[1], stamp))
 
     def parameters_changed(self, changed: set[str]) -> None:
         if "velocity_scale" in changed and self.configured:
@@ -375,19 +371,14 @@ def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:
     return serve
 
 
-def imu_message(reading: Any, stamp: Any, link: str) -> Imu:
-    """A reading as a message in the frame of a link."""
-    m = Imu()
-    m.header.stamp, m.header.frame_id = stamp, link
-    fields: Iterable[tuple[Any, str, np.ndarray]] = (
-        (m.orientation, "xyzw", reading.orientation),
-        (m.angular_velocity, "xyz", reading.angular_velocity),
-        (m.linear_acceleration, "xyz", reading.linear_acceleration),
-    )
-    for target, axes, values in fields:
-        for axis, value in zip(axes, values, strict=True):
-            setattr(target, axis, float(value))
-    return m
+def fill_imu(message: Imu, reading: Any, stamp: Any) -> Imu:
+    """Set the stamp and the numbers of a message that is used again and again."""
+    message.header.stamp = stamp
+    o, w, a = message.orientation, message.angular_velocity, message.linear_acceleration
+    o.x, o.y, o.z, o.w = reading.orientation.tolist()
+    w.x, w.y, w.z = reading.angular_velocity.tolist()
+    a.x, a.y, a.z = reading.linear_acceleration.tolist()
+    return message
 
 
 def main() -> int:

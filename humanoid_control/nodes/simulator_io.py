@@ -230,8 +230,9 @@ class SimulatorInputs:
 
     def on_set_base(self, m: PoseStamped) -> None:
         """The root link put to a pose in the world, at rest; the joints stay as they are."""
-        if m.header.frame_id not in ("", WORLD):
-            raise ConfigError(f"set_base takes poses in the frame '{WORLD}', not '{m.header.frame_id}'")
+        world = self.node.params.world_frame
+        if m.header.frame_id not in ("", world):
+            raise ConfigError(f"set_base takes poses in the frame '{world}', not '{m.header.frame_id}'")
         p, o = m.pose.position, m.pose.orientation
         numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w])
         if not (np.abs(numbers) < FARTHEST).all() or np.linalg.norm(numbers[3:]) < 0.1:
@@ -265,6 +266,8 @@ def _with_suggestion(name: str, known: Any) -> str:
 class SimulatorOutputs:
     """Publishers and sensors of one simulated robot."""
 
+    world_frame = WORLD
+
     def __init__(self, node: Any, engine: Engine, p: SimulatorParameters) -> None:
         """Make them.
 
@@ -273,6 +276,7 @@ class SimulatorOutputs:
         """
         robot, wrong = engine.robot, imperfection_of(p)
         self.engine, self.slow_every, self.simulated_stamps = engine, p.slow_every, p.stamp == "sim"
+        self.world_frame = p.world_frame
         self.sensor_every, self.publish_base = p.sensor_every or p.slow_every, p.publish_tf
         self._now, self._stamps = node.get_clock().now, RisingStamps()
         self._joint_sensor = Sensor("joint_states", (robot.n,) * 3, wrong, p.seed)
@@ -364,7 +368,7 @@ class SimulatorOutputs:
     def _send_odometry(self, stamp: Time) -> None:
         pose, twist = self.engine.base_state()
         m = Odometry(child_frame_id=self.engine.robot.root_link)
-        m.header.stamp, m.header.frame_id = stamp, WORLD
+        m.header.stamp, m.header.frame_id = stamp, self.world_frame
         p, o = m.pose.pose.position, m.pose.pose.orientation
         (p.x, p.y, p.z), (o.x, o.y, o.z, o.w) = pose[:3].tolist(), pose[3:].tolist()
         _fill(m.twist.twist.linear, twist[:3])

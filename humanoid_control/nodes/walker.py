@@ -123,7 +123,7 @@ class WalkerNode(TickNode):
         twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
         self.listen(twist, "cmd_vel", self._guarded("cmd_vel_failed", self.velocity.take))
         if self.upper is not None:
-            self.reader, self.frames = MarkerReader(), TargetFrames(self, self.robot)
+            self.reader, self.frames = MarkerReader(), TargetFrames(self, self.robot, p.world_frame)
             self.listen(MarkerArray, "targets", self._guarded("targets_failed", self.on_targets), raw=True)
         steps = FOOTSTEP_MESSAGES[p.footsteps_type]
         self.create_subscription(steps, "footsteps", self._guarded("footsteps_failed", self.on_footsteps), EVENTS)

@@ -47,13 +47,14 @@ def test_odometry_has_every_number_of_the_base_in_its_place():
     sent, pose, twist = [], np.array([0.1, 0.2, 0.3, 0.5, -0.5, 0.5, 0.5]), np.arange(1.0, 7.0)
     outputs = simulator_io.SimulatorOutputs.__new__(simulator_io.SimulatorOutputs)
     outputs.engine = SimpleNamespace(base_state=lambda: (pose, twist), robot=SimpleNamespace(root_link="hull"))
-    outputs._odometry, outputs._tf = SimpleNamespace(publish=sent.append), None
+    outputs._odometry, outputs._tf, outputs.world_frame = SimpleNamespace(publish=sent.append), None, "map"
     outputs._send_odometry(stamp_of(1_500_000_000))
     (m,) = sent
     p, o, v, w = m.pose.pose.position, m.pose.pose.orientation, m.twist.twist.linear, m.twist.twist.angular
     assert (p.x, p.y, p.z, o.x, o.y, o.z, o.w) == tuple(pose)
     assert (v.x, v.y, v.z, w.x, w.y, w.z) == tuple(twist)
     assert (m.header.stamp.sec, m.header.stamp.nanosec) == (1, 500_000_000) and m.child_frame_id == "hull"
+    assert m.header.frame_id == "map"
 
 
 @pytest.mark.parametrize(("every", "expected"), [(0, 2), (1, 10), (2, 5)])
