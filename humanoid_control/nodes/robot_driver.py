@@ -50,6 +50,7 @@ from humanoid_control.robots import Robot, load_robot
 
 TWINS = ("simulator", "loopback")
 END_TIME = 4.0  # [s] in which the robot comes to rest and loses its power before the process ends
+ECHO = 0.3  # [s] after a signal in which another one is the same Ctrl-C
 STOPPED = (PowerState.FAULT, PowerState.ESTOP)
 
 
@@ -308,8 +309,13 @@ class RobotDriver(TickNode):
             self.end_at = now + END_TIME
             self.driver.disable()
             for s in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(s, lambda *_: self.driver.emergency_stop("signal", True, "interrupted twice"))
+                signal.signal(s, lambda *_: self._on_second_signal(now))
         return self.driver.machine.powered and now < self.end_at
+
+    def _on_second_signal(self, first: float) -> None:
+        """Stop at once; of one Ctrl-C under `ros2 launch` come two: the terminal's, and that of launch."""
+        if time.monotonic() - first > ECHO:
+            self.driver.emergency_stop("signal", True, "interrupted twice")
 
     def deactivate(self) -> None:
         """Come to rest and switch off; ticks have ended already."""

