@@ -1,10 +1,13 @@
-"""Return of position commands to joints that were held, or commanded by another one: no step, and no haste."""
+"""Position commands that lead drives: no step, and no haste, where they come late, together, or back after a break."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
+from humanoid_control.simulation.drives.position_control import EFFORT, POSITION, DriveCommands
+
+ROUND_OFF = 1e-12  # [rad]
 
 
 class CommandBlend:
@@ -62,3 +65,57 @@ class CommandBlend:
         self.reference = self.reference + np.clip(wanted - self.reference, -most, most)
         self.active = u < 1.0 or bool((np.abs(goal - self.reference) > 1e-9).any())
         return self.reference
+
+
+class ReferenceRate:
+    """Limit on the references of position drives: none goes farther in a period than its joint's speed limit allows.
+
+    Commands are made at that speed at the most, but some come late and together, or not at all, and what follows them
+    would be a step: drives answer a step by all their torque, and joints beside are thrown about. A reference that
+    would go too far follows its command at the speed limit until it is there; the others are left alone.
+
+    Attributes:
+        behind: (n,) references that follow their command at the limit.
+    """
+
+    def __init__(self, velocity: np.ndarray) -> None:
+        """Prepare.
+
+        Args:
+            velocity: (n,) speed limits of the joints [rad/s].
+        """
+        self._velocity = np.array(velocity, dtype=float)
+        n = len(self._velocity)
+        self.behind, self._before = np.zeros(n, dtype=bool), np.zeros(n)
+        self._goal, self._speed = np.zeros(n), np.zeros(n)
+
+    def note(self, drives: DriveCommands, joints: np.ndarray) -> None:
+        """Take note of the references at the end of a period, before new commands come; joints: (n,) [rad]."""
+        self._before = np.where(drives.mode == EFFORT, joints, drives.q_ref)
+
+    def restart(self, drives: DriveCommands, joints: np.ndarray) -> None:
+        """Begin with the references as they are."""
+        self.behind[:] = False
+        self.note(drives, joints)
+
+    def limit(self, drives: DriveCommands, commanded: np.ndarray, time: float, dt: float) -> None:
+        """Limit what a period moves the references by, before it.
+
+        Args:
+            drives: changed in place. commanded: (n,) joints with a new command since the last period.
+            time: at the beginning of the period [s]. dt: its length [s].
+        """
+        old = self.behind & ~commanded
+        silent = time - drives.since >= drives.coast
+        goal = np.where(old, self._goal, drives.q_ref)
+        speed = np.where(old, 0.0 if silent else self._speed, drives.v_ref)
+        end = np.clip(goal + speed * dt, drives.limits.lower, drives.limits.upper)
+        most = self._velocity * dt + ROUND_OFF
+        step, position = end - self._before, drives.mode == POSITION
+        self.behind = position & (np.abs(step) > most)
+        there = old & position & ~self.behind
+        drives.q_ref[there], drives.v_ref[there] = goal[there], speed[there]
+        k = self.behind
+        if k.any():
+            drives.q_ref[k], drives.v_ref[k] = self._before[k], np.clip(step, -most, most)[k] / dt
+        self._goal, self._speed = np.where(k, end, self._goal), np.where(k, speed, self._speed)

@@ -1,8 +1,8 @@
 """The observer on a host: a process that hears what passes there, and hands it over when it is asked.
 
-Run as `python -m humanoid_control.studies.hosts.observer ROBOT`. A line on standard input is `seek SECONDS`, to play the
-clip from there on, or the name of a file (.npz) into which goes all that was heard since the last one; each is answered
-by `done`. The end of the input ends it. All its times are of the monotonic clock, which is one for both hosts.
+Run as `python -m humanoid_control.studies.hosts.observer ROBOT`. A line on standard input is `seek SECONDS`, to play
+the clip from there on, or the name of a file (.npz) into which goes all that was heard since the last one; each is
+answered by `done`. The end of the input ends it. All its times are of the monotonic clock, which is one for both hosts.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class Heard:
         """Write all, and begin anew."""
         width = {"targets": 2 + 3 * len(self.points)}
         rows = {**self.joints, "targets": self.targets}
-        arrays = {k: np.array(v).reshape(-1, width.get(k, 2 + 2 * self.robot.n)) for k, v in rows.items()}
+        arrays: dict[str, Any] = {
+            k: np.array(v).reshape(-1, width.get(k, 2 + 2 * self.robot.n)) for k, v in rows.items()
+        }
         with whole_file(path) as part, part.open("wb") as file:
             np.savez(file, diagnostics=np.array(json.dumps(self.diagnostics)), **arrays)
         self.clear()

@@ -25,8 +25,11 @@ ROBOT_SIDE, CONTROL_SIDE = 0, 1
 ROBOT_NODES = ("simulator", "state_estimator")
 CONTROL_NODES = ("whole_body_ik", "trajectory_streamer")
 PATIENCE = 180.0  # [s] in which all must be running: kernels may have to be compiled
+PERIOD = 0.002  # [s] of the simulator's messages
 MOVES = 0.3  # [rad/s] of any joint: the robot moves
 SMOOTH = 0.02  # [s] over which the speed of a joint is taken for `MOVES`
+LASTING, MOSTLY = 0.5, 0.8  # [s], and the share of it in which a robot moves that has begun to
+SAMPLES = 5  # of the joint states in 10 ms
 
 
 class HostsFailure(HumanoidError):
@@ -65,11 +68,13 @@ class Speeds:
     """Speeds of the robot's joints in a window, as shares of their limits.
 
     Attributes:
-        speed: most of any joint, measured. beyond: most that a reference of a drive moved beyond limit times period
-            [rad]; 0: it never did. moving: first time at which the robot moved [s]; infinite: never.
+        speed: most of any joint in a single sample. lasting: most of any joint over 10 ms.
+        beyond: most that a reference of a drive moved beyond limit times period [rad]; 0: it never did.
+        moving: time after which the robot moves, and goes on moving [s]; infinite: never.
     """
 
     speed: float
+    lasting: float
     beyond: float
     moving: float
 
@@ -80,17 +85,35 @@ def speeds(robot: Robot, window: Window, since: float) -> Speeds:
     states = states[states[:, 0] >= since]
     applied = window.topics[ROBOT_SIDE]["applied_commands"]
     applied = applied[applied[:, 0] >= since]
-    v = np.abs(states[:, 2 + n :])
-    steps, periods = np.abs(np.diff(applied[:, 2 : 2 + n], axis=0)), np.diff(applied[:, 1])
+    if len(states) < 2 * SAMPLES or len(applied) < 2:
+        return Speeds(float("nan"), float("nan"), float("nan"), float("inf"))
+    steps, passed = np.abs(np.diff(applied[:, 2 : 2 + n], axis=0)), np.diff(applied[:, 1])
+    periods = PERIOD * np.maximum(1, np.round(passed / PERIOD))  # more than one where the observer lost messages
     beyond = steps - robot.velocity * periods[:, None]
-    t, q = states[:, 0], states[:, 2 : 2 + n]
-    later = np.searchsorted(t, t + SMOOTH).clip(max=len(t) - 1)
-    fast = (np.abs(q[later] - q).max(axis=1, initial=0.0) > MOVES * SMOOTH).nonzero()[0]
+    q, v = states[:, 2 : 2 + n], states[:, 2 + n :]
     return Speeds(
-        float(np.nanmax(v / robot.velocity, initial=0.0)),
-        float(np.nanmax(beyond, initial=0.0)) if len(beyond) else float("nan"),
-        float(t[fast[0]] - since) if len(fast) else float("inf"),
+        float(np.nanmax(np.abs(v) / robot.velocity)),
+        float(np.nanmax(np.abs(_means(v)) / robot.velocity)),
+        max(0.0, float(np.nanmax(beyond))),
+        _moving(states[:, 0], q) - since,
     )
+
+
+def _means(v: np.ndarray) -> np.ndarray:
+    """Means of SAMPLES rows that follow each other."""
+    total = np.cumsum(np.vstack([np.zeros((1, v.shape[1])), v]), axis=0)
+    return (total[SAMPLES:] - total[:-SAMPLES]) / SAMPLES
+
+
+def _moving(t: np.ndarray, q: np.ndarray) -> float:
+    """First time from which a robot moves most of the next half second [s]; infinite: never."""
+    ahead = np.searchsorted(t, t + SMOOTH).clip(max=len(t) - 1)
+    moves = np.abs(q[ahead] - q).max(axis=1) > MOVES * SMOOTH
+    count = np.concatenate([[0], np.cumsum(moves)])
+    end = np.searchsorted(t, t + LASTING)
+    share = (count[end] - count[:-1]) / np.maximum(end - np.arange(len(t)), 1)
+    found = (moves & (share > MOSTLY) & (t + LASTING <= t[-1])).nonzero()[0]
+    return float(t[found[0]]) if len(found) else float("inf")
 
 
 def imitation_error(robot: Robot, window: Window, since: float) -> float:
@@ -164,7 +187,7 @@ class SplitStack:
     def _runs(self) -> bool:
         """Test whether the robot moves by commands of the other host."""
         window = self.window(1.0)
-        return len(window.arrivals(0, "joint_commands")) > 20 and speeds(self.robot, window, 0.0).moving < 10.0**9
+        return len(window.arrivals(0, "joint_commands")) > 20 and np.isfinite(speeds(self.robot, window, 0.0).moving)
 
     def check(self) -> None:
         """Test whether all processes are there.
