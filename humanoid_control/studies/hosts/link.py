@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from humanoid_control.paths import share_dir
+
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 FAKETIME = "/usr/lib/*/faketime/libfaketime.so.1"
 SECONDS_TO_STOP = 10.0
@@ -91,6 +93,7 @@ class TwoHosts:
             "ROS_DOMAIN_ID": self._domain,
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET",
             "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",  # both hosts have one /dev/shm, which real ones do not
+            "FASTDDS_DEFAULT_PROFILES_FILE": str(share_dir() / "config" / "two_hosts.xml"),
         }
         if clock:
             environment |= {

@@ -29,7 +29,6 @@ PERIOD = 0.002  # [s] of the simulator's messages
 MOVES = 0.3  # [rad/s] of any joint: the robot moves
 SMOOTH = 0.02  # [s] over which the speed of a joint is taken for `MOVES`
 LASTING, MOSTLY = 0.5, 0.8  # [s], and the share of it in which a robot moves that has begun to
-SAMPLES = 5  # of the joint states in 10 ms
 
 
 class HostsFailure(HumanoidError):
@@ -68,13 +67,12 @@ class Speeds:
     """Speeds of the robot's joints in a window, as shares of their limits.
 
     Attributes:
-        speed: most of any joint in a single sample. lasting: most of any joint over 10 ms.
+        speed: most of any joint.
         beyond: most that a reference of a drive moved beyond limit times period [rad]; 0: it never did.
         moving: time after which the robot moves, and goes on moving [s]; infinite: never.
     """
 
     speed: float
-    lasting: float
     beyond: float
     moving: float
 
@@ -85,24 +83,17 @@ def speeds(robot: Robot, window: Window, since: float) -> Speeds:
     states = states[states[:, 0] >= since]
     applied = window.topics[ROBOT_SIDE]["applied_commands"]
     applied = applied[applied[:, 0] >= since]
-    if len(states) < 2 * SAMPLES or len(applied) < 2:
-        return Speeds(float("nan"), float("nan"), float("nan"), float("inf"))
+    if len(states) < 2 or len(applied) < 2:
+        return Speeds(float("nan"), float("nan"), float("inf"))
     steps, passed = np.abs(np.diff(applied[:, 2 : 2 + n], axis=0)), np.diff(applied[:, 1])
     periods = PERIOD * np.maximum(1, np.round(passed / PERIOD))  # more than one where the observer lost messages
     beyond = steps - robot.velocity * periods[:, None]
     q, v = states[:, 2 : 2 + n], states[:, 2 + n :]
     return Speeds(
         float(np.nanmax(np.abs(v) / robot.velocity)),
-        float(np.nanmax(np.abs(_means(v)) / robot.velocity)),
         max(0.0, float(np.nanmax(beyond))),
         _moving(states[:, 0], q) - since,
     )
-
-
-def _means(v: np.ndarray) -> np.ndarray:
-    """Means of SAMPLES rows that follow each other."""
-    total = np.cumsum(np.vstack([np.zeros((1, v.shape[1])), v]), axis=0)
-    return (total[SAMPLES:] - total[:-SAMPLES]) / SAMPLES
 
 
 def _moving(t: np.ndarray, q: np.ndarray) -> float:
