@@ -102,11 +102,12 @@ def test_a_step_is_followed_at_the_speed_limit_and_reached():
     k, begin, way = robot.index["l_elbow_flexion"], drives.q_ref.copy(), 0.3
     goal = begin.copy()
     goal[k] += way
-    q = lead(robot, drives, {0: (goal, np.zeros(robot.n))}, 200)
+    q = lead(robot, drives, {0: (goal, np.zeros(robot.n))}, 300)
     speed = np.diff(q[:, k]) / DT
-    whole = int(way / robot.velocity[k] / DT)
-    assert speed[:whole] == pytest.approx(robot.velocity[k], rel=1e-6)
-    assert q[whole + 2 :, k] == pytest.approx(goal[k], abs=1e-9)
+    fast = int((way - robot.velocity[k] * 0.05) / robot.velocity[k] / DT)
+    assert speed[:fast] == pytest.approx(robot.velocity[k], rel=1e-6)
+    assert np.diff(speed[fast:]).max() < 0.03 * robot.velocity[k], "it slows down on the way"
+    assert q[fast + 190 :, k] == pytest.approx(goal[k], abs=1e-9)
     assert np.delete(q - begin, k, axis=1) == pytest.approx(0.0, abs=1e-12)
 
 
@@ -132,6 +133,20 @@ def test_a_command_that_moved_on_while_the_reference_was_behind_is_caught():
     k, q0 = robot.index["r_shoulder_flexion"], drives.q_ref.copy()
     v = np.zeros(robot.n)
     v[k] = 0.5 * robot.velocity[k]
-    q = lead(robot, drives, {20: (q0 + v * 20 * DT, v), 22: (q0 + v * 22 * DT, v)}, 60)
+    commands = {j: (q0 + v * j * DT, v) for j in range(20, 200, 2)}
+    q = lead(robot, drives, commands, 200)
     assert (np.abs(np.diff(q[:, k])) <= robot.velocity[k] * DT + 1e-9).all()
-    assert q[50, k] == pytest.approx(q0[k] + v[k] * 50 * DT, abs=1e-9)
+    assert np.diff(q[:, k]).max() > 1.2 * v[k] * DT, "faster than the command, to catch it"
+    assert q[190, k] == pytest.approx(q0[k] + v[k] * 190 * DT, abs=1e-9)
+
+
+def test_references_slow_down_where_commands_fail_to_come():
+    robot, drives = drives_of_hrp2()
+    k, q0 = robot.index["r_shoulder_flexion"], drives.q_ref.copy()
+    v = np.zeros(robot.n)
+    v[k] = 0.8 * robot.velocity[k]
+    q = lead(robot, drives, {j: (q0 + v * j * DT, v) for j in range(0, 20, 2)}, 200)
+    speed = np.diff(q[:, k]) / DT
+    assert speed[:19] == pytest.approx(v[k])
+    assert np.abs(np.diff(speed)).max() / DT < 1.2 * v[k] / 0.05, "no stop that no drive could follow"
+    assert speed[80:] == pytest.approx(0.0, abs=1e-12) and (speed >= -1e-12).all()

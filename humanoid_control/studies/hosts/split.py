@@ -215,9 +215,10 @@ class SplitStack:
         begin = time.monotonic()
         meanwhile()
         time.sleep(max(0.0, begin + seconds - time.monotonic()))
+        end = time.monotonic()
         topics, told = self._take()
         self.check()
-        return Window(begin, time.monotonic(), topics, told, time.time() - time.monotonic())
+        return Window(begin, end, topics, told, time.time() - time.monotonic())
 
     def _take(self) -> tuple[Any, Any]:
         self._count += 1
