@@ -61,8 +61,8 @@ TOPICS = {
     ),
     "applied_commands": (
         "sensor_msgs/JointState",
-        "what goes to the buses with power, after interpolation, blend and limits; of a simulator the references of its "
-        "drives",
+        "what goes to the buses with power, after interpolation, blend and limits; of a simulator the references of "
+        "its drives",
     ),
     "hardware_state": (
         "std_msgs/String",
