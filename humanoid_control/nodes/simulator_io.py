@@ -217,6 +217,7 @@ class SimulatorInputs:
             self.blend.end()
         if silent and moves:
             self.engine.command(np.where(self._without_position, self.engine.joints, np.nan))
+            self._commanded |= self._without_position
             self._without_position[:] = False
 
     def pull(self, tension: float) -> None:
