@@ -58,4 +58,4 @@ def test_speeds_tell_a_reference_that_steps_and_a_robot_that_stands():
 
 def test_parts_of_the_study_may_be_asked_for():
     assert jobs_of(["cuts"], (0.2, 3.0)) == [["cut", 0.2], ["cut", 3.0]]
-    assert {job[0] for job in jobs_of(["links", "clocks"], ())} == {"link", "clock", "step"}
+    assert {job[0] for job in jobs_of(["links", "clocks"], ())} == {"link", "clock", "step", "agreeing"}
