@@ -40,7 +40,7 @@ from humanoid_control.nodes.base.tick_node import Level
 from humanoid_control.nodes.simulator_parameters import SimulatorParameters, imperfection_of
 from humanoid_control.robots.tendons import NEEDS_TENDON_FILE
 from humanoid_control.simulation import Engine
-from humanoid_control.simulation.drives.command_blend import CommandBlend
+from humanoid_control.simulation.drives.command_blend import CommandBlend, ReferenceRate
 from humanoid_control.simulation.drives.position_control import POSITION
 from humanoid_control.simulation.sensors.sensor_model import Sensor
 from humanoid_control.simulation.sensors.tendon_sensor import TendonSensor, parse_faults
@@ -56,21 +56,24 @@ FARTHEST = 1e6  # [m] from the world's origin: more is no place
 STRONGEST = 1e15  # [N], [N m] of a push: a world that diverges under less is stopped and says so
 MOST_TIMES = 10.0  # its limit: more than that a joint's commanded velocity or effort cannot mean
 RETURNS = 0.1  # [s] of simulated time without commands after which the next one is blended in
+HELD = "no commands: last position held"
+LATE = 0.2  # [s] of simulated time without commands after which their silence is reported
 
 
 class SimulatorInputs:
     """Subscriptions of the simulator. Diagnostics report a faulty message, and it changes nothing.
 
     Positions that come after a break, the first ones among them, do not step the references of the drives: they are
-    led there at the joints' speed limits.
+    led there at the joints' speed limits. No other positions move them faster.
     """
 
     def __init__(self, node: Any, engine: Engine) -> None:
         self.node, self.engine, self.robot, self.health = node, engine, engine.robot, node.health
         self._tension = node.params.tension
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
-        self.arbiter, self.blend = CommandArbiter(node, "joint_commands"), CommandBlend(self.robot.velocity)
         r = self.robot
+        self.arbiter = CommandArbiter(node, "joint_commands")
+        self.blend, self.rate = CommandBlend(r.velocity), ReferenceRate(r.velocity)
         self._plausible = JointPlausibility(r.joint_names, r.lower, r.upper, r.velocity)
         self._most = {"velocity": MOST_TIMES * r.velocity, "effort": MOST_TIMES * np.maximum(r.effort, 1.0)}
         self.restart()
@@ -91,6 +94,8 @@ class SimulatorInputs:
         self._given: tuple[np.ndarray | None, ...] = (None, None, None)  # the last command, for the blend
         self.worst = ("", 0.0)
         self.blend.end()
+        self.rate.restart(self.engine.drives, self.engine.joints)
+        self._commanded = np.zeros(self.robot.n, dtype=bool)  # since the last period
         self._without_position = np.zeros(self.robot.n, dtype=bool)
 
     def _guarded(self, key: str, callback: Callable[..., None]) -> Callable[..., None]:
@@ -137,28 +142,35 @@ class SimulatorInputs:
             self.blend.end()
         if not self.blend.active:
             self.engine.command(position, velocity, effort)
+        self._commanded[own] = True
         self._without_position[own] = position is None
         self._last, self._changes = now, self.arbiter.changes
 
     def lead(self, dt: float) -> None:
-        """Lead the references on where commands come back, by a period of length dt [s]."""
-        if not self.blend.active:
-            return
+        """Lead the references on by a period of length dt [s]: where commands come back, and nowhere too fast."""
+        if self.blend.active:
+            self._lead_back(dt)
+        self.rate.limit(self.engine.drives, self._commanded, self.engine.time, dt)
+        self._commanded[:] = False
+
+    def _lead_back(self, dt: float) -> None:
         position, velocity, effort = self._given
         assert position is not None
         before = self.blend.reference
         reference = self.blend.step(np.clip(position, self.robot.lower, self.robot.upper), dt)
+        self._commanded[:] = True
         if not self.blend.active:
             self.engine.command(position, velocity, effort)
             return
-        commanded = np.isfinite(position)
+        commanded = np.isfinite(position)  # the drives move on with the speed, until the end of the period
         self.engine.command(
-            np.where(commanded, reference, np.nan), np.where(commanded, (reference - before) / dt, np.nan), effort
+            np.where(commanded, before, np.nan), np.where(commanded, (reference - before) / dt, np.nan), effort
         )
 
     def note_errors(self) -> None:
-        """Take note of the joint that is farthest from the reference of its drive."""
+        """Take note of the references at the end of a period, and of the joint that is farthest from its own."""
         drives = self.engine.drives
+        self.rate.note(drives, self.engine.joints)
         error = np.where(drives.mode == POSITION, np.abs(drives.q_ref - self.engine.joints), 0.0)
         k = int(np.argmax(error))
         if error[k] > self.worst[1]:
@@ -197,12 +209,15 @@ class SimulatorInputs:
 
     def hold_when_silent(self, timeout: float) -> None:
         """Joints under velocity or effort command are held where they are once the commands cease."""
-        silent = self.engine.time - self._last > timeout
-        self.health.check("silent", silent, Level.WARN, "no commands: last position held")
+        silence = self.engine.time - self._last
+        silent, moves = silence > timeout, bool(self._without_position.any())
+        text = f"no commands: what they began goes on for {timeout:g} s" if moves and not silent else HELD
+        self.health.check("silent", silent or silence > LATE, Level.WARN, text)
         if silent:
             self.blend.end()
-        if silent and self._without_position.any():
+        if silent and moves:
             self.engine.command(np.where(self._without_position, self.engine.joints, np.nan))
+            self._commanded |= self._without_position
             self._without_position[:] = False
 
     def pull(self, tension: float) -> None:
@@ -285,6 +300,8 @@ class SimulatorOutputs:
         self._foot_sensors = {f.name: Sensor("wrench", (3, 3), wrong, p.seed, f.name) for f in feet}
         self._joint_message = joint_state(robot.joint_names)
         self._joint_states = node.create_publisher(JointState, "joint_states", STREAM_OUT)
+        self._applied_message = joint_state(robot.joint_names)
+        self._applied = node.create_publisher(JointState, "applied_commands", STREAM_OUT)
         self._imu = node.create_publisher(Imu, "imu", STREAM_OUT)
         self._odometry = node.create_publisher(Odometry, GROUND_TRUTH, STREAM_OUT)
         self._clock = ClockPublisher(node) if self.simulated_stamps else None
@@ -349,6 +366,9 @@ class SimulatorOutputs:
     def _send_joints(self, stamp: Time) -> None:
         if self._joints is not None:
             self._joint_states.publish(fill_joint_state(self._joint_message, stamp, *self._joints))
+        if self._applied.get_subscription_count():
+            d = self.engine.drives
+            self._applied.publish(fill_joint_state(self._applied_message, stamp, d.q_ref, d.v_ref, d.effort))
 
     def _send_imu(self, stamp: Time) -> None:
         truth = self.engine.imu()

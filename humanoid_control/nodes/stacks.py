@@ -55,6 +55,7 @@ NODES = {
             ("joint_commands", "simulator/set_state", "simulator/set_base", "simulator/push"),
             (
                 "joint_states",
+                "applied_commands",
                 "tendon_states",
                 "imu",
                 "ground_truth/odometry",

@@ -53,18 +53,19 @@ class TargetFrames:
         Numbers that no place has come as NaN.
         """
         poses = np.where(np.abs(m.poses) < FARTHEST, m.poses, np.nan)
-        frames = set(m.frames)
-        if frames <= {"", self._world}:
+        rows: dict[str, list[int]] = {}
+        for k, frame in enumerate(m.frames):
+            rows.setdefault(frame, []).append(k)
+        if rows.keys() <= {"", self._world}:
             self.problem = ""
             return m.names, poses
         lost: dict[str, str] = {}
         use = np.ones(len(m.names), dtype=bool)
-        for frame in frames:
-            own = np.array([f == frame for f in m.frames])
+        for frame, own in rows.items():
             X, why = self._pose(frame, len(lost))
             if why:
                 lost[frame] = why
-                use &= ~own
+                use[own] = False
             elif X is not None:
                 poses[own] = _moved(X, poses[own])
         self.problem = self._report(lost)
