@@ -395,7 +395,9 @@ class Driver:
         if state in POWERED and state is not PowerState.ENABLING:
             limit_step(target, speed, ref, self.limits, self.period)
         self._target = target
-        self._clipped = np.where(ref.clipped, self._clipped + self.period, 0.0)
+        # Behind by the margin that is kept at the ends of ranges: no limit that a command ran into.
+        behind = ref.clipped & (np.abs(target - ref.q) > self.hardware.range_margin + 1e-9)
+        self._clipped = np.where(behind, self._clipped + self.period, 0.0)
         self.tau[:] = np.where(np.isfinite(self.commands.tau), share * self.commands.tau, 0.0)
         measured = (self.joints.q, self.joints.v)
         limit_effort(ref.q, self.tau, measured, ref.v, self._gains, self.limits, self._q_out)

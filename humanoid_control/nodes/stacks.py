@@ -88,7 +88,7 @@ NODES = {
             "whole_body_ik",
             "WholeBodyIkParameters",
             "targets to joint commands, every limit kept",
-            ("targets", "estimated_joint_states", "simulator/paused"),
+            ("targets", "estimated_joint_states", "simulator/paused", "hardware_state"),
             ("joint_commands", "ik_markers"),
         ),
         NodeSpec(
@@ -236,6 +236,7 @@ def _stack(name: str, task: str, *nodes: str, **wiring: Any) -> Stack:
 
 
 GENTLE = {"acceleration": 20.0, "velocity_scale": 0.5}  # for real joints, until their own limits are known
+BELOW_DRIVER = {"acceleration": 16.0, "velocity_scale": 0.4}  # of its 20 rad/s^2 and half of the joints' speed
 ON_FEET = {"base": "floating", "rate": 250.0, "sensor_every": 1, "publish_tf": False, "stamp": "sim"}
 STACKS = {
     s.name: s
@@ -261,13 +262,14 @@ STACKS = {
         ),
         _stack(
             "hardware",
-            "a real robot on its buses imitates a clip once robot_driver/enable was called; gently, as in control",
+            "a real robot on its buses imitates a clip once robot_driver/enable was called; at four fifths of what the "
+            "driver allows by default, so that it can catch up",
             "viewer",
             "robot_driver",
             "state_estimator",
             "whole_body_ik",
             "trajectory_streamer",
-            settings={"whole_body_ik": GENTLE},
+            settings={"whole_body_ik": BELOW_DRIVER},
         ),
         _stack(
             "simulation",
