@@ -34,6 +34,7 @@ MOVING_SPEED = 0.05  # [rad/s] of a joint that must not get power
 STILL_SPEED, STILL_TIME = 0.01, 0.5  # [rad/s], [s] of a joint whose zero may be set
 LOST_SAMPLES = 0.01  # share above which power is refused
 LATE_STOP, LATE_FAULT = 5, 0.05  # periods, and seconds, by which a cycle may be late
+BEHIND = 0.002  # [rad] behind its command, and the margin of ranges, that are no clipped command yet
 CLIPPED_TIME = 0.2  # [s] after which clipped commands are said
 
 
@@ -396,7 +397,7 @@ class Driver:
             limit_step(target, speed, ref, self.limits, self.period)
         self._target = target
         # Behind by the margin that is kept at the ends of ranges: no limit that a command ran into.
-        behind = ref.clipped & (np.abs(target - ref.q) > self.hardware.range_margin + 1e-9)
+        behind = ref.clipped & (np.abs(target - ref.q) > self.hardware.range_margin + BEHIND)
         self._clipped = np.where(behind, self._clipped + self.period, 0.0)
         self.tau[:] = np.where(np.isfinite(self.commands.tau), share * self.commands.tau, 0.0)
         measured = (self.joints.q, self.joints.v)

@@ -10,14 +10,14 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import BatteryState, Imu, JointState
 from std_msgs.msg import Bool, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -33,6 +33,7 @@ from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.realtime import become_real_time, real_time_advice, real_time_report
 from humanoid_control.hardware.supervision import WARN
 from humanoid_control.hardware.trajectory import TrajectoryPlayer, TrajectoryPoint
+from humanoid_control.kinematics.joint_state import NodeStatus
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
@@ -45,10 +46,12 @@ from humanoid_control.nodes.base.messages import (
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.driver_reports import BusRates, battery_message, imu_message, parts_of
 from humanoid_control.robots import Robot, load_robot
 
 TWINS = ("simulator", "loopback")
 END_TIME = 4.0  # [s] in which the robot comes to rest and loses its power before the process ends
+SUPPLY_PERIOD = 1.0  # [s] between messages of the battery
 STOPPED = (PowerState.FAULT, PowerState.ESTOP)
 
 
@@ -144,7 +147,8 @@ class RobotDriver(TickNode):
         self.applied = self.create_publisher(JointState, "applied_commands", STREAM_OUT)
         self.power_state = self.create_publisher(String, "hardware_state", LATCHED)
         self.imu = self.create_publisher(Imu, "imu", STREAM_OUT)
-        self.said, self.ticks = "", 0
+        self.battery = self.create_publisher(BatteryState, "battery", EVENTS)
+        self.said, self.ticks, self.rates, self.supplies_due = "", 0, BusRates(), 0.0
         self.listen(JointState, "joint_commands", self.on_command)
         self.create_subscription(JointTrajectory, "joint_trajectory", self.on_trajectory, EVENTS)
         # An emergency stop must be heard from any publisher: one that keeps its last message, and one that does not.
@@ -239,6 +243,9 @@ class RobotDriver(TickNode):
         self.ticks += 1
         if self.ticks % self.params.states_every == 0:
             self._publish_states()
+        if now >= self.supplies_due:
+            self.supplies_due = now + SUPPLY_PERIOD
+            self._publish_supplies()
         if d.machine.powered:
             ref = d.reference
             stamp = stamp_of(self.present())
@@ -280,6 +287,12 @@ class RobotDriver(TickNode):
             if (reading := transport.imu()) is not None:
                 self.imu.publish(imu_message(reading[1], stamp, self.robot.root_link))
 
+    def _publish_supplies(self) -> None:
+        stamp = stamp_of(self.get_clock().now().nanoseconds)
+        for report in self.driver.buses.reports():
+            if report.battery is not None:
+                self.battery.publish(battery_message(report.name, report.battery, stamp))
+
     def parameters_changed(self, changed: set[str]) -> None:
         if "velocity_scale" in changed and self.configured:
             self.driver.scale_velocity(self.params.velocity_scale)
@@ -302,6 +315,9 @@ class RobotDriver(TickNode):
             **real_time_report(),
             **d.buses.figures(),
         }
+
+    def parts(self) -> dict[str, NodeStatus]:
+        return parts_of(self.driver, self.rates, time.monotonic())
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -373,21 +389,6 @@ def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:
         return response
 
     return serve
-
-
-def imu_message(reading: Any, stamp: Any, link: str) -> Imu:
-    """A reading as a message in the frame of a link."""
-    m = Imu()
-    m.header.stamp, m.header.frame_id = stamp, link
-    fields: Iterable[tuple[Any, str, np.ndarray]] = (
-        (m.orientation, "xyzw", reading.orientation),
-        (m.angular_velocity, "xyz", reading.angular_velocity),
-        (m.linear_acceleration, "xyz", reading.linear_acceleration),
-    )
-    for target, axes, values in fields:
-        for axis, value in zip(axes, values, strict=True):
-            setattr(target, axis, float(value))
-    return m
 
 
 def main() -> int:

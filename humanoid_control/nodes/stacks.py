@@ -68,7 +68,7 @@ NODES = {
             "RobotDriverParameters",
             "a real robot on its buses, or its simulated twin: power by request, every command inside the limits",
             ("joint_commands", "joint_trajectory", "emergency_stop"),
-            ("joint_states", "applied_commands", "hardware_state", "imu"),
+            ("joint_states", "applied_commands", "hardware_state", "imu", "battery"),
         ),
         NodeSpec(
             "controller_bridge",
@@ -145,6 +145,8 @@ NODES = {
                 "ground_truth/odometry",
                 "footsteps/planned",
                 "walking/state",
+                "hardware_state",
+                "battery",
                 "clip/time",
                 "clip/duration",
                 "/diagnostics",

@@ -411,7 +411,7 @@ class WholeBodyIkNode(TickNode):
         self.away = gone or self.paused
         text = f"no estimated_joint_states for {silence:.1f} s: {'stopped until they are back' if gone else 'late'}"
         self.health.check("robot", silence > LOST_AFTER, Level.ERROR if gone else Level.WARN, text)
-        # Without power, and on its way to the commands, the robot is elsewhere by intent; a driver that ended says nothing.
+        # Without power, and on its way to the commands, the robot is elsewhere by intent.
         judged = self.power in FOLLOWED or not self.count_publishers("hardware_state")
         late = judged and self.supervision.late(now)  # what is commanded on meanwhile would be an error then
         self.late = now if late else self.late
