@@ -92,6 +92,11 @@ TOPICS = {
         "while somebody listens, `side_by_side`: position = relative minus absolute estimate of each joint [rad]",
     ),
     "imu": ("sensor_msgs/Imu", "orientation, angular velocity and specific force of the root link"),
+    "battery": (
+        "sensor_msgs/BatteryState",
+        "once a second from each bus whose drives measure their supply, `location` is the bus; what is not measured "
+        "is NaN",
+    ),
     "ground_truth/odometry": (
         "nav_msgs/Odometry",
         "true pose and twist of the root link in the frame `world`; nothing that controls the robot reads it",

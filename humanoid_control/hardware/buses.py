@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from humanoid_control.hardware.transmission import Transmission
 from humanoid_control.hardware.transport import (
     ActuatorCommand,
     ActuatorState,
+    BatteryReading,
+    BusTraffic,
     Flag,
     HardwareError,
     Silence,
@@ -32,13 +34,31 @@ STILL_TIME = 0.5  # [s] for which a joint must have been at rest whose zero is s
 Record = Callable[[str], None]
 
 
+class BusReport(NamedTuple):
+    """One bus for diagnostics.
+
+    Attributes:
+        name: of the bus. problem: why it must not move the robot; empty: nothing. load: share of it that a cycle takes.
+        lost: samples that did not come since the start. missed: share of them lately.
+        traffic: since it was opened. battery: supply of its drives; None: not measured.
+    """
+
+    name: str
+    problem: str
+    load: float
+    lost: int
+    missed: float
+    traffic: BusTraffic
+    battery: BatteryReading | None
+
+
 class Buses:
     """The transports of a robot and the arrays of all its actuators.
 
     Attributes:
         names: of the m actuators. state, command: of all of them; transports work on views of these.
         transports: by bus name. lost: reason by bus that is gone; empty: all are there.
-        missed: (m,) share of the samples that did not come lately.
+        missed: (m,) share of the samples that did not come lately. lost_samples: (m,) how many, since the start.
         sent: frames that a dry run did not send.
     """
 
@@ -55,7 +75,8 @@ class Buses:
         self.state, self.command = ActuatorState(len(self.names)), ActuatorCommand(len(self.names))
         self.transports: dict[str, Transport] = {}
         self.lost: dict[str, str] = {}
-        self.missed = np.zeros(len(self.names))
+        self.missed, self.lost_samples = np.zeros(len(self.names)), np.zeros(len(self.names), dtype=int)
+        self._loads = [transport_class(bus.transport).bus_load(bus.spec) for bus in hardware.buses]
         self.sent, self._dry, self._record = 0, dry_run, record
         self._views: list[tuple[str, Transport, ActuatorState, ActuatorCommand]] = []
         self._share = 1.0 / (hardware.rate * RECENT)
@@ -103,7 +124,9 @@ class Buses:
                 transport.read(state, until)
             except HardwareError as e:
                 self._lose(name, state, e)
-        self.missed += self._share * (~self.state.have(Flag.FRESH) - self.missed)
+        lost = ~self.state.have(Flag.FRESH)
+        self.missed += self._share * (lost - self.missed)
+        self.lost_samples += lost
 
     def write(self, early: bool) -> None:
         """Send the command to the buses that want it at this end of the cycle."""
@@ -214,6 +237,16 @@ class Buses:
             for name, k in zip(self.transports, self._rows(), strict=True)
         }
         return {**missed, **own, **({"dry_run_frames": self.sent} if self._dry else {})}
+
+    def reports(self) -> list[BusReport]:
+        """Each bus as it is now."""
+        out = []
+        for (name, transport, state, _), rows, load in zip(self._views, self._rows(), self._loads, strict=True):
+            problem = self.lost.get(name) or transport.trouble()
+            lost, missed = int(self.lost_samples[rows].sum()), float(self.missed[rows].max(initial=0.0))
+            battery = None if name in self.lost else transport.battery(state)
+            out.append(BusReport(name, problem, load, lost, missed, transport.traffic(), battery))
+        return out
 
     def _rows(self) -> list[slice]:
         ends = np.cumsum([0, *(len(t.names) for t in self.transports.values())]).tolist()

@@ -43,6 +43,7 @@ MOVING_SPEED = 0.05  # [rad/s] of a joint that must not get power
 STILL_SPEED = 0.01  # [rad/s] of a joint whose zero may be set, for STILL_TIME
 LOST_SAMPLES = 0.01  # share above which power is refused
 LATE_STOP, LATE_FAULT = 5, 0.05  # periods, and seconds, by which a cycle may be late
+BEHIND = 0.002  # [rad] behind its command, and the margin of ranges, that are no clipped command yet
 CLIPPED_TIME = 0.2  # [s] after which clipped commands are said
 
 
@@ -89,7 +90,8 @@ class Driver:
         self.supervision = Supervision(hardware.names, hardware.supervision_limits(), self.period)
         self.commands = CommandInterpolator(n, hardware.command_timeout)
         self._gains = Impedance(hardware.column("kp"), hardware.column("kd"))
-        self._setpoint = Setpoint(j, self.commands, self.limits, self._gains, hardware.max_step, self.period)
+        behind = hardware.range_margin + BEHIND
+        self._setpoint = Setpoint(j, self.commands, self.limits, self._gains, hardware.max_step, self.period, behind)
         self.reference, self.tau = self._setpoint.reference, self._setpoint.tau
         self.findings, self.estop = list[Finding](), dict[str, str]()
         self.stopped = False

@@ -19,7 +19,9 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.transport import (
     ActuatorCommand,
     ActuatorState,
+    BatteryReading,
     BusSpec,
+    BusTraffic,
     Flag,
     GuardSpec,
     HardwareError,
@@ -76,6 +78,7 @@ class LoopbackTransport(Transport):
         cut: True: nothing passes in either direction. gone: True: the bus itself is gone.
         busy: text for `trouble`.
         written: commands that were written. commands: those that the drives got.
+        arrived: samples that came. dropped: frames that were lost.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {
@@ -138,6 +141,7 @@ class LoopbackTransport(Transport):
         self.drive = np.full(n, DriveState.SWITCH_ON_DISABLED, dtype=int)
         self._code, self._cause = np.zeros(n, np.uint32), np.zeros(n, np.uint32)
         self.stuck, self.mute, self.frozen = np.zeros((3, n), dtype=bool)
+        self.dropped = self.arrived = 0
         self._active = ActuatorCommand(n)
         self._active.q[:] = self.q
         self._waiting: deque[tuple[float, ActuatorCommand]] = deque()
@@ -165,6 +169,8 @@ class LoopbackTransport(Transport):
         if newest is None or self.cut:
             return
         came = ~self.mute & (self._random.random(len(self.names)) >= self._loss)
+        self.dropped += len(came) - int(came.sum())
+        self.arrived += int(came.sum())
         for name in ActuatorState.FIELDS:
             getattr(state, name)[came] = getattr(newest, name)[came]
         state.flags[came] |= np.uint8(Flag.FRESH)
@@ -174,6 +180,7 @@ class LoopbackTransport(Transport):
             raise HardwareError(f"bus {self._bus.name}: gone")
         self.written += 1
         if self.cut or self._random.random() < self._loss:
+            self.dropped += 1
             return
         sent = ActuatorCommand(len(self.names))
         for name in ActuatorCommand.FIELDS:
@@ -222,6 +229,12 @@ class LoopbackTransport(Transport):
 
     def figures(self) -> dict[str, Any]:
         return {"written": self.written, "arrived": self.commands}
+
+    def traffic(self) -> BusTraffic:
+        return BusTraffic(self.written, self.arrived, self.dropped)
+
+    def battery(self, state: ActuatorState) -> BatteryReading | None:
+        return mechanical_supply(self._supply, self.tau, self.v)
 
     def brake(self, actuator: int, release: bool) -> bool:
         if self._has_brake[actuator]:
@@ -295,6 +308,17 @@ class LoopbackTransport(Transport):
         s.flags[:] = HOMED + ENABLED * (self.drive == OPERATION_ENABLED) + FAULT * (self.drive == DRIVE_FAULT)
         self._newest = s
         self._samples.append((self._time, s))
+
+
+def mechanical_supply(voltage: float, tau: np.ndarray, v: np.ndarray) -> BatteryReading | None:
+    """Supply from which simulated motors without losses take their mechanical power; None at 0 V: there is none.
+
+    Args:
+        voltage: [V]. tau: (n,) torques [N m]. v: (n,) speeds [rad/s]. What brakes gives nothing back.
+    """
+    if voltage <= 0:
+        return None
+    return BatteryReading(voltage, -float(np.maximum(np.nan_to_num(tau * v), 0.0).sum()) / voltage)
 
 
 class Model(NamedTuple):

@@ -72,6 +72,17 @@ TRANSITIONS: dict[tuple[PowerState, Event], PowerState] = {
     **{(s, _E.ESTOP): _S.ESTOP for s in PowerState if s not in (_S.OFFLINE, _S.ESTOP)},
 }
 
+REQUESTS: dict[str, tuple[str, bool | None]] = {
+    "enable": ("enable", True),
+    "disable": ("enable", False),
+    "stop": ("stop", None),
+    "estop": ("emergency_stop", True),
+    "release": ("emergency_stop", False),
+    "clear": ("clear_faults", None),
+    "zero": ("set_zero", None),
+}
+"""What people may ask a driver for, by word: its service, and the data of the request where it has some."""
+
 Listener = Callable[[PowerState, PowerState], None]
 
 

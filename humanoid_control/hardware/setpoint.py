@@ -40,7 +40,7 @@ class SetpointColumns(NamedTuple):
         sent: (n,) reference of the last cycle [rad]. clipped: (n,) time for which limits have been met [s].
         q_out, v_out: (n,) position and velocity to send [rad], [rad/s]. tau: (n,) torque to send [N m].
         kp, kd: (n,) gains to send.
-        period: of the cycle [s].
+        period: of the cycle [s]. behind: distance to a goal that is no clipped command yet [rad].
     """
 
     commanded: F2
@@ -60,6 +60,7 @@ class SetpointColumns(NamedTuple):
     kp: F1
     kd: F1
     period: float
+    behind: float
 
 
 @kernel
@@ -113,7 +114,8 @@ def fill_setpoint(table: Any, feed: float, kp: float, kd: float) -> None:
     s = unpack(table, SetpointColumns)
     ref = s.reference
     for i in range(ref.q.shape[0]):
-        s.clipped[i] = s.clipped[i] + s.period if ref.clipped[i] else 0.0
+        far = abs(s.goal[0, i] - ref.q[i]) > s.behind  # else it is kept off the end of its range by the margin
+        s.clipped[i] = s.clipped[i] + s.period if ref.clipped[i] and far else 0.0
         s.tau[i] = feed * s.feed[i] if np.isfinite(s.feed[i]) else 0.0
         s.v_out[i], s.kp[i], s.kd[i] = ref.v[i], kp * s.gains.kp[i], kd * s.gains.kd[i]
     limit_effort(ref.q, s.tau, (s.q, s.v), ref.v, s.gains, s.limits, s.q_out)
@@ -139,12 +141,14 @@ class Setpoint:
         gains: Impedance,
         max_step: float,
         period: float,
+        behind: float,
     ) -> None:
         """Prepare.
 
         Args:
             joints: measured. commands: taken from outside. limits, gains: of the joints.
             max_step: as above. period: of the cycle [s].
+            behind: distance to a goal that is no clipped command yet [rad].
         """
         n = len(joints.q)
         self.reference = Reference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
@@ -155,7 +159,7 @@ class Setpoint:
         self._packed = Packed(
             SetpointColumns(
                 self._commanded, self._target, self.goal, self.reference, limits, gains, joints.q, joints.v,
-                commands.tau, self.sent, self.clipped, self.q, self.v, self.tau, self.kp, self.kd, period,
+                commands.tau, self.sent, self.clipped, self.q, self.v, self.tau, self.kp, self.kd, period, behind,
             )
         )  # fmt: skip
 

@@ -9,10 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from humanoid_control.errors import HumanoidError
+from humanoid_control.hardware.loopback import mechanical_supply
 from humanoid_control.hardware.transport import (
     ActuatorCommand,
     ActuatorState,
+    BatteryReading,
     BusSpec,
+    BusTraffic,
     Flag,
     HardwareError,
     Mode,
@@ -23,16 +26,18 @@ from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.simulation import Engine, SimulationConfig
 
 MOST = 0.05  # [s] of simulated time that is made up for after a pause
+COOLING = 60.0  # [s] time constant of motors
 POWER_CYCLES = 3  # cycles that the drives take to switch on
 
 
 class SimulatorTransport(Transport):
     """One simulated robot in real time; its joints are the actuators, without gears between.
 
-    Its joints have brakes: without power they stay where they are. `limp`: they have none, and the robot falls.
+    Its joints have brakes: without power they stay where they are. `limp`: they have none, and the robot falls. Its
+    motors warm with the square of their torque, by `heating` at full effort [K/s], from `ambient` [deg C].
 
     Attributes:
-        engine: after `open`. clock: monotonic time [s]; tests set it.
+        engine: after `open`. temperature: (n,) of the motors [deg C]. clock: monotonic time [s]; tests set it.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {
@@ -42,11 +47,15 @@ class SimulatorTransport(Transport):
         "drives": "ideal",
         "step": 0.001,
         "limp": False,
+        "voltage": 48.0,
+        "ambient": 25.0,
+        "heating": 0.5,
     }
 
     def __init__(self, bus: BusSpec) -> None:
         given = {**self.bus_keys, **bus.options}
         self._limp = bool(given.pop("limp"))
+        self._supply, self._ambient, self._heating = (float(given.pop(k)) for k in ("voltage", "ambient", "heating"))
         self._config = SimulationConfig(**given)
         self._bus = bus  # a silent computer is one that is gone, and its simulated robot with it
         self.names = tuple(a.name for a in bus.actuators)
@@ -55,11 +64,16 @@ class SimulatorTransport(Transport):
         self.engine: Engine
         self._begin = 0.0
         self._on, self._switching = False, 0
+        self.temperature = np.full(len(self.names), self._ambient)
+        self._written = self._read = 0
 
     def open(self) -> None:
         try:
             self.engine = self._config.build()
-            self._rows = np.array([self.engine.robot.joint_index(name) for name in self.names], dtype=int)
+            robot = self.engine.robot
+            self._rows = np.array([robot.joint_index(name) for name in self.names], dtype=int)
+            effort = robot.effort[self._rows]
+            self._effort = np.where(effort > 0, effort, np.inf)
         except HumanoidError as e:
             raise HardwareError(f"bus {self._bus.name}: {e}") from None
         self.engine.step()  # loads what is compiled
@@ -88,12 +102,22 @@ class SimulatorTransport(Transport):
         if due > MOST:
             self._begin += due - MOST
             due = MOST
-        e.step(max(0, int(due / self._config.step + 1e-6)))
+        steps = max(0, int(due / self._config.step + 1e-6))
+        e.step(steps)
         state.q[:], state.v[:], state.tau[:] = e.joints[self._rows], e.joint_velocity[self._rows], e.torque[self._rows]
+        self._warm(state.tau, steps * self._config.step)
+        state.temperature[:], state.voltage[:] = self.temperature, self._supply
+        self._read += 1
         state.stamp[:] = self._begin + e.time
         state.flags[:] = Flag.FRESH | Flag.HOMED | (Flag.ENABLED if self._on else 0)
 
+    def _warm(self, tau: np.ndarray, dt: float) -> None:
+        share = tau / self._effort if self._on else np.zeros(len(tau))
+        cooled = (self.temperature - self._ambient) / COOLING
+        self.temperature += dt * (self._heating * np.minimum(share * share, 1.0) - cooled)
+
     def write(self, command: ActuatorCommand) -> None:
+        self._written += 1
         if not self._on:
             return
         q, v, tau = np.full((3, self.engine.robot.n), np.nan)
@@ -123,6 +147,12 @@ class SimulatorTransport(Transport):
 
     def trouble(self) -> str:
         return f"the simulation {self.engine.failure}" if self.engine.diverged else ""
+
+    def traffic(self) -> BusTraffic:
+        return BusTraffic(self._written, self._read)
+
+    def battery(self, state: ActuatorState) -> BatteryReading | None:
+        return mechanical_supply(self._supply, state.tau, state.v) if self._on else BatteryReading(self._supply, 0.0)
 
     def imu(self) -> tuple[float, ImuReading] | None:
         return self._begin + self.engine.time, self.engine.imu()

@@ -169,6 +169,33 @@ class BusSpec:
     where: str = ""
 
 
+class BatteryReading(NamedTuple):
+    """Supply of the drives on a bus; NaN: not measured.
+
+    Attributes:
+        voltage: [V]. current: below zero while the battery is discharged [A]. charge: share of its capacity, 0 .. 1.
+        temperature: [deg C].
+    """
+
+    voltage: float
+    current: float = np.nan
+    charge: float = np.nan
+    temperature: float = np.nan
+
+
+class BusTraffic(NamedTuple):
+    """Traffic of a bus since it was opened.
+
+    Attributes:
+        sent, received: frames or messages; of a serial port: bytes. errors: those that were lost or damaged, and of
+            the bus itself.
+    """
+
+    sent: int = 0
+    received: int = 0
+    errors: int = 0
+
+
 class GuardSpec(NamedTuple):
     """Recipe by which the guardian process damps the drives when the driver is gone.
 
@@ -264,8 +291,21 @@ class Transport(Protocol):
         return ("",) * len(self.names)
 
     def figures(self) -> dict[str, Any]:
-        """Counters of the bus for diagnostics: frames, errors, lost."""
+        """Figures of this kind of bus for diagnostics, beside those of `traffic`."""
         return {}
+
+    def traffic(self) -> BusTraffic:
+        """What has passed the bus since it was opened."""
+        return BusTraffic()
+
+    def battery(self, state: ActuatorState) -> BatteryReading | None:
+        """Supply of the drives, None where nothing of it is measured; here the median of what the drives measure.
+
+        Args:
+            state: of this bus, as read last.
+        """
+        known = state.voltage[np.isfinite(state.voltage)]
+        return BatteryReading(float(np.median(known))) if known.size else None
 
     def imu(self) -> tuple[float, ImuReading] | None:
         """Monotonic time and reading of the inertial measurement unit on this bus; None where there is none."""

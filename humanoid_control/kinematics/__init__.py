@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from humanoid_control.kinematics.joint_state import JointState as JointState
     from humanoid_control.kinematics.joint_state import NodeStatus as NodeStatus
     from humanoid_control.kinematics.joint_state import node_statuses as node_statuses
+    from humanoid_control.kinematics.joint_state import part_statuses as part_statuses
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "centroidal": ["centroidal_momentum_map", "centroidal_momentum_rate"],
-        "joint_state": ["JointState", "NodeStatus", "node_statuses"],
+        "joint_state": ["JointState", "NodeStatus", "node_statuses", "part_statuses"],
         "joint_limits": ["JointLimits", "velocity_bounds"],
         "forward_kinematics": ["JointPoses", "KinematicTree"],
     },

@@ -51,8 +51,11 @@ class Measurement(NamedTuple):
     foot_wrenches: Mapping[str, np.ndarray]
 
 
+PART = ": "  # between the names of a node and of a part of it, in diagnostics
+
+
 class NodeStatus(NamedTuple):
-    """Last diagnostics of a node: level (0: ok, 1: warning, 2: error), message, and values by name."""
+    """Last diagnostics of a node or a part of it: level (0: ok, 1: warning, 2: error), message, values by name."""
 
     level: int
     message: str
@@ -61,11 +64,18 @@ class NodeStatus(NamedTuple):
 
 def node_statuses(message: Any) -> dict[str, NodeStatus]:
     """The statuses by node in a diagnostic_msgs/DiagnosticArray, live or out of a recording; names without slashes."""
-    out = {}
-    for s in message.status:
-        level = s.level[0] if isinstance(s.level, bytes) else int(s.level)
-        out[s.name.strip("/")] = NodeStatus(level, s.message, {v.key: v.value for v in s.values})
-    return out
+    return {s.name.strip("/"): _status(s) for s in message.status if PART not in s.name}
+
+
+def part_statuses(message: Any) -> dict[tuple[str, str], NodeStatus]:
+    """The statuses of parts of nodes, such as the buses of a driver, by node and part; as `node_statuses`."""
+    found = ((*s.name.strip("/").split(PART, 1), s) for s in message.status if PART in s.name)
+    return {(node, part): _status(s) for node, part, s in found}
+
+
+def _status(s: Any) -> NodeStatus:
+    level = s.level[0] if isinstance(s.level, bytes) else int(s.level)
+    return NodeStatus(level, s.message, {v.key: v.value for v in s.values})
 
 
 class RobotInterface(Protocol):

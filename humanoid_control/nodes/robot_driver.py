@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import BatteryState, Imu, JointState
 from std_msgs.msg import Bool, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -33,6 +33,7 @@ from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.realtime import become_real_time, real_time_advice, real_time_report
 from humanoid_control.hardware.supervision import WARN
 from humanoid_control.hardware.trajectory import TrajectoryPlayer, TrajectoryPoint
+from humanoid_control.kinematics.joint_state import NodeStatus
 from humanoid_control.nodes.base.command_messages import read_command
 from humanoid_control.nodes.base.messages import (
     EVENTS,
@@ -46,11 +47,13 @@ from humanoid_control.nodes.base.messages import (
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.driver_reports import BusRates, battery_message, fill_imu, parts_of
 from humanoid_control.robots import Robot, load_robot
 
 TWINS = ("simulator", "loopback")
 END_TIME = 4.0  # [s] in which the robot comes to rest and loses its power before the process ends
 ECHO = 0.3  # [s] after a signal in which another one is the same Ctrl-C
+SUPPLY_PERIOD = 1.0  # [s] between messages of the battery
 STOPPED = (PowerState.FAULT, PowerState.ESTOP)
 
 
@@ -149,7 +152,8 @@ class RobotDriver(TickNode):
         self.imu = self.create_publisher(Imu, "imu", STREAM_OUT)
         self.imu_message = Imu()
         self.imu_message.header.frame_id = self.robot.root_link
-        self.said, self.ticks = "", 0
+        self.battery = self.create_publisher(BatteryState, "battery", EVENTS)
+        self.said, self.ticks, self.rates, self.supplies_due = "", 0, BusRates(), 0.0
         self.listen(JointState, "joint_commands", self.on_command)
         self.create_subscription(JointTrajectory, "joint_trajectory", self.on_trajectory, EVENTS)
         # An emergency stop must be heard from any publisher: one that keeps its last message, and one that does not.
@@ -235,6 +239,9 @@ class RobotDriver(TickNode):
         self.ticks += 1
         if self.ticks % self.params.states_every == 0:
             self._publish_states()
+        if now >= self.supplies_due:
+            self.supplies_due = now + SUPPLY_PERIOD
+            self._publish_supplies()
         if d.machine.powered:
             ref = d.reference
             stamp = stamp_of(self.present())
@@ -277,6 +284,12 @@ class RobotDriver(TickNode):
             if (reading := transport.imu()) is not None:
                 self.imu.publish(fill_imu(self.imu_message, reading[1], stamp))
 
+    def _publish_supplies(self) -> None:
+        stamp = stamp_of(self.get_clock().now().nanoseconds)
+        for report in self.driver.buses.reports():
+            if report.battery is not None:
+                self.battery.publish(battery_message(report.name, report.battery, stamp))
+
     def parameters_changed(self, changed: set[str]) -> None:
         if "velocity_scale" in changed and self.configured:
             self.driver.scale_velocity(self.params.velocity_scale)
@@ -299,6 +312,9 @@ class RobotDriver(TickNode):
             **real_time_report(),
             **d.buses.figures(),
         }
+
+    def parts(self) -> dict[str, NodeStatus]:
+        return parts_of(self.driver, self.rates, time.monotonic())
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -375,16 +391,6 @@ def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:
         return response
 
     return serve
-
-
-def fill_imu(message: Imu, reading: Any, stamp: Any) -> Imu:
-    """Set the stamp and the numbers of a message that is used again and again."""
-    message.header.stamp = stamp
-    o, w, a = message.orientation, message.angular_velocity, message.linear_acceleration
-    o.x, o.y, o.z, o.w = reading.orientation.tolist()
-    w.x, w.y, w.z = reading.angular_velocity.tolist()
-    a.x, a.y, a.z = reading.linear_acceleration.tolist()
-    return message
 
 
 def main() -> int:

@@ -71,7 +71,7 @@ NODES = {
             "RobotDriverParameters",
             "a real robot on its buses, or its simulated twin: power by request, every command inside the limits",
             ("joint_commands", "joint_trajectory", "emergency_stop"),
-            ("joint_states", "applied_commands", "hardware_state", "imu"),
+            ("joint_states", "applied_commands", "hardware_state", "imu", "battery"),
             powers=True,
         ),
         NodeSpec(
@@ -92,7 +92,7 @@ NODES = {
             "whole_body_ik",
             "WholeBodyIkParameters",
             "targets to joint commands, every limit kept",
-            ("targets", "estimated_joint_states", "simulator/paused"),
+            ("targets", "estimated_joint_states", "simulator/paused", "hardware_state"),
             ("joint_commands", "ik_markers"),
         ),
         NodeSpec(
@@ -149,6 +149,8 @@ NODES = {
                 "ground_truth/odometry",
                 "footsteps/planned",
                 "walking/state",
+                "hardware_state",
+                "battery",
                 "clip/time",
                 "clip/duration",
                 "/diagnostics",
@@ -240,6 +242,7 @@ def _stack(name: str, task: str, *nodes: str, **wiring: Any) -> Stack:
 
 
 GENTLE = {"acceleration": 20.0, "velocity_scale": 0.5}  # for real joints, until their own limits are known
+BELOW_DRIVER = {"acceleration": 16.0, "velocity_scale": 0.4}  # of its 20 rad/s^2 and half of the joints' speed
 ON_FEET = {"base": "floating", "rate": 250.0, "sensor_every": 1, "publish_tf": False, "stamp": "sim"}
 STACKS = {
     s.name: s
@@ -265,13 +268,14 @@ STACKS = {
         ),
         _stack(
             "hardware",
-            "a real robot on its buses imitates a clip once robot_driver/enable was called; gently, as in control",
+            "a real robot on its buses imitates a clip once robot_driver/enable was called; at four fifths of what the "
+            "driver allows by default, so that it can catch up",
             "viewer",
             "robot_driver",
             "state_estimator",
             "whole_body_ik",
             "trajectory_streamer",
-            settings={"whole_body_ik": GENTLE},
+            settings={"whole_body_ik": BELOW_DRIVER},
         ),
         _stack(
             "simulation",

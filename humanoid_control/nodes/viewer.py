@@ -13,12 +13,13 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist, WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import BatteryState, JointState
 from std_msgs.msg import Float64, String
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.errors import EnvironmentProblem, require_extra
+from humanoid_control.hardware.power import REQUESTS, PowerState
 from humanoid_control.nodes.base.messages import EVENTS, GROUND_TRUTH, LATCHED, STREAM_IN
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
@@ -28,6 +29,7 @@ from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.viewer import PanelActions, port_is_free
 from humanoid_control.viewer.panel import HIDDEN, MARKERS
+from humanoid_control.viewer.power_controls import PowerActions
 from humanoid_control.viewer.walk_controls import CALLS, WalkActions, in_root_axes
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 MARKER_PERIOD = 0.1  # [s] reading a message of a hundred markers takes some 5 ms
 MARKERS_GONE = 1.0  # [s] without a message after which markers go, as in rviz
 STREAMER = ("play", "pause", "restart")
+LOOK_PERIOD = 1.0  # [s] between looks whether the driver is still there
 MOVE_PERIOD = 0.1  # [s] between messages of cmd_vel while the pad is used
 
 
@@ -103,12 +106,17 @@ class Viewer(TickNode):
         if not port_is_free(p.host, p.port):
             raise EnvironmentProblem(f"port {p.port} is occupied: stop what listens there, or choose another with port")
         robot = load_robot(p.robot, "fixed")
-        self.state = ViewState(robot)
+        self.state, self.looked = ViewState(robot), 0.0
         self.seeks = self.create_publisher(Float64, "clip/seek", EVENTS)
         self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"trajectory_streamer/{n}") for n in STREAMER}
         play, pause, restart = (self.caller(n) for n in STREAMER)
         walk = self._walk_actions(robot) if p.walking else None
-        actions = PanelActions(self.show, self.seek, play, pause, restart, walk)
+        power = PowerActions(self._ask_driver)
+        self.requests: dict[str, Any] = {
+            service: self.create_client(Trigger if on is None else SetBool, f"robot_driver/{service}")
+            for service, on in REQUESTS.values()
+        }
+        actions = PanelActions(self.show, self.seek, play, pause, restart, walk, power)
         shown = {
             "ik_markers": p.ik_markers,
             "footsteps/planned": p.footsteps,
@@ -125,6 +133,8 @@ class Viewer(TickNode):
         self.listen(Odometry, GROUND_TRUTH, self.state.on_truth)
         self.listen(Odometry, "odom", self.state.on_odometry)
         self.listen(String, "walking/state", self.state.on_walking, LATCHED)
+        self.listen(String, "hardware_state", self.state.on_power, LATCHED)
+        self.listen(BatteryState, "battery", self.state.on_battery, EVENTS)
         self.listen(Float64, "clip/time", self.state.on_clip_time)
         self.listen(Float64, "clip/duration", lambda m: self.page.panel.set_duration(m.data), LATCHED)
         self.create_subscription(DiagnosticArray, "/diagnostics", self.state.on_diagnostics, EVENTS)
@@ -164,6 +174,21 @@ class Viewer(TickNode):
 
         return WalkActions(move, push, call)
 
+    def _ask_driver(self, request: str) -> bool:
+        """Send a request to the driver; its answer is shown when it comes. False where no driver is there."""
+        service, on = REQUESTS[request]
+        client = self.requests[service]
+        if not client.service_is_ready():
+            return False
+
+        def answered(done: Any) -> None:
+            if self.page.panel.power is not None and (answer := done.result()) is not None:
+                self.page.panel.power.answer(request, answer.success, answer.message)
+
+        future = client.call_async(Trigger.Request() if on is None else SetBool.Request(data=on))
+        future.add_done_callback(answered)
+        return True
+
     def show(self, what: str, visible: bool) -> None:
         self.page.scene.show(what, visible)
 
@@ -181,6 +206,16 @@ class Viewer(TickNode):
         self.page.draw(self.state, age, time.monotonic())
         if self.page.panel.walk is not None:
             self.page.panel.walk.update(now)
+        self._look_at_driver(now)
+
+    def _look_at_driver(self, now: float) -> None:
+        """A driver that ended keeps its last state nowhere but here."""
+        if self.page.panel.power is not None:
+            self.page.panel.power.update(now)
+        if now >= self.looked + LOOK_PERIOD and self.state.power:
+            self.looked = now
+            if not self.count_publishers("hardware_state"):
+                self.state.power = f"{PowerState.OFFLINE.name}: the driver has ended"
 
     def close(self) -> None:
         if (page := self.__dict__.pop("page", None)) is not None:

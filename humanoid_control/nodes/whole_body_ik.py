@@ -15,7 +15,7 @@ import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Point
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Bool, ColorRGBA
+from std_msgs.msg import Bool, ColorRGBA, String
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -181,6 +181,7 @@ SHORTEST_STEP = 100_000  # [ns]
 NAMED = 4  # targets in a report
 TOLD = 2.0  # [s] for which a crowded message is reported, also where others come between
 MAX_TARGET_RATE = 120.0  # [Hz]
+FOLLOWED = ("", "RUN")  # power states of a driver in which its robot is where the commands are; empty: no driver spoke
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,8 @@ class WholeBodyIkNode(TickNode):
         self.supervision = JointSupervision(robot.joint_names, robot.velocity, self.supervision_limits())
         self.create_service(Trigger, "~/resync", self.on_resync)
         self.create_subscription(Bool, PAUSED, self.on_paused, LATCHED)
-        self.paused, self.worst = False, ("", 0.0)
+        self.create_subscription(String, "hardware_state", self.on_power_state, LATCHED)
+        self.paused, self.power, self.worst = False, "", ("", 0.0)
         self.target_clocks, self.robot_clock, self.clock_steps = ClockOffsets(), ClockOffset(), ClockSteps()
         self.latency = Samples(int(MAX_TARGET_RATE * max(10.0, p.window)))
         self.waiting, self.sent = False, 0
@@ -327,6 +329,13 @@ class WholeBodyIkNode(TickNode):
     def on_paused(self, m: Bool) -> None:
         """The simulator's time stands still, or goes on."""
         self.paused = m.data
+
+    def on_power_state(self, m: String) -> None:
+        """The driver follows commands, or does not: what it did before says nothing any more."""
+        power = m.data.split(":")[0]
+        if power != self.power:
+            self.power = power
+            self.supervision.restart()
 
     def on_resync(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Go on from where the robot is, after a fault of a joint."""
@@ -403,9 +412,12 @@ class WholeBodyIkNode(TickNode):
         self.away = gone or self.paused
         text = f"no estimated_joint_states for {silence:.1f} s: {'stopped until they are back' if gone else 'late'}"
         self.health.check("robot", silence > LOST_AFTER, Level.ERROR if gone else Level.WARN, text)
-        late = self.supervision.late(now)  # what is commanded on meanwhile would be an error then
+        # Without power, and on its way to the commands, the robot is elsewhere by intent.
+        judged = self.power in FOLLOWED or not self.count_publishers("hardware_state")
+        late = judged and self.supervision.late(now)  # what is commanded on meanwhile would be an error then
         self.late = now if late else self.late
-        fault = None if self.away or not self.params.following_error else self.supervision.fault(now)
+        judged = judged and not self.away and self.params.following_error > 0
+        fault = self.supervision.fault(now) if judged else None
         if fault is not None and not self.stopped:
             if now - self.late < LATE and now - self.elsewhere > AGAIN:
                 self.elsewhere = now

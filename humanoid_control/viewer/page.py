@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.kinematics import NodeStatus, node_statuses
+from humanoid_control.kinematics import NodeStatus, node_statuses, part_statuses
 from humanoid_control.robots import Robot
 from humanoid_control.viewer.panel import HIDDEN, MARKERS, Panel, PanelActions
 from humanoid_control.viewer.scene import Scene
@@ -39,7 +39,9 @@ class ViewState:
         markers: topic -> its newest markers; None where nothing is new.
         clip_time: [s]; None until heard.
         walking: state of the walker; empty until heard.
-        nodes: node -> its last diagnostics.
+        power: state of the robot's driver and its reason; empty until heard.
+        supplies: bus -> its supply in words.
+        nodes: node -> its last diagnostics. parts: node, part of it -> its last diagnostics.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -49,7 +51,9 @@ class ViewState:
         self._dancer: Any = None
         self._truth: Any = None
         self._odometry: Any = None
-        self.walking = ""
+        self.walking = self.power = ""
+        self.supplies: dict[str, str] = {}
+        self.parts: dict[tuple[str, str], NodeStatus] = {}
         self.markers: dict[str, list[Any] | None] = {}
         self.clip_time: float | None = None
         self.nodes: dict[str, NodeStatus] = {}
@@ -74,6 +78,17 @@ class ViewState:
     def on_walking(self, message: Any) -> None:
         self.walking = str(message.data)
 
+    def on_power(self, message: Any) -> None:
+        self.power = str(message.data)
+
+    def on_battery(self, message: Any) -> None:
+        m = message
+        figures = ((m.voltage, "V", 1), (m.current, "A", 1), (100 * m.percentage, "% charged", 0))
+        known = [
+            f"{round(value, digits) + 0.0:.{digits}f} {unit}" for value, unit, digits in figures if math.isfinite(value)
+        ]
+        self.supplies[str(m.location)] = ", ".join(known) or "not measured"
+
     def on_clip_time(self, message: Any) -> None:
         self.clip_time = float(message.data)
 
@@ -81,6 +96,7 @@ class ViewState:
         found = node_statuses(message)
         self._told |= dict.fromkeys(found, time.monotonic())
         self.nodes |= found
+        self.parts |= part_statuses(message)
 
     def troubles(self, now: float | None = None) -> list[str]:
         """Nodes that hang, report errors, or warn, the worst first: a line each, Markdown.
@@ -231,6 +247,9 @@ class ViewerPage:
         if state.clip_time is not None:
             self.panel.set_time(state.clip_time)
         self.panel.set_nodes(state.nodes)
+        if (power := self.panel.power) is not None:
+            power.set_state(state.power)
+            power.set_parts({part: s for (_, part), s in state.parts.items()}, state.supplies)
         if errors:
             self.panel.set_errors(now, errors)
         if known and self.scene.visible("shapes"):

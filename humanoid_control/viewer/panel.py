@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from humanoid_control.viewer.power_controls import PowerActions, PowerControls
 from humanoid_control.viewer.walk_controls import WalkActions, WalkControls
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
 
 @dataclass(frozen=True)
 class PanelActions:
-    """Functions that the controls of the panel call; `walk`: of a robot that walks, None without."""
+    """Functions that the controls of the panel call.
+
+    `walk`: of a robot that walks, `power`: of one with a driver that gives power; None without.
+    """
 
     show: Callable[[str, bool], None]
     seek: Callable[[float], None]
@@ -45,6 +49,7 @@ class PanelActions:
     pause: Callable[[], None]
     restart: Callable[[], None]
     walk: WalkActions | None = None
+    power: PowerActions | None = None
 
 
 class Panel:
@@ -58,6 +63,7 @@ class Panel:
         gui = server.gui
         gui.set_panel_label(title)
         self._status = gui.add_markdown("**waiting for joint states**")
+        self.power = PowerControls(server, actions.power) if actions.power is not None else None
         self.walk = WalkControls(server, actions.walk) if actions.walk is not None else None
         self._clip = gui.add_folder("Clip", visible=actions.walk is None)
         with self._clip:

@@ -1,4 +1,4 @@
-"""`humanoid demo walk` as a user runs it, on a short course: Lola walks, is pushed, stops, and the report tells of it."""
+"""`humanoid demo walk` as a user runs it, on a short course: Lola walks, is pushed and stops; a report tells of it."""
 
 import json
 

@@ -8,9 +8,9 @@ from humanoid_control.hardware.calibration import Zero
 from humanoid_control.hardware.command_stream import JointCommand
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import Bus, DrivenJoint, GearRow, Hardware
-from humanoid_control.hardware.loopback import DriveState
+from humanoid_control.hardware.loopback import DriveState, LoopbackTransport
 from humanoid_control.hardware.power import PowerState
-from humanoid_control.hardware.transport import ActuatorSpec, BusSpec, Mode
+from humanoid_control.hardware.transport import ActuatorSpec, ActuatorState, BusSpec, Mode, Transport
 from humanoid_control.robots import load_robot
 
 OFFLINE, MONITOR, ENABLING, HOLD, BLEND, RUN, STOPPING, FAULT, ESTOP = PowerState
@@ -551,3 +551,28 @@ def test_a_file_asking_for_a_mode_that_the_drives_do_not_have_is_refused(rig, mo
     monkeypatch.setattr(loopback.LoopbackTransport, "__init__", without)
     with pytest.raises(HardwareError, match="no mode IMPEDANCE"):
         rig(joint={"mode": Mode.IMPEDANCE, "kp": 1.0})
+
+
+def test_each_bus_reports_what_it_loses_carries_and_is_fed_with(rig):
+    r = rig(options={"voltage": 36.0})
+    r.run(0.1)
+    left, right = r.driver.buses.reports()
+    assert (left.name, left.problem, left.load, left.lost, left.missed) == ("bus0", "", 0.0, 0, 0.0)
+    assert left.traffic.received == 50 and left.battery.voltage == 36.0
+    r.left.mute[:] = True
+    r.run(0.1)
+    left, right = r.driver.buses.reports()
+    assert left.lost == 50 and left.missed > 0.09 and left.traffic.received == 50 and right.lost == 0
+    r.left.gone, r.right.busy = True, "another program commands"
+    r.run(0.01)
+    left, right = r.driver.buses.reports()
+    assert "gone" in left.problem and left.battery is None and right.problem == "another program commands"
+
+
+def test_a_bus_knows_its_supply_by_what_its_drives_measure():
+    """What a transport has without doing anything: the median of the drives, none where none measures."""
+    state = ActuatorState(3)
+    bus = LoopbackTransport(BusSpec("b", (), options={}))
+    assert Transport.battery(bus, state) is None and Transport.traffic(bus) == (0, 0, 0)
+    state.voltage[:2] = 24.0, 23.0
+    assert Transport.battery(bus, state).voltage == 23.5

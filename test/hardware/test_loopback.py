@@ -187,3 +187,22 @@ def test_the_same_seed_gives_the_same_run(bench):
 def test_an_unknown_kind_of_silence_is_refused():
     with pytest.raises(ConfigError, match="LAST_COMMAND"):
         LoopbackTransport(BusSpec("x", (), options={"silence": "sleeps"}))
+
+
+def test_traffic_and_supply(bench):
+    """Frames out and in, those that are lost; the current is that of the mechanical power."""
+    b = bench(loss=0.25, seed=3, voltage=40.0).enable()
+    sent, arrived, errors = b.bus.traffic()
+    b.command.v[:], b.command.mode[:] = 1.0, Mode.VELOCITY
+    b.bus.load[:] = -4.0, 0.0
+    b.cycle(1.0)
+    now = b.bus.traffic()
+    assert now.sent - sent == 500 and 650 < now.received - arrived < 850, "of 1000 samples a quarter is lost"
+    lost_samples = 1000 - (now.received - arrived)
+    assert 80 < now.errors - errors - lost_samples < 170, "and of 500 commands"
+    supply = b.bus.battery(b.state)
+    assert supply.voltage == 40.0 and supply.current == pytest.approx(-4.0 * b.bus.v[0] / 40.0, rel=0.1)
+    b.bus.load[0] = 4.0  # it pulls along: the brake gives nothing back
+    b.cycle(0.5)
+    assert b.bus.battery(b.state).current > -0.05
+    assert bench(voltage=0.0).bus.battery(b.state) is None

@@ -118,3 +118,25 @@ def test_the_driver_moves_the_twin(clock):
     assert fastest < 1.05 and np.median(np.abs(driver.joints.q - goal)) < 0.02
     driver.disable()
     run(1.0, goal, until=PowerState.MONITOR)
+
+
+def test_motors_warm_with_their_torque_and_the_supply_gives_their_power(clock):
+    t = transport(clock, heating=50.0)
+    state, command = ActuatorState(2), ActuatorCommand(2)
+    assert t.battery(state).voltage == 48.0 and t.battery(state).current == 0.0
+    t.read(state, clock.now)
+    start = state.q.copy()
+    while not t.power(True):
+        cycle(t, clock, command, state, 0.002)
+    power, last = 0.0, t.traffic().sent
+    for k in range(100):
+        command.q[:] = start + [0.003 * k, 0.0]  # 1.5 rad/s with the left one
+        cycle(t, clock, command, state, 0.002)
+        power = max(power, float(np.maximum(state.tau * state.v, 0.0).sum()))
+        assert t.battery(state).current == pytest.approx(-np.maximum(state.tau * state.v, 0.0).sum() / 48.0)
+    assert power > 0.0 and t.traffic() == (last + 100, t.traffic().received, 0)
+    assert state.temperature[0] > state.temperature[1] >= 25.0 - 1e-9
+    hot = state.temperature.copy()
+    t.quick_stop()
+    cycle(t, clock, command, state, 1.0)
+    assert (state.temperature < hot).all() and (state.voltage == 48.0).all(), "it cools without power"

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import BatteryState, JointState
 from std_msgs.msg import Bool, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -319,3 +319,24 @@ def test_a_shutdown_of_the_node_switches_off(graph):
     assert graph.call(ChangeState, "robot_driver/change_state", request).success
     text = graph.output(desk.process)
     assert text.index("STOPPING: switching off") < text.rindex("MONITOR")
+
+
+def test_supplies_buses_and_joints_are_reported(graph, hardware_file):
+    """`battery`, and a status for each bus and for the joints; a bus without samples says so."""
+    hardware_file.write_text(hardware_file.read_text().replace("loopback}", "loopback, voltage: 47.5, loss: 0.1}"))
+    desk = Desk(graph, f"hardware:={hardware_file}")
+    batteries = graph.listen(BatteryState, "battery", 10)
+    graph.until(lambda: len(batteries) > 1, "supplies")
+    m = batteries[-1]
+    assert m.location == "both" and m.voltage == 47.5 and m.present and math.isnan(m.percentage)
+    assert m.header.stamp.sec > 0 and m.current == 0.0, "nothing moves"
+    graph.until(lambda: float(graph.diagnostics("robot_driver: bus both")["received_hz"]) > 0, "rates")
+    bus = graph.diagnostics("robot_driver: bus both")
+    assert bus["level"] == 1 and "% of the samples are lost" in bus["message"]
+    assert int(bus["lost_samples"]) > 0 and int(bus["errors"]) > 0 and bus["load_percent"] == "0.0"
+    # Two drives at 200 Hz, a tenth of the samples is lost; the machine may be slow.
+    assert 100 < float(bus["received_hz"]) < 400 and float(bus["sent_hz"]) == 0.0
+    joints = graph.diagnostics("robot_driver: joints")
+    assert joints["temperature l_elbow_flexion"] == "25.0" and "temperature l_knee_flexion" not in joints
+    assert float(joints["following_error r_elbow_flexion"]) < 0.01
+    assert "MONITOR" in desk.said[-1].data

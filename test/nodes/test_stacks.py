@@ -61,6 +61,7 @@ def test_every_wire_has_two_ends():
         "joy",
         "footsteps",
         "targets",
+        "hardware_state",  # of the user's own driver, if he has one
     }
     everything = {t for n in NODES.values() for t in n.publishes} | {"/diagnostics"}
     for stack in (STACKS["imitation"], STACKS["walking"]):

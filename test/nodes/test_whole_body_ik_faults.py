@@ -8,7 +8,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from std_msgs.msg import Bool
+from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 
 from humanoid_control.nodes.base.messages import LATCHED
@@ -137,3 +137,43 @@ def test_a_robot_outside_its_range_begins_where_it_is_and_moves_in_slowly(graph)
     graph.until(lambda: robot.joints[k] >= r.lower[k] - 1e-6, "it to be inside", meanwhile=robot.speak)
     speed = robot.steps()[:, k] * r.velocity[k]
     assert speed.max() < 1.1, "1 rad/s of 3"
+
+
+def test_a_robot_whose_driver_does_not_follow_yet_is_not_judged_by_its_commands(graph, robot):
+    """Without power it rests while commands go on; once the driver follows, the same is a fault."""
+    power = graph.publisher(String, "hardware_state", LATCHED)
+    power.publish(String(data="MONITOR"))
+    rest = robot.joints.copy()
+    robot.fault = lambda q: rest
+    begin = time.monotonic()
+
+    def goes_on_until(seconds):
+        graph.until(lambda: time.monotonic() - begin > seconds, f"{seconds} s", meanwhile=robot.speak)
+        assert moving(robot)
+        assert "stopped" not in graph.diagnostics(NODE, robot.speak)["message"]
+
+    goes_on_until(1.5)
+    blended = time.monotonic()
+
+    def blend(q):
+        return rest + min(time.monotonic() - blended, 1.0) * (q - rest)
+
+    power.publish(String(data="BLEND: now"))
+    robot.fault = blend
+    goes_on_until(3.0)
+    power.publish(String(data="RUN"))
+    goes_on_until(4.5)
+    there = robot.joints.copy()
+    robot.fault = lambda q: there
+    stops(graph, robot, "stopped; ~/resync")
+
+
+def test_a_driver_that_ended_excuses_nothing(graph, robot):
+    power = graph.publisher(String, "hardware_state", LATCHED)
+    power.publish(String(data="MONITOR"))
+    graph.until(lambda: power.get_subscription_count() > 0, "the node to hear", meanwhile=robot.speak)
+    graph.until_said(NODE, "ok", robot.speak)
+    graph.node.destroy_publisher(power)
+    rest = robot.joints.copy()
+    robot.fault = lambda q: rest
+    stops(graph, robot, "stopped; ~/resync")

@@ -19,7 +19,7 @@ from humanoid_control.hardware.calibration import calibration_path, missing_cali
 from humanoid_control.hardware.commissioning import Jog, bus_rows, draft_file, run_cycles, scan_rows
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import Hardware, read_hardware_file
-from humanoid_control.hardware.power import PowerState
+from humanoid_control.hardware.power import REQUESTS, PowerState
 from humanoid_control.hardware.realtime import become_real_time
 from humanoid_control.nodes import require_ros
 from humanoid_control.robots.catalogue import load_robot
@@ -43,16 +43,6 @@ TASKS = {
     "jog": "GIVES POWER, and moves one joint at 0.2 rad/s at the most while ENTER is held",
 }
 PRIORITY = 50  # SCHED_FIFO, as that of nodes
-CALLS: dict[str, tuple[str, bool | None]] = {
-    "enable": ("enable", True),
-    "disable": ("enable", False),
-    "stop": ("stop", None),
-    "estop": ("emergency_stop", True),
-    "release": ("emergency_stop", False),
-    "clear": ("clear_faults", None),
-    "zero": ("set_zero", None),
-}
-"""What may be called: service of the driver, and the data of its request where it has some."""
 ANSWER_TIME = 5.0  # [s]
 LIVE_TIME = 1.0  # [s]
 SHOWN_EVERY = 0.2  # [s]
@@ -63,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands["new"].add_argument("--robot", type=given, required=True, help="of the catalogue, or path of a URDF")
     commands["new"].add_argument("--bus", type=given, required=True, help="transport of the bus: loopback, ...")
     commands["new"].add_argument("-o", "--output", type=file_path, required=True, help="the file to write")
-    commands["call"].add_argument("service", choices=tuple(CALLS), help=f"one of: {', '.join(CALLS)}")
+    commands["call"].add_argument("service", choices=tuple(REQUESTS), help=f"one of: {', '.join(REQUESTS)}")
     commands["call"].add_argument("--namespace", type=given, help="of the driver")
     for name in ("check", "scan", "jog"):
         commands[name].add_argument("file", type=file_path, help="hardware file")
@@ -79,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "new":
         return _new(args.robot, args.bus, args.output)
     if args.action == "call":
-        return _call(*CALLS[args.service], args.namespace or "")
+        return _call(*REQUESTS[args.service], args.namespace or "")
     hardware = read_hardware_file(args.file)
     if args.action == "scan":
         table("devices", ["bus", "answers", "expected"], scan_rows(hardware))

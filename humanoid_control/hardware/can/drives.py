@@ -32,6 +32,7 @@ from humanoid_control.hardware.transport import (
     ActuatorSpec,
     ActuatorState,
     BusSpec,
+    BusTraffic,
     Flag,
     GuardSpec,
     HardwareError,
@@ -290,6 +291,9 @@ class CanopenTransport(Transport):
 
     def figures(self) -> dict[str, Any]:
         return {**self.bus.figures(), **self.watch.figures()}
+
+    def traffic(self) -> BusTraffic:
+        return BusTraffic(self.bus.sent, self.bus.received, self.bus.errors)
 
     def brake(self, actuator: int, release: bool) -> bool:
         if not self._rows[actuator]["brake"]:

@@ -23,6 +23,7 @@ from humanoid_control.hardware.transport import (
     ActuatorCommand,
     ActuatorState,
     BusSpec,
+    BusTraffic,
     Flag,
     GuardSpec,
     HardwareError,
@@ -269,6 +270,9 @@ class MitTransport(Transport):
 
     def figures(self) -> dict[str, Any]:
         return self.bus.figures()
+
+    def traffic(self) -> BusTraffic:
+        return BusTraffic(self.bus.sent, self.bus.received, self.bus.errors)
 
     def guard(self) -> GuardSpec | None:
         if self.bus.interface == "virtual":

@@ -19,6 +19,7 @@ from humanoid_control.hardware.transport import (
     ActuatorCommand,
     ActuatorState,
     BusSpec,
+    BusTraffic,
     Flag,
     HardwareError,
     Mode,
@@ -190,6 +191,10 @@ class DynamixelTransport(Transport):
             "bytes_received": port.received if port else 0,
             "fast_sync_read": all(len(g.sample_requests) > 1 for g in self._groups) if self._groups else self._fast,
         }
+
+    def traffic(self) -> BusTraffic:
+        port = self._port
+        return BusTraffic(port.sent if port else 0, port.received if port else 0, self._lost)
 
     def frames(self, command: ActuatorCommand) -> list[str]:
         values = np.stack([command.q, command.v, command.tau], axis=1)

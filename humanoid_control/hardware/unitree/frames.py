@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState, Flag, Mode
+from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState, BatteryReading, Flag, Mode
 from humanoid_control.hardware.unitree.layout import HEADER, Family
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1, I2
@@ -363,6 +363,13 @@ class StateReader:
             return None
         values = np.frombuffer(self._frame, "<f4", 10, self._layout.offset("imu_state.quaternion")).astype(float)
         return values[[1, 2, 3, 0]], values[4:7], values[7:]
+
+    def battery(self) -> BatteryReading | None:
+        """Battery as the last state of the family `go` has it; None for the others, whose states are without."""
+        if not self._frame or self._humanoid:
+            return None
+        voltage, current = np.frombuffer(self._frame, "<f4", 2, self._layout.offset("power_v")).tolist()
+        return BatteryReading(voltage, -current, self._frame[self._layout.offset("bms_state.soc")] / 100)
 
 
 BUTTONS = {

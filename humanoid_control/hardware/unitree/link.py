@@ -20,7 +20,9 @@ from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.hardware.transport import (
     ActuatorCommand,
     ActuatorState,
+    BatteryReading,
     BusSpec,
+    BusTraffic,
     Flag,
     GuardSpec,
     HardwareError,
@@ -292,6 +294,12 @@ class UnitreeTransport(Transport):
         if self._opened:
             out |= {"other_writers": self._ends.others(), "readers": self._ends.robots()}
         return out
+
+    def traffic(self) -> BusTraffic:
+        return BusTraffic(self.sent, self.samples, self.corrupt + self.frozen + self._ends.invalid)
+
+    def battery(self, state: ActuatorState) -> BatteryReading | None:
+        return self._reader.battery() or super().battery(state)
 
     def imu(self) -> tuple[float, ImuReading] | None:
         reading = self._reader.imu()

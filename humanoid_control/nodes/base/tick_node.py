@@ -7,7 +7,7 @@ import enum
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
@@ -19,6 +19,7 @@ from rclpy.qos import QoSProfile
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.hardware.realtime import pin
+from humanoid_control.kinematics.joint_state import PART, NodeStatus
 from humanoid_control.nodes.base.heartbeat import Heartbeat
 from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN, RisingStamps, stamp_of
 from humanoid_control.nodes.base.parameters import (
@@ -212,6 +213,10 @@ class TickNode(LifecycleNode):
 
     def values(self) -> dict[str, Any]:
         """More figures for diagnostics, asked for once the node was activated."""
+        return {}
+
+    def parts(self) -> dict[str, NodeStatus]:
+        """Statuses of parts of the node by name, for diagnostics beside its own, asked for as `values` is."""
         return {}
 
     def parameters_changed(self, changed: set[str]) -> None:
@@ -408,7 +413,7 @@ class TickNode(LifecycleNode):
             late = f"{r.missed_percent:.1f} % of the ticks were missed"
             level = Level.ERROR if r.missed_percent > p.missed_error else Level.WARN
             self.health.check("missed", r.missed_percent > p.missed_warn, level, late)
-        more = self._own_values()
+        more, parts = self._own_values()
         worst, message = self.health.worst()
         values: dict[str, Any] = {
             "state": "active" if self.active else "inactive" if self.configured else "unconfigured",
@@ -427,24 +432,33 @@ class TickNode(LifecycleNode):
             **{f"count {key}": n for key, n in self.health.seen.items()},
             **more,
         }
-        status = DiagnosticStatus(
-            level=bytes([int(worst)]), name=self.get_fully_qualified_name(), message=message, hardware_id=p.robot
+        name = self.get_fully_qualified_name()
+        statuses = {name: (worst, message, values)} | {f"{name}{PART}{part}": found for part, found in parts.items()}
+        array = DiagnosticArray(
+            status=[
+                DiagnosticStatus(
+                    level=bytes([int(level)]),
+                    name=about,
+                    message=text,
+                    hardware_id=p.robot,
+                    values=[KeyValue(key=k, value=str(v)) for k, v in figures.items()],
+                )
+                for about, (level, text, figures) in statuses.items()
+            ]
         )
-        status.values = [KeyValue(key=k, value=str(v)) for k, v in values.items()]
-        array = DiagnosticArray(status=[status])
         array.header.stamp = stamp_of(self.present())
         self._diagnostics.publish(array)
 
-    def _own_values(self) -> dict[str, Any]:
+    def _own_values(self) -> tuple[dict[str, Any], Mapping[str, NodeStatus]]:
         if not (self.configured and self._has_figures):
-            return {}
+            return {}, {}
         try:
-            values = self.values()
+            figures = self.values(), self.parts()
             self.health.clear("values")
-            return values
+            return figures
         except Exception as e:
             self.health.report("values", Level.WARN, f"figures failed: {type(e).__name__}: {e}")
-            return {}
+            return {}, {}
 
     # -- parameters -----------------------------------------------------------------------------------------------
 

@@ -137,6 +137,12 @@ def test_states_are_read_as_the_binding_writes_them(family):
         assert state.code.tolist() == [m.motorstate if family == "hg" else 0 for m in motors]
         assert reader.machine == (message.mode_machine if family == "hg" else 0)
         assert reader.buttons == message.wireless_remote[2] | message.wireless_remote[3] << 8
+        if family == "go":
+            supply = reader.battery()
+            assert (supply.voltage, supply.current) == (message.power_v, -message.power_a)
+            assert supply.charge == message.bms_state.soc / 100
+        else:
+            assert reader.battery() is None
         orientation, gyro, acceleration = reader.imu()
         w, x, y, z = message.imu_state.quaternion
         assert orientation.tolist() == [x, y, z, w] and gyro.tolist() == message.imu_state.gyroscope

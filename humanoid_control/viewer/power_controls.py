@@ -1,0 +1,160 @@
+"""Power of a real robot in the panel: state and reason, buttons that ask its driver, the hottest joints, its buses.
+
+It shows itself once a driver was heard. Buttons are never grey: what the driver refuses, it refuses in words.
+"""
+
+from __future__ import annotations
+
+import html
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import viser
+
+    from humanoid_control.kinematics import NodeStatus
+
+BUTTONS = (
+    ("ENABLE", "enable", "green", "give power, or go on after a stop"),
+    ("STOP", "stop", "orange", "come to rest and hold, with power; ENABLE goes on"),
+    ("EMERGENCY STOP", "estop", "red", "the drives stop by their own means, then power goes"),
+)
+"""Label, request, colour and hint."""
+MORE = {"switch off": "disable", "release e-stop": "release", "clear faults": "clear"}
+"""Requests by label, of the smaller buttons."""
+GREY, BLUE, GREEN, AMBER, RED = "#868e96", "#1c7ed6", "#2b8a3e", "#b36b00", "#c92a2a"
+COLORS = {"RUN": GREEN, "STOPPING": AMBER, "FAULT": RED, "ESTOP": RED, "MONITOR": GREY, "OFFLINE": GREY}
+LEVELS = (GREEN, AMBER, RED)
+PATIENCE = 5.0  # [s] for an answer
+TEMPERATURE = "temperature "  # begins the keys of temperatures in the status of the joints
+ERROR = "following_error "
+
+
+@dataclass(frozen=True)
+class PowerActions:
+    """What the controls call, from threads of the server.
+
+    Attributes:
+        call: with a request of `BUTTONS` or `MORE`; False where nobody is there to be asked.
+    """
+
+    call: Callable[[str], bool]
+
+
+class PowerControls:
+    """The controls, and what the driver said."""
+
+    def __init__(self, server: viser.ViserServer, actions: PowerActions) -> None:
+        """Add them to the panel, hidden at first."""
+        self.actions, gui = actions, server.gui
+        self._lock, self._asked = threading.Lock(), dict[str, float]()
+        self._folder = gui.add_folder("Power", visible=False)
+        with self._folder:
+            self._state = gui.add_html("")
+            for label, request, color, hint in BUTTONS:
+                button = gui.add_button(label, color=color, hint=hint)  # type: ignore[arg-type]
+                self._connect(button, request)
+            more = gui.add_button_group("driver", tuple(MORE))
+            self._answer = gui.add_html("", visible=False)
+            self._figures = gui.add_html("", visible=False)
+
+        @more.on_click
+        def _(_: viser.GuiEvent) -> None:
+            self.ask(MORE[more.value])
+
+    def _connect(self, button: viser.GuiButtonHandle, request: str) -> None:
+        @button.on_click
+        def _(_: viser.GuiEvent) -> None:
+            self.ask(request)
+
+    def ask(self, request: str) -> None:
+        """Send a request to the driver; what it answers comes by `answer`."""
+        with self._lock:
+            self._asked[request] = time.monotonic()
+        if not self.actions.call(request):
+            self.answer(request, False, "no driver is there to be asked")
+
+    def answer(self, request: str, done: bool, text: str) -> None:
+        """Show what came of a request: a refusal with its reason, until the next answer."""
+        with self._lock:
+            self._asked.pop(request, None)
+        words = text or ("done" if done else "refused")
+        color = GREEN if done else RED
+        self._answer.content = (
+            f"<div style='margin:2px 12px;color:{color};overflow-wrap:anywhere'>"
+            f"<b>{html.escape(request)}{'' if done else ' refused'}</b>: {html.escape(words)}</div>"
+        )
+        self._answer.visible = True
+
+    def update(self, now: float) -> None:
+        """Say of requests that nobody answered that it is so; now: monotonic [s]."""
+        with self._lock:
+            late = [r for r, at in self._asked.items() if now - at > PATIENCE]
+        for request in late:
+            self.answer(request, False, f"no answer for {PATIENCE:g} s")
+
+    def set_state(self, text: str) -> None:
+        """Power state and reason, as 'STATE: reason'; empty: no driver was heard, and nothing is shown."""
+        self._folder.visible = bool(text)
+        state, _, reason = text.partition(": ")
+        content = (
+            f"<div style='margin:4px 12px;overflow-wrap:anywhere'><span style='background:{COLORS.get(state, BLUE)};"
+            f"color:white;border-radius:4px;padding:2px 10px;font-weight:700'>{html.escape(state)}</span> "
+            f"{html.escape(reason)}</div>"
+        )
+        if self._state.content != content:
+            self._state.content = content
+
+    def set_parts(self, parts: Mapping[str, NodeStatus], supplies: Mapping[str, str]) -> None:
+        """Status of the joints and of each bus, by name, and the supply of each bus in words."""
+        lines = [bus_line(name, parts[name]) for name in sorted(parts) if name != "joints"]
+        lines += [f"<div>supply of {html.escape(name)}: {html.escape(text)}</div>" for name, text in supplies.items()]
+        if "joints" in parts:
+            lines.append(joint_table(parts["joints"]))
+        content = f"<div style='margin:4px 12px;font-size:85%'>{''.join(lines)}</div>" if any(lines) else ""
+        self._figures.visible = bool(content)
+        if self._figures.content != content:
+            self._figures.content = content
+
+
+def bus_line(name: str, status: NodeStatus) -> str:
+    """A bus in a line of HTML: what is wrong with it, its load, rates, and losses."""
+    v = status.values
+    figures = [
+        f"{v['load_percent']} % full" if v.get("load_percent", "0.0") not in ("0.0", "0") else "",
+        f"{float(v.get('sent_hz', 0)):.0f}/s out, {float(v.get('received_hz', 0)):.0f}/s in",
+        f"{v.get('missed_percent', '?')} % missed",
+        f"{v.get('lost_samples', '?')} lost",
+        f"{v.get('errors', '?')} errors",
+    ]
+    color = LEVELS[min(status.level, 2)]
+    return (
+        f"<div style='overflow-wrap:anywhere'><b>{html.escape(name)}</b> <span style='color:{color}'>"
+        f"{html.escape(status.message)}</span>: {html.escape(', '.join(f for f in figures if f))}</div>"
+    )
+
+
+def joint_table(status: NodeStatus) -> str:
+    """Joints whose temperature is measured, the hottest first, each with its following error, as HTML."""
+    v = status.values
+    hot = [(_number(t), key.removeprefix(TEMPERATURE)) for key, t in v.items() if key.startswith(TEMPERATURE)]
+    if not hot:
+        return ""
+    rows = [
+        f"<tr><td>{html.escape(joint)}</td><td style='text-align:right'>{t:.1f}</td>"
+        f"<td style='text-align:right'>{_number(v.get(ERROR + joint, 'nan')):.3f}</td></tr>"
+        for t, joint in sorted(hot, key=lambda found: (-found[0], found[1]))
+    ]
+    head = "<tr><th style='text-align:left'>joint</th><th>deg C</th><th>error rad</th></tr>"
+    scroll = "max-height:11em;overflow:auto;margin-top:4px"
+    return f"<div style='{scroll}'><table style='width:100%'>{head}{''.join(rows)}</table></div>"
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
