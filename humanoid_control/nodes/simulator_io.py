@@ -89,6 +89,7 @@ class SimulatorInputs:
     def restart(self) -> None:
         """Forget what was commanded."""
         self._last = float("inf")  # simulated time of the last command [s]
+        self._heard = np.full(self.robot.n, -np.inf)  # the same of each joint
         self._plausible.forget()
         self._changes = -1  # of the owner of the commands, at the last one
         self._given: tuple[np.ndarray | None, ...] = (None, None, None)  # the last command, for the blend
@@ -111,7 +112,10 @@ class SimulatorInputs:
     # -- commands ---------------------------------------------------------------------------------------------------
 
     def on_command(self, m: JointState, info: Mapping[str, Any]) -> None:
-        """Positions, velocities, efforts, each for all names or left empty; they choose the kind of drive."""
+        """Positions, velocities, efforts, each for all names or left empty; they choose the kind of drive.
+
+        A joint whose number is not finite is not commanded; a message that commands none is no command.
+        """
         if not self.arbiter.accepts(info, self.node.params.command_timeout):
             return
         if m.name != self._order[0]:
@@ -130,21 +134,35 @@ class SimulatorInputs:
             self._in_order(kind, values, "command") if len(values) else None
             for kind, values in (("position", m.position), ("velocity", m.velocity), ("effort", m.effort))
         )
-        own, now = self._order[2], self.engine.time
-        self._drop_implausible(own, position, velocity=velocity, effort=effort)
-        if now - self._last > RETURNS or self.arbiter.changes != self._changes:
-            self.blend.end()
-            if position is not None:
-                held = np.where(self._without_position, self.engine.joints, self.engine.drives.q_ref)
-                self.blend.begin(held, np.clip(position, self.robot.lower, self.robot.upper))
+        self._drop_implausible(self._order[2], position, velocity=velocity, effort=effort)
+        if position is not None:  # a velocity that is left alone would be followed by itself
+            for values in (velocity, effort):
+                if values is not None:
+                    values[np.isnan(position)] = np.nan
+        given = [x for x in (position, velocity, effort) if x is not None]
+        commanded = np.isfinite(given).any(axis=0)
+        if not commanded.any():
+            return
+        self._begin_blend(position)
         self._given = (position, velocity, effort)
         if position is None:
             self.blend.end()
         if not self.blend.active:
             self.engine.command(position, velocity, effort)
-        self._commanded[own] = True
-        self._without_position[own] = position is None
-        self._last, self._changes = now, self.arbiter.changes
+        self._commanded |= commanded
+        self._without_position[commanded] = position is None
+        self._heard[commanded] = self._last = self.engine.time
+        self._changes = self.arbiter.changes
+
+    def _begin_blend(self, position: np.ndarray | None) -> None:
+        """Blend in the joints (n,) that are commanded again after a break, or by another one."""
+        new = self.engine.time - self._heard > RETURNS
+        if self.engine.time - self._last > RETURNS or self.arbiter.changes != self._changes:
+            self.blend.end()
+            new[:] = True
+        if position is not None and (np.isfinite(position) & new).any():
+            held = np.where(self._without_position, self.engine.joints, self.engine.drives.q_ref)
+            self.blend.begin(held, np.clip(position, self.robot.lower, self.robot.upper), new)
 
     def lead(self, dt: float) -> None:
         """Lead the references on by a period of length dt [s]: where commands come back, and nowhere too fast."""
@@ -187,11 +205,9 @@ class SimulatorInputs:
                 name = self.robot.joint_names[k]
                 texts.append(f"{kind} of {name} is {values[k]:.4g}, more than {most[k]:.4g}: refused")
                 values[k] = np.nan
+            values[~np.isfinite(values)] = np.nan
         if position is not None:
-            refused = own[~self._plausible.check(own, position[own], now)]
-            for values in (position, *others.values()):  # a velocity that is left alone would be followed by itself
-                if values is not None:
-                    values[refused] = np.nan
+            position[own[~self._plausible.check(own, position[own], now)]] = np.nan
         if text := self._plausible.problem(now):
             texts.insert(0, text)
         self.health.check("implausible", bool(texts), Level.WARN, f"command: {'; '.join(texts[:4])}")
@@ -203,7 +219,7 @@ class SimulatorInputs:
         out = np.full(self.robot.n, np.nan)
         out[own] = np.asarray(values)[places]
         bad = own[~np.isfinite(out[own])]
-        if len(bad):
+        if len(bad) and what != "command":  # there, by the convention of ros2_control, such a joint is not commanded
             raise NotANumberError(f"{what}: {kind} of {self.robot.joint_names[bad[0]]} is not a number: held")
         return out
 
@@ -215,10 +231,11 @@ class SimulatorInputs:
         self.health.check("silent", silent or silence > LATE, Level.WARN, text)
         if silent:
             self.blend.end()
-        if silent and moves:
-            self.engine.command(np.where(self._without_position, self.engine.joints, np.nan))
-            self._commanded |= self._without_position
-            self._without_position[:] = False
+        alone = self._without_position & (self.engine.time - self._heard > timeout)
+        if alone.any():
+            self.engine.drives.hold(alone, self.engine.joints)
+            self._commanded |= alone
+            self._without_position[alone] = False
 
     def pull(self, tension: float) -> None:
         """Let the tendons pull with this tension [N], where it has changed."""

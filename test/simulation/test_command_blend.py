@@ -57,6 +57,18 @@ def test_an_end_leaves_the_references_where_they_are():
     assert not b.active and (b.reference == at).all()
 
 
+def test_joints_that_come_back_alone_do_not_slow_those_that_were_commanded_all_along():
+    b, goal = CommandBlend(SPEED), np.array([0.5, 0.4, 0.0])
+    b.begin(np.zeros(3), goal, np.array([False, True, False]))
+    first = b.step(goal, DT)
+    assert first[0] == pytest.approx(SPEED[0] * DT) and 0 < first[1] < 1e-6
+    b.begin(first.copy(), goal, np.array([False, False, True]))
+    assert 0 < b.step(goal, DT)[1] - first[1] < 1e-6, "one that was on its way still is"
+    while b.active:
+        b.step(goal, DT)
+    assert b.reference == pytest.approx(goal, abs=1e-9)
+
+
 # -------- Commands that come late and together
 
 

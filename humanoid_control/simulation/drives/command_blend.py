@@ -34,14 +34,19 @@ class CommandBlend:
         self._velocity = np.array(velocity, dtype=float)
         self.active, self.reference = False, np.zeros(len(self._velocity))
         self._hold, self._time, self._length = self.reference, 0.0, 0.0
+        self._blends = np.ones(len(self._velocity), dtype=bool)
 
-    def begin(self, hold: np.ndarray, command: np.ndarray) -> None:
+    def begin(self, hold: np.ndarray, command: np.ndarray, new: np.ndarray | None = None) -> None:
         """Begin where the joints are held.
 
         Args:
             hold: (n,) [rad]. command: (n,) first command [rad]; NaN where there is none, those are left where they are.
+            new: (n,) true of joints to blend in, besides those of a blend that is going on; None: of all. The others
+                follow their commands at up to their speed limits.
         """
-        way = np.nan_to_num(np.abs(command - hold) / self._velocity)
+        mask = np.ones(len(hold), dtype=bool) if new is None else new
+        self._blends = mask | self._blends if self.active else mask.copy()
+        way = np.where(self._blends, np.nan_to_num(np.abs(command - hold) / self._velocity), 0.0)
         self._hold, self.reference = hold.copy(), hold.copy()
         self._time, self._length = 0.0, PEAK_SPEED * float(way.max(initial=0.0))
         self.active = self._length > 0.0
@@ -63,7 +68,7 @@ class CommandBlend:
         self._time += dt
         u = min(1.0, self._time / self._length) if self._length > 0.0 else 1.0
         goal = np.where(np.isfinite(command), command, self._hold)
-        wanted = self._hold + minimum_jerk(u) * (goal - self._hold)
+        wanted = self._hold + np.where(self._blends, minimum_jerk(u), 1.0) * (goal - self._hold)
         most = self._velocity * dt
         self.reference = self.reference + np.clip(wanted - self.reference, -most, most)
         self.active = u < 1.0 or bool((np.abs(goal - self.reference) > 1e-9).any())
