@@ -38,7 +38,7 @@ from humanoid_control.nodes.base.serialized_markers import IdlePublisher, Marker
 from humanoid_control.nodes.base.statistics import Samples
 from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level, TickNode
-from humanoid_control.nodes.simulator_io import foot_topic
+from humanoid_control.nodes.simulating.outputs import foot_topic
 from humanoid_control.nodes.walking.gamepad import Gamepad
 from humanoid_control.nodes.walking.outputs import WalkOutputs, plan_markers
 from humanoid_control.nodes.walking.parameters import WalkerParameters, walk_settings

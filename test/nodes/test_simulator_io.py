@@ -12,9 +12,9 @@ from nav_msgs.msg import Odometry
 from rclpy.clock import Clock
 from sensor_msgs.msg import Imu, JointState
 
-from humanoid_control.nodes import simulator_io
 from humanoid_control.nodes.base.messages import stamp_of
-from humanoid_control.nodes.simulator_parameters import SimulatorParameters
+from humanoid_control.nodes.simulating import outputs as simulator_outputs
+from humanoid_control.nodes.simulating.parameters import SimulatorParameters
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
 
@@ -30,13 +30,13 @@ JOINT = (
 
 def test_transforms_place_the_root_link_of_any_urdf_as_the_odometry_does(monkeypatch, tmp_path):
     """Not every root is called base_link. The wheels of ROS lack tf2_msgs: a message of that form stands in."""
-    monkeypatch.setattr(simulator_io, "TFMessage", SimpleNamespace)
+    monkeypatch.setattr(simulator_outputs, "TFMessage", SimpleNamespace)
     path, sent = tmp_path / "boat.urdf", []
     path.write_text(f'<robot name="boat">{LINK.format("hull")}{LINK.format("arm")}{JOINT}</robot>')
     publisher = SimpleNamespace(publish=sent.append)
     node = SimpleNamespace(create_publisher=lambda *args: publisher, get_clock=Clock)
     engine = make_engine(load_robot(str(path), "fixed"))
-    simulator_io.SimulatorOutputs(node, engine, SimulatorParameters()).publish()
+    simulator_outputs.SimulatorOutputs(node, engine, SimulatorParameters()).publish()
     odometry = next(m for m in sent if isinstance(m, Odometry))
     (root,) = next(m.transforms for m in sent if isinstance(m, SimpleNamespace))
     assert root.child_frame_id == odometry.child_frame_id == "hull"
@@ -45,7 +45,7 @@ def test_transforms_place_the_root_link_of_any_urdf_as_the_odometry_does(monkeyp
 
 def test_odometry_has_every_number_of_the_base_in_its_place():
     sent, pose, twist = [], np.array([0.1, 0.2, 0.3, 0.5, -0.5, 0.5, 0.5]), np.arange(1.0, 7.0)
-    outputs = simulator_io.SimulatorOutputs.__new__(simulator_io.SimulatorOutputs)
+    outputs = simulator_outputs.SimulatorOutputs.__new__(simulator_outputs.SimulatorOutputs)
     outputs.engine = SimpleNamespace(base_state=lambda: (pose, twist), robot=SimpleNamespace(root_link="hull"))
     outputs._odometry, outputs._tf, outputs.world_frame = SimpleNamespace(publish=sent.append), None, "map"
     outputs._send_odometry(stamp_of(1_500_000_000))
@@ -59,12 +59,12 @@ def test_odometry_has_every_number_of_the_base_in_its_place():
 
 @pytest.mark.parametrize(("every", "expected"), [(0, 2), (1, 10), (2, 5)])
 def test_imu_and_wrenches_come_as_often_as_a_walker_needs_and_the_truth_stays_off_tf(monkeypatch, every, expected):
-    monkeypatch.setattr(simulator_io, "TFMessage", SimpleNamespace)
+    monkeypatch.setattr(simulator_outputs, "TFMessage", SimpleNamespace)
     sent = []
     node = SimpleNamespace(create_publisher=lambda *args: SimpleNamespace(publish=sent.append), get_clock=Clock)
     engine = make_engine(load_robot("hrp2", "floating"))
     settings = SimulatorParameters(base="floating", slow_every=5, sensor_every=every, publish_tf=False)
-    outputs = simulator_io.SimulatorOutputs(node, engine, settings)
+    outputs = simulator_outputs.SimulatorOutputs(node, engine, settings)
     for _ in range(10):
         outputs.publish()
     kinds = [type(m) for m in sent]
@@ -75,16 +75,16 @@ def test_imu_and_wrenches_come_as_often_as_a_walker_needs_and_the_truth_stays_of
 
 
 def test_every_sole_has_a_frame_on_its_link_in_the_middle_of_its_corners(monkeypatch):
-    monkeypatch.setattr(simulator_io, "TFMessage", SimpleNamespace)
+    monkeypatch.setattr(simulator_outputs, "TFMessage", SimpleNamespace)
     robot, sent = load_robot("lola", "floating"), []
-    outputs = simulator_io.SimulatorOutputs.__new__(simulator_io.SimulatorOutputs)
+    outputs = simulator_outputs.SimulatorOutputs.__new__(simulator_outputs.SimulatorOutputs)
     outputs.engine = SimpleNamespace(base_state=lambda: (np.arange(7.0), np.zeros(6)), robot=robot)
     outputs._odometry, outputs._tf = SimpleNamespace(publish=lambda m: None), SimpleNamespace(publish=sent.append)
     outputs._feet, outputs.publish_base = {f.name: None for f in robot.feet}, True
     outputs._send_odometry(stamp_of(1_500_000_000))
     base, *soles = sent[0].transforms
     assert base.child_frame_id == robot.root_link and base.transform.rotation.w == 6.0
-    assert [s.child_frame_id for s in soles] == [simulator_io.sole_frame(f.name) for f in robot.feet] != []
+    assert [s.child_frame_id for s in soles] == [simulator_outputs.sole_frame(f.name) for f in robot.feet] != []
     for foot, sole in zip(robot.feet, soles, strict=True):
         t = sole.transform.translation
         assert sole.header.frame_id == foot.link and sole.header.stamp == base.header.stamp
