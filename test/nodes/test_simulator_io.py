@@ -1,4 +1,4 @@
-"""Outputs of the simulator: frames and names of what is published."""
+"""Parts of the simulator: frames and names of what is published, and the joint that is farthest from its drive."""
 
 from types import SimpleNamespace
 
@@ -14,9 +14,11 @@ from sensor_msgs.msg import Imu, JointState
 
 from humanoid_control.nodes.base.messages import stamp_of
 from humanoid_control.nodes.simulating import outputs as simulator_outputs
+from humanoid_control.nodes.simulating.inputs import SimulatorInputs
 from humanoid_control.nodes.simulating.parameters import SimulatorParameters
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import make_engine
+from humanoid_control.simulation.drives.command_blend import ReferenceRate
 
 LINK = (
     '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
@@ -33,7 +35,7 @@ def test_transforms_place_the_root_link_of_any_urdf_as_the_odometry_does(monkeyp
     monkeypatch.setattr(simulator_outputs, "TFMessage", SimpleNamespace)
     path, sent = tmp_path / "boat.urdf", []
     path.write_text(f'<robot name="boat">{LINK.format("hull")}{LINK.format("arm")}{JOINT}</robot>')
-    publisher = SimpleNamespace(publish=sent.append)
+    publisher = SimpleNamespace(publish=sent.append, get_subscription_count=lambda: 0)
     node = SimpleNamespace(create_publisher=lambda *args: publisher, get_clock=Clock)
     engine = make_engine(load_robot(str(path), "fixed"))
     simulator_outputs.SimulatorOutputs(node, engine, SimulatorParameters()).publish()
@@ -61,7 +63,8 @@ def test_odometry_has_every_number_of_the_base_in_its_place():
 def test_imu_and_wrenches_come_as_often_as_a_walker_needs_and_the_truth_stays_off_tf(monkeypatch, every, expected):
     monkeypatch.setattr(simulator_outputs, "TFMessage", SimpleNamespace)
     sent = []
-    node = SimpleNamespace(create_publisher=lambda *args: SimpleNamespace(publish=sent.append), get_clock=Clock)
+    publisher = SimpleNamespace(publish=sent.append, get_subscription_count=lambda: 0)
+    node = SimpleNamespace(create_publisher=lambda *args: publisher, get_clock=Clock)
     engine = make_engine(load_robot("hrp2", "floating"))
     settings = SimulatorParameters(base="floating", slow_every=5, sensor_every=every, publish_tf=False)
     outputs = simulator_outputs.SimulatorOutputs(node, engine, settings)
@@ -89,3 +92,22 @@ def test_every_sole_has_a_frame_on_its_link_in_the_middle_of_its_corners(monkeyp
         t = sole.transform.translation
         assert sole.header.frame_id == foot.link and sole.header.stamp == base.header.stamp
         assert [t.x, t.y, t.z] == pytest.approx(foot.corners().mean(axis=0))
+
+
+def test_the_joint_that_is_farthest_from_its_drives_reference_is_named_until_it_is_said():
+    robot = load_robot("hrp2", "fixed")
+    inputs = SimulatorInputs.__new__(SimulatorInputs)
+    inputs.engine, inputs.robot, inputs.worst = make_engine(robot), robot, ("", 0.0)
+    inputs.rate = ReferenceRate(robot.velocity)
+    inputs.rate.restart(inputs.engine.drives, inputs.engine.joints)
+    inputs.note_errors()
+    assert inputs.worst[1] < 0.01
+    for name, away in (("l_elbow_flexion", 0.3), ("r_knee_flexion", -0.2)):
+        goal = inputs.engine.joints.copy()
+        goal[robot.index[name]] += away
+        inputs.engine.command(goal)
+        inputs.note_errors()
+        assert inputs.worst == ("l_elbow_flexion", pytest.approx(0.3, abs=0.01)), "the worst of all since it was said"
+    inputs.worst = ("", 0.0)
+    inputs.note_errors()
+    assert inputs.worst == ("r_knee_flexion", pytest.approx(0.2, abs=0.01))
