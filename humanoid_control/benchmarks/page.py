@@ -365,6 +365,7 @@ TITLES = {
     "dynamics": "Forward dynamics",
     "distance": "Swept-sphere volumes",
     "tendons": "Tendons",
+    "driver": "The driver of a real robot",
     "walk": "Walking",
 }
 SECTIONS: dict[str, Callable[[ByName], str]] = {

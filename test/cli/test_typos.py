@@ -150,6 +150,17 @@ ROWS = {
         "--resume": ("--resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
+    "study clearance": {
+        "--robot": ("--robot lolla", "did you mean lola"),
+        "--resume": ("--resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+    },
+    "study hosts": {
+        "--robot": ("--robot lolla", "did you mean lola"),
+        "--only": ("--only cuds", "did you mean cuts"),
+        "--resume": ("--resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+    },
     "study tendons": {
         "--robot": ("--robot kengoro_uper", "did you mean kengoro_upper"),
         "--models": ("--only others --models nowhere", "the folder nowhere does not exist"),
@@ -181,6 +192,7 @@ ROWS = {
     "bench tendons": {"--robot": ("--robot kengoro_uper", "did you mean kengoro_upper")},
     "bench ik": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench loop": {"--robot": ("--robot hpr2", "did you mean hrp2")},
+    "bench driver": {"--only": ("--only cyle", "did you mean cycle")},
     "bench walk": {"--keep": ("--keep nowhere/deep", "the folder nowhere does not exist")},
     "bench all": {
         "--only": ("--only stcak", "did you mean stack"),

@@ -10,6 +10,7 @@ rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import BatteryState
 
 from humanoid_control.nodes.stacks import NODES
 from humanoid_control.robots import load_robot
@@ -113,6 +114,8 @@ def test_no_message_ends_a_node_or_makes_it_say_what_is_no_number(graph):
         lines = (line[:300] for line in text.splitlines() if any(words in line for words in FAULTS))
         wrong += [f"{t.name}: {line}" for line in lines]
         for topic, (kind, heard) in t.said.items():
+            if kind is BatteryState:  # which asks for NaN where nothing is known
+                continue
             numbers = [x for raw in heard[-100:] for x in numbers_in(deserialize_message(raw, kind))]
             wrong += [f"{topic}: not a number"] if not np.isfinite(numbers).all() else []
     assert not wrong, "\n".join(wrong[:40])

@@ -256,6 +256,7 @@ def test_a_diverged_world_stops_says_so_and_recovers(graph):
     push = graph.publisher(WrenchStamped, "simulator/push")
     wrench = WrenchStamped()
     wrench.header.frame_id, wrench.wrench.force.x = "l_hand", 1e14
+    graph.until(lambda: states and clock, "time")
     graph.until_said("simulator", "the simulation diverged at", lambda: push.publish(wrench))
     at = seconds(clock[-1].clock)
     graph.spin(0.5)

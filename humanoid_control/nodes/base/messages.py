@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point, Pose, Quaternion, Vector3
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState as JointStateMessage
@@ -199,6 +201,26 @@ def seconds(stamp: Time) -> float:
 def stamp_of(nanoseconds: int) -> Time:
     """Nanoseconds as a stamp."""
     return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
+
+
+def diagnostic_array(
+    statuses: Mapping[str, tuple[int, str, Mapping[str, Any]]], robot: str, stamp: Time
+) -> DiagnosticArray:
+    """Diagnostics of a robot's parts: level, message and values by name."""
+    out = DiagnosticArray(
+        status=[
+            DiagnosticStatus(
+                level=bytes([int(level)]),
+                name=name,
+                message=text,
+                hardware_id=robot,
+                values=[KeyValue(key=k, value=str(v)) for k, v in values.items()],
+            )
+            for name, (level, text, values) in statuses.items()
+        ]
+    )
+    out.header.stamp = stamp
+    return out
 
 
 class RisingStamps:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import ParameterException
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -21,7 +21,7 @@ from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.hardware.realtime import pin
 from humanoid_control.kinematics.joint_state import PART, NodeStatus
 from humanoid_control.nodes.base.heartbeat import Heartbeat
-from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN, RisingStamps, stamp_of
+from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN, RisingStamps, diagnostic_array, stamp_of
 from humanoid_control.nodes.base.parameters import (
     NodeParameters,
     allowed,
@@ -434,20 +434,7 @@ class TickNode(LifecycleNode):
         }
         name = self.get_fully_qualified_name()
         statuses = {name: (worst, message, values)} | {f"{name}{PART}{part}": found for part, found in parts.items()}
-        array = DiagnosticArray(
-            status=[
-                DiagnosticStatus(
-                    level=bytes([int(level)]),
-                    name=about,
-                    message=text,
-                    hardware_id=p.robot,
-                    values=[KeyValue(key=k, value=str(v)) for k, v in figures.items()],
-                )
-                for about, (level, text, figures) in statuses.items()
-            ]
-        )
-        array.header.stamp = stamp_of(self.present())
-        self._diagnostics.publish(array)
+        self._diagnostics.publish(diagnostic_array(statuses, p.robot, stamp_of(self.present())))
 
     def _own_values(self) -> tuple[dict[str, Any], Mapping[str, NodeStatus]]:
         if not (self.configured and self._has_figures):
