@@ -7,19 +7,19 @@ interpolated, blended, limited. It never raises, and nothing but `enable` gives 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.buses import Buses, Record
-from humanoid_control.hardware.calibration import Zero, check_change, missing_calibration
+from humanoid_control.hardware.calibration import Homing, Zero, check_change, homing_queues, zeros_at
 from humanoid_control.hardware.command_stream import Blend, CommandInterpolator, JointCommand
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
 from humanoid_control.hardware.limiter import Impedance, Reference, limit_effort, limit_step
-from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState
+from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState, refusals_of
 from humanoid_control.hardware.supervision import FAULT, Finding, JointSamples, JumpFilter, Supervision
 from humanoid_control.hardware.transmission import JointReading
 from humanoid_control.hardware.transport import HardwareError
@@ -30,9 +30,7 @@ BRAKE_TIME = 0.2  # [s] that a brake takes
 GAIN_RAMP = 0.5  # [s] of the gains of impedance drives, up and down
 QUICK_STOP_TIME = 0.5  # [s] for the drives to come to rest
 CLEAR_TIME = 2.0  # [s] for faults to go away
-MOVING_SPEED = 0.05  # [rad/s] of a joint that must not get power
 STILL_SPEED, STILL_TIME = 0.01, 0.5  # [rad/s], [s] of a joint whose zero may be set
-LOST_SAMPLES = 0.01  # share above which power is refused
 LATE_STOP, LATE_FAULT = 5, 0.05  # periods, and seconds, by which a cycle may be late
 BEHIND = 0.002  # [rad] behind its command, and the margin of ranges, that are no clipped command yet
 CLIPPED_TIME = 0.2  # [s] after which clipped commands are said
@@ -48,6 +46,8 @@ class Driver:
         commands: taken from outside.
         findings: of supervision in this cycle, the worst first.
         estop: sources of the emergency stop that call now, with the reason.
+        homing: joints that look for their zeros; None: none do.
+        last_heartbeat: monotonic time of the emergency stop's last sign of life [s]; -inf: none.
         stopped: somebody asked to stop: commands are not followed until somebody enables.
     """
 
@@ -82,7 +82,8 @@ class Driver:
         self.commands = CommandInterpolator(n, hardware.command_timeout)
         self.reference = Reference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
         self.tau, self.findings, self.estop = np.zeros(n), list[Finding](), dict[str, str]()
-        self.stopped = False
+        self.stopped, self.homing = False, cast("Homing | None", None)
+        self._homes = np.array([name in hardware.homing for name in hardware.names], dtype=bool)
         self.guard: Guardian | None = None
         self._dry, self._tolerance = dry_run, late_tolerance
         self._gains = Impedance(hardware.column("kp"), hardware.column("kd"))
@@ -92,7 +93,7 @@ class Driver:
         self._sent, self._q_out, self._target = np.zeros(n), np.zeros(n), np.full(n, np.nan)
         self._still = np.zeros(n)
         self._clipped, self._blend = np.zeros(n), Blend(np.zeros(n), np.zeros(n), 0.0, 1.0, 1.0)
-        self._last = self._last_heartbeat = -np.inf
+        self._last = self.last_heartbeat = -np.inf
         self._switching_off, self._clear_until = False, -np.inf
         self._powered_since = self._released_at = self._resting_since = np.inf
 
@@ -153,6 +154,29 @@ class Driver:
         self.machine.handle(Event.STOP, self.clock(), "stop was asked for; enable goes on")
         return ""
 
+    def home(self, names: Sequence[str] = ()) -> str:
+        """Let drives look for their zeros, in HOLD; `names`: of these joints, else of all that do not know theirs."""
+        if self.machine.state is not PowerState.HOLD or self.homing is not None:
+            return f"drives look for their zeros in HOLD: state is {self.machine}"
+        rows = self.hardware.homing
+        if strange := [n for n in names if n not in rows]:
+            return f"no homing in the hardware file for {', '.join(strange)}"
+        wanted = list(names) or self.unhomed()
+        if not wanted:
+            return "nothing to do: all joints know their zeros, or have no homing in the hardware file"
+        names = self.hardware.names
+        self.homing = Homing(names, rows, self.transmission, homing_queues(names, self.hardware.groups, wanted))
+        return ""
+
+    def unhomed(self) -> list[str]:
+        """Joints whose drives must look for their zeros before they follow commands."""
+        return [n for n, bad in zip(self.hardware.names, self._homes & ~self.joints.homed, strict=True) if bad]
+
+    def _unknown(self) -> np.ndarray:
+        """(n,) joints whose measured positions mean nothing yet."""
+        unknown = self._homes & ~self.joints.homed
+        return unknown if self.homing is None else unknown | self.homing.active
+
     def emergency_stop(self, source: str, on: bool, reason: str = "") -> None:
         """Let a source of the emergency stop call or release it; the state stays until `clear_faults`."""
         if on:
@@ -163,7 +187,7 @@ class Driver:
 
     def heartbeat(self, now: float) -> None:
         """Take a sign of life of the emergency stop."""
-        self._last_heartbeat = now
+        self.last_heartbeat = now
         self.estop.pop("heartbeat", None)
 
     def clear_faults(self) -> str:
@@ -185,37 +209,9 @@ class Driver:
 
     def refusals(self) -> list[str]:
         """Reasons why power must not come now; empty: it may."""
-        out = []
-        if self.machine.state is not PowerState.MONITOR:
-            out.append(f"state is {self.machine}")
-        out += self.estop.values()
-        if self.hardware.estop_heartbeat and self._last_heartbeat == -np.inf:
-            out.append(f"no heartbeat on {self.hardware.estop_topic}")
-        if text := self.buses.trouble():
-            out.append(text)
-        out += [f.text for f in self.findings if f.level == FAULT]
-        out += missing_calibration(self.zeros, self.buses.serials(), self.hardware.needs_calibration)
-        names, q, limits = self.hardware.names, self.joints.q, self.supervision.limits
-        beyond = np.maximum(limits.lower - q, q - limits.upper)
-        for k, name in enumerate(names):
-            if not np.isfinite(q[k]):
-                out.append(f"{name} not measured")
-            elif beyond[k] > limits.margin:
-                out.append(f"{name} {beyond[k]:.2f} rad outside its range")
-            if abs(self.joints.v[k]) > MOVING_SPEED:
-                out.append(f"{name} moves at {abs(self.joints.v[k]):.2f} rad/s")
-        if self.machine.state is PowerState.MONITOR and self.joints.enabled.any():
-            others = [n for n, on in zip(names, self.joints.enabled, strict=True) if on]
-            out.append(f"drives have power that this program did not give: {', '.join(others[:3])}")
-        if (worst := float(self.buses.missed.max(initial=0.0))) > LOST_SAMPLES:
-            name = self.buses.names[int(self.buses.missed.argmax())]
-            out.append(f"{100 * worst:.1f} % of the samples of {name} are lost")
-        guarded = self.guard.buses if self.guard is not None and self.guard.alive() else ()
-        if lonely := [name for name in self._to_guard() if name not in guarded]:
-            out.append(f"no guardian for bus {', '.join(lonely)}")
-        return out
+        return refusals_of(self)
 
-    def _to_guard(self) -> list[str]:
+    def to_guard(self) -> list[str]:
         """Buses that must have a guardian."""
         if self._dry or self.hardware.guardian == "never":
             return []
@@ -230,7 +226,7 @@ class Driver:
         Raises:
             HardwareError: it did not come up.
         """
-        needed = self._to_guard()
+        needed = self.to_guard()
         guards = [g for g in self.buses.guards() if g.name in needed]
         if guards:
             try:
@@ -264,12 +260,16 @@ class Driver:
 
     def _measure(self, now: float) -> None:
         self.transmission.read(self.buses.state, self.joints)
+        if (unknown := self._unknown()).any():
+            self._jumps.restart(unknown)  # at its home an encoder is set to another reading
         self.joints.q[:] = self._jumps.update(self.joints.q, self.joints.fresh)
         self.fresh = self.joints.fresh & np.isfinite(self.joints.q)
         self._still = np.where(np.abs(self.joints.v) < STILL_SPEED, self._still + self.period, 0.0)
         j, names = self.joints, self.hardware.names
         age = np.where(np.isfinite(j.stamp), now - j.stamp, now - self.machine.since)
-        samples = JointSamples(j.q, j.v, j.tau, j.temperature, j.voltage, age, j.failed, self._sent)
+        samples = JointSamples(
+            np.where(unknown, np.nan, j.q), j.v, j.tau, j.temperature, j.voltage, age, j.failed, self._sent
+        )
         follows = self.machine.powered and self.machine.state is not PowerState.ENABLING and not self._dry
         findings = self.supervision.update(samples, follows)
         for k in np.flatnonzero(j.failed).tolist():
@@ -287,7 +287,7 @@ class Driver:
         """Everything that ends motion: emergency stop, faults of joints and buses, this computer itself."""
         late, self._last = now - self._last - self.period, now
         beat = self.hardware.estop_heartbeat
-        if beat and self._last_heartbeat > -np.inf and now - self._last_heartbeat > beat:
+        if beat and self.last_heartbeat > -np.inf and now - self.last_heartbeat > beat:
             self.emergency_stop("heartbeat", True, f"{self.hardware.estop_topic} silent for {beat:g} s")
         if self.buses.lost:
             self.machine.handle(Event.FAIL, now, "; ".join(self.buses.lost.values()))
@@ -311,7 +311,9 @@ class Driver:
         state, handle = self.machine.state, self.machine.handle
         if state is PowerState.ENABLING:
             self._enable(now)
-        elif state is PowerState.HOLD and not self.stopped and self.commands.steady(now, STEADY):
+        elif state is PowerState.HOLD and self.homing is not None:
+            self._home(now)
+        elif state is PowerState.HOLD and not (self.stopped or self.unhomed()) and self.commands.steady(now, STEADY):
             handle(Event.COMMANDED, now)
         elif state in MOVING and self.commands.silent(now):
             silence = self.hardware.command_timeout
@@ -327,6 +329,18 @@ class Driver:
             self._stay_stopped(now, power=True)
         elif state is PowerState.ESTOP:
             self._stay_stopped(now, power=False)
+
+    def _home(self, now: float) -> None:
+        """Let drives look for their zeros, until all have or one fails."""
+        assert self.homing is not None
+        before = self.homing.active.copy()
+        over = self.homing.update(now, self.buses.home, self.joints.homed)
+        np.copyto(self.reference.q, self.joints.q, where=before & ~self.homing.active)  # by its new zero
+        self.machine.reason = str(self.homing)
+        if self.homing.failure:
+            self.machine.handle(Event.FAIL, now, self.homing.failure)
+        elif over:
+            self.homing, self.machine.reason = None, "" if not self.unhomed() else "not homed"
 
     def _enable(self, now: float) -> None:
         if now - self.machine.since > ENABLE_TIME:
@@ -365,6 +379,10 @@ class Driver:
     def _entered(self, before: PowerState, after: PowerState) -> None:
         """What a transition does at once."""
         now = self.machine.since
+        if self.homing is not None and after is not PowerState.HOLD:
+            np.copyto(self.reference.v, self.joints.v, where=self.homing.active & np.isfinite(self.joints.v))
+            self.homing.abort(self.buses.home)
+            self.homing = None
         if after in (PowerState.FAULT, PowerState.ESTOP):
             self.buses.quick_stop()
             self._clear_until = -np.inf
@@ -395,6 +413,8 @@ class Driver:
             target, speed, share = self._follow(now, q, v)
         if state in POWERED and state is not PowerState.ENABLING:
             limit_step(target, speed, ref, self.limits, self.period)
+        if self.homing is not None:
+            np.copyto(ref.q, self.joints.q, where=self.homing.active & np.isfinite(self.joints.q))
         self._target = target
         # Behind by the margin that is kept at the ends of ranges: no limit that a command ran into.
         behind = ref.clipped & (np.abs(target - ref.q) > self.hardware.range_margin + BEHIND)
@@ -456,21 +476,11 @@ class Driver:
         """
         if self.machine.state is not PowerState.MONITOR:
             raise ConfigError(f"zeros are set without power: state is {self.machine}")
-        n, names = len(self.hardware.names), list(self.hardware.names)
-        q = np.full(n, np.nan)
-        for name, angle in angles.items():
-            k = names.index(name)
-            if not self.fresh[k] or not self._still[k] >= STILL_TIME:
-                raise ConfigError(f"{name} is not measured, or has not been at rest for {STILL_TIME:g} s")
-            q[k] = angle
-        offsets: dict[int, float] = self.transmission.linkage_offsets(q, self.buses.state)
-        for name in angles:
-            if name in self.hardware.gears:
-                offsets |= self.transmission.zero_offsets(names.index(name), q[names.index(name)], self.buses.state)
-        serials, today = self.buses.serials(), datetime.now(timezone.utc).isoformat(timespec="seconds")
-        new = {
-            self.buses.names[k]: Zero(z, "jig", today, 0.0, serials[self.buses.names[k]]) for k, z in offsets.items()
-        }
+        settled = dict(zip(self.hardware.names, self.fresh & (self._still >= STILL_TIME), strict=True))
+        if moving := [name for name in angles if not settled[name]]:
+            raise ConfigError(f"{moving[0]} is not measured, or has not been at rest for {STILL_TIME:g} s")
+        q = np.array([angles.get(name, np.nan) for name in self.hardware.names])
+        new = zeros_at(q, self.transmission, self.buses.state, self.buses.serials())
         check_change(self.zeros, new, allow_large)
         self.zeros = {**self.zeros, **new}
         self.transmission = self.hardware.transmission(self.zeros)

@@ -55,12 +55,13 @@ class JointReading:
         q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) [N m]; NaN: not measured.
         temperature: (n,) of the hottest motor [deg C]. voltage: (n,) lowest [V]. stamp: (n,) oldest [s].
         code: (n,) fault code of a drive. fresh, enabled, failed: (n,) all samples new; all powered; any drive failed.
+        homed: (n,) all encoders know their zero.
     """
 
     def __init__(self, n: int) -> None:
         self.q, self.v, self.tau, self.temperature, self.voltage, self.stamp = np.full((6, n), np.nan)
         self.code = np.zeros(n, np.uint32)
-        self.fresh, self.enabled, self.failed = np.zeros((3, n), dtype=bool)
+        self.fresh, self.enabled, self.failed, self.homed = np.zeros((4, n), dtype=bool)
 
 
 class Transmission:
@@ -102,7 +103,9 @@ class Transmission:
         own = self._of_joint
         joints.temperature[:], joints.voltage[:] = state.temperature[own].max(axis=1), state.voltage[own].min(axis=1)
         joints.stamp[:], joints.code[:] = state.stamp[own].min(axis=1), state.code[own].max(axis=1)
-        joints.fresh[:], joints.enabled[:] = (state.have(f)[own].all(axis=1) for f in (Flag.FRESH, Flag.ENABLED))
+        joints.fresh[:], joints.enabled[:], joints.homed[:] = (
+            state.have(f)[own].all(axis=1) for f in (Flag.FRESH, Flag.ENABLED, Flag.HOMED)
+        )
         joints.failed[:] = state.have(Flag.FAULT)[own].any(axis=1)
 
     @staticmethod
@@ -157,6 +160,11 @@ class Transmission:
             if g.joint == joint:
                 return {g.actuator: float(angle - g.sign * state.q[g.actuator] / g.ratio)}
         raise RobotError("a linkage is calibrated with all its joints at once")
+
+    def gear_offsets(self, angles: np.ndarray, state: ActuatorState) -> dict[int, float]:
+        """Offsets by actuator of all gears whose joints are at these angles (n,) now [rad]; NaN: leave it out."""
+        known = [g.joint for g in self._gears if np.isfinite(angles[g.joint])]
+        return {a: o for k in known for a, o in self.zero_offsets(k, float(angles[k]), state).items()}
 
     def linkage_offsets(self, angles: np.ndarray, state: ActuatorState) -> dict[int, float]:
         """Offsets by actuator of all linkages whose joints are at these angles (n,) now [rad]; NaN: leave it out."""
