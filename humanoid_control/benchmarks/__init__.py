@@ -97,6 +97,11 @@ BENCHES = {
         {"robot": "kengoro_upper"},
         "tendons",
     ),
+    "driver": BenchEntry(
+        "a real robot's driver: frames beside the makers' libraries, lateness, message to frame (about 4 min)",
+        {"only": "", "seconds": 10.0, "trials": 100},
+        "driver",
+    ),
     "walk": BenchEntry(
         "walking: a tick, top speeds of four robots, worst push, odometry (with --quick about 6 min, else hours)",
         {"quick": False, "keep": ""},

@@ -175,6 +175,7 @@ def _stack(rows: ByName) -> str:
         "marker_to_command": "marker in to command in another process",
         "marker_to_publish": "marker in to command out",
         "command_transport": "command's stamp to its arrival in another process",
+        "following_error": "worst joint's distance from its drive's reference, by seconds",
         "missed_ticks_percent": "missed ticks, all nodes; the worst node",
         "cores": "processor, all nodes and their supervisor",
         "memory_mb": "memory (PSS), all nodes and their supervisor",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from humanoid_control.benchmarks import Row, row, row_of
@@ -23,8 +24,8 @@ MEMORY_EVERY = 10  # samples
 
 
 def measure(robot: str = "hrp2", seconds: float = 40.0, quiet: bool = True) -> list[Row]:
-    """Rows: ik_tick, marker_to_command, missed_ticks_percent, cores, memory_mb, start_s; missed ticks, memory and
-    time until it is ready of every node."""
+    """Rows: ik_tick, marker_to_command, following_error, missed_ticks_percent, cores, memory_mb, start_s; missed
+    ticks, memory and time until it is ready of every node."""
     check_seconds(seconds)
     load_robot(robot, "fixed")  # a robot that is none leaves no run behind
     starts = [_start_once(robot, seconds) for _ in range(STARTS - 1)]
@@ -33,7 +34,7 @@ def measure(robot: str = "hrp2", seconds: float = 40.0, quiet: bool = True) -> l
         session.run(SETTLE)
         listener.begin()
         before = _totals(session)
-        samples = _sample(session, seconds, quiet)
+        samples, following = _sample(session, seconds, quiet)
         listener.end()
         after = _totals(session)
         scheduling = {n: status.values.get("scheduling", "") for n, status in session.monitor.nodes.items()}
@@ -55,6 +56,7 @@ def measure(robot: str = "hrp2", seconds: float = 40.0, quiet: bool = True) -> l
         ),
         *listener.rows("marker_to_command", PERIOD),
         row("marker_to_publish", "ms", float(ik["latency_p50_ms"]), float(ik["latency_p99_ms"]), markers),
+        row_of("following_error", "rad", [error for error, _ in following], joint=max(following)[1]),
         row("missed_ticks_percent", "%", total, max(shares.values()), sum(ticks.values()) + sum(missed.values())),
         *(row(f"missed_{n}", "%", share, share, ticks[n] + missed[n]) for n, share in sorted(shares.items())),
         row_of("cores", "cores", [s[0] for s in samples]),
@@ -92,12 +94,16 @@ def _started(session: Session) -> tuple[float, dict[str, float]]:
     return session.wait_first_motion(), ready
 
 
-def _sample(session: Session, seconds: float, quiet: bool) -> list[tuple[float, dict[str, float]]]:
-    """Cores of all nodes and their supervisor together, and MB of each, once a second."""
+Usage = tuple[float, dict[str, float]]
+"""Cores of all nodes and their supervisor together, and MB of each."""
+
+
+def _sample(session: Session, seconds: float, quiet: bool) -> tuple[list[Usage], list[tuple[float, str]]]:
+    """Usage, and the worst following error of the simulated robot [rad] with its joint, once a second."""
     nodes = {row["name"]: row["pid"] for row in session.processes()} | {SUPERVISOR: os.getpid()}
     pids = list(nodes.values())
     clock = os.sysconf("SC_CLK_TCK")
-    out: list[tuple[float, dict[str, float]]] = []
+    out, following = list[Usage](), list[tuple[float, str]]()
     with progress("measuring", seconds, quiet) as show:
         begin = last = time.monotonic()
         used = sum(_cpu_ticks(p) for p in pids)
@@ -107,9 +113,15 @@ def _sample(session: Session, seconds: float, quiet: bool) -> list[tuple[float, 
             # Adding up the memory of a process stops it for a moment, so that is done less often.
             memory = out[-1][1] if len(out) % MEMORY_EVERY else {n: _memory_mb(p) for n, p in nodes.items()}
             out.append(((total - used) / clock / (now - last), memory))
+            following.append(_following_error(session.monitor.nodes["simulator"].values))
             last, used = now, total
             show(last - begin)
-    return out
+    return out, following
+
+
+def _following_error(told: Mapping[str, str]) -> tuple[float, str]:
+    """Worst following error [rad] since the diagnostics before, as the simulator told it, and its joint."""
+    return float(told["following_error_rad"]), told["following_error_joint"]
 
 
 def _totals(session: Session) -> dict[str, tuple[int, int]]:
@@ -150,6 +162,8 @@ def notes(rows: list[Row]) -> list[str]:
         "ik_tick, marker_to_publish, missed ticks: by the nodes' own diagnostics.",
         "marker_to_command: from the stamp of targets to the arrival of the command they made in another process; "
         "command_transport: from the stamp of any command to its arrival there.",
+        "following_error: of the joint that is farthest from its drive's reference in each second, by the simulator's "
+        f"diagnostics; the farthest of all was {by['following_error']['joint']}.",
         "cores, memory (PSS): of all nodes and their supervisor, each 1 and 10 s.",
         "start: until the robot first moves; ready: until a node says so.",
         told_scheduling(by["ik_tick"]) + ".",

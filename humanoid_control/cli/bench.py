@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   humanoid bench tendons --json
   humanoid bench ik
   humanoid bench loop --seconds 20
+  humanoid bench driver --only cycle_compute,unitree
   humanoid bench walk --quick
   humanoid bench walk --keep trials/
   humanoid bench retarget --motion 05_02.bvh --robot suralp,hrp2
@@ -36,6 +37,8 @@ HELP = {
     "unit": "of the clip's numbers: mm, cm, m, inch",
     "scale": "factor on the clip's size",
     "seconds": "how long to measure",
+    "only": "some parts, with commas between them",
+    "trials": "how often a driver is killed; a tenth of it: how often an emergency stop is called",
     "quick": "a sample of all trials",
     "keep": "folder of trials; those that are there are not done again",
 }

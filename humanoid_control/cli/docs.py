@@ -61,7 +61,8 @@ TOPICS = {
     ),
     "applied_commands": (
         "sensor_msgs/JointState",
-        "with power: what goes to the buses, after interpolation, blend and limits",
+        "what goes to the buses with power, after interpolation, blend and limits; of a simulator the references of "
+        "its drives",
     ),
     "hardware_state": (
         "std_msgs/String",
@@ -165,7 +166,10 @@ TOPICS = {
     "clip/time": ("std_msgs/Float64", "where the clip is [s]"),
     "clip/duration": ("std_msgs/Float64", "length of the clip [s], for late subscribers"),
     "clip/seek": ("std_msgs/Float64", "go to this place in the clip [s]"),
-    "/diagnostics": ("diagnostic_msgs/DiagnosticArray", "once a second from every node: rates, times, ages, problems"),
+    "/diagnostics": (
+        "diagnostic_msgs/DiagnosticArray",
+        "once a second from every node, and at once when a problem begins: rates, times, ages, problems",
+    ),
 }
 SERVICES = {
     "simulator/reset": "time zero, the neutral posture at rest, the sensors' random numbers from the start",

@@ -39,6 +39,9 @@ EXAMPLES = """examples:
   humanoid study walking --ground plane:slope=5,direction=90 --robot hrp2
   humanoid study walking --robot talos.urdf             any robot with two feet, 20 steps at 0.15 m/s
   humanoid study sternum --clip dance1.trc --clip walk1.trc    each person with the constants of the others
+  humanoid study clearance --commands 10000000 --resume clearance.jsonl
+  humanoid study hosts --resume hosts.jsonl             the robot on one host, its controller on another (root)
+  humanoid study hosts --only cuts --robot lola
   humanoid study tendons -o tendons                     all, 20 seeds; JSON and plots
   humanoid study tendons --only E4,E5 --seeds 5 --details
   humanoid study tendons --only others --models my_models
@@ -49,6 +52,7 @@ not hold is a finding, not an error: the exit code is 0.
 FORMATS = (".json", ".md")
 NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does not take
 MOST = {
+    "commands": 10**12,
     "noise": 90.0,
     "phases": 1000,
     "poses": 100_000,
@@ -66,9 +70,12 @@ MOST = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """A sub-command for each study, with its own options; what is not given, the study decides."""
     parsers = add_commands(parser, "study", {name: study.task for name, study in STUDIES.items()})
-    names = ("imitation", "momentum", "calibration", "safety", "worlds", "walking", "dance", "tendons", "sternum")
-    imitation, momentum, calibration, safety, worlds, walking, dance, tendons, sternum = (
-        _Options(parsers[n]) for n in names
+    options = {name: _Options(parsers[name]) for name in STUDIES}
+    imitation, momentum, calibration, safety, worlds = (
+        options[n] for n in ("imitation", "momentum", "calibration", "safety", "worlds")
+    )
+    walking, dance, tendons, sternum, hosts, clearance = (
+        options[n] for n in ("walking", "dance", "tendons", "sternum", "hosts", "clearance")
     )
     imitation.add(
         "--clip", action="append", type=given, dest="clips", help="motion file, not the built-in dance; repeatable"
@@ -122,6 +129,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tendons.add("--seeds", type=int, help="how often, with other errors (default: 20)")
     tendons.add("--steps", type=int, help="of each walk (default: 1500)")
     tendons.add("--models", type=folder_path, help="others' arms (default: $HUMANOID_TEST_DATA/muscles)")
+    clearance.add("--robot", type=given, help="one robot (default: all of the catalogue)")
+    clearance.add("--commands", type=int, help="of each robot (default: 100000)")
+    clearance.add("--seed", type=int, help="of the targets (default: 0)")
+    clearance.add("--workers", type=int, help="processes (default: one a core)")
+    clearance.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
+    hosts.add("--robot", type=given, help="of the catalogue, or a URDF (default: hrp2)")
+    hosts.add("--only", type=comma_list, help="links, cuts, clocks (default: all)")
+    hosts.add("--seconds", type=float, help="of the dance over each link and with each clock (default: 10)")
+    hosts.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not tried again")
     for study, what in (
         (imitation, "hypotheses: H1,H4"),
         (momentum, "claims: T-33,T-34"),
@@ -130,7 +146,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         study.add("--only", type=comma_list, help=f"some {what}")
         study.add("--details", action="store_true", help="also the rules and every number")
     sternum.add("--details", action="store_true", help="also what the columns mean")
-    for study in (momentum, calibration, worlds, walking, dance, tendons, sternum):
+    for study in (momentum, calibration, worlds, walking, dance, tendons, sternum, hosts, clearance):
         study.add("-o", "--output", type=folder_path, help="folder to write")
     imitation.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():

@@ -124,6 +124,7 @@ class BagReader:
         with self._damage_told(f"{path} is not a ROS 2 bag, or a damaged one"):
             self._reader = Reader(directory)
             self._reader.open()
+            hash(tuple(self.topics.items()))  # a name in its metadata may be anything
 
     @contextmanager
     def _damage_told(self, what: str) -> Iterator[None]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from humanoid_control.errors import ConfigError
+from humanoid_control.hardware.calibration import Zero
 from humanoid_control.hardware.guardian import GuardedBus
 from humanoid_control.hardware.hardware_file import Hardware
+from humanoid_control.hardware.transmission import Transmission
 from humanoid_control.hardware.transport import (
     ActuatorCommand,
     ActuatorState,
@@ -25,6 +29,8 @@ from humanoid_control.hardware.transport import (
 
 RETRY = 1.0  # [s] between attempts to open a bus that is gone
 RECENT = 1.0  # [s] over which lost samples are counted
+
+STILL_TIME = 0.5  # [s] for which a joint must have been at rest whose zero is set
 
 Record = Callable[[str], None]
 
@@ -253,3 +259,28 @@ class Buses:
     def _rows(self) -> list[slice]:
         ends = np.cumsum([0, *(len(t.names) for t in self.transports.values())]).tolist()
         return [slice(a, b) for a, b in pairwise(ends)]
+
+
+def new_zeros(
+    hardware: Hardware, transmission: Transmission, buses: Buses, angles: Mapping[str, float], still: np.ndarray
+) -> dict[str, Zero]:
+    """Zeros of the actuators of joints that are at these angles now [rad], in a jig.
+
+    Args:
+        hardware, transmission, buses: of the robot. angles: by joint. still: (n,) at rest for STILL_TIME, and measured.
+
+    Raises:
+        ConfigError: a joint moves or is not measured.
+    """
+    names = list(hardware.names)
+    q = np.full(len(names), np.nan)
+    for name, angle in angles.items():
+        if not still[names.index(name)]:
+            raise ConfigError(f"{name} is not measured, or has not been at rest for {STILL_TIME:g} s")
+        q[names.index(name)] = angle
+    offsets: dict[int, float] = transmission.linkage_offsets(q, buses.state)
+    for name in angles:
+        if name in hardware.gears:
+            offsets |= transmission.zero_offsets(names.index(name), q[names.index(name)], buses.state)
+    serials, today = buses.serials(), datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return {buses.names[k]: Zero(z, "jig", today, 0.0, serials[buses.names[k]]) for k, z in offsets.items()}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import yaml
 from humanoid_control.errors import RobotError
 from humanoid_control.files import check_keys, check_row, known, number, schema_file, whole_file
 from humanoid_control.hardware.transmission import Transmission
-from humanoid_control.hardware.transport import ActuatorState, HomingProgress, HomingSpec
+from humanoid_control.hardware.transport import ActuatorState, Flag, HomingProgress, HomingSpec
 from humanoid_control.hardware.yaml_rows import Row
 
 SCHEMA = "humanoid_calibration/1"
@@ -123,21 +122,10 @@ def check_change(before: Mapping[str, Zero], after: Mapping[str, Zero], allow_la
             )
 
 
-def zeros_at(
-    angles: np.ndarray, transmission: Transmission, state: ActuatorState, serials: Mapping[str, str]
-) -> dict[str, Zero]:
-    """Zeros with which joints would be read at these angles where they are now, by actuator.
-
-    Args:
-        angles: (n,) [rad]; NaN: leave it out. transmission: of the robot. state: of its actuators.
-        serials: number of each drive by actuator, in the order of all arrays.
-    """
-    offsets = transmission.linkage_offsets(angles, state) | transmission.gear_offsets(angles, state)
-    names, today = list(serials), datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return {names[k]: Zero(z, "jig", today, 0.0, serials[names[k]]) for k, z in offsets.items()}
-
-
 # -------- Homing
+
+Home = Callable[[int, bool], HomingProgress]
+"""Lets the drive of an actuator look for its zero, or end that; see `Transport.home`."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +195,7 @@ class Homing:
         self._count, self._done = sum(map(len, self._queues)), 0
         self.active, self.failure = np.zeros(len(self._names), dtype=bool), ""
 
-    def update(self, now: float, home: Callable[[int, bool], HomingProgress], homed: np.ndarray) -> bool:
+    def update(self, now: float, home: Home, homed: np.ndarray) -> bool:
         """Let it go on by a cycle; True once it is over, well or not.
 
         Args:
@@ -233,7 +221,7 @@ class Homing:
         self._queues = [queue for queue in self._queues if queue]
         return bool(self.failure) or not self._queues
 
-    def abort(self, home: Callable[[int, bool], HomingProgress]) -> None:
+    def abort(self, home: Home) -> None:
         """Let drives that look for their zeros end that."""
         for joint in np.flatnonzero(self.active).tolist():
             home(self._actuators[joint], False)
@@ -249,3 +237,72 @@ def homing_queues(names: Sequence[str], groups: Mapping[str, Sequence[str]], wan
     chosen, grouped = set(wanted), {joint for joints in groups.values() for joint in joints}
     rest = [n for n in names if n not in grouped]
     return [[names.index(j) for j in joints if j in chosen] for joints in (*groups.values(), rest)]
+
+
+class Encoders:
+    """Encoders of n joints: which know their zeros, and homing of the others.
+
+    Attributes:
+        homed: (n,) joints that know theirs; of joints without homing it is not asked. homing: that goes on; None: none.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        rows: Mapping[str, HomingRow],
+        groups: Mapping[str, Sequence[str]],
+        transmission: Transmission,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            names: of the n joints. rows: of those that can be homed. groups: of joints. transmission: to the actuators.
+        """
+        self._names, self._rows, self._groups, self._transmission = tuple(names), rows, groups, transmission
+        self._homes = {k: list(transmission.actuators_of(k)) for k, name in enumerate(names) if name in rows}
+        self.homed = np.ones(len(names), dtype=bool)
+        self.homing: Homing | None = None
+
+    def unknown(self, state: ActuatorState) -> np.ndarray | None:
+        """(n,) joints whose measured positions mean nothing yet, by the samples of a cycle; None: there are none."""
+        if not self._homes:
+            return None
+        know = state.have(Flag.HOMED)
+        for k, actuators in self._homes.items():
+            self.homed[k] = know[actuators].all()
+        unknown = ~self.homed if self.homing is None else ~self.homed | self.homing.active
+        return unknown if unknown.any() else None
+
+    def missing(self) -> list[str]:
+        """Joints that do not know their zeros."""
+        return [] if not self._homes else [m for m, good in zip(self._names, self.homed, strict=True) if not good]
+
+    def begin(self, names: Sequence[str]) -> str:
+        """Begin homing of these joints, else of all that do not know their zeros; answers why not, or nothing."""
+        if strange := [m for m in names if m not in self._rows]:
+            return f"no homing in the hardware file for {', '.join(strange)}"
+        if not (wanted := list(names) or self.missing()):
+            return "nothing to do: all joints know their zeros, or have no homing in the hardware file"
+        queues = homing_queues(self._names, self._groups, wanted)
+        self.homing = Homing(self._names, self._rows, self._transmission, queues)
+        return ""
+
+    def proceed(self, now: float, home: Home, reference: np.ndarray, q: np.ndarray) -> bool:
+        """Let homing go on by a cycle; True once it is over, see `Homing.update`.
+
+        Args:
+            now: monotonic [s]. home: as `Buses.home`. reference: (n,) changed to q (n,) where a zero was found [rad].
+        """
+        assert self.homing is not None
+        before = self.homing.active.copy()
+        over = self.homing.update(now, home, self.homed)
+        np.copyto(reference, q, where=before & ~self.homing.active)
+        if over and not self.homing.failure:
+            self.homing = None
+        return over
+
+    def abort(self, home: Home) -> None:
+        """End homing."""
+        if self.homing is not None:
+            self.homing.abort(home)
+        self.homing = None

@@ -6,31 +6,41 @@ interpolated, blended, limited. It never raises, and nothing but `enable` gives 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
 
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.hardware.buses import Buses, Record
-from humanoid_control.hardware.calibration import Homing, Zero, check_change, homing_queues, zeros_at
+from humanoid_control.hardware.buses import STILL_TIME, Buses, Record, new_zeros
+from humanoid_control.hardware.calibration import Encoders, Homing, Zero, check_change
 from humanoid_control.hardware.command_stream import Blend, CommandInterpolator, JointCommand
+from humanoid_control.hardware.drive_modes import DriveModes
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
-from humanoid_control.hardware.limiter import Impedance, Reference, limit_effort, limit_step
+from humanoid_control.hardware.limiter import Impedance
 from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState, refusals_of
-from humanoid_control.hardware.supervision import FAULT, Finding, JointSamples, JumpFilter, Supervision
+from humanoid_control.hardware.setpoint import Aim, Setpoint
+from humanoid_control.hardware.supervision import (
+    FAULT,
+    Finding,
+    JointSamples,
+    JumpFilter,
+    SampleWatch,
+    Supervision,
+)
 from humanoid_control.hardware.transmission import JointReading
 from humanoid_control.hardware.transport import HardwareError
 
 STEADY = 0.2  # [s] of commands before they are followed
 ENABLE_TIME = 5.0  # [s] for the drives' enable sequence
+BY_POSITION = ("following error", "beyond its range by")  # checks that a joint without a known zero does not fail
 BRAKE_TIME = 0.2  # [s] that a brake takes
 GAIN_RAMP = 0.5  # [s] of the gains of impedance drives, up and down
 QUICK_STOP_TIME = 0.5  # [s] for the drives to come to rest
 CLEAR_TIME = 2.0  # [s] for faults to go away
-STILL_SPEED, STILL_TIME = 0.01, 0.5  # [rad/s], [s] of a joint whose zero may be set
+STILL_SPEED = 0.01  # [rad/s] of a joint whose zero may be set, for STILL_TIME
 LATE_STOP, LATE_FAULT = 5, 0.05  # periods, and seconds, by which a cycle may be late
 BEHIND = 0.002  # [rad] behind its command, and the margin of ranges, that are no clipped command yet
 CLIPPED_TIME = 0.2  # [s] after which clipped commands are said
@@ -46,7 +56,7 @@ class Driver:
         commands: taken from outside.
         findings: of supervision in this cycle, the worst first.
         estop: sources of the emergency stop that call now, with the reason.
-        homing: joints that look for their zeros; None: none do.
+        encoders: which of them know their zeros.
         last_heartbeat: monotonic time of the emergency stop's last sign of life [s]; -inf: none.
         stopped: somebody asked to stop: commands are not followed until somebody enables.
     """
@@ -76,23 +86,29 @@ class Driver:
         self.buses = Buses(hardware, dry_run, record)
         self.transmission = hardware.transmission(self.zeros)
         self.machine = PowerMachine(self._entered)
-        self.joints, self.fresh = JointReading(n), np.zeros(n, dtype=bool)
+        self.joints = j = JointReading(n)
         self.limits = hardware.command_limits()
         self.supervision = Supervision(hardware.names, hardware.supervision_limits(), self.period)
         self.commands = CommandInterpolator(n, hardware.command_timeout)
-        self.reference = Reference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
-        self.tau, self.findings, self.estop = np.zeros(n), list[Finding](), dict[str, str]()
-        self.stopped, self.homing = False, cast("Homing | None", None)
-        self._homes = np.array([name in hardware.homing for name in hardware.names], dtype=bool)
+        self._gains = Impedance(hardware.column("kp"), hardware.column("kd"))
+        behind = hardware.range_margin + BEHIND
+        self._setpoint = Setpoint(j, self.commands, self.limits, self._gains, hardware.max_step, self.period, behind)
+        self.reference, self.tau = self._setpoint.reference, self._setpoint.tau
+        self.findings, self.estop = list[Finding](), dict[str, str]()
+        self.stopped = False
+        self.encoders = Encoders(hardware.names, hardware.homing, hardware.groups, self.transmission)
         self.guard: Guardian | None = None
         self._dry, self._tolerance = dry_run, late_tolerance
-        self._gains = Impedance(hardware.column("kp"), hardware.column("kd"))
+        self.modes = DriveModes([j.mode for j in hardware.joints], self.limits, self._gains)
         self._jumps = JumpFilter(
             np.array([hardware.robot.velocity[hardware.robot.index[m]] for m in hardware.names]), self.period
         )
-        self._sent, self._q_out, self._target = np.zeros(n), np.zeros(n), np.full(n, np.nan)
-        self._still = np.zeros(n)
-        self._clipped, self._blend = np.zeros(n), Blend(np.zeros(n), np.zeros(n), 0.0, 1.0, 1.0)
+        self._seen = SampleWatch(j, STILL_SPEED, self.period)
+        self._samples = JointSamples(
+            j.q, j.v, j.tau, j.temperature, j.voltage, self._seen.age, j.failed, self._setpoint.sent
+        )
+        self.fresh = self._seen.believed
+        self._blend = Blend(np.zeros(n), np.zeros(n), 0.0, 1.0, 1.0)
         self._last = self.last_heartbeat = -np.inf
         self._switching_off, self._clear_until = False, -np.inf
         self._powered_since = self._released_at = self._resting_since = np.inf
@@ -112,10 +128,13 @@ class Driver:
 
     def _load_kernels(self) -> None:
         """Load or compile now what a cycle calls: it would come late for it."""
-        n = len(self.hardware.joints)
-        still = Reference(self.limits.lower.copy(), np.zeros(n), np.zeros(n, dtype=bool))
-        limit_step(still.q.copy(), np.zeros(n), still, self.limits, self.period)
-        limit_effort(still.q, np.zeros(n), (still.q, still.v), still.v, self._gains, self.limits, np.empty(n))
+        now, nothing = self.clock(), JointCommand(*np.full((3, len(self.hardware.joints)), np.nan))
+        self.commands.add(nothing, now, now)
+        self.commands.restart()
+        self._setpoint.run(now)
+        self._measure(now)
+        self._make_command(now)
+        self.findings = []
 
     def close(self) -> None:
         """Switch off, whatever the state, and close the buses."""
@@ -156,26 +175,9 @@ class Driver:
 
     def home(self, names: Sequence[str] = ()) -> str:
         """Let drives look for their zeros, in HOLD; `names`: of these joints, else of all that do not know theirs."""
-        if self.machine.state is not PowerState.HOLD or self.homing is not None:
+        if self.machine.state is not PowerState.HOLD or self.encoders.homing is not None:
             return f"drives look for their zeros in HOLD: state is {self.machine}"
-        rows = self.hardware.homing
-        if strange := [n for n in names if n not in rows]:
-            return f"no homing in the hardware file for {', '.join(strange)}"
-        wanted = list(names) or self.unhomed()
-        if not wanted:
-            return "nothing to do: all joints know their zeros, or have no homing in the hardware file"
-        names = self.hardware.names
-        self.homing = Homing(names, rows, self.transmission, homing_queues(names, self.hardware.groups, wanted))
-        return ""
-
-    def unhomed(self) -> list[str]:
-        """Joints whose drives must look for their zeros before they follow commands."""
-        return [n for n, bad in zip(self.hardware.names, self._homes & ~self.joints.homed, strict=True) if bad]
-
-    def _unknown(self) -> np.ndarray:
-        """(n,) joints whose measured positions mean nothing yet."""
-        unknown = self._homes & ~self.joints.homed
-        return unknown if self.homing is None else unknown | self.homing.active
+        return self.encoders.begin(names)
 
     def emergency_stop(self, source: str, on: bool, reason: str = "") -> None:
         """Let a source of the emergency stop call or release it; the state stays until `clear_faults`."""
@@ -259,29 +261,33 @@ class Driver:
             self.guard.beat(powered, self.buses.damping_frames(self.guard.buses) if powered else ())
 
     def _measure(self, now: float) -> None:
-        self.transmission.read(self.buses.state, self.joints)
-        if (unknown := self._unknown()).any():
+        j = self.joints
+        self.transmission.read(self.buses.state, j)
+        unknown = self.encoders.unknown(self.buses.state)
+        if unknown is not None:
             self._jumps.restart(unknown)  # at its home an encoder is set to another reading
-        self.joints.q[:] = self._jumps.update(self.joints.q, self.joints.fresh)
-        self.fresh = self.joints.fresh & np.isfinite(self.joints.q)
-        self._still = np.where(np.abs(self.joints.v) < STILL_SPEED, self._still + self.period, 0.0)
-        j, names = self.joints, self.hardware.names
-        age = np.where(np.isfinite(j.stamp), now - j.stamp, now - self.machine.since)
-        samples = JointSamples(
-            np.where(unknown, np.nan, j.q), j.v, j.tau, j.temperature, j.voltage, age, j.failed, self._sent
-        )
+        self._jumps.update(j.q, j.fresh)
+        wrong = self._seen.update(now, self.machine.since)
         follows = self.machine.powered and self.machine.state is not PowerState.ENABLING and not self._dry
-        findings = self.supervision.update(samples, follows)
-        for k in np.flatnonzero(j.failed).tolist():
-            worst = max(self.transmission.actuators_of(k), key=lambda a: int(self.buses.state.code[a]))
-            findings.insert(0, Finding(FAULT, k, "drive", f"{names[k]} drive: {self.buses.fault_text(worst)}"))
-        for k in np.flatnonzero(self._jumps.failed()).tolist():
-            findings.insert(0, Finding(FAULT, k, "encoder", f"{names[k]} encoder jumps"))
+        self.findings = self.supervision.update(self._samples, follows)
+        if unknown is not None:
+            self.findings = [f for f in self.findings if not (unknown[f.joint] and f.check in BY_POSITION)]
+        if wrong or self._jumps.failing:
+            self.findings = self._device_findings(now, follows) + self.findings
+
+    def _device_findings(self, now: float, follows: bool) -> list[Finding]:
+        """Faults that drives tell, or their encoders, and power that they lost."""
+        j, names, findings = self.joints, self.hardware.names, list[Finding]()
         off = self.fresh & ~j.enabled & ~j.failed
         if follows and not self._switching_off and now - self._powered_since > QUICK_STOP_TIME and off.any():
             k = int(off.argmax())
-            findings.insert(0, Finding(FAULT, k, "power", f"{names[k]} lost its power"))
-        self.findings = findings
+            findings.append(Finding(FAULT, k, "power", f"{names[k]} lost its power"))
+        for k in np.flatnonzero(self._jumps.failed()).tolist():
+            findings.append(Finding(FAULT, k, "encoder", f"{names[k]} encoder jumps"))
+        for k in np.flatnonzero(j.failed).tolist():
+            worst = max(self.transmission.actuators_of(k), key=lambda a: int(self.buses.state.code[a]))
+            findings.append(Finding(FAULT, k, "drive", f"{names[k]} drive: {self.buses.fault_text(worst)}"))
+        return findings
 
     def _watch(self, now: float) -> None:
         """Everything that ends motion: emergency stop, faults of joints and buses, this computer itself."""
@@ -311,9 +317,13 @@ class Driver:
         state, handle = self.machine.state, self.machine.handle
         if state is PowerState.ENABLING:
             self._enable(now)
-        elif state is PowerState.HOLD and self.homing is not None:
-            self._home(now)
-        elif state is PowerState.HOLD and not (self.stopped or self.unhomed()) and self.commands.steady(now, STEADY):
+        elif state is PowerState.HOLD and self.encoders.homing is not None:
+            self._home(now, self.encoders.homing)
+        elif (
+            state is PowerState.HOLD
+            and not (self.stopped or self.encoders.missing())
+            and self.commands.steady(now, STEADY)
+        ):
             handle(Event.COMMANDED, now)
         elif state in MOVING and self.commands.silent(now):
             silence = self.hardware.command_timeout
@@ -330,17 +340,12 @@ class Driver:
         elif state is PowerState.ESTOP:
             self._stay_stopped(now, power=False)
 
-    def _home(self, now: float) -> None:
+    def _home(self, now: float, homing: Homing) -> None:
         """Let drives look for their zeros, until all have or one fails."""
-        assert self.homing is not None
-        before = self.homing.active.copy()
-        over = self.homing.update(now, self.buses.home, self.joints.homed)
-        np.copyto(self.reference.q, self.joints.q, where=before & ~self.homing.active)  # by its new zero
-        self.machine.reason = str(self.homing)
-        if self.homing.failure:
-            self.machine.handle(Event.FAIL, now, self.homing.failure)
-        elif over:
-            self.homing, self.machine.reason = None, "" if not self.unhomed() else "not homed"
+        over = self.encoders.proceed(now, self.buses.home, self.reference.q, self.joints.q)
+        self.machine.reason = str(homing) if not over else "" if not self.encoders.missing() else "not homed"
+        if homing.failure:
+            self.machine.handle(Event.FAIL, now, homing.failure)
 
     def _enable(self, now: float) -> None:
         if now - self.machine.since > ENABLE_TIME:
@@ -379,10 +384,9 @@ class Driver:
     def _entered(self, before: PowerState, after: PowerState) -> None:
         """What a transition does at once."""
         now = self.machine.since
-        if self.homing is not None and after is not PowerState.HOLD:
-            np.copyto(self.reference.v, self.joints.v, where=self.homing.active & np.isfinite(self.joints.v))
-            self.homing.abort(self.buses.home)
-            self.homing = None
+        if self.encoders.homing is not None and after is not PowerState.HOLD:
+            np.copyto(self.reference.v, self.joints.v, where=self.encoders.homing.active & np.isfinite(self.joints.v))
+            self.encoders.abort(self.buses.home)
         if after in (PowerState.FAULT, PowerState.ESTOP):
             self.buses.quick_stop()
             self._clear_until = -np.inf
@@ -401,54 +405,57 @@ class Driver:
     # -- the next command ---------------------------------------------------------------------------------------------
 
     def _make_command(self, now: float) -> None:
-        state, ref = self.machine.state, self.reference
-        n = len(ref.q)
-        self._sent[:] = ref.q
-        target, speed, share = np.full(n, np.nan), np.full(n, np.nan), 0.0
+        state, setpoint, out = self.machine.state, self._setpoint, self.buses.command
+        aim, share = Aim.REST, 0.0
         if state not in POWERED or state is PowerState.ENABLING:
-            ref.q[:] = np.where(np.isfinite(self.joints.q), self.joints.q, ref.q)
-            ref.v[:], ref.clipped[:] = 0.0, False
+            aim = Aim.MEASURED
         elif state in MOVING:
-            q, v = self.commands.at(now)
-            target, speed, share = self._follow(now, q, v)
-        if state in POWERED and state is not PowerState.ENABLING:
-            limit_step(target, speed, ref, self.limits, self.period)
-        if self.homing is not None:
-            np.copyto(ref.q, self.joints.q, where=self.homing.active & np.isfinite(self.joints.q))
-        self._target = target
-        # Behind by the margin that is kept at the ends of ranges: no limit that a command ran into.
-        behind = ref.clipped & (np.abs(target - ref.q) > self.hardware.range_margin + BEHIND)
-        self._clipped = np.where(behind, self._clipped + self.period, 0.0)
-        self.tau[:] = np.where(np.isfinite(self.commands.tau), share * self.commands.tau, 0.0)
-        measured = (self.joints.q, self.joints.v)
-        limit_effort(ref.q, self.tau, measured, ref.v, self._gains, self.limits, self._q_out)
-        self.transmission.command(self._q_out, ref.v, self.tau, self.buses.command)
+            aim, share = Aim.TARGET, self._follow(now)
+        if self.modes.any:
+            self._aim_directly(now, share)
+        setpoint.advance(aim)
+        if self.encoders.homing is not None:
+            np.copyto(self.reference.q, self.joints.q, where=self.encoders.homing.active & np.isfinite(self.joints.q))
+        if self.modes.any and aim is not Aim.MEASURED:
+            self.modes.follow(self.joints.q, self.joints.v, self.reference)
         kp, kd = self._gain_shares(now)
-        self.transmission.gains(kp * self._gains.kp, kd * self._gains.kd, self.buses.command)
+        setpoint.fill(share, kp, kd)
+        if self.modes.any:
+            measured = (self.joints.q, self.joints.v)
+            setpoint.v[:], self.tau[:] = self.modes.outputs(*measured, self.reference, self.tau, (kp, kd))
+        self.transmission.command(setpoint.q, setpoint.v, self.tau, out)
+        self.transmission.gains(setpoint.kp, setpoint.kd, out)
 
-    def _follow(self, now: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Target (n,), its velocity (n,), and the share of feed-forward torques."""
-        ref, step = self.reference, self.hardware.max_step
+    def _aim_directly(self, now: float, share: float) -> None:
+        """Put joints that are commanded velocities in their places of the goal."""
+        if self.machine.state not in MOVING:
+            self.modes.release()
+            return
+        goal = self._setpoint.goal
+        to, v = self.modes.aim(self.commands.direct, now, share, self.reference, self.period)
+        goal[0], goal[1] = np.where(np.isfinite(v), to, goal[0]), np.where(np.isfinite(v), v, goal[1])
+
+    def _follow(self, now: float) -> float:
+        """Set the goal; the share of feed-forward torques. Commands that step are blended to anew."""
+        stepped = f"command stepped by more than {self._setpoint.max_step:g} rad"
         if self.machine.state is PowerState.RUN:
-            if (np.abs(q - ref.q) > step).any():
-                self.machine.handle(Event.STEPPED, now, f"command stepped by more than {step:g} rad")
-            else:
-                return q, v, 1.0
-        target = self._blend.at(now, q)
-        jumped = np.abs(target - self._target) > step
-        if jumped.any():
-            self.machine.handle(Event.STEPPED, now, f"command stepped by more than {step:g} rad")
-            target = self._blend.at(now, q)
-            return target, np.full(len(q), np.nan), 0.0
-        return target, (target - self._target) / self.period, self._blend.share(now)
+            if self._setpoint.run(now):
+                return 1.0
+            self.machine.handle(Event.STEPPED, now, stepped)
+        share = self._blend.share(now)
+        if self._setpoint.blend(now, self._blend.hold, share):
+            return share
+        self.machine.handle(Event.STEPPED, now, stepped)
+        self._setpoint.aim_at(self._blend.hold)
+        return 0.0
 
     def _gain_shares(self, now: float) -> tuple[float, float]:
         """Shares of the gains of impedance drives: up after power has come, down to damping before it goes."""
-        if not np.isfinite(self._powered_since):
+        if not math.isfinite(self._powered_since):
             return 0.0, 0.0
         up = min(max((now - self._powered_since) / GAIN_RAMP, 0.0), 1.0)
         down = 1.0
-        if np.isfinite(self._resting_since):
+        if math.isfinite(self._resting_since):
             down = min(max(1.0 - (now - self._resting_since) / GAIN_RAMP, 0.0), 1.0)
         return up * down, up
 
@@ -466,21 +473,15 @@ class Driver:
         self.limits.velocity[:] = velocity
 
     def set_zeros(self, angles: Mapping[str, float], allow_large: bool = False) -> dict[str, Zero]:
-        """Calibrate: the joints named are at these angles now [rad].
+        """Calibrate: the joints named are at these angles now [rad]; `new_zeros` says when that is refused.
 
         Returns:
             The whole calibration, to be written; it is in use already.
-
-        Raises:
-            ConfigError: not in MONITOR, or a joint moves or is not measured. RobotError: a zero would change far.
         """
         if self.machine.state is not PowerState.MONITOR:
             raise ConfigError(f"zeros are set without power: state is {self.machine}")
-        settled = dict(zip(self.hardware.names, self.fresh & (self._still >= STILL_TIME), strict=True))
-        if moving := [name for name in angles if not settled[name]]:
-            raise ConfigError(f"{moving[0]} is not measured, or has not been at rest for {STILL_TIME:g} s")
-        q = np.array([angles.get(name, np.nan) for name in self.hardware.names])
-        new = zeros_at(q, self.transmission, self.buses.state, self.buses.serials())
+        still = self.fresh & (self._seen.still >= STILL_TIME)
+        new = new_zeros(self.hardware, self.transmission, self.buses, angles, still)
         check_change(self.zeros, new, allow_large)
         self.zeros = {**self.zeros, **new}
         self.transmission = self.hardware.transmission(self.zeros)
@@ -491,8 +492,10 @@ class Driver:
 
     def clipped(self) -> list[str]:
         """Joints whose commands have exceeded a limit for a while."""
-        return [n for n, t in zip(self.hardware.names, self._clipped, strict=True) if t > CLIPPED_TIME]
+        if self._setpoint.clipped.max(initial=0.0) <= CLIPPED_TIME:
+            return []
+        return [self.hardware.names[k] for k in np.flatnonzero(self._setpoint.clipped > CLIPPED_TIME).tolist()]
 
     def following_error(self) -> np.ndarray:
         """(n,) between what the drives were told and what is measured [rad]."""
-        return np.abs(self._sent - self.joints.q)
+        return np.abs(self._setpoint.sent - self.joints.q)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,19 +31,8 @@ FILE_KEYS = (
 LIMIT_KEYS = ("velocity", "acceleration", "effort", "lower", "upper")
 SUPERVISED = ("following_error", "temperature", "voltage", "continuous")
 JOINT_KEYS = (
-    "bus",
-    "id",
-    "mode",
-    "ratio",
-    "sign",
-    "offset",
-    "kp",
-    "kd",
-    "needs_calibration",
-    "limits",
-    "homing",
-    *SUPERVISED,
-)
+    "bus", "id", "mode", "ratio", "sign", "offset", "kp", "kd", "needs_calibration", "limits", "homing", *SUPERVISED,
+)  # fmt: skip
 DRIVE_KEYS = ("bus", "ids", "signs", "offsets", "needs_calibration", "limits", *SUPERVISED)
 DEFAULTS: dict[str, Any] = {"velocity": 0.5, "acceleration": 20.0, "effort": 0.8, "following_error": 0.15}
 TEMPERATURE, VOLTAGE, LOAD = (70.0, 80.0), (0.0, 1000.0), 0.7
@@ -143,12 +132,12 @@ class Hardware:
     estop_heartbeat: float = 0.0
     guardian: str = "auto"
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Driven joints."""
         return tuple(j.name for j in self.joints)
 
-    @property
+    @cached_property
     def actuators(self) -> tuple[str, ...]:
         """Actuators of all buses, in the order of all arrays."""
         return tuple(a.name for bus in self.buses for a in bus.spec.actuators)
@@ -210,12 +199,14 @@ class Hardware:
         Args:
             transport: 'simulator' or 'loopback'. options: of its bus.
         """
-        joints = tuple(replace(j, mode=Mode.POSITION) for j in self.joints)
+        stiff = {Mode.IMPEDANCE: Mode.POSITION}
+        joints = tuple(replace(j, mode=stiff.get(j.mode, j.mode)) for j in self.joints)
         start = self.robot.postures["neutral"]
         actuators = tuple(
             ActuatorSpec(
                 j.name,
                 k,
+                j.mode,
                 lower=j.lower,
                 upper=j.upper,
                 velocity=j.velocity,
@@ -445,7 +436,9 @@ class _Reader:
         cls = self._class_of(row)
         row.check((*JOINT_KEYS, *cls.actuator_keys), ("bus", "id"))
         by_gains = "IMPEDANCE" if "kp" in row else "POSITION"
-        mode = Mode[row.known("mode", row.text("mode", by_gains), ("POSITION", "IMPEDANCE"), "mode")]
+        mode = Mode[row.known("mode", row.text("mode", by_gains), Mode.__members__, "mode")]
+        if mode is Mode.EFFORT and not ("kp" in row and "kd" in row):
+            raise row.error(f"{name} follows torques: it needs kp and kd, to be held while none is commanded", "mode")
         joint = self.joints[name] = _driven(self.robot, name, row, self.defaults, mode)
         ratio, sign = row.number("ratio", 1.0), row.number("sign", 1.0)
         if ratio <= 0:

@@ -148,7 +148,7 @@ def refusals_of(driver: Any) -> list[str]:
     out += [f.text for f in driver.findings if f.level == FAULT]
     out += missing_calibration(driver.zeros, driver.buses.serials(), driver.hardware.needs_calibration)
     names, q, limits = driver.hardware.names, driver.joints.q, driver.supervision.limits
-    beyond, unhomed = np.maximum(limits.lower - q, q - limits.upper), driver.unhomed()
+    beyond, unhomed = np.maximum(limits.lower - q, q - limits.upper), driver.encoders.missing()
     for k, name in enumerate(names):
         if not np.isfinite(q[k]):
             out.append(f"{name} not measured")

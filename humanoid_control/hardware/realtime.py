@@ -7,12 +7,18 @@ import ctypes
 import gc
 import os
 import resource
+import time
 from pathlib import Path
+from typing import NamedTuple
 
 MCL_CURRENT, MCL_FUTURE = 1, 2
 LATENCY_TIMER = 1  # [ms] that a serial adapter of FTDI should wait at the most
 CPUS = Path("/sys/devices/system/cpu")
 SERIAL = Path("/sys/bus/usb-serial/devices")
+OFTEN = 700  # new objects after which the youngest are looked at, as the interpreter does by itself
+MANY = 200_000  # after which they are looked at whatever time there is: a loop without spare time must not fill memory
+ROUNDS = 10  # collections of a generation before the next older one has its turn
+MARGIN = 3.0  # spare time that a collection needs, as a multiple of what it took the last time
 
 
 def become_real_time(priority: int, cpus: str = "") -> str:
@@ -45,6 +51,45 @@ def become_real_time(priority: int, cpus: str = "") -> str:
     return ", ".join(granted) or "normal"
 
 
+class SpareTimeCollector:
+    """The garbage collector at work only where a loop has time for it.
+
+    What exists when it is made is never looked at again. Of what comes later the youngest objects are collected when
+    there are many, older ones now and then, each only in spare time that is long enough.
+    """
+
+    def __init__(self) -> None:
+        """Collect now, and then no more by itself."""
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        self._took, self._since = [0.0001, 0.0003, 0.001], [0, 0, 0]
+
+    def run(self, spare: float) -> bool:
+        """Collect where it is due and fits into this time [s]; True where it did."""
+        new = gc.get_count()[0]
+        if new < OFTEN:
+            return False
+        generation = max(g for g in range(3) if g == 0 or self._since[g - 1] >= ROUNDS)
+        while generation and MARGIN * self._took[generation] > spare:
+            generation -= 1
+        if MARGIN * self._took[generation] > spare and new < MANY:
+            return False
+        begin = time.monotonic()
+        gc.collect(generation)
+        took = time.monotonic() - begin
+        self._took[generation] = max(took, 0.5 * (took + self._took[generation]))
+        self._since[generation] += 1
+        for younger in range(generation):
+            self._since[younger] = 0
+        return True
+
+    def close(self) -> None:
+        """Let the interpreter collect by itself again."""
+        gc.unfreeze()
+        gc.enable()
+
+
 def lock_memory() -> bool:
     """Keep all memory of this process, now and later, from being paged out; False where that is not permitted."""
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
@@ -66,35 +111,97 @@ def processors(text: str) -> set[int]:
     return out
 
 
-def real_time_report(root: Path = Path("/")) -> dict[str, str]:
-    """Facts of the machine that decide how late a loop may be, by name, for diagnostics.
+def pin(cpus: str) -> str:
+    """Run the calling thread, and those that it starts, on some processors; empty: on all that it has.
+
+    Returns:
+        Reason why that is not possible; empty: done.
+    """
+    if not cpus:
+        return ""
+    try:
+        os.sched_setaffinity(0, processors(cpus))
+    except ValueError:
+        return f"cpu must be numbers of processors, as 2 or 2,3 or 2-3, got '{cpus}'"
+    except OSError:
+        have = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+        return f"cpu {cpus}: this process may run on {have}"
+    return ""
+
+
+class Fact(NamedTuple):
+    """One fact of the machine that decides how late a loop may be.
+
+    Attributes:
+        name: of it. value: for people. remedy: command that mends it; empty: it is as it should be.
+    """
+
+    name: str
+    value: str
+    remedy: str
+
+
+def real_time_facts(root: Path = Path("/")) -> list[Fact]:
+    """Facts of the machine, each with what mends it.
 
     Args:
         root: of the file system, for tests.
     """
-    policy = {os.SCHED_FIFO: "fifo", os.SCHED_RR: "rr"}.get(os.sched_getscheduler(0), "normal")
-    memory = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    limits = "then log in again; in /etc/security/limits.conf, for the group GROUP"
+    priority, memory = (resource.getrlimit(x)[0] for x in (resource.RLIMIT_RTPRIO, resource.RLIMIT_MEMLOCK))
+    may_anything = os.geteuid() == 0
     cpus = root / CPUS.relative_to("/")
-    return {
-        "policy": policy,
-        "preempt_rt": "yes" if _text(root / "sys/kernel/realtime") == "1" else "no",
-        "rtprio_limit": str(resource.getrlimit(resource.RLIMIT_RTPRIO)[0]),
-        "memlock_limit": "unlimited" if memory == resource.RLIM_INFINITY else f"{memory // 1024} kB",
-        "isolated_cpus": _text(cpus / "isolated") or "none",
-        "governor": _text(cpus / "cpu0/cpufreq/scaling_governor") or "not known",
-    }
+    preempt = _text(root / "sys/kernel/realtime") == "1"
+    isolated = _text(cpus / "isolated")
+    governor = _text(cpus / "cpu0/cpufreq/scaling_governor") or "not known"
+    fair = governor in ("performance", "not known")
+    policy = {os.SCHED_FIFO: "fifo", os.SCHED_RR: "rr"}.get(os.sched_getscheduler(0), "normal")
+    fine_memory = may_anything or memory == resource.RLIM_INFINITY
+    facts = [
+        Fact("policy", policy, ""),
+        Fact("preempt_rt", "yes" if preempt else "no", "" if preempt else "install a kernel with PREEMPT_RT"),
+        Fact(
+            "rtprio_limit", _limit(priority, 1),
+            "" if may_anything or priority > 0 else f"'@GROUP - rtprio 98', {limits}",
+        ),
+        Fact(
+            "memlock_limit", _limit(memory, 1024),
+            "" if fine_memory else f"'@GROUP - memlock unlimited', {limits}",
+        ),
+        Fact(
+            "isolated_cpus", isolated or "none",
+            "" if isolated else "isolcpus=2 on the kernel's command line, and cpu: '2' for the driver",
+        ),
+        Fact("governor", governor, "" if fair else "cpupower frequency-set -g performance"),
+    ]  # fmt: skip
+    for timer in sorted((root / SERIAL.relative_to("/")).glob("*/latency_timer")):
+        wait = _text(timer)
+        slow = wait.isdigit() and int(wait) > LATENCY_TIMER
+        facts.append(
+            Fact(f"latency_timer {timer.parent.name}", f"{wait} ms", f"echo {LATENCY_TIMER} > {timer}" if slow else "")
+        )
+    return facts
+
+
+def _limit(value: int, unit: int) -> str:
+    if value == resource.RLIM_INFINITY:
+        return "unlimited"
+    return f"{value // unit} kB" if unit > 1 else str(value)
+
+
+def real_time_report(root: Path = Path("/")) -> dict[str, str]:
+    """Facts of the machine by name, for diagnostics."""
+    return {fact.name: fact.value for fact in real_time_facts(root)}
 
 
 def real_time_advice(root: Path = Path("/")) -> list[str]:
-    """What would make loops of this machine later than they need be, each with the command that mends it."""
+    """What makes loops of this machine later than they need be, and is mended by one command at once."""
     out = []
-    facts = real_time_report(root)
-    if facts["governor"] not in ("performance", "not known"):
-        out.append(f"cpufreq governor is {facts['governor']}: cpupower frequency-set -g performance")
-    for timer in sorted((root / SERIAL.relative_to("/")).glob("*/latency_timer")):
-        wait = _text(timer)
-        if wait.isdigit() and int(wait) > LATENCY_TIMER:
-            out.append(f"{timer.parent.name} waits {wait} ms for more bytes: echo {LATENCY_TIMER} > {timer}")
+    for name, value, remedy in real_time_facts(root):
+        if remedy and name == "governor":
+            out.append(f"cpufreq governor is {value}: {remedy}")
+        elif remedy and name.startswith("latency_timer "):
+            out.append(f"{name.split()[1]} waits {value} for more bytes: {remedy}")
     return out
 
 

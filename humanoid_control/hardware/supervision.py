@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from humanoid_control.hardware.transmission import JointReading
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
+from humanoid_control.numerics.packed import BoundRecord, Packed, unpack
 
 WARN, FAULT = 1, 2
 I2T_TIME = 5.0  # [s] over which the square of the torque is averaged
@@ -48,14 +52,14 @@ class JointSamples(NamedTuple):
         q_ref: (n,) the reference that the drives were given for the time of the samples [rad].
     """
 
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-    temperature: np.ndarray
-    voltage: np.ndarray
-    age: np.ndarray
-    failed: np.ndarray
-    q_ref: np.ndarray
+    q: F1
+    v: F1
+    tau: F1
+    temperature: F1
+    voltage: F1
+    age: F1
+    failed: B1
+    q_ref: F1
 
 
 class Finding(NamedTuple):
@@ -76,7 +80,6 @@ class Check(NamedTuple):
 
     Attributes:
         name: of it. unit: of the quantity. powered: only looked at while the robot has power.
-        value: makes the quantity (n,) of the samples; NaN is never too much.
         warn, fault: (n,) levels of the quantity.
         warn_after, fault_after: time for which it must be above without a break [s]; 0: at once.
     """
@@ -84,11 +87,15 @@ class Check(NamedTuple):
     name: str
     unit: str
     powered: bool
-    value: Callable[[JointSamples], np.ndarray]
     warn: np.ndarray
     fault: np.ndarray
     warn_after: float
     fault_after: float
+
+
+SILENT, FOLLOWING, RANGE, SPEED, TORQUE, TEMPERATURE, LOW_VOLTAGE, HIGH_VOLTAGE = range(8)
+"""Rows of the checks in all tables, in the order of `checks_of`."""
+ABOVE, HEATED = 1, 2  # answers of `judge`: a quantity above a level; the mean torque above the continuous one
 
 
 def checks_of(limits: SupervisionLimits, period: float) -> list[Check]:
@@ -100,21 +107,85 @@ def checks_of(limits: SupervisionLimits, period: float) -> list[Check]:
         return np.full(n, value)
 
     return [
-        Check("silent for", "s", False, lambda s: s.age, all_joints(3 * period), all_joints(10 * period), 0.0, 0.0),
+        Check("silent for", "s", False, all_joints(3 * period), all_joints(10 * period), 0.0, 0.0),
+        Check("following error", "rad", True, 0.7 * m.following_error, m.following_error, 0.05, 0.05),
         Check(
-            "following error", "rad", True, lambda s: np.abs(s.q_ref - s.q), 0.7 * m.following_error,
-            m.following_error, 0.05, 0.05,
+            "beyond its range by", "rad", True, all_joints(0.5 * m.margin), all_joints(m.margin), 0.05, 3 * period
         ),
-        Check(
-            "beyond its range by", "rad", True, lambda s: np.maximum(m.lower - s.q, s.q - m.upper),
-            all_joints(0.5 * m.margin), all_joints(m.margin), 0.05, 3 * period,
-        ),
-        Check("speed", "rad/s", True, lambda s: np.abs(s.v), 1.05 * m.velocity, 1.2 * m.velocity, 0.05, 3 * period),
-        Check("torque", "N m", True, lambda s: np.abs(s.tau), 1.02 * m.effort, 1.1 * m.effort, 0.2, 0.2),
-        Check("temperature", "deg C", False, lambda s: s.temperature, m.warm, m.hot, 0.1, 0.1),
-        Check("supply below by", "V", False, lambda s: m.low_voltage - s.voltage, all_joints(0.0), never, 0.1, 0.1),
-        Check("supply above by", "V", True, lambda s: s.voltage - m.high_voltage, all_joints(0.0), never, 0.1, 0.1),
+        Check("speed", "rad/s", True, 1.05 * m.velocity, 1.2 * m.velocity, 0.05, 3 * period),
+        Check("torque", "N m", True, 1.02 * m.effort, 1.1 * m.effort, 0.2, 0.2),
+        Check("temperature", "deg C", False, m.warm, m.hot, 0.1, 0.1),
+        Check("supply below by", "V", False, all_joints(0.0), never, 0.1, 0.1),
+        Check("supply above by", "V", True, all_joints(0.0), never, 0.1, 0.1),
     ]  # fmt: skip
+
+
+class CheckTables(NamedTuple):
+    """Tables of c checks of n joints; of level 0 (warning) and 1 (fault).
+
+    Attributes:
+        lower, upper, low_voltage, high_voltage, continuous: (n,) limits.
+        level: (2, c, n) above which time counts. always: (c,) looked at without power too.
+        value: (c, n) quantity of this cycle. above: (2, c, n) time for which it has been above [s].
+        mean_square: (n,) of the torque [N^2 m^2].
+        period: of the cycle [s].
+    """
+
+    lower: F1
+    upper: F1
+    low_voltage: F1
+    high_voltage: F1
+    continuous: F1
+    level: F3
+    always: B1
+    value: F2
+    above: F3
+    mean_square: F1
+    period: float
+
+
+class Judgement(NamedTuple):
+    """Everything that a cycle of supervision takes."""
+
+    samples: JointSamples
+    tables: CheckTables
+
+
+@kernel
+def judge(table: Any, powered: bool) -> int:
+    """Quantities of this cycle and the time for which each has been above its levels; ABOVE and HEATED, added.
+
+    What is not measured (NaN) is never above. The heat of the windings goes with the square of the torque.
+    """
+    r = unpack(table, Judgement)
+    s, t = r.samples, r.tables
+    out, value = 0, t.value
+    for i in range(s.q.shape[0]):
+        value[SILENT, i] = s.age[i]
+        value[FOLLOWING, i] = abs(s.q_ref[i] - s.q[i])
+        value[RANGE, i] = max(t.lower[i] - s.q[i], s.q[i] - t.upper[i])
+        value[SPEED, i] = abs(s.v[i])
+        value[TORQUE, i] = abs(s.tau[i])
+        value[TEMPERATURE, i] = s.temperature[i]
+        value[LOW_VOLTAGE, i] = t.low_voltage[i] - s.voltage[i]
+        value[HIGH_VOLTAGE, i] = s.voltage[i] - t.high_voltage[i]
+    for level in range(2):
+        for c in range(value.shape[0]):
+            counted = powered or t.always[c]
+            for i in range(value.shape[1]):
+                if counted and value[c, i] > t.level[level, c, i]:
+                    t.above[level, c, i] += t.period
+                    out |= ABOVE
+                else:
+                    t.above[level, c, i] = 0.0
+    if powered:
+        share = t.period / I2T_TIME
+        for i in range(s.q.shape[0]):
+            if np.isfinite(s.tau[i]):
+                t.mean_square[i] += share * (s.tau[i] * s.tau[i] - t.mean_square[i])
+            if t.mean_square[i] > t.continuous[i] * t.continuous[i]:
+                out |= HEATED
+    return out
 
 
 class Supervision:
@@ -127,13 +198,19 @@ class Supervision:
     def __init__(self, names: tuple[str, ...], limits: SupervisionLimits, period: float) -> None:
         self.names, self.limits, self.period = names, limits, period
         self._checks = checks_of(limits, period)
-        shape = (len(self._checks), len(names))
-        self._warn, self._fault = np.stack([c.warn for c in self._checks]), np.stack([c.fault for c in self._checks])
-        self._warn_after = np.array([[max(c.warn_after, 0.5 * period)] for c in self._checks])
-        self._fault_after = np.array([[max(c.fault_after, 0.5 * period)] for c in self._checks])
-        self._always = np.array([[not c.powered] for c in self._checks])
-        self._values, self._warned, self._failed = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        self.mean_square = np.zeros(len(names))
+        n, c = len(names), len(self._checks)
+        level = np.array([[x.warn for x in self._checks], [x.fault for x in self._checks]])
+        self._after = np.array([[x.warn_after for x in self._checks], [x.fault_after for x in self._checks]])
+        self._after = np.maximum(self._after, 0.5 * period)[:, :, None]
+        always = np.array([not x.powered for x in self._checks])
+        self.mean_square = np.zeros(n)
+        bounds = (limits.lower, limits.upper, limits.low_voltage, limits.high_voltage, limits.continuous)
+        lower, upper, low, high, continuous = np.array(bounds, dtype=float)
+        self._tables = CheckTables(
+            lower, upper, low, high, continuous, level, always, np.zeros((c, n)), np.zeros((2, c, n)),
+            self.mean_square, period,
+        )  # fmt: skip
+        self._bound = BoundRecord(lambda samples: Judgement(samples, self._tables))
 
     def update(self, samples: JointSamples, powered: bool) -> list[Finding]:
         """Look at a cycle.
@@ -144,32 +221,26 @@ class Supervision:
         Returns:
             Findings, the worst first; faults of drives are the caller's, who knows their words.
         """
-        for row, check in zip(self._values, self._checks, strict=True):
-            row[:] = check.value(samples)
-        counted = self._always | powered
-        over_warn, over_fault = counted & (self._values > self._warn), counted & (self._values > self._fault)
-        self._warned = np.where(over_warn, self._warned + self.period, 0.0)
-        self._failed = np.where(over_fault, self._failed + self.period, 0.0)
-        findings = self._mean_torque(samples) if powered else []
-        if over_warn.any() or over_fault.any():
-            findings += self._told(self._failed >= self._fault_after - 1e-9, FAULT, self._fault)
-            findings += self._told(self._warned >= self._warn_after - 1e-9, WARN, self._warn)
+        seen = judge(self._bound.table(samples), powered)
+        if not seen:
+            return []
+        findings = self._mean_torque() if seen & HEATED else []
+        if seen & ABOVE:
+            for level in (FAULT, WARN):
+                k, t = level - WARN, self._tables
+                findings += self._told(t.above[k] >= self._after[k] - 1e-9, level, t.level[k])
         return sorted(findings, key=lambda f: -f.level)
 
     def _told(self, bad: np.ndarray, level: int, limit: np.ndarray) -> list[Finding]:
         out = []
         for c, j in np.argwhere(bad):
             check = self._checks[c]
-            value, most = self._values[c, j], limit[c, j]
+            value, most = self._tables.value[c, j], limit[c, j]
             text = f"{self.names[j]} {check.name} {value:.3g} {check.unit}"
             out.append(Finding(level, int(j), check.name, f"{text} (limit {most:.3g})" if most else text))
         return out
 
-    def _mean_torque(self, samples: JointSamples) -> list[Finding]:
-        """The heat of the windings goes with the square of the torque."""
-        share = self.period / I2T_TIME
-        square = np.where(np.isfinite(samples.tau), samples.tau**2, self.mean_square)
-        self.mean_square += share * (square - self.mean_square)
+    def _mean_torque(self) -> list[Finding]:
         out = []
         for j in np.flatnonzero(self.mean_square > self.limits.continuous**2):
             rms, most = np.sqrt(self.mean_square[j]), self.limits.continuous[j]
@@ -178,27 +249,55 @@ class Supervision:
         return out
 
 
+class JumpColumns(NamedTuple):
+    """State of a `JumpFilter` of n joints.
+
+    Attributes:
+        most: (n,) change between cycles that a joint can make [rad]. last: (n,) good sample [rad].
+        cycles: (n,) since it. jumps: (n,) in a row.
+    """
+
+    most: F1
+    last: F1
+    cycles: F1
+    jumps: I1
+
+
+@kernel
+def drop_jumps(table: Any, q: np.ndarray, fresh: np.ndarray) -> bool:
+    """Replace what cannot be believed in q (n,) by the last good sample; True where an encoder jumps on."""
+    f = unpack(table, JumpColumns)
+    failed = False
+    for i in range(q.shape[0]):
+        f.cycles[i] += 1.0
+        if fresh[i]:
+            jumped = abs(q[i] - f.last[i]) > f.most[i] * f.cycles[i]
+            f.jumps[i] = f.jumps[i] + 1 if jumped else 0
+            if np.isfinite(q[i]) and not jumped:
+                f.last[i], f.cycles[i] = q[i], 0.0
+        q[i] = f.last[i]
+        failed = failed or f.jumps[i] >= JUMPS
+    return failed
+
+
 class JumpFilter:
     """Samples that no joint can have moved by since the last one are dropped: the last good one stays.
 
     Attributes:
         count: (n,) of such samples in a row; JUMPS of them are a fault.
+        failing: an encoder jumps on.
     """
 
     def __init__(self, velocity: np.ndarray, period: float) -> None:
         """Prepare for joints with these speed limits (n,) [rad/s]."""
-        self._most = 3 * velocity * period
-        self._last, self._cycles = np.full(len(velocity), np.nan), np.zeros(len(velocity))
-        self.count = np.zeros(len(velocity), dtype=int)
+        n = len(velocity)
+        self.count, self.failing = np.zeros(n, dtype=int), False
+        self._packed = Packed(JumpColumns(3 * velocity * period, np.full(n, np.nan), np.zeros(n), self.count))
 
     def update(self, q: np.ndarray, fresh: np.ndarray) -> np.ndarray:
-        """The positions (n,) that may be believed; `fresh` (n,) where a sample is new."""
-        self._cycles += 1
-        jumped = fresh & (np.abs(q - self._last) > self._most * self._cycles)
-        self.count = np.where(jumped, self.count + 1, np.where(fresh, 0, self.count))
-        good = fresh & np.isfinite(q) & ~jumped
-        self._last[good], self._cycles[good] = q[good], 0.0
-        return self._last.copy()
+        """The positions that may be believed: q (n,), changed in place; `fresh` (n,) where a sample is new."""
+        self.failing = drop_jumps(self._packed.table, q, fresh)
+        return q
 
     def failed(self) -> np.ndarray:
         """(n,) True where the encoder jumps on."""
@@ -207,4 +306,67 @@ class JumpFilter:
     def restart(self, joints: np.ndarray | None = None) -> None:
         """Believe the next samples, wherever they are; joints: (n,) only of these."""
         rows = slice(None) if joints is None else joints
-        self._last[rows], self.count[rows] = np.nan, 0
+        self._packed.record.last[rows], self.count[rows] = np.nan, 0
+
+
+class SampleColumns(NamedTuple):
+    """Arrays that `look_at_samples` reads (v, q, stamp, fresh, enabled, failed), and fills (age, still, believed)."""
+
+    q: F1
+    v: F1
+    stamp: F1
+    fresh: B1
+    enabled: B1
+    failed: B1
+    age: F1
+    still: F1
+    believed: B1
+    still_speed: float
+    period: float
+
+
+DRIVE_FAILED, UNPOWERED = 1, 2  # answers of `look_at_samples`
+
+
+@kernel
+def look_at_samples(table: Any, now: float, since: float) -> int:
+    """Age of the samples, time at rest, and what can be believed; DRIVE_FAILED and UNPOWERED, added."""
+    s = unpack(table, SampleColumns)
+    out = 0
+    for i in range(s.q.shape[0]):
+        s.age[i] = now - (s.stamp[i] if np.isfinite(s.stamp[i]) else since)
+        s.still[i] = s.still[i] + s.period if abs(s.v[i]) < s.still_speed else 0.0
+        s.believed[i] = s.fresh[i] and np.isfinite(s.q[i])
+        if s.failed[i]:
+            out |= DRIVE_FAILED
+        elif s.believed[i] and not s.enabled[i]:
+            out |= UNPOWERED
+    return out
+
+
+class SampleWatch:
+    """Samples of n joints in the course of time.
+
+    Attributes:
+        age: (n,) of the sample [s]; of a joint that has none, since the last transition of the robot.
+        still: (n,) time at rest [s]. believed: (n,) measured in this cycle.
+    """
+
+    def __init__(self, joints: JointReading, still_speed: float, period: float) -> None:
+        """Prepare for samples that come into `joints`; slower than `still_speed` [rad/s] is at rest."""
+        n, j = len(joints.q), joints
+        self.age, self.still, self.believed = np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool)
+        self._packed = Packed(
+            SampleColumns(
+                j.q, j.v, j.stamp, j.fresh, j.enabled, j.failed, self.age, self.still, self.believed, still_speed,
+                period,
+            )
+        )  # fmt: skip
+
+    def update(self, now: float, since: float) -> int:
+        """Look at the samples of a cycle; DRIVE_FAILED and UNPOWERED, added.
+
+        Args:
+            now: monotonic time [s]. since: time of the robot's last transition [s].
+        """
+        return int(look_at_samples(self._packed.table, now, since))

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from humanoid_control.errors import RobotError
 from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState, Flag
+from humanoid_control.jit import kernel
 from humanoid_control.multibody.mechanisms import DriveMechanism
+from humanoid_control.numerics.array_types import B1, F1, I1, I2
+from humanoid_control.numerics.packed import BoundRecord, unpack
+
+FRESH, ENABLED, FAULT = int(Flag.FRESH), int(Flag.ENABLED), int(Flag.FAULT)
+Words = Annotated[np.ndarray, np.uint32, 1]
+Bytes = Annotated[np.ndarray, np.uint8, 1]
 
 
 @dataclass(frozen=True)
@@ -55,13 +63,128 @@ class JointReading:
         q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) [N m]; NaN: not measured.
         temperature: (n,) of the hottest motor [deg C]. voltage: (n,) lowest [V]. stamp: (n,) oldest [s].
         code: (n,) fault code of a drive. fresh, enabled, failed: (n,) all samples new; all powered; any drive failed.
-        homed: (n,) all encoders know their zero.
     """
 
     def __init__(self, n: int) -> None:
         self.q, self.v, self.tau, self.temperature, self.voltage, self.stamp = np.full((6, n), np.nan)
         self.code = np.zeros(n, np.uint32)
-        self.fresh, self.enabled, self.failed, self.homed = np.zeros((4, n), dtype=bool)
+        self.fresh, self.enabled, self.failed = np.zeros((3, n), dtype=bool)
+
+
+class GearTable(NamedTuple):
+    """Gears of a robot as arrays.
+
+    Attributes:
+        joint, actuator: (g,) indices. ratio: (g,) with its sign. offset: (g,) [rad].
+        of_joint: (n, widest) actuators of every joint, also those of linkages; repeated where there are fewer.
+    """
+
+    joint: I1
+    actuator: I1
+    ratio: F1
+    offset: F1
+    of_joint: I2
+
+
+class ActuatorColumns(NamedTuple):
+    """Arrays of an `ActuatorState`."""
+
+    q: F1
+    v: F1
+    tau: F1
+    temperature: F1
+    voltage: F1
+    stamp: F1
+    code: Words
+    flags: Bytes
+
+
+class JointColumns(NamedTuple):
+    """Arrays of a `JointReading`."""
+
+    q: F1
+    v: F1
+    tau: F1
+    temperature: F1
+    voltage: F1
+    stamp: F1
+    code: Words
+    fresh: B1
+    enabled: B1
+    failed: B1
+
+
+class GearReading(NamedTuple):
+    """Everything that reading takes."""
+
+    gears: GearTable
+    state: ActuatorColumns
+    joints: JointColumns
+
+
+class GearCommand(NamedTuple):
+    """Everything that commanding takes: n joints (q, v, tau) and m actuators (out_q, out_v, out_tau)."""
+
+    gears: GearTable
+    q: F1
+    v: F1
+    tau: F1
+    out_q: F1
+    out_v: F1
+    out_tau: F1
+
+
+class GearGains(NamedTuple):
+    """Gains of n joints and of m actuators."""
+
+    gears: GearTable
+    kp: F1
+    kd: F1
+    out_kp: F1
+    out_kd: F1
+
+
+@kernel
+def read_gears(table: Any) -> None:
+    """Angles, velocities and torques of joints with a gear; of every joint, what its worst actuator says."""
+    r = unpack(table, GearReading)
+    g, a, j = r.gears, r.state, r.joints
+    for k in range(g.joint.shape[0]):
+        joint, actuator, ratio = g.joint[k], g.actuator[k], g.ratio[k]
+        j.q[joint] = a.q[actuator] / ratio + g.offset[k]
+        j.v[joint], j.tau[joint] = a.v[actuator] / ratio, a.tau[actuator] * ratio
+    for i in range(j.q.shape[0]):
+        own = g.of_joint[i]
+        j.temperature[i], j.voltage[i], j.stamp[i] = a.temperature[own[0]], a.voltage[own[0]], a.stamp[own[0]]
+        j.code[i], both, either = a.code[own[0]], a.flags[own[0]], a.flags[own[0]]
+        for m in own[1:]:  # NaN, not measured, is worse than any number
+            j.temperature[i] = np.maximum(j.temperature[i], a.temperature[m])
+            j.voltage[i] = np.minimum(j.voltage[i], a.voltage[m])
+            j.stamp[i] = np.minimum(j.stamp[i], a.stamp[m])
+            j.code[i] = max(j.code[i], a.code[m])
+            both, either = both & a.flags[m], either | a.flags[m]
+        j.fresh[i], j.enabled[i], j.failed[i] = both & FRESH != 0, both & ENABLED != 0, either & FAULT != 0
+
+
+@kernel
+def command_gears(table: Any) -> None:
+    """Actuators of joints with a gear."""
+    r = unpack(table, GearCommand)
+    g = r.gears
+    for k in range(g.joint.shape[0]):
+        joint, actuator, ratio = g.joint[k], g.actuator[k], g.ratio[k]
+        r.out_q[actuator] = (r.q[joint] - g.offset[k]) * ratio
+        r.out_v[actuator], r.out_tau[actuator] = r.v[joint] * ratio, r.tau[joint] / ratio
+
+
+@kernel
+def gain_gears(table: Any) -> None:
+    """Gains of actuators of joints with a gear: they go with the square of the ratio."""
+    r = unpack(table, GearGains)
+    g = r.gears
+    for k in range(g.joint.shape[0]):
+        joint, actuator, square = g.joint[k], g.actuator[k], g.ratio[k] * g.ratio[k]
+        r.out_kp[actuator], r.out_kd[actuator] = r.kp[joint] / square, r.kd[joint] / square
 
 
 class Transmission:
@@ -78,10 +201,6 @@ class Transmission:
         driven = [g.joint for g in gears] + [j for link in linkages for j in link.joints]
         if sorted(driven) != list(range(n)):
             raise RobotError("every joint must be moved by one gear or one linkage")
-        self._joints = np.array([g.joint for g in gears], dtype=int)
-        self._actuators = np.array([g.actuator for g in gears], dtype=int)
-        self._ratio = np.array([g.sign * g.ratio for g in gears], dtype=float)
-        self._offset = np.array([g.offset for g in gears], dtype=float)
         widest = max((len(link.actuators) for link in linkages), default=1)
         self._of_joint = np.zeros((n, widest), dtype=int)
         for g in gears:
@@ -89,6 +208,28 @@ class Transmission:
         for link in linkages:
             for j in link.joints:
                 self._of_joint[j] = np.resize(link.actuators, widest)
+        self._table = GearTable(
+            np.array([g.joint for g in gears], dtype=int),
+            np.array([g.actuator for g in gears], dtype=int),
+            np.array([g.sign * g.ratio for g in gears], dtype=float),
+            np.array([g.offset for g in gears], dtype=float),
+            self._of_joint,
+        )
+        self._reading = BoundRecord(self._reading_of)
+        self._commanding = BoundRecord(self._commanding_of)
+        self._gaining = BoundRecord(self._gaining_of)
+
+    def _reading_of(self, state: ActuatorState, joints: JointReading) -> GearReading:
+        columns = ActuatorColumns(*(getattr(state, name) for name in ActuatorColumns._fields))
+        return GearReading(
+            self._table, columns, JointColumns(*(getattr(joints, name) for name in JointColumns._fields))
+        )
+
+    def _commanding_of(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: ActuatorCommand) -> GearCommand:
+        return GearCommand(self._table, q, v, tau, out.q, out.v, out.tau)
+
+    def _gaining_of(self, kp: np.ndarray, kd: np.ndarray, out: ActuatorCommand) -> GearGains:
+        return GearGains(self._table, kp, kd, out.kp, out.kd)
 
     def read(self, state: ActuatorState, joints: JointReading) -> None:
         """Joints from actuators; a linkage whose loop does not close at its motor angles is not measured.
@@ -96,17 +237,9 @@ class Transmission:
         Args:
             state: of the m actuators. joints: changed in place; the last angles are where the search begins.
         """
-        a, j, r = self._actuators, self._joints, self._ratio
-        joints.q[j], joints.v[j], joints.tau[j] = state.q[a] / r + self._offset, state.v[a] / r, state.tau[a] * r
+        read_gears(self._reading.table(state, joints))
         for link in self._linkages:
             self._read_linkage(link, state, joints)
-        own = self._of_joint
-        joints.temperature[:], joints.voltage[:] = state.temperature[own].max(axis=1), state.voltage[own].min(axis=1)
-        joints.stamp[:], joints.code[:] = state.stamp[own].min(axis=1), state.code[own].max(axis=1)
-        joints.fresh[:], joints.enabled[:], joints.homed[:] = (
-            state.have(f)[own].all(axis=1) for f in (Flag.FRESH, Flag.ENABLED, Flag.HOMED)
-        )
-        joints.failed[:] = state.have(Flag.FAULT)[own].any(axis=1)
 
     @staticmethod
     def _read_linkage(link: Linkage, state: ActuatorState, joints: JointReading) -> None:
@@ -131,8 +264,7 @@ class Transmission:
             q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) feed-forward [N m].
             out: of the m actuators; q, v, tau are changed in place.
         """
-        a, j, r = self._actuators, self._joints, self._ratio
-        out.q[a], out.v[a], out.tau[a] = (q[j] - self._offset) * r, v[j] * r, tau[j] / r
+        command_gears(self._commanding.table(q, v, tau, out))
         for link in self._linkages:
             own, motors = list(link.joints), list(link.actuators)
             phi, jacobian = link.mechanism.motor(q[own]), link.mechanism.jacobian(q[own])
@@ -143,8 +275,7 @@ class Transmission:
 
     def gains(self, kp: np.ndarray, kd: np.ndarray, out: ActuatorCommand) -> None:
         """Gains of impedance drives from those at the joints: kp (n,) [N m/rad], kd (n,) [N m s/rad]."""
-        a, j, square = self._actuators, self._joints, self._ratio**2
-        out.kp[a], out.kd[a] = kp[j] / square, kd[j] / square
+        gain_gears(self._gaining.table(kp, kd, out))
 
     def actuators_of(self, joint: int) -> tuple[int, ...]:
         """Indices of the actuators that move a joint."""
@@ -160,11 +291,6 @@ class Transmission:
             if g.joint == joint:
                 return {g.actuator: float(angle - g.sign * state.q[g.actuator] / g.ratio)}
         raise RobotError("a linkage is calibrated with all its joints at once")
-
-    def gear_offsets(self, angles: np.ndarray, state: ActuatorState) -> dict[int, float]:
-        """Offsets by actuator of all gears whose joints are at these angles (n,) now [rad]; NaN: leave it out."""
-        known = [g.joint for g in self._gears if np.isfinite(angles[g.joint])]
-        return {a: o for k in known for a, o in self.zero_offsets(k, float(angles[k]), state).items()}
 
     def linkage_offsets(self, angles: np.ndarray, state: ActuatorState) -> dict[int, float]:
         """Offsets by actuator of all linkages whose joints are at these angles (n,) now [rad]; NaN: leave it out."""

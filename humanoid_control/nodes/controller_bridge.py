@@ -19,10 +19,11 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from humanoid_control.errors import HumanoidError, UnknownNameError
-from humanoid_control.hardware.command_stream import CommandReader, check_stamp
+from humanoid_control.hardware.command_stream import CommandReader
 from humanoid_control.hardware.limiter import CommandLimits
 from humanoid_control.hardware.ros2_control.command_follower import CommandFollower, Following
-from humanoid_control.nodes.base.messages import STREAM_OUT, JointPositions, floats, seconds
+from humanoid_control.nodes.base.command_messages import read_command
+from humanoid_control.nodes.base.messages import STREAM_OUT, JointPositions, floats
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
@@ -94,20 +95,8 @@ class ControllerBridge(TickNode):
 
     def on_command(self, m: JointState) -> None:
         """Take a command; one with a mistake is dropped and named."""
-        if self.follower is None:
-            return
-        now = time.monotonic()
-        try:
-            stamp = seconds(m.header.stamp)
-            if stamp:
-                check_stamp(1e-9 * self.get_clock().now().nanoseconds - stamp)
-            command = self.reader.read(list(m.name), m.position, m.velocity, m.effort)
-        except HumanoidError as e:
-            self.health.report("command", Level.WARN, str(e))
-            return
-        self.health.clear("command")
-        if command is not None:
-            self.follower.add(command, now, stamp or now)
+        if self.follower is not None and (read := read_command(self, self.reader, m)) is not None:
+            self.follower.add(read[0], time.monotonic(), read[1])
 
     # -- the controller -----------------------------------------------------------------------------------------------
 

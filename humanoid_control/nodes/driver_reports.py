@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -93,16 +92,11 @@ def battery_message(bus: str, reading: BatteryReading, stamp: Any) -> BatterySta
     return m
 
 
-def imu_message(reading: Any, stamp: Any, link: str) -> Imu:
-    """A reading as a message in the frame of a link."""
-    m = Imu()
-    m.header.stamp, m.header.frame_id = stamp, link
-    fields: Iterable[tuple[Any, str, np.ndarray]] = (
-        (m.orientation, "xyzw", reading.orientation),
-        (m.angular_velocity, "xyz", reading.angular_velocity),
-        (m.linear_acceleration, "xyz", reading.linear_acceleration),
-    )
-    for target, axes, values in fields:
-        for axis, value in zip(axes, values, strict=True):
-            setattr(target, axis, float(value))
-    return m
+def fill_imu(message: Imu, reading: Any, stamp: Any) -> Imu:
+    """Set the stamp and the numbers of a message that is used again and again."""
+    message.header.stamp = stamp
+    o, w, a = message.orientation, message.angular_velocity, message.linear_acceleration
+    o.x, o.y, o.z, o.w = reading.orientation.tolist()
+    w.x, w.y, w.z = reading.angular_velocity.tolist()
+    a.x, a.y, a.z = reading.linear_acceleration.tolist()
+    return message

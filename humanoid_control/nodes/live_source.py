@@ -16,7 +16,7 @@ from visualization_msgs.msg import MarkerArray
 from humanoid_control.errors import ConfigError
 from humanoid_control.estimation import ClockOffset
 from humanoid_control.nodes.base.messages import seconds
-from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.nodes.base.serialized_markers import MarkerReader
 from humanoid_control.nodes.base.statistics import Samples
 from humanoid_control.nodes.base.tick_node import Level, TickNode
@@ -131,7 +131,7 @@ def _label(ns: str, text: str) -> str:
 
 
 @dataclass(frozen=True)
-class LiveParameters(NodeParameters):
+class LiveParameters(WorldParameters):
     """Parameters of live markers."""
 
     live_rate: float = param(

@@ -25,7 +25,7 @@ from trajectory_msgs.msg import JointTrajectory
 from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.files import check_file
 from humanoid_control.hardware.calibration import calibration_path, read_calibration, write_calibration
-from humanoid_control.hardware.command_stream import CommandReader, check_stamp
+from humanoid_control.hardware.command_stream import CommandReader
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.guardian import PRIORITY
 from humanoid_control.hardware.hardware_file import Hardware, hardware_path, read_hardware_file, without_file
@@ -34,6 +34,7 @@ from humanoid_control.hardware.realtime import become_real_time, real_time_advic
 from humanoid_control.hardware.supervision import WARN
 from humanoid_control.hardware.trajectory import TrajectoryPlayer, TrajectoryPoint
 from humanoid_control.kinematics.joint_state import NodeStatus
+from humanoid_control.nodes.base.command_messages import read_command
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
@@ -46,11 +47,12 @@ from humanoid_control.nodes.base.messages import (
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
-from humanoid_control.nodes.driver_reports import BusRates, battery_message, imu_message, parts_of
+from humanoid_control.nodes.driver_reports import BusRates, battery_message, fill_imu, parts_of
 from humanoid_control.robots import Robot, load_robot
 
 TWINS = ("simulator", "loopback")
 END_TIME = 4.0  # [s] in which the robot comes to rest and loses its power before the process ends
+ECHO = 0.3  # [s] after a signal in which another one is the same Ctrl-C
 SUPPLY_PERIOD = 1.0  # [s] between messages of the battery
 STOPPED = (PowerState.FAULT, PowerState.ESTOP)
 
@@ -71,7 +73,6 @@ class RobotDriverParameters(NodeParameters):
     late_tolerance: float = param(
         1.0, "multiple of the lateness of a cycle that stops the robot (5 periods) or faults (50 ms)", "", 1.0, 100.0
     )
-    cpu: str = param("", "processors to run on, as 2 or 2,3 or 2-3; empty: all")
     velocity_scale: float = param(
         1.0, "share of the file's speed limits; while commands are followed it may only fall", "", 0.01, 1.0, live=True
     )
@@ -112,6 +113,7 @@ class RobotDriver(TickNode):
     Parameters = RobotDriverParameters
     params: RobotDriverParameters
     node_name = "robot_driver"
+    punctual = True
 
     def configure(self) -> float:
         p = self.params
@@ -123,7 +125,7 @@ class RobotDriver(TickNode):
         record = self.frames.write if self.frames else None
         self.driver = Driver(hardware, zeros, p.dry_run, record, p.late_tolerance)
         self.driver.scale_velocity(p.velocity_scale)
-        become_real_time(p.priority, p.cpu)
+        become_real_time(p.priority)
         for k, text in enumerate(real_time_advice()):
             self.health.report(f"real time {k}", Level.WARN, text)
         try:
@@ -138,7 +140,8 @@ class RobotDriver(TickNode):
         self.robot, self.player = robot, TrajectoryPlayer(hardware.names)
         self.rows = np.array([robot.index[n] for n in hardware.names], dtype=int)
         self.others = np.setdiff1d(np.arange(robot.n), self.rows)
-        self.reader = CommandReader(hardware.names, [robot.joint_names[k] for k in self.others])
+        others, modes = [robot.joint_names[k] for k in self.others], [j.mode for j in hardware.joints]
+        self.reader = CommandReader(hardware.names, others, modes)
         self.posture = robot.from_mapping(hardware.fixed)
         self.end_at = float("nan")
         self._make_endpoints(hardware)
@@ -150,6 +153,8 @@ class RobotDriver(TickNode):
         self.applied = self.create_publisher(JointState, "applied_commands", STREAM_OUT)
         self.power_state = self.create_publisher(String, "hardware_state", LATCHED)
         self.imu = self.create_publisher(Imu, "imu", STREAM_OUT)
+        self.imu_message = Imu()
+        self.imu_message.header.frame_id = self.robot.root_link
         self.battery = self.create_publisher(BatteryState, "battery", EVENTS)
         self.said, self.ticks, self.rates, self.supplies_due = "", 0, BusRates(), 0.0
         self.listen(JointState, "joint_commands", self.on_command)
@@ -174,18 +179,9 @@ class RobotDriver(TickNode):
         running = self.player.spline is not None and not self.player.over(now)
         if self.health.check("passed over", running, Level.WARN, "a trajectory runs: joint_commands passed over"):
             return
-        try:
-            stamp = seconds(m.header.stamp)
-            if stamp:
-                check_stamp(1e-9 * self.get_clock().now().nanoseconds - stamp)
-            command = self.reader.read(list(m.name), m.position, m.velocity, m.effort)
-        except HumanoidError as e:
-            self.health.report("command", Level.WARN, str(e))
-            return
-        self.health.clear("command")
-        if command is not None:
+        if (read := read_command(self, self.reader, m)) is not None:
             self.player.stop()
-            self.driver.command(command, now, stamp or now)
+            self.driver.command(read[0], now, read[1])
 
     def on_trajectory(self, m: JointTrajectory) -> None:
         """Execute a trajectory from where the reference is now; an empty one ends the one that runs."""
@@ -265,7 +261,7 @@ class RobotDriver(TickNode):
         h.check("state", d.machine.state in STOPPED, Level.ERROR, text)
         stopped = d.machine.state in (PowerState.STOPPING, PowerState.HOLD) and bool(d.machine.reason)
         h.check("stopped", stopped, Level.WARN, d.machine.reason)
-        unhomed = d.unhomed() if d.machine.powered and d.homing is None else []
+        unhomed = d.encoders.missing() if d.machine.powered and d.encoders.homing is None else []
         text = f"not homed: {', '.join(unhomed[:3])}: commands are not followed before ~/home"
         h.check("homing", bool(unhomed), Level.WARN, text)
         worst = [f.text for f in d.findings if f.level == WARN]
@@ -276,7 +272,8 @@ class RobotDriver(TickNode):
     def _publish_states(self) -> None:
         d, j = self.driver, self.driver.joints
         q, (v, tau) = self.posture.copy(), np.zeros((2, self.robot.n))
-        q[self.rows], v[self.rows], tau[self.rows] = j.q, np.nan_to_num(j.v), np.nan_to_num(j.tau)
+        q[self.rows], v[self.rows], tau[self.rows] = j.q, j.v, j.tau
+        v[~np.isfinite(v)], tau[~np.isfinite(tau)] = 0.0, 0.0
         known = np.ones(self.robot.n, dtype=bool)
         known[self.rows] = d.fresh
         for follower, leader, multiplier, offset in self.robot.mimic:
@@ -292,7 +289,7 @@ class RobotDriver(TickNode):
         self.states.publish(fill_joint_state(message, stamp, q[known], v[known], tau[known]))
         for transport in d.buses.transports.values():
             if (reading := transport.imu()) is not None:
-                self.imu.publish(imu_message(reading[1], stamp, self.robot.root_link))
+                self.imu.publish(fill_imu(self.imu_message, reading[1], stamp))
 
     def _publish_supplies(self) -> None:
         stamp = stamp_of(self.get_clock().now().nanoseconds)
@@ -335,8 +332,13 @@ class RobotDriver(TickNode):
             self.end_at = now + END_TIME
             self.driver.disable()
             for s in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(s, lambda *_: self.driver.emergency_stop("signal", True, "interrupted twice"))
+                signal.signal(s, lambda *_: self._on_second_signal(now))
         return self.driver.machine.powered and now < self.end_at
+
+    def _on_second_signal(self, first: float) -> None:
+        """Stop at once; of one Ctrl-C under `ros2 launch` come two: the terminal's, and that of launch."""
+        if time.monotonic() - first > ECHO:
+            self.driver.emergency_stop("signal", True, "interrupted twice")
 
     def deactivate(self) -> None:
         """Come to rest and switch off; ticks have ended already."""

@@ -13,8 +13,9 @@ from std_srvs.srv import SetBool, Trigger
 from humanoid_control.nodes.base.messages import LATCHED, PAUSED
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import SETTLING, Level, TickNode
-from humanoid_control.nodes.simulator_io import SimulatorInputs, SimulatorOutputs
-from humanoid_control.nodes.simulator_parameters import SimulatorParameters, engine_of
+from humanoid_control.nodes.simulating.inputs import SimulatorInputs
+from humanoid_control.nodes.simulating.outputs import SimulatorOutputs
+from humanoid_control.nodes.simulating.parameters import SimulatorParameters, engine_of
 from humanoid_control.robots import load_robot
 from humanoid_control.walking.ground.standing import stand_on_ground
 from humanoid_control.warm_up import compiling_told

@@ -25,6 +25,7 @@ class NodeSpec:
         task: one line for help texts.
         subscribes, publishes: topic names for the docs; relative but for those with a slash.
         essential: without it a stack ends; False: where it cannot be kept alive, the other nodes go on.
+        powers: it gives power to drives: it ends first, in its own time, and is never started again by itself.
     """
 
     executable: str
@@ -33,6 +34,7 @@ class NodeSpec:
     subscribes: tuple[str, ...]
     publishes: tuple[str, ...]
     essential: bool = True
+    powers: bool = False
 
     @property
     def module(self) -> str:
@@ -53,6 +55,7 @@ NODES = {
             ("joint_commands", "simulator/set_state", "simulator/set_base", "simulator/push"),
             (
                 "joint_states",
+                "applied_commands",
                 "tendon_states",
                 "imu",
                 "ground_truth/odometry",
@@ -69,6 +72,7 @@ NODES = {
             "a real robot on its buses, or its simulated twin: power by request, every command inside the limits",
             ("joint_commands", "joint_trajectory", "emergency_stop"),
             ("joint_states", "applied_commands", "hardware_state", "imu", "battery"),
+            powers=True,
         ),
         NodeSpec(
             "controller_bridge",

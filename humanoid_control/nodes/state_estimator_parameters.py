@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import radians
 
-from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.nodes.base.parameters import WorldParameters, param
 
 SOURCES = ("joints", "tendons")
 # OBSERVATIONS of `tendons.estimator.settings` and GROUPINGS of `robots.tendons`, which encoders need not load
@@ -14,7 +14,7 @@ GROUPS = ("file", "completed", "whole", "automatic")
 
 
 @dataclass(frozen=True)
-class StateEstimatorParameters(NodeParameters):
+class StateEstimatorParameters(WorldParameters):
     """Parameters of the state estimator."""
 
     rate: float = param(250.0, "rate of the estimate", "Hz", 10.0, 1000.0)

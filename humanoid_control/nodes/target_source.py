@@ -14,7 +14,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.nodes.base.messages import KEPT, STREAM_OUT, JointPositions, stamp_of, target_markers
-from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
 from humanoid_control.nodes.base.tick_node import Level, TickNode
@@ -27,7 +27,7 @@ GOAL_RADIUS = 0.035  # [m]
 
 
 @dataclass(frozen=True)
-class TargetSourceParameters(NodeParameters):
+class TargetSourceParameters(WorldParameters):
     """Parameters of the target source."""
 
     rate: float = param(60.0, "rate of the targets", "Hz", 1.0, 200.0)
@@ -52,7 +52,7 @@ class TargetSource(TickNode):
         self.robot = load_robot(p.robot, "fixed")
         self.sampler = GoalSampler(self.robot)
         self.settings = ScriptSettings(p.speed, p.stay, unreachable=p.unreachable, jump=p.jump, faults=p.faults)
-        self.markers = SerializedMarkers(target_markers(HANDS))
+        self.markers = SerializedMarkers(target_markers(HANDS, self.params.world_frame))
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
         self.goals = self.create_publisher(MarkerArray, "goals", KEPT)
         self.estimate = JointPositions(self.robot)

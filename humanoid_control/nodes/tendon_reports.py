@@ -15,7 +15,7 @@ from std_msgs.msg import ColorRGBA, Float64MultiArray, MultiArrayDimension
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.errors import first_few
-from humanoid_control.nodes.base.messages import STREAM_OUT, WORLD, floats, stamp_of, state_of
+from humanoid_control.nodes.base.messages import STREAM_OUT, floats, stamp_of, state_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, SerializedMarkers
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot, load_robot
@@ -197,7 +197,7 @@ class GroundTruthComparison:
 
 
 class TendonMarkers:
-    """Publishes `tendon_markers` while somebody listens: one list of lines, in the frame `world`.
+    """Publishes `tendon_markers` while somebody listens: one list of lines, in the frame of the world.
 
     A tendon is green where its length agrees with the others, yellow at half the gate of the filter, red at the gate,
     and violet where it is left out. Joints without tendons are drawn in the neutral posture.
@@ -225,7 +225,7 @@ class TendonMarkers:
         points, colors = self.lines()
         if self._bytes is None or len(points) > self._size:
             self._size = len(points) + 2 * MORE_SEGMENTS
-            self._bytes = SerializedMarkers(_message(self._size))
+            self._bytes = SerializedMarkers(_message(self._size, self._node.params.world_frame))
         more = self._size - len(points)  # the rest lies on the last point
         points = np.concatenate([points, np.repeat(points[-1:], more, axis=0)])
         colors = np.concatenate([colors, np.repeat(colors[-1:], more, axis=0)])
@@ -258,9 +258,9 @@ class TendonMarkers:
         return out
 
 
-def _message(points: int) -> MarkerArray:
+def _message(points: int, frame: str) -> MarkerArray:
     m = Marker(ns="tendons", id=0, type=Marker.LINE_LIST, action=Marker.ADD)
-    m.header.frame_id = WORLD
+    m.header.frame_id = frame
     m.pose.orientation.w = 1.0
     m.scale.x = WIDTH
     m.color = ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0)

@@ -282,8 +282,8 @@ class TrajectoryStreamer(TickNode):
             if not compiled():
                 self.get_logger().info(ADVICE)
             self.reference = ReferenceOutput(self, robot, self.source.rate, p.start_blind)
-        self.markers = SerializedMarkers(target_markers(POINTS))
-        self.dancer_message = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03)])
+        self.markers = SerializedMarkers(target_markers(POINTS, p.world_frame))
+        self.dancer_message = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03, p.world_frame)])
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
         self.dancer = self.create_publisher(MarkerArray, "dancer", STREAM_OUT)
         for name in ("play", "pause", "restart", "calibrate"):

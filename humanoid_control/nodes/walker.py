@@ -38,7 +38,7 @@ from humanoid_control.nodes.base.serialized_markers import IdlePublisher, Marker
 from humanoid_control.nodes.base.statistics import Samples
 from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level, TickNode
-from humanoid_control.nodes.simulator_io import foot_topic
+from humanoid_control.nodes.simulating.outputs import foot_topic
 from humanoid_control.nodes.walking.gamepad import Gamepad
 from humanoid_control.nodes.walking.outputs import WalkOutputs, plan_markers
 from humanoid_control.nodes.walking.parameters import WalkerParameters, walk_settings
@@ -123,7 +123,7 @@ class WalkerNode(TickNode):
         twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
         self.listen(twist, "cmd_vel", self._guarded("cmd_vel_failed", self.velocity.take))
         if self.upper is not None:
-            self.reader, self.frames = MarkerReader(), TargetFrames(self, self.robot)
+            self.reader, self.frames = MarkerReader(), TargetFrames(self, self.robot, p.world_frame)
             self.listen(MarkerArray, "targets", self._guarded("targets_failed", self.on_targets), raw=True)
         steps = FOOTSTEP_MESSAGES[p.footsteps_type]
         self.create_subscription(steps, "footsteps", self._guarded("footsteps_failed", self.on_footsteps), EVENTS)

@@ -34,7 +34,7 @@ from humanoid_control.nodes.base.messages import (
     seconds,
     stamp_of,
 )
-from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import MOST_MARKERS, IdlePublisher, MarkerReader, SerializedMarkers
 from humanoid_control.nodes.base.statistics import Samples
@@ -62,11 +62,13 @@ class IkMarkers:
         idle_publisher: when messages are made, and how long they took.
     """
 
-    def __init__(self, node: TickNode, robot: Robot) -> None:
+    def __init__(self, node: TickNode, robot: Robot, world: str = WORLD) -> None:
         self.robot, self._node = robot, node
         publisher: Any = node.create_publisher(MarkerArray, "ik_markers", STREAM_OUT)
         self._parts, self._data = ShapeParts(robot), robot.model.createData()
         message, self._first = _message(self._parts)
+        for marker in message.markers:
+            marker.header.frame_id = world
         self._bytes = SerializedMarkers(message)
         self._pairs = robot.pairs
         self._moving_mass = float(sum(i.mass for i in list(robot.model.inertias)[1:]))
@@ -162,7 +164,6 @@ def _message(parts: ShapeParts) -> tuple[MarkerArray, int]:
 
 def _marker(ns: str, number: int, kind: int, scale: Any, color: Any = GREY) -> Marker:
     m = Marker(ns=ns, id=number, type=kind, action=Marker.ADD)
-    m.header.frame_id = WORLD
     m.pose.orientation.w = 1.0
     m.scale.x, m.scale.y, m.scale.z = (float(s) for s in scale)
     m.color = ColorRGBA(**dict(zip("rgba", (float(c) for c in color), strict=True)))
@@ -184,7 +185,7 @@ FOLLOWED = ("", "RUN")  # power states of a driver in which its robot is where t
 
 
 @dataclass(frozen=True)
-class WholeBodyIkParameters(NodeParameters):
+class WholeBodyIkParameters(WorldParameters):
     """Parameters of the inverse kinematics."""
 
     rate: float = param(250.0, "rate of the commands", "Hz", 10.0, 1000.0)
@@ -261,9 +262,9 @@ class WholeBodyIkNode(TickNode):
         self.follower = TargetFollower(robot, self.settings(), p.self_collision)
         self.message = joint_state(robot.joint_names)
         self.commands = CommandOwner(self, "joint_commands")
-        self.markers = IkMarkers(self, robot)
+        self.markers = IkMarkers(self, robot, p.world_frame)
         self.listen(MarkerArray, "targets", self.on_targets, raw=True, wakes=True)
-        self.reader, self.frames = MarkerReader(), TargetFrames(self, robot)
+        self.reader, self.frames = MarkerReader(), TargetFrames(self, robot, p.world_frame)
         self.crowd, self.crowd_at = 0, -math.inf
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
         self.estimate = JointPositions(robot)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import struct
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import numpy as np
@@ -62,6 +63,27 @@ class Packed(Generic[Record]):
 
     def __reduce__(self) -> tuple[type[Packed[Record]], tuple[Record]]:
         return Packed, (self.record,)
+
+
+class BoundRecord:
+    """Record packed from objects that a caller gives: the same ones again and again, so that it is packed once.
+
+    Their arrays are changed in place only. Other objects make another record.
+    """
+
+    __slots__ = ("_given", "_ids", "_make", "_packed")
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        """Prepare; `make` gives the record of these objects."""
+        self._make, self._ids = make, tuple[int, ...]()
+
+    def table(self, *given: Any) -> Any:
+        """Table of the record of these objects, for kernels."""
+        ids = tuple(map(id, given))
+        if ids != self._ids:
+            self._packed = Packed(self._make(*given))
+            self._given, self._ids = given, ids  # kept: the id of what is gone may come again
+        return self._packed.table
 
 
 def unpack(table: Any, record: type[Record]) -> Record:

@@ -63,6 +63,14 @@ STUDIES = {
         "joint angles from tendon lengths: E1 to E6 of Kawaharazuka, earlier estimators, others' arms (minutes)",
         "kawaharazuka2018.report",
     ),
+    "clearance": StudyEntry(
+        "commands by the hundred thousand, measured by the shapes of the published URDF: none may touch (minutes)",
+        "clearance",
+    ),
+    "hosts": StudyEntry(
+        "a stack over two hosts: links that are slow, lossy, cut, and clocks that are apart (root; minutes)",
+        "hosts.study",
+    ),
     "sternum": StudyEntry(
         "how well the sternum is estimated from hips and shoulders, on clips that show it (seconds)",
         "dube2012.sternum_report",

@@ -164,10 +164,14 @@ class KeptOutcomes:
             fresh = pool.map(do, todo)
             for k, key in enumerate(keys):
                 if key not in self.known:
-                    self.known[key] = plain_values(next(fresh))
-                    self._write()
+                    self.keep(key, plain_values(next(fresh)))
                 show((k + 1) / len(keys))
                 yield self.known[key]
+
+    def keep(self, key: str, outcome: dict[str, Any]) -> None:
+        """Keep the outcome of a job, plain values, under its name."""
+        self.known[key] = outcome
+        self._write()
 
     def _write(self) -> None:
         if self._file is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import viser
 
 PUSHES = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "right": (0.0, -1.0)}
-PUSH = 100.0  # [N], which a simulator lets act for 0.1 s
+PUSH, PUSH_TIME = 100.0, 0.1  # [N], and how long a simulator lets it act [s]
 CALLS = ("stop", "emergency stop", "stand", "reset")
 ALIVE = 0.5  # [s] after which a page that says nothing counts as closed
 FIELD = "pad "  # begins the text that the script writes: forward, left, turn, each -1..1, and a count

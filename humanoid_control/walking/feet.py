@@ -283,7 +283,7 @@ class LegReach:
         """
         legs = float(np.sqrt(max(self.length**2 - (0.6 * step) ** 2, (0.5 * self.length) ** 2)))
         own = max(self.crouch, self.above - legs)
-        return self.neutral - max(own - raised, self.above - legs, 0.0) - RISEN * max(rise - EVEN, 0.0)
+        return self.neutral - max(own - raised, self.above - legs) - RISEN * max(rise - EVEN, 0.0)
 
 
 def _held_by_ankle(robot: Robot, frame: int, X_sole: pin.SE3) -> tuple[np.ndarray, np.ndarray]:

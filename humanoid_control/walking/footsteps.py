@@ -79,7 +79,7 @@ class VelocityPlanner:
         self._handed = listed[0] if listed else None
         for k in range(count):
             if k < len(listed):
-                step = listed[k]
+                step = self._in_reach(listed[k], stance)
                 d = self._displacement_of(step, stance.X) if k + 1 < len(listed) else np.zeros(3)
             else:
                 wanted, pace = self._displacement(d, 1 - stance.foot)
@@ -205,6 +205,24 @@ class VelocityPlanner:
         t = self.times
         lift, both = min(t.lift, self.limits.of(style).lift), style.double_support * t.double_support
         return Footstep(1 - stance.foot, X, (1 - both) * T, both * T, lift, style=style)
+
+    def _in_reach(self, step: Footstep, stance: Footstep) -> Footstep:
+        """A step of a list, or where a push has moved the foot that stands, as much of it as is possible from there."""
+        if not self.limits.refusal(step, stance.X):
+            return step
+        beside = self.make(stance, np.zeros(3), self.times.nominal).X
+        away = planar(beside).actInv(planar(step.X))
+        way = np.array([*away.translation[:2], yaw_of(away)])
+
+        def part(share: float) -> Footstep:
+            X = beside * pin.SE3(pin.exp3(np.array([0.0, 0.0, share * way[2]])), share * np.array([*way[:2], 0.0]))
+            return replace(step, X=self.placed(X, step.foot), limited=True)
+
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS):
+            s = 0.5 * (low + high)
+            low, high = (low, s) if self.limits.refusal(part(s), stance.X) else (s, high)
+        return part(low)
 
     def _displacement_of(self, step: Footstep, X_stance: pin.SE3) -> np.ndarray:
         """Displacement (3,) that a step of a list makes, as if its feet were apart by the neutral width."""

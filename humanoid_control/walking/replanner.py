@@ -174,6 +174,7 @@ class Replanner:
         if self._raised == self.raised:
             return
         self._raised = self.raised
+        self.heights.forget(t)
         above = self.reach.height(0.0, 0.0, self.raised)
         self.heights.change(above - self._above, t, t + READY + abs(above - self._above) / RAISING)
         self._above, self.omega = above, float(np.sqrt(GRAVITY / above))
@@ -373,8 +374,7 @@ class Replanner:
             self._go_on(now, self._plan_of(t, soles, []), MomentumShift.none(), t + self.settings.settle)
             return
         phase = self.plan.phases[k]
-        swinging = t < phase.land - 1e-9
-        foot = phase.step.foot if swinging else 1 - phase.step.foot
+        foot = phase.step.foot if (swinging := t < phase.land - 1e-9) else 1 - phase.step.foot
         if swinging:
             soles[foot] = phase.swing.start
             lift, land = phase.lift, phase.land

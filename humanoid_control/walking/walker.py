@@ -18,7 +18,7 @@ from humanoid_control.kinematics.joint_state import Measurement
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
-from humanoid_control.walking.dancing.upper_body import UpperMotion
+from humanoid_control.walking.dancing.upper_body import CenterRise, UpperMotion
 from humanoid_control.walking.disturbance import DisturbanceObserver, MeasuredMotion
 from humanoid_control.walking.feet import Feet, Reaction, reaction_of
 from humanoid_control.walking.footsteps import VelocityPlanner
@@ -157,6 +157,7 @@ class Walker:
         self.planner.command, self.planner.queue = np.zeros(3), []
         self.state, self.why, self.t, self.steps = WalkState.STAND, "", 0.0, 0
         self.upper: UpperMotion | None = None
+        self._rise, self._raised = CenterRise(self.robot, self.settings.crouch), 0.0
         self._started, self._halt, self._counted, self._landed = False, False, False, False
         self._balance: Balance | None = None
         self._pace = 0.0
@@ -186,7 +187,7 @@ class Walker:
     @property
     def raised(self) -> float:
         """How much higher than of itself the centre of mass shall be [m]; 0 after `reset`."""
-        return self.replanner.raised
+        return self._raised
 
     def raise_center(self, height: float) -> None:
         """Walk and stand higher or lower than of itself, as far as the legs reach, with the coming steps.
@@ -199,7 +200,7 @@ class Walker:
         """
         if not abs(height) <= HIGHEST:
             raise ConfigError(f"the centre of mass can be raised by {-HIGHEST:g}..{HIGHEST:g} m, got {height:g}")
-        self.replanner.raised = float(height)
+        self._raised = self.replanner.raised = float(height)
 
     def follow(self, steps: Sequence[Footstep], append: bool = False) -> None:
         """Make these footsteps, after the step that has begun, then stand.
@@ -242,6 +243,7 @@ class Walker:
         if motion is not None:
             self.robot.require_imitation_points()
         self.upper = motion
+        self.raise_center(self._raised)
 
     def stop(self) -> None:
         """Come to rest within the limits of the steps."""
@@ -289,6 +291,7 @@ class Walker:
         if self.upper is not None:
             self.upper.advance(self.t + dt, dt)
             upper = self.upper.at(self.t + dt)
+            self.replanner.raised = self._raised + self._rise.look(self.joints, dt)
         self.tasks.set(soles, self.center + self._lean + along, after.heading, after.swinging, upper)
         self.tasks.hold_pelvis(self.q)
         self.tasks.swing_arms(self.q, self.v, self._turning.at(self.plan, self.t + dt), after.heading)

@@ -197,3 +197,12 @@ def test_the_blend_takes_its_least_time_where_the_way_is_short():
 def test_joints_that_are_not_commanded_hold():
     blend = Blend(np.array([0.3, 0.6]), np.array([NAN, 0.0]), 0.0, 1.0, 1.0)
     assert blend.at(50.0, np.array([NAN, 0.1])).tolist() == pytest.approx([0.3, 0.1])
+
+
+def test_a_joint_that_is_commanded_a_velocity_alone_does_not_go_back_to_its_last_position():
+    it, none = CommandInterpolator(2, 0.1), np.full(2, NAN)
+    it.add(JointCommand(np.array([1.0, 2.0]), none, none), 0.0, 0.0)
+    it.add(JointCommand(np.array([NAN, 2.0]), np.array([0.5, NAN]), none), 0.01, 0.01)
+    np.testing.assert_array_equal(it.at(0.02)[0], [NAN, 2.0])
+    it.add(JointCommand(np.array([1.5, NAN]), none, none), 0.02, 0.02)
+    np.testing.assert_array_equal(it.at(0.025)[0], [1.5, 2.0])

@@ -66,8 +66,8 @@ class Rig:
                 q, nothing = np.array(command, dtype=float), np.full(len(command), np.nan)
                 self.driver.command(JointCommand(q, np.zeros(len(q)), nothing), self.clock.now, self.clock.now)
             self.driver.cycle()
-            if self.driver.homing is not None:
-                active = tuple(self.names[k] for k in np.flatnonzero(self.driver.homing.active))
+            if self.driver.encoders.homing is not None:
+                active = tuple(self.names[k] for k in np.flatnonzero(self.driver.encoders.homing.active))
                 if active and active not in self.homing[-1:]:
                     self.homing.append(active)
             self.told.append(self.bus.q.copy())
@@ -89,7 +89,7 @@ class Rig:
         return self
 
     def over(self):
-        return self.run(20.0, until=lambda: self.driver.homing is None)
+        return self.run(20.0, until=lambda: self.driver.encoders.homing is None)
 
     def speeds(self):
         return np.abs(np.diff(self.told, axis=0)).max(axis=0) / 0.002
@@ -104,7 +104,7 @@ def test_joints_find_their_zeros_one_of_a_group_at_a_time(rig):
     r = rig().begin()
     assert "homing" in str(r.run(0.1).driver.machine)
     r.over()
-    assert r.state is HOLD and r.driver.unhomed() == [] and r.driver.machine.reason == ""
+    assert r.state is HOLD and r.driver.encoders.missing() == [] and r.driver.machine.reason == ""
     for a, b in itertools.pairwise(r.homing):
         assert set(a) != set(b)
     assert r.homing[0] == tuple(n for n in r.names if n != "r_elbow_flexion"), "both groups begin at once"
@@ -133,11 +133,11 @@ def test_without_groups_one_joint_at_all_is_homed_at_a_time(rig):
 def test_commands_are_not_followed_before_the_joints_know_their_zeros(rig):
     r = rig().hold()
     r.run(1.0, command=[0.3, 0.3, 0.3])
-    assert r.state is HOLD and set(r.driver.unhomed()) == set(JOINTS)
+    assert r.state is HOLD and set(r.driver.encoders.missing()) == set(JOINTS)
     assert r.driver.home(["l_elbow_flexion"]) == ""
     r.over()
     r.run(1.0, command=[0.3, 0.3, 0.3])
-    assert r.state is HOLD and "l_elbow_flexion" not in r.driver.unhomed(), "of the others nothing is known"
+    assert r.state is HOLD and "l_elbow_flexion" not in r.driver.encoders.missing(), "of the others nothing is known"
 
 
 def test_a_joint_that_reads_nonsense_before_it_is_homed_gets_power_all_the_same(rig):
@@ -160,7 +160,7 @@ def test_homing_is_for_hold_alone(rig):
     assert "no homing in the hardware file for waist_rotation" in r.driver.home(["waist_rotation"])
     assert r.driver.home(["l_elbow_flexion"]) == "", "again, because somebody asked for this one"
     r.run(0.02)
-    assert r.driver.unhomed() == ["l_elbow_flexion"]
+    assert r.driver.encoders.missing() == ["l_elbow_flexion"]
     r.over()
     r.to(RUN, command=r.driver.reference.q.tolist())
     assert "state is RUN" in r.driver.home(["l_elbow_flexion"])
@@ -180,8 +180,8 @@ def test_what_stops_the_robot_ends_homing(rig, way):
     state = {"stop": HOLD, "disable": MONITOR, "estop": ESTOP, "fault": FAULT}[way]
     r.to(state).run(0.5)
     coasting = 0.1 if way == "disable" else 1e-3  # these drives hardly have friction once they have no power
-    assert driver.homing is None and np.abs(r.bus.v).max() < coasting
-    assert set(driver.unhomed()) == set(JOINTS)
+    assert driver.encoders.homing is None and np.abs(r.bus.v).max() < coasting
+    assert set(driver.encoders.missing()) == set(JOINTS)
     at = r.bus.q.copy()
     r.run(1.0)
     np.testing.assert_allclose(r.bus.q, at, atol=max(coasting, 1e-4))
@@ -198,7 +198,7 @@ def test_a_joint_that_does_not_find_its_zero_is_a_fault(rig, row, words):
     r = rig(l_elbow_flexion=row).begin().to(FAULT)
     assert f"homing of l_elbow_flexion failed: {words}" in r.driver.machine.reason
     r.run(0.3)
-    assert np.abs(r.bus.v).max() < 1e-3 and r.driver.homing is None
+    assert np.abs(r.bus.v).max() < 1e-3 and r.driver.encoders.homing is None
 
 
 @pytest.mark.parametrize(

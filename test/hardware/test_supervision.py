@@ -4,13 +4,17 @@ import numpy as np
 import pytest
 
 from humanoid_control.hardware.supervision import (
+    DRIVE_FAILED,
     FAULT,
+    UNPOWERED,
     WARN,
     JointSamples,
     JumpFilter,
+    SampleWatch,
     Supervision,
     SupervisionLimits,
 )
+from humanoid_control.hardware.transmission import JointReading
 
 T = 0.002
 NAMES = ("l_knee", "r_knee")
@@ -131,3 +135,21 @@ def test_a_joint_that_was_not_heard_may_have_moved_meanwhile():
     for _ in range(9):
         assert f.update(np.array([0.0]), no)[0] == 0.0
     assert f.update(np.array([0.2]), yes)[0] == 0.2
+
+
+def test_samples_have_an_age_and_are_believed_where_they_are_new_and_numbers():
+    j = JointReading(4)
+    watch = SampleWatch(j, 0.01, T)
+    j.q[:], j.v[:], j.stamp[:] = [0.1, np.nan, 0.1, 0.1], [0.0, 0.0, 0.02, np.nan], [1.0, 1.0, 1.5, np.nan]
+    j.fresh[:], j.enabled[:] = [True, True, True, False], True
+    for _ in range(5):
+        assert watch.update(2.0, 0.5) == 0
+    assert watch.believed.tolist() == [True, False, True, False]
+    np.testing.assert_allclose(watch.age, [1.0, 1.0, 0.5, 1.5])
+    np.testing.assert_allclose(watch.still, [5 * T, 5 * T, 0.0, 0.0])
+    j.v[0], j.enabled[1], j.enabled[3] = 0.02, False, False
+    assert watch.update(2.0, 0.5) == 0 and watch.still[0] == 0.0, "what is not believed has lost no power"
+    j.enabled[2] = False
+    assert watch.update(2.0, 0.5) == UNPOWERED
+    j.failed[2] = True
+    assert watch.update(2.0, 0.5) == DRIVE_FAILED

@@ -7,7 +7,9 @@ import pytest
 pytest.importorskip("launch_testing", reason="needs launch_testing: source a ROS 2 installation")
 pytest.importorskip("launch_ros", reason="needs launch_ros: source a ROS 2 installation")
 
+import launch_testing
 import launch_testing.actions
+import launch_testing.asserts
 import rclpy
 from launch.actions import IncludeLaunchDescription
 from launch.launch_description_sources import PythonLaunchDescriptionSource
@@ -19,6 +21,7 @@ from launch import LaunchDescription
 
 
 @pytest.mark.launch_test
+@launch_testing.ready_to_test_action_timeout(120)  # what is launched is read first, on a machine that may be busy
 def generate_test_description():
     path = str(share_dir() / "launch" / "demo.launch.py")
     arguments = [("robot", "hrp2"), ("port", "9378"), ("rsp", "false")]
@@ -41,3 +44,9 @@ class TestDemo(unittest.TestCase):
         rclpy.shutdown()
         self.assertGreater(len(positions), 10)
         self.assertGreater(max(abs(a - b) for a, b in zip(positions[0], positions[-1], strict=True)), 0.05)
+
+
+@launch_testing.post_shutdown_test()
+class TestEnd(unittest.TestCase):
+    def test_every_node_ended_in_order(self, proc_info):
+        launch_testing.asserts.assertExitCodes(proc_info)

@@ -96,3 +96,11 @@ def test_the_transform_from_the_world_leads_to_the_robots_own_root(tmp_path):
         '<limit lower="-1" upper="1" velocity="1" effort="1"/></joint></robot>'
     )
     assert root_transform_arguments(str(path))[-1] == "pelvis"
+    assert root_transform_arguments("hrp2", "map")[-4:-2] == ["--frame-id", "map"]
+
+
+def test_the_world_has_one_of_three_names():
+    assert launch_options(STACKS["targets"], {}).world_frame == "world"
+    assert launch_options(STACKS["targets"], {"world_frame": "odom"}).world_frame == "odom"
+    with pytest.raises(HumanoidError, match="world_frame 'wrld': did you mean world"):
+        launch_options(STACKS["targets"], {"world_frame": "wrld"})

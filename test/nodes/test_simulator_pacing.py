@@ -7,8 +7,8 @@ import pytest
 
 from humanoid_control.nodes import simulator
 from humanoid_control.nodes.base.messages import RisingStamps
+from humanoid_control.nodes.simulating.outputs import SimulatorOutputs
 from humanoid_control.nodes.simulator import Pacer, Simulator
-from humanoid_control.nodes.simulator_io import SimulatorOutputs
 
 
 def play(pacer, ticks, cost=0.0):

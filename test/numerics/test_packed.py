@@ -12,7 +12,7 @@ import pytest
 
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import BoundRecord, Packed, unpack
 
 
 class Inner(NamedTuple):
@@ -113,6 +113,22 @@ def test_a_record_of_one_kind_of_array():
     assert (two.a.tolist(), two.b.tolist()) == ([3.0, 4.0], [1.0, 2.0])
 
 
+def test_a_bound_record_is_packed_anew_for_other_objects_only():
+    made = []
+
+    def make(a, b):
+        made.append(1)
+        return Two(a, b)
+
+    bound, a = BoundRecord(make), np.array([1.0])
+    for other, count in ((np.array([2.0]), 1), (np.array([3.0]), 2)):
+        value = other[0]
+        swap_at(bound.table(a, other))
+        assert a[0] == value, "also where the first one has gone, and another lies in its place"
+        swap_at(bound.table(a, other))
+        assert other[0] == value and len(made) == count
+
+
 def test_empty_arrays():
     packed = Packed(Two(np.zeros(0), np.zeros(0)))
     swap_at(packed.table)
@@ -165,7 +181,7 @@ import numpy as np
 from typing import NamedTuple
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import BoundRecord, Packed, unpack
 
 class Numbers(NamedTuple):
     values: F1

@@ -188,6 +188,26 @@ def test_lists_are_appended_and_replaced_from_the_step_that_has_not_begun():
     assert p.queue == other
 
 
+@settings(max_examples=40)
+@given(x=st.floats(-0.15, 0.15), inward=st.floats(0.02, 0.15), turn=st.floats(-0.3, 0.3))
+def test_where_a_push_has_moved_the_foot_that_stands_a_listed_step_is_one_that_is_possible(x, inward, turn):
+    """The one after it is where the list has it, or as near to that as can be."""
+    p, steps = planner(), straight(4)
+    p.follow(steps, soles())
+    pushed = stance_at(1, soles()[1] * planar_exp(np.array([x, inward, turn])))
+    assert LIMITS.refusal(steps[0], pushed.X) or inward < 0.06
+    (step, following), _ = p.next_steps(pushed, np.zeros(3), 2)
+    assert step.foot == 0 and not LIMITS.refusal(step, pushed.X) and not LIMITS.refusal(following, step.X)
+    if not LIMITS.refusal(steps[0], pushed.X):
+        assert step is steps[0]
+    else:
+        assert step.limited
+        nearer, beside = steps[0].X.translation, p.make(pushed, np.zeros(3), 0.8).X.translation
+        assert np.linalg.norm(step.X.translation - nearer) <= np.linalg.norm(beside - nearer) + 1e-9
+    if not LIMITS.refusal(steps[1], step.X):
+        assert following is steps[1]
+
+
 def bad_lists():
     nan = pin.SE3(np.eye(3), np.array([np.nan, 0.1, 0.0]))
     tilted = pin.SE3(pin.exp3(np.array([0.8, 0, 0])), np.array([0.3, 0.095, 0]))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.benchmarks import Row, row_of
 from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState
 from humanoid_control.hardware.unitree.dds import message_type
 from humanoid_control.hardware.unitree.frames import CommandFrame, StateReader, crc32
@@ -23,7 +24,7 @@ CALLS, SLOW_CALLS = 3000, 200
 VENDOR = "unitree_sdk2py"
 
 
-def measure(quiet: bool = True) -> list[dict[str, Any]]:
+def measure() -> list[Row]:
     """Rows [us] of a G1's 29 motors: `unitree_*` ours, `objects_*` the binding's, `vendor_*` with the vendor's CRC."""
     family = family_of("hg")
     command = ActuatorCommand(len(G1.motors))
@@ -39,13 +40,23 @@ def measure(quiet: bool = True) -> list[dict[str, Any]]:
     message = message_type(family.command.struct).deserialize(frame.pack(command))
     command_type, state_type = type(message), message_type(family.state.struct)
     rows += _objects("objects", command_type, state_type, (command, states[0]), None)
-    if importlib.util.find_spec(VENDOR) is not None:
+    if importlib.util.find_spec(VENDOR) is None:
+        rows.append({"name": "vendor_29", "unit": "not installed", "median": float("nan"), "p99": float("nan"), "n": 0})
+    else:
         module = importlib.import_module(f"{VENDOR}.idl.unitree_hg.msg.dds_")
         crc = importlib.import_module(f"{VENDOR}.utils.crc").CRC().Crc
         rows += _objects("vendor", module.LowCmd_, module.LowState_, (command, states[0]), crc)
-    if not quiet:
-        for row in rows:
-            print(f"{row['name']:20} {row['median']:8.1f} us")
+    return _beside(rows)
+
+
+def _beside(rows: list[Row]) -> list[Row]:
+    """The rows, with how many times as long others take."""
+    times = {r["name"]: r["median"] for r in rows}
+    for kind, aim in (("write", "<= 15 us"), ("read", "<= 2 us")):
+        ours = next(r for r in rows if r["name"] == f"unitree_{kind}_29")
+        peers = {who: times.get(f"{who}_{kind}_29") for who in ("objects", "vendor")}
+        ours["aim"] = aim
+        ours["beside"] = ", ".join(f"{who} {t / ours['median']:.0f} times" for who, t in peers.items() if t is not None)
     return rows
 
 
@@ -64,7 +75,7 @@ def _states(family: Family, n: int) -> list[bytes]:
 
 def _objects(
     name: str, command_type: Any, state_type: Any, data: tuple[ActuatorCommand, bytes], crc: Callable[[Any], int] | None
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """The same with objects: filled, signed, serialized; deserialized and read."""
     command, frame = data
     message = command_type.deserialize(CommandFrame(family_of("hg"), (), np.zeros((0, 2))).buffer.tobytes())
@@ -85,18 +96,12 @@ def _objects(
     return [_row(f"{name}_write_29", write, SLOW_CALLS), _row(f"{name}_read_29", read, SLOW_CALLS)]
 
 
-def _row(name: str, call: Callable[[], object], calls: int) -> dict[str, Any]:
-    """Median, 99th percentile and shortest time of a call [us]; the first call compiles."""
+def _row(name: str, call: Callable[[], object], calls: int) -> Row:
+    """Times of a call [us]; the first call compiles."""
     call()
     times = []
     for _ in range(calls - 1):
         begin = time.perf_counter_ns()
         call()
         times.append(1e-3 * (time.perf_counter_ns() - begin))
-    return {
-        "name": name,
-        "unit": "us",
-        "median": round(float(np.median(times)), 2),
-        "p99": round(float(np.percentile(times, 99)), 2),
-        "best": round(min(times), 2),
-    }
+    return row_of(name, "us", times, best=round(min(times), 2))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from humanoid_control.cli.parser import require_range
-from humanoid_control.nodes.session.machine_checks import FAIL, WARN, check_machine
+from humanoid_control.cli.parser import refuse_unused, require_range
+from humanoid_control.nodes.session.machine_checks import FAIL, WARN, check_machine, check_real_time
 from humanoid_control.nodes.session.shared_memory import remove_leftovers
 from humanoid_control.terminal import console, print_json
 
@@ -13,6 +13,8 @@ EXAMPLES = """examples:
   humanoid doctor              check everything
   humanoid doctor --clean      and remove shared memory that killed processes left behind
   humanoid doctor --json
+  humanoid doctor --realtime   how late a loop of 500 Hz is on this machine, and what would make it better
+  humanoid doctor --realtime --seconds 60 --rate 1000
 """
 
 
@@ -20,15 +22,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8080, help="port of the viewer (default: 8080)")
     parser.add_argument("--clean", action="store_true", help="remove left-over shared memory")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--realtime", action="store_true", help="how late a loop is here, and why, instead")
+    parser.add_argument("--seconds", type=float, help="with --realtime: time of the measurement (default: 10)")
+    parser.add_argument("--rate", type=float, help="with --realtime: rate of the loop [Hz] (default: 500)")
 
 
 def run(args: argparse.Namespace) -> int:
     require_range("port", args.port, 1, 65535)
+    if not args.realtime:
+        refuse_unused(args, ["seconds", "rate"], "--realtime")
+    require_range("seconds", args.seconds, 1, 3600)
+    require_range("rate", args.rate, 10, 5000)
     removed = remove_leftovers() if args.clean else None
     if removed is not None and not args.json:
         console.print(f"removed {removed} left-over files")
     findings = []
-    for finding in check_machine(args.port):
+    checks = check_real_time(args.rate or 500.0, args.seconds or 10.0) if args.realtime else check_machine(args.port)
+    for finding in checks:
         findings.append(finding)
         if not args.json:
             line = f"{finding.state:5} {finding.check}: {finding.found}"

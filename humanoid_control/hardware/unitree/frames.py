@@ -7,13 +7,20 @@ structure without its last word, the highest byte of each word first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState, BatteryReading, Flag, Mode
 from humanoid_control.hardware.unitree.layout import HEADER, Family
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.array_types import F1, F2, I1, I2
+from humanoid_control.numerics.packed import BoundRecord, Packed, unpack
+
+Words = Annotated[np.ndarray, np.uint32, 1]
+WordRows = Annotated[np.ndarray, np.uint32, 2]
+Bytes = Annotated[np.ndarray, np.uint8, 1]
+Modes = Annotated[np.ndarray, np.int8, 1]
 
 LITTLE_ENDIAN = (1, 7)  # second byte of the header: CDR of version 1, of version 2; the same layout for these fields
 CALIBRATION = 0x20000  # the one fault code of a motor that is a warning
@@ -76,27 +83,43 @@ def crc32(body: np.ndarray, source: np.ndarray) -> int:
 class Targets(NamedTuple):
     """Arrays of an `ActuatorCommand`."""
 
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-    kp: np.ndarray
-    kd: np.ndarray
-    mode: np.ndarray
+    q: F1
+    v: F1
+    tau: F1
+    kp: F1
+    kd: F1
+    mode: Modes
 
 
-@kernel
-def pack_command(body: np.ndarray, motors: np.ndarray, gains: np.ndarray, targets: Targets, source: np.ndarray) -> int:
-    """Write targets and CRC into a frame; what is not a number becomes damping.
+class Packing(NamedTuple):
+    """Everything of a frame that is packed.
 
-    Args:
+    Attributes:
         body: (m,) uint32, the frame without its header; changed in place.
         motors: (n, 4) word and shift of the mode byte, word of q, mode byte.
         gains: (n, 2) kp and kd for actuators that are not commanded by impedance. targets: of n actuators.
         source: `Layout.crc_words`; behind its last word comes the CRC.
+    """
+
+    body: Words
+    motors: I2
+    gains: F2
+    targets: Targets
+    source: WordRows
+
+
+@kernel
+def pack_command(table: Any, share: float) -> int:
+    """Write targets and CRC into a frame; what is not a number becomes damping.
+
+    Args:
+        table: of a `Packing`. share: of its gains.
 
     Returns:
         Actuators whose targets were no numbers.
     """
+    p = unpack(table, Packing)
+    body, motors, targets, gains = p.body, p.motors, p.targets, p.gains
     number, bad = body.view(np.float32), 0
     for k in range(len(motors)):
         word, shift, j = motors[k, 0], motors[k, 1], motors[k, 2]
@@ -104,16 +127,16 @@ def pack_command(body: np.ndarray, motors: np.ndarray, gains: np.ndarray, target
         q, v, tau, kp, kd = targets.q[k], targets.v[k], targets.tau[k], targets.kp[k], targets.kd[k]
         mode = targets.mode[k]
         if mode == POSITION:
-            kp, kd = gains[k, 0], gains[k, 1]
+            kp, kd = share * gains[k, 0], share * gains[k, 1]
         elif mode == VELOCITY:
-            q, kp, kd = 0.0, 0.0, gains[k, 1]
+            q, kp, kd = 0.0, 0.0, share * gains[k, 1]
         elif mode == EFFORT:
             q, v, kp, kd = 0.0, 0.0, 0.0, 0.0
         if not np.isfinite(q + v + tau + kp + kd):
-            q, v, tau, kp, kd = 0.0, 0.0, 0.0, 0.0, gains[k, 1]
+            q, v, tau, kp, kd = 0.0, 0.0, 0.0, 0.0, share * gains[k, 1]
             bad += 1
         number[j], number[j + 1], number[j + 2], number[j + 3], number[j + 4] = q, v, tau, kp, kd
-    body[-1] = crc32(body, source)
+    body[-1] = crc32(body, p.source)
     return bad
 
 
@@ -145,8 +168,8 @@ class CommandFrame:
         zero = np.zeros(n)
         self.damping = Targets(zero, zero, zero, zero, gains[:, 1].copy(), np.full(n, Mode.IMPEDANCE, np.int8))
         self._none = Targets(zero, zero, zero, zero, zero, self.damping.mode)
-        self._command: ActuatorCommand | None = None
-        self._targets = self._none
+        self._packing = BoundRecord(self._packing_of)
+        self._damped, self._dark = Packed(self._with(self._on, self.damping)), Packed(self._with(self._off, self._none))
         if family.humanoid:
             self.buffer[layout.offset("mode_pr")] = mode_pr
         else:  # as the vendor's examples mark a low level frame
@@ -163,20 +186,23 @@ class CommandFrame:
         Args:
             command: of all actuators. share: of the gains of those that are not commanded by impedance.
         """
-        if command is not self._command:
-            self._command, self._targets = command, Targets(*(getattr(command, f) for f in Targets._fields))
-        gains = self._gains if share == 1.0 else share * self._gains
-        pack_command(self._body, self._on, gains, self._targets, self._source)
+        pack_command(self._packing.table(command), share)
         return self.buffer.tobytes()
+
+    def _packing_of(self, command: ActuatorCommand) -> Packing:
+        return self._with(self._on, Targets(*(getattr(command, f) for f in Targets._fields)))
+
+    def _with(self, motors: np.ndarray, targets: Targets) -> Packing:
+        return Packing(self._body, motors, self._gains, targets, self._source)
 
     def damp(self) -> bytes:
         """The frame that damps every motor where it is."""
-        pack_command(self._body, self._on, self._gains, self.damping, self._source)
+        pack_command(self._damped.table, 1.0)
         return self.buffer.tobytes()
 
     def switch_off(self) -> bytes:
         """The frame that takes the power away."""
-        pack_command(self._body, self._off, self._gains, self._none, self._source)
+        pack_command(self._dark.table, 1.0)
         return self.buffer.tobytes()
 
     def rows(self) -> list[dict[str, float]]:
@@ -195,38 +221,45 @@ class CommandFrame:
 class Samples(NamedTuple):
     """Arrays of an `ActuatorState`."""
 
-    q: np.ndarray
-    v: np.ndarray
-    tau: np.ndarray
-    temperature: np.ndarray
-    voltage: np.ndarray
-    stamp: np.ndarray
-    code: np.ndarray
-    flags: np.ndarray
+    q: F1
+    v: F1
+    tau: F1
+    temperature: F1
+    voltage: F1
+    stamp: F1
+    code: Words
+    flags: Bytes
 
 
-@kernel
-def read_state(
-    frame: bytes,
-    motors: np.ndarray,
-    source: np.ndarray,
-    head: np.ndarray,
-    out: Samples,
-    stamp: float,
-) -> int:
-    """Check a state and take it over.
+class Reading(NamedTuple):
+    """Everything of a state that is read.
 
-    Args:
-        frame: with its header. motors: (n, 6) word and shift of the mode byte, words of q, temperature, voltage,
-            fault code (-1: none).
+    Attributes:
+        motors: (n, 6) word and shift of the mode byte, words of q, temperature, voltage, fault code (-1: none).
         source: `Layout.crc_words`.
         head: (4,) word of the tick; 1 where a motor has two temperatures, of its case and its winding; 1 where a CRC
             or a tick of zero says that the sender makes none; the last tick, changed in place.
-        out: of n actuators, changed in place only where the state is good. stamp: its time [s].
+        out: of n actuators, changed in place only where the state is good.
+    """
+
+    motors: I2
+    source: WordRows
+    head: I1
+    out: Samples
+
+
+@kernel
+def read_state(frame: bytes, table: Any, stamp: float) -> int:
+    """Check a state and take it over.
+
+    Args:
+        frame: with its header. table: of a `Reading`. stamp: time of the state [s].
 
     Returns:
         FRESH, CORRUPT (the CRC is wrong) or FROZEN (the tick has not advanced).
     """
+    r = unpack(table, Reading)
+    motors, source, head, out = r.motors, r.source, r.head, r.out
     body = np.frombuffer(frame, np.uint32)[1:]
     number = body.view(np.float32)
     crc, tick = np.int64(body[-1]), np.int64(body[head[0]])
@@ -288,16 +321,16 @@ class StateReader:
         self._motors = np.array([row(p) for p in places], np.int64).reshape(-1, 6)
         self._head = np.array([layout.word("tick"), family.humanoid, lenient, -1], np.int64)
         self._state: ActuatorState | None = None
-        self._samples: Samples | None = None
-        self._frame = b""
+        self._frame, self._size = b"", layout.size
 
     def read(self, frame: bytes, state: ActuatorState, stamp: float) -> int:
         """Check a frame and take it over; see `read_state`. A frame of another kind is CORRUPT."""
-        if len(frame) != self._layout.size or frame[1] not in LITTLE_ENDIAN:
+        if len(frame) != self._size or frame[1] not in LITTLE_ENDIAN:
             return CORRUPT
         if state is not self._state:
-            self._state, self._samples = state, Samples(*(getattr(state, f) for f in Samples._fields))
-        verdict = read_state(frame, self._motors, self._source, self._head, self._samples, stamp)
+            samples = Samples(*(getattr(state, f) for f in Samples._fields))
+            self._state, self._reading = state, Packed(Reading(self._motors, self._source, self._head, samples))
+        verdict = read_state(frame, self._reading.table, stamp)
         if verdict == FRESH:
             self._frame = frame
         return verdict

@@ -46,10 +46,20 @@ class NodeParameters:
     priority: int = param(
         50, "real-time priority (SCHED_FIFO) where permitted; 0: as any process, negative: as nice", "", -19, 98
     )
+    cpu: str = param("", "processors to run on, as 2 or 2,3 or 2-3; empty: all")
     window: float = param(5.0, "time over which periods and execution times are judged", "s", 1.0, 600.0)
     missed_warn: float = param(1.0, "share of missed ticks above which diagnostics warn", "%", 0.0, 100.0, live=True)
     missed_error: float = param(
         10.0, "share of missed ticks above which diagnostics report an error", "%", 0, 100, live=True
+    )
+
+
+@dataclass(frozen=True)
+class WorldParameters(NodeParameters):
+    """Parameters of a node that gives or takes places in the world; all nodes of a stack have one name for it."""
+
+    world_frame: str = param(
+        "world", "name of the world's frame, in headers and on /tf", choices=("world", "odom", "map")
     )
 
 

@@ -18,11 +18,13 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 
 from humanoid_control.errors import HumanoidError
+from humanoid_control.hardware.realtime import SpareTimeCollector
 from humanoid_control.nodes.base.tick_node import TickNode
 
 READY = "READY"  # first word of the line that tells the supervisor so
 EXIT_BAD_INPUT = 2
 TEARDOWN_LIMIT = 1.5  # [s] after which a process that cannot leave the network is ended by force
+LAST = 1e-4  # [s] before the deadline of a punctual node: the executor would come back from waiting too late
 WAIT = 0.1  # [s] for which a node waits for callbacks at once, however far its next tick is
 
 
@@ -79,6 +81,7 @@ def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
         # The participant leaves the network, and its shared memory, when the last reference to the node is gone.
         node = executor = None
         gc.unfreeze()
+        gc.enable()
         gc.collect()
         rclpy.try_shutdown()
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -94,15 +97,14 @@ def _start(node: TickNode) -> int:
     inspect.getframeinfo(
         sys._getframe()
     )  # asked by rclpy at the first line of a log, which would take 0.1 s of control
-    # Set-up garbage would otherwise be walked again and again: a pause of up to 18 ms in a control loop.
-    gc.collect()
-    gc.freeze()
     print(f"{READY} {node.node_name}", flush=True)
     return 0
 
 
 def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
     """Callbacks between deadlines, ticks on them. A tick that comes too late is not made up for, but counted."""
+    # The collector would otherwise walk everything again and again: pauses of 18 ms and more in a control loop.
+    collector = SpareTimeCollector()
     deadline = time.monotonic()
     while not stop.is_set() or (node.active and node.ending()):
         now = time.monotonic()
@@ -110,12 +112,16 @@ def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
             node.heartbeat.rest()
             executor.spin_once(timeout_sec=WAIT)
             node.publish_diagnostics(now)
+            collector.run(WAIT)
             deadline = time.monotonic()
             continue
         node.heartbeat.beat()
         wait = deadline - now
+        if 0 < wait <= LAST and node.punctual:
+            time.sleep(wait)
+            continue
         if wait > 0:
-            executor.spin_once(timeout_sec=min(wait, WAIT))
+            executor.spin_once(timeout_sec=min(wait - LAST if node.punctual else wait, WAIT))
             if node.wake and node.active:
                 node.wake = False
                 node.run_extra_tick()
@@ -126,9 +132,11 @@ def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
             executor.spin_once(timeout_sec=0)
         deadline += (1 + skipped) * period
         node.wake = False
+        node.late = -wait
         node.run_tick(skipped)
         node.publish_diagnostics(now)
         node.run_slack_time(deadline - time.monotonic())
+        collector.run(deadline - time.monotonic())
 
 
 def _teardown(node: TickNode | None, executor: Any) -> None:

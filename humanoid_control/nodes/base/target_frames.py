@@ -28,14 +28,15 @@ class TargetFrames:
         problem: which targets of the last message were refused, why, and what to do; empty where none was.
     """
 
-    def __init__(self, node: Any, robot: Robot) -> None:
+    def __init__(self, node: Any, robot: Robot, world: str = WORLD) -> None:
         """Listen to transforms, where there is tf2.
 
         Args:
             node: whose transforms they are. robot: whose root link is a frame, too, where it stands still.
+            world: name of the world's frame.
         """
-        self.problem = ""
-        self._known: dict[str, pin.SE3 | None] = {"": None, WORLD: None}
+        self.problem, self._world = "", world
+        self._known: dict[str, pin.SE3 | None] = {"": None, world: None}
         self._root = ""
         parent = robot.model.frames[robot.model.getFrameId(robot.root_link)].parentJoint
         if robot.base == "floating" or parent == 0:  # else it moves with the joints
@@ -52,18 +53,19 @@ class TargetFrames:
         Numbers that no place has come as NaN.
         """
         poses = np.where(np.abs(m.poses) < FARTHEST, m.poses, np.nan)
-        frames = set(m.frames)
-        if frames <= {"", WORLD}:
+        rows: dict[str, list[int]] = {}
+        for k, frame in enumerate(m.frames):
+            rows.setdefault(frame, []).append(k)
+        if rows.keys() <= {"", self._world}:
             self.problem = ""
             return m.names, poses
         lost: dict[str, str] = {}
         use = np.ones(len(m.names), dtype=bool)
-        for frame in frames:
-            own = np.array([f == frame for f in m.frames])
+        for frame, own in rows.items():
             X, why = self._pose(frame, len(lost))
             if why:
                 lost[frame] = why
-                use &= ~own
+                use[own] = False
             elif X is not None:
                 poses[own] = _moved(X, poses[own])
         self.problem = self._report(lost)
@@ -78,7 +80,7 @@ class TargetFrames:
         if lost >= NAMED:  # no message asks for more than a few
             return None, "unknown"
         try:
-            t = self._buffer.lookup_transform(WORLD, frame, Time()).transform
+            t = self._buffer.lookup_transform(self._world, frame, Time()).transform
         except Exception as e:  # tf2 has a class for every reason, and none for all
             return None, f"{e}"[:120]
         p, o = t.translation, t.rotation
@@ -93,7 +95,7 @@ class TargetFrames:
             return ""
         frames = ", ".join(f"'{frame[:60]}'" for frame in sorted(lost)[:NAMED])
         frames += f" and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
-        known = f"'{WORLD}'" + (f" or '{self._root}'" if self._root else "")
+        known = f"'{self._world}'" + (f" or '{self._root}'" if self._root else "")
         why = lost[min(lost)]
         return f"targets in frame {frames} are refused: publish them in {known}, or a transform to it ({why})"
 

@@ -18,6 +18,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
+from humanoid_control.hardware.realtime import pin
 from humanoid_control.kinematics.joint_state import PART, NodeStatus
 from humanoid_control.nodes.base.heartbeat import Heartbeat
 from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN, RisingStamps, stamp_of
@@ -31,7 +32,7 @@ from humanoid_control.nodes.base.parameters import (
 )
 from humanoid_control.nodes.base.statistics import TickStatistics
 
-DIAGNOSTICS_PERIOD = 1.0  # [s]
+DIAGNOSTICS_PERIOD, NEWS_PERIOD = 1.0, 0.1  # [s]; the shorter one where a problem is new
 WITH_INFO = inspect.signature(lambda message, info: None)  # by which rclpy knows a callback that takes both
 SETTLING = 4.0  # [s] while a stack starts, its processes compete for the cores
 
@@ -111,18 +112,24 @@ class Level(enum.IntEnum):
 
 
 class Health:
-    """Open problems by key. Each is logged when it begins and when it ends, not while it lasts."""
+    """Open problems by key. Each is logged when it begins and when it ends, not while it lasts.
+
+    Attributes:
+        open: problem by key. seen: how often each began.
+    """
 
     def __init__(self, log: Callable[[Level, str], None]) -> None:
         self._log = log
         self.open: dict[str, tuple[Level, str]] = {}
         self.seen: dict[str, int] = {}
+        self.news = False  # a problem began that was not published yet
 
     def report(self, key: str, level: Level, message: str) -> None:
         """Open a problem, or keep it open (call again every tick while it lasts)."""
         if key not in self.open:
             self.seen[key] = self.seen.get(key, 0) + 1
             self._log(level, message)
+            self.news = True
         self.open[key] = (level, message)
 
     def clear(self, key: str) -> None:
@@ -158,6 +165,7 @@ class TickNode(LifecycleNode):
 
     Parameters: type[NodeParameters] = NodeParameters
     node_name = "node"
+    punctual = False  # its ticks begin on the spot: messages of the last 0.1 ms before one are taken behind it
     refused = ""  # why the node could not be configured
 
     def __init__(self) -> None:
@@ -171,6 +179,7 @@ class TickNode(LifecycleNode):
         self.inputs: dict[str, float] = {}
         self.stamps = RisingStamps()
         self.wake = False
+        self.late = 0.0  # [s] by which this tick began behind its deadline
         self.active = self.configured = False
         self._has_figures = False  # since the first activation
         self.scheduling = "normal"
@@ -303,6 +312,8 @@ class TickNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._kept = self._endpoints()
         try:
+            if reason := pin(self.params.cpu):
+                raise ConfigError(reason)
             self.rate = self.configure()
         except HumanoidError as e:
             self._release()
@@ -393,10 +404,10 @@ class TickNode(LifecycleNode):
         """Release what is not of ROS (files, servers) at a cleanup or the end of the process; may be called twice."""
 
     def publish_diagnostics(self, now: float) -> None:
-        """Publish the node's status, once a second whatever the rate is."""
-        if now - self._last_diagnostics < DIAGNOSTICS_PERIOD:
+        """Publish the node's status: once a second whatever the rate is, and soon after a problem began."""
+        if now - self._last_diagnostics < (NEWS_PERIOD if self.health.news else DIAGNOSTICS_PERIOD):
             return
-        self._last_diagnostics = now
+        self._last_diagnostics, self.health.news = now, False
         r, p = self.statistics.report(), self.params
         if self.active and now - self._active_since > SETTLING:
             late = f"{r.missed_percent:.1f} % of the ticks were missed"

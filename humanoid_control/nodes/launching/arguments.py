@@ -12,7 +12,7 @@ import yaml
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.files import read_yaml, why
-from humanoid_control.nodes.base.parameters import check_value, parse_value
+from humanoid_control.nodes.base.parameters import WorldParameters, check_value, parse_value
 from humanoid_control.nodes.stacks import Stack
 
 CLIP_NODE, VIEWER, DRIVER = "trajectory_streamer", "viewer", "robot_driver"
@@ -37,6 +37,7 @@ class LaunchOptions:
         clip: None in a stack that plays none. port: of the page; None in a stack without the viewer.
         state_publisher: whether robot_state_publisher is wanted. rviz: whether that is.
         hardware: file of the real robot, or simulated drives; None in a stack that drives none.
+        world_frame: name of the world's frame, for all nodes.
     """
 
     robot: str
@@ -47,6 +48,7 @@ class LaunchOptions:
     state_publisher: bool
     rviz: bool
     hardware: str | None = None
+    world_frame: str = "world"
 
 
 def launch_arguments(stack: Stack) -> list[LaunchArgument]:
@@ -55,6 +57,7 @@ def launch_arguments(stack: Stack) -> list[LaunchArgument]:
         LaunchArgument("robot", "hrp2", "robot of the catalogue, or path of a URDF"),
         LaunchArgument("namespace", "", "namespace of all nodes"),
         LaunchArgument("params_file", "", "parameter file for all nodes"),
+        LaunchArgument("world_frame", "world", "name of the world's frame, in headers and on /tf: world, odom or map"),
         LaunchArgument("rsp", "true", "start robot_state_publisher where it is installed"),
         LaunchArgument("rviz", "false", "start rviz2 with the configuration of this package"),
     ]
@@ -119,6 +122,7 @@ def launch_options(stack: Stack, given: Mapping[str, str]) -> LaunchOptions:
         switches["rsp"],
         switches["rviz"],
         values.get("hardware"),
+        str(parse_value(WorldParameters, "world_frame", values["world_frame"])),
     )
 
 

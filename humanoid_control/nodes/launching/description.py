@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.errors import HumanoidError, missing_extra
+from humanoid_control.nodes.base.parameters import WorldParameters
 from humanoid_control.nodes.launching.arguments import (
     CLIP_NODE,
     DRIVER,
@@ -76,7 +77,7 @@ def _actions(context: Any, stack: Stack) -> list[Any]:
                 package="rviz2",
                 executable="rviz2",
                 namespace=options.namespace,
-                arguments=["-d", config],
+                arguments=["-d", config, "-f", options.world_frame],
                 output="log",
             )
         )
@@ -99,6 +100,8 @@ class LaunchedNode:
 
         spec, options = self.spec, self.options
         own: dict[str, Any] = {"robot": options.robot}
+        if issubclass(spec.parameter_class(), WorldParameters):
+            own["world_frame"] = options.world_frame
         if spec.executable == CLIP_NODE:
             own["clip"] = options.clip
         if spec.executable == DRIVER:
@@ -182,23 +185,22 @@ def _root_transform(options: LaunchOptions) -> Any:
         package="tf2_ros",
         executable="static_transform_publisher",
         namespace=options.namespace,
-        arguments=root_transform_arguments(options.robot),
+        arguments=root_transform_arguments(options.robot, options.world_frame),
         output="log",
     )
 
 
-def root_transform_arguments(robot_name: str) -> list[str]:
-    """Arguments of static_transform_publisher: from `world` to the root link of the robot's own URDF."""
+def root_transform_arguments(robot_name: str, world: str = "world") -> list[str]:
+    """Arguments of static_transform_publisher: from the world to the root link of the robot's own URDF."""
     import pinocchio as pin
 
-    from humanoid_control.nodes.base.messages import WORLD
     from humanoid_control.robots.catalogue import load_robot
 
     robot = load_robot(robot_name, "fixed")
     values = pin.SE3ToXYZQUAT(robot.X_world_root).tolist()
     words = [w for name, x in zip(("x", "y", "z", "qx", "qy", "qz", "qw"), values, strict=True) for w in (name, x)]
     flags = [f"--{w}" if isinstance(w, str) else f"{w:.9g}" for w in words]
-    return [*flags, "--frame-id", WORLD, "--child-frame-id", robot.root_link]
+    return [*flags, "--frame-id", world, "--child-frame-id", robot.root_link]
 
 
 def _installed(package: str) -> bool:

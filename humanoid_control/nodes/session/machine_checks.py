@@ -15,11 +15,13 @@ from functools import partial
 from pathlib import Path
 
 from humanoid_control.errors import EXTRAS, missing_package
+from humanoid_control.hardware.realtime import real_time_facts
 from humanoid_control.nodes.base.ros_env import choose_discovery, ros_flavour
 from humanoid_control.nodes.session.shared_memory import SHM, leftovers
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 PACKAGES = ("numpy", "scipy", "pinocchio", "coal", "yaml", "rosbags", "rich", "numba")
+LATE, MISSED = 0.1, 0.1  # periods by which 99 % of the cycles may be late; % of them that may be missed
 TOPIC, TIMEOUT = "humanoid_ping", 15.0  # of the two processes that try to hear each other; [s]
 
 
@@ -61,6 +63,30 @@ def check_machine(port: int) -> Iterator[Check]:
         except ModuleNotFoundError as e:  # what the check itself needs is missing
             advice = str(missing_package(e) or "")
             yield Check(str(e.name), WARN, "missing: something cannot be checked", advice)
+
+
+def check_real_time(rate: float, seconds: float) -> Iterator[Check]:
+    """Look at what decides how late a loop may be, then at how late one is.
+
+    Args:
+        rate: of the loop [Hz]. seconds: for which it is measured [s].
+    """
+    for fact in real_time_facts():
+        if fact.name == "policy":  # of this process; the loop tells its own
+            continue
+        yield Check(fact.name.replace("_", " "), WARN if fact.remedy else OK, fact.value, fact.remedy)
+    from humanoid_control.nodes.session.loop_lateness import measure_loop  # needs ROS 2
+
+    loop = measure_loop(rate, seconds)
+    fifo = loop.scheduling.startswith("fifo")
+    advice = "" if fifo else "'@GROUP - rtprio 98' in /etc/security/limits.conf, then log in again"
+    yield Check("scheduling", OK if fifo else WARN, loop.scheduling, advice)
+    p50, p99, p999 = (1e6 * loop.percentile(p) for p in (50, 99, 99.9))
+    figures = f"{p50:.0f} / {p99:.0f} / {p999:.0f} / {1e6 * loop.late.max():.0f} us"
+    missed = loop.missed_percent()
+    good = missed <= MISSED and p99 <= 1e6 * LATE * loop.period
+    found = f"{figures} late (p50 / p99 / p99.9 / max), {missed:.3f} % missed, {len(loop.late)} cycles at {rate:g} Hz"
+    yield Check("loop", OK if good else WARN, found, "" if good else "see above; other work on this machine, too")
 
 
 def _python() -> Check:

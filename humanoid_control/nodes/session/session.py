@@ -31,7 +31,7 @@ from humanoid_control.nodes.session.runs import (
     replay_command,
     write_parameters,
 )
-from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure, Supervisor, node_command
+from humanoid_control.nodes.session.supervisor import RESTARTS, InputRefused, StackFailure, Supervisor, node_command
 from humanoid_control.nodes.stacks import Stack, find_stack
 from humanoid_control.terminal import warn
 from humanoid_control.warm_up import compile_first
@@ -50,7 +50,8 @@ class Session:
         directory: of this run: parameters, logs, recording. bag: path of the recording; None without one.
         supervisor: of the node processes. monitor: the node that listens to them.
         complaints: (node, line) of all warnings, deaths and restarts.
-        stopped: set by SIGINT, SIGTERM or SIGHUP: `run` and `wait_first_motion` end early.
+        stopped: set by SIGINT, SIGTERM or SIGHUP: `run` and `wait_first_motion` end early. A second one while a
+            robot comes to rest is handed on to its driver, whose drives then stop at once.
     """
 
     def __init__(
@@ -118,13 +119,23 @@ class Session:
 
     def __enter__(self) -> Session:
         if threading.current_thread() is threading.main_thread():
-            self._handlers = {s: signal.signal(s, lambda *_: self.stopped.set()) for s in SIGNALS}
+            self._handlers = {s: signal.signal(s, lambda *_: self._on_signal()) for s in SIGNALS}
         try:
             self.start()
         except BaseException as e:
             self.__exit__(type(e), e)
             raise
         return self
+
+    def _on_signal(self) -> None:
+        if self._stopping:
+            for name in self._powering():
+                self.supervisor.interrupt(name)
+        self.stopped.set()
+
+    def _powering(self) -> list[str]:
+        """Nodes that give power to drives."""
+        return [spec.executable for spec in self.stack.nodes if spec.powers]
 
     def __exit__(self, kind: object, error: object, *_: object) -> None:
         self.stop()
@@ -150,7 +161,7 @@ class Session:
         for spec in self.stack.nodes:
             remaps = self.stack.remaps.get(spec.executable)
             command = node_command(spec.module, self._parameters, self.namespace, remaps)
-            self.supervisor.start(spec.executable, command, spec.essential)
+            self.supervisor.start(spec.executable, command, spec.essential, 0 if spec.powers else RESTARTS)
         self._monitor = Monitor(self.namespace)
         try:
             self.supervisor.wait_ready()
@@ -217,12 +228,16 @@ class Session:
         return time.monotonic() - begin
 
     def stop(self) -> float:
-        """Stop everything; how long it took [s]. Leaving the context does it."""
+        """Stop everything; how long it took [s]. Leaving the context does it.
+
+        A robot comes to rest and loses its power while those who command it still run: it is not the silence of
+        commands that stops it. The recorder is next: the stop is in the recording.
+        """
         self._stopping = True
         if self._monitor is not None:
             self._monitor.close()
             self._monitor = None
-        return self.supervisor.stop(first=RECORDER)
+        return self.supervisor.stop(first=[*self._powering(), RECORDER])
 
     def processes(self) -> list[dict[str, Any]]:
         """Name, process id and start-up time [s] of each process, for reports."""

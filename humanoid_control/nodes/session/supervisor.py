@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from humanoid_control.nodes.base.runner import EXIT_BAD_INPUT, READY
 from humanoid_control.nodes.session.shared_memory import SharedMemoryKeeper, remove_leftovers
 
 READY_TIMEOUT = 90.0  # [s]
-STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] for all children together, and for one that has a file to finish
+STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] for all children together, and for one that has something to finish
 RESTARTS, RESTART_WINDOW = 3, 60.0  # a child is restarted so often in so much time [s]
 HANG_LIMIT = 0.8  # [s] for which the loop of a node may stand still; with the time between two looks a second
 PATIENCE = 4.0  # times that limit for helpers: a page that loads in the viewer may hold its interpreter for a while
@@ -227,13 +227,13 @@ class Supervisor:
                 return f"{words}; the disk is full ({self.directory})"
         return words
 
-    def stop(self, first: str = "") -> float:
-        """Stop every child, the one named first, then the last started first; how long it took [s].
+    def stop(self, first: Sequence[str] = ()) -> float:
+        """Stop every child, those named first, then the last started first; how long it took [s].
 
-        The one named first has a file to finish, and is given time for it.
+        Those named first have a robot to bring to rest or a file to finish, and are given time for it.
         """
         begin = since = time.monotonic()
-        names = [first, *reversed(self.children)]
+        names = [*first, *reversed(self.children)]
         order = [self.children[n] for n in dict.fromkeys(names) if n in self.children]
         for child in order:
             if child.alive:
@@ -241,8 +241,8 @@ class Supervisor:
                 self._signal(child, signal.SIGINT)
                 left = max(0.1, STOP_LIMIT - (time.monotonic() - since))
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.process.wait(FINISH_LIMIT if child.name == first else min(left, 1.0))
-                if child.name == first:
+                    child.process.wait(FINISH_LIMIT if child.name in first else min(left, 1.0))
+                if child.name in first:
                     since = time.monotonic()
         for child in self.children.values():
             if child.alive:
@@ -256,6 +256,11 @@ class Supervisor:
             self._keeper.close()
             self._keeper = None
         return time.monotonic() - begin
+
+    def interrupt(self, name: str) -> None:
+        """Send SIGINT to a child, where it runs."""
+        if (child := self.children.get(name)) is not None and child.alive:
+            self._signal(child, signal.SIGINT)
 
     @staticmethod
     def _signal(child: Child, number: int) -> None:

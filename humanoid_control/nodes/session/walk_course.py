@@ -23,6 +23,7 @@ from humanoid_control.nodes.session.session import Session
 from humanoid_control.nodes.session.supervisor import StackFailure
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, progress, table
+from humanoid_control.viewer.walk_controls import PUSH_TIME, in_root_axes
 from humanoid_control.walking.walk_task import leg_length
 
 # What the report and the viewer need: the less there is to record, the less is lost on a busy machine.
@@ -41,6 +42,7 @@ WALK_TOPICS = (
 DEMO_PACE = 0.5
 PERIOD = 0.05  # [s] between messages of cmd_vel
 ADULT_LEG = 0.87  # [m] for which the speeds of the course are
+PUSH, ADULT_MASS = 10.0, 60.0  # [N s], and the mass of robots that are pushed as much [kg]
 PATIENCE = 20.0  # [s] for the robot to stand, and to come to rest
 QUIET_STATES = ("STAND", "FALLEN")
 # For a picture of somebody who walks time passes slowly, and the robot goes on while the picture is taken.
@@ -51,15 +53,23 @@ PICTURE_SETTINGS: dict[str, dict[str, Any]] = {
 
 
 class Leg(NamedTuple):
-    """A part of the course: its name, velocity (forward, to the left [m/s], turning [rad/s]), and how long [s]."""
+    """A part of the course.
+
+    Attributes:
+        velocity: forward, to the left [m/s], turning [rad/s]. seconds: how long.
+        push: impulse forward, to the left and up that the robot is given in the middle of it [N s].
+    """
 
     name: str
     velocity: tuple[float, float, float]
     seconds: float
+    push: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 def course_for(robot: Robot, ground: str = "") -> list[Leg]:
-    """Forward, an arc, sideways, backward, turning in place: slower for shorter legs, and with a rest at the end.
+    """Forward, pushed to the left, an arc, sideways, backward, turning in place, and a rest at the end.
+
+    Slower for shorter legs, pushed less for less mass.
 
     On a ground that is not level only forward, on stairs slowly.
 
@@ -72,6 +82,7 @@ def course_for(robot: Robot, ground: str = "") -> list[Leg]:
         return [Leg(name, (speed * k, 0.0, 0.0), seconds), Leg("stop", (0.0, 0.0, 0.0), 3.0)]
     return [
         Leg("forward", (0.3 * k, 0.0, 0.0), 6.0),
+        Leg("pushed to the left", (0.2 * k, 0.0, 0.0), 4.0, (0.0, PUSH * min(robot.mass / ADULT_MASS, 1.0), 0.0)),
         Leg("arc to the left", (0.25 * k, 0.0, 0.2), 6.0),
         Leg("sideways", (0.0, 0.08 * k, 0.0), 5.0),
         Leg("backward", (-0.15 * k, 0.0, 0.0), 4.0),
@@ -102,21 +113,23 @@ class Course:
     """Drives a session by `cmd_vel`, and listens to what it does."""
 
     def __init__(self, session: Session) -> None:
-        from geometry_msgs.msg import Twist
+        from geometry_msgs.msg import Twist, WrenchStamped
         from nav_msgs.msg import Odometry
         from std_msgs.msg import String
 
         from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_IN
 
         self.session, node = session, session.monitor.node
-        self._Twist = Twist
+        self._Twist, self._Wrench = Twist, WrenchStamped
         self.publisher = node.create_publisher(Twist, "cmd_vel", EVENTS)
+        self.pushes = node.create_publisher(WrenchStamped, "simulator/push", EVENTS)
         self.state, self.falls = "", 0
         self.truth: pin.SE3 | None = None
         self.estimate: pin.SE3 | None = None
         self.time, self.tilt, self.way = 0.0, 0.0, 0.0
         self.errors: list[float] = []
-        self._upright: np.ndarray | None = None
+        self._upright: np.ndarray | None = None  # rotation of the root link at first: it stands, and looks along x
+        self._root = ""
         self._diagnosed: dict[str, str] = {}
         node.create_subscription(String, "walking/state", self._on_state, LATCHED)
         node.create_subscription(Odometry, "odom", self._on_odometry, STREAM_IN)
@@ -133,10 +146,10 @@ class Course:
     def _on_truth(self, m: Any) -> None:
         X = _pose(m)
         if self._upright is None:
-            self._upright = X.rotation.T @ np.array([0.0, 0.0, 1.0])
+            self._upright, self._root = X.rotation, m.child_frame_id
         if self.truth is not None:
             self.way += float(np.linalg.norm((X.translation - self.truth.translation)[:2]))
-        self.tilt = max(self.tilt, math.acos(min(1.0, float((X.rotation @ self._upright)[2]))))
+        self.tilt = max(self.tilt, math.acos(min(1.0, float(X.rotation[2] @ self._upright[2]))))
         self.truth = X
 
     @property
@@ -165,10 +178,24 @@ class Course:
         """
         begin, twist = self.time, self._Twist()
         twist.linear.x, twist.linear.y, twist.angular.z = leg.velocity
+        pushed = not any(leg.push)
         while self.time - begin < leg.seconds and not self.session.stopped.is_set() and self.state != "FALLEN":
             self.publisher.publish(twist)
+            if not pushed and self.time - begin > leg.seconds / 2:
+                self._push(np.asarray(leg.push))
+                pushed = True
             self._look()
             show(before + self.time - begin, f"{leg.name}: {self.state.lower()}, {self.values.get('steps', '0')} steps")
+
+    def _push(self, impulse: np.ndarray) -> None:
+        """Give the root link an impulse (3,) in the axes of the heading [N s]."""
+        if self.truth is None or self._upright is None:
+            return
+        m = self._Wrench()
+        m.header.frame_id = self._root
+        f = m.wrench.force
+        f.x, f.y, f.z = in_root_axes(impulse / PUSH_TIME, self.truth, self._upright).tolist()
+        self.pushes.publish(m)
 
     def watch(self, seconds: float, show: Callable[[float], None]) -> None:
         """Listen for some time of the robot [s]; until it falls, or a signal."""

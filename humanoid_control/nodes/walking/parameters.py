@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.walking import StabilizerGains, StepTimes, WalkSettings
 from humanoid_control.walking.arm_swing import ARM_SWINGS
@@ -18,7 +18,7 @@ FOOTSTEPS = ("markers", "poses", "path")
 
 
 @dataclass(frozen=True)
-class WalkerParameters(NodeParameters):
+class WalkerParameters(WorldParameters):
     """Parameters of the walker."""
 
     ground: str = param(

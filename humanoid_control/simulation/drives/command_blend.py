@@ -1,10 +1,16 @@
-"""Return of position commands to joints that were held, or commanded by another one: no step, and no haste."""
+"""Position commands that lead drives: no step, and no haste, where they come late, together, or back after a break."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
+from humanoid_control.simulation.drives.position_control import EFFORT, POSITION, DriveCommands
+
+ROUND_OFF = 1e-12  # [rad]
+CATCH_UP = 0.05  # [s] in which a reference that is behind comes nearer to its command by two thirds
+THERE = 0.02  # share of a period's way, within which a reference has caught up
+SLOW_DOWN = 0.05  # [s] in which a reference comes to rest when commands fail to come
 
 
 class CommandBlend:
@@ -28,14 +34,19 @@ class CommandBlend:
         self._velocity = np.array(velocity, dtype=float)
         self.active, self.reference = False, np.zeros(len(self._velocity))
         self._hold, self._time, self._length = self.reference, 0.0, 0.0
+        self._blends = np.ones(len(self._velocity), dtype=bool)
 
-    def begin(self, hold: np.ndarray, command: np.ndarray) -> None:
+    def begin(self, hold: np.ndarray, command: np.ndarray, new: np.ndarray | None = None) -> None:
         """Begin where the joints are held.
 
         Args:
             hold: (n,) [rad]. command: (n,) first command [rad]; NaN where there is none, those are left where they are.
+            new: (n,) true of joints to blend in, besides those of a blend that is going on; None: of all. The others
+                follow their commands at up to their speed limits.
         """
-        way = np.nan_to_num(np.abs(command - hold) / self._velocity)
+        mask = np.ones(len(hold), dtype=bool) if new is None else new
+        self._blends = mask | self._blends if self.active else mask.copy()
+        way = np.where(self._blends, np.nan_to_num(np.abs(command - hold) / self._velocity), 0.0)
         self._hold, self.reference = hold.copy(), hold.copy()
         self._time, self._length = 0.0, PEAK_SPEED * float(way.max(initial=0.0))
         self.active = self._length > 0.0
@@ -57,8 +68,81 @@ class CommandBlend:
         self._time += dt
         u = min(1.0, self._time / self._length) if self._length > 0.0 else 1.0
         goal = np.where(np.isfinite(command), command, self._hold)
-        wanted = self._hold + minimum_jerk(u) * (goal - self._hold)
+        wanted = self._hold + np.where(self._blends, minimum_jerk(u), 1.0) * (goal - self._hold)
         most = self._velocity * dt
         self.reference = self.reference + np.clip(wanted - self.reference, -most, most)
         self.active = u < 1.0 or bool((np.abs(goal - self.reference) > 1e-9).any())
         return self.reference
+
+
+class ReferenceRate:
+    """Limit on the references of position drives: none goes farther in a period than its joint's speed limit allows.
+
+    Commands are made at that speed at the most, but some come late and together, or not at all, and what follows them
+    would be a step: drives answer a step by all their torque, and joints beside are thrown about. A reference that
+    would go too far catches up with its command little by little; the others are left alone. Where commands fail to
+    come, references do not stop dead at the end of their coasting, but slow down.
+
+    Attributes:
+        behind: (n,) references that are catching up.
+    """
+
+    def __init__(self, velocity: np.ndarray) -> None:
+        """Prepare.
+
+        Args:
+            velocity: (n,) speed limits of the joints [rad/s].
+        """
+        self._velocity = np.array(velocity, dtype=float)
+        n = len(self._velocity)
+        self.behind, self._before = np.zeros(n, dtype=bool), np.zeros(n)
+        self._goal, self._speed = np.zeros(n), np.zeros(n)
+        self._since, self._commanded_speed = 0.0, np.zeros(n)
+
+    def note(self, drives: DriveCommands, joints: np.ndarray) -> None:
+        """Take note of the references at the end of a period, before new commands come; joints: (n,) [rad]."""
+        self._before = np.where(drives.mode == EFFORT, joints, drives.q_ref)
+
+    def restart(self, drives: DriveCommands, joints: np.ndarray) -> None:
+        """Begin with the references as they are."""
+        self.behind[:] = False
+        self._since, self._commanded_speed[:] = drives.since, 0.0
+        self.note(drives, joints)
+
+    def limit(self, drives: DriveCommands, commanded: np.ndarray, time: float, dt: float) -> None:
+        """Limit what a period moves the references by, before it.
+
+        Args:
+            drives: changed in place. commanded: (n,) joints with a new command since the last period.
+            time: at the beginning of the period [s]. dt: its length [s].
+        """
+        old, position = self.behind & ~commanded, drives.mode == POSITION
+        if commanded.any():
+            self._since = drives.since
+        share = self._slow_down(drives, old, position, time, dt)
+        goal = np.where(old, self._goal, drives.q_ref)
+        speed = np.where(old, share * self._speed, drives.v_ref)
+        end = np.clip(goal + speed * dt, drives.limits.lower, drives.limits.upper)
+        most = self._velocity * dt + ROUND_OFF
+        far = self.behind & (np.abs(goal - self._before) > THERE * most)
+        self.behind = position & (far | (np.abs(end - self._before) > most))
+        there = old & position & ~self.behind
+        drives.q_ref[there], drives.v_ref[there] = goal[there], speed[there]
+        if (k := self.behind).any():
+            step = np.clip(speed * dt + (goal - self._before) * (dt / CATCH_UP), -most, most)
+            drives.q_ref[k], drives.v_ref[k] = self._before[k], step[k] / dt
+        if k.any() or share > 0.0:
+            drives.since = time  # or the drives would stop them
+        self._goal = np.where(k, end, self._goal)
+        self._speed = np.where(k & ~old, speed, self._speed)
+
+    def _slow_down(self, drives: DriveCommands, old: np.ndarray, position: np.ndarray, time: float, dt: float) -> float:
+        """Slow references down whose commands do not come; the share of the commanded speed that is left."""
+        late = time + dt - self._since - drives.coast
+        if late <= ROUND_OFF:
+            self._commanded_speed = drives.v_ref.copy()
+            return 1.0
+        share = max(0.0, 1.0 - max(0.0, late - dt) / SLOW_DOWN)
+        own = position & ~old
+        drives.v_ref[own] = share * self._commanded_speed[own]
+        return share

@@ -184,6 +184,11 @@ class DriveCommands:
         take_command(self._references.table)
         self.since = time
 
+    def hold(self, which: np.ndarray, joints: np.ndarray) -> None:
+        """Hold those of the joints (n,) [rad] that `which` (n,) is true of at rest; the others keep their commands."""
+        self.mode[which], self.q_ref[which], self.v_ref[which] = POSITION, joints[which], 0.0
+        self.effort[which], self.driven[which] = 0.0, 1.0
+
     @property
     def moving(self) -> bool:
         """True where a reference moves by itself."""

@@ -80,12 +80,12 @@ class WrongBody:
         model, total = robot.model, robot.mass
         pin.framesForwardKinematics(model, robot.data, robot.q("neutral"))
         trunk = model.frames[robot.points["sternum"]].parentJoint
-        inertia = model.inertias[trunk]
-        lever = robot.data.oMi[trunk].rotation.T @ np.array(self.shift) * total / inertia.mass
-        model.inertias[trunk] = pin.Inertia(inertia.mass, inertia.lever + lever, inertia.inertia)
-        for joint in range(model.njoints):
-            i = model.inertias[joint]
-            model.inertias[joint] = pin.Inertia(self.masses * i.mass, i.lever, self.masses * i.inertia)
+        if any(self.shift):
+            inertia = model.inertias[trunk]
+            lever = robot.data.oMi[trunk].rotation.T @ np.array(self.shift) * total / inertia.mass
+            model.inertias[trunk] = pin.Inertia(inertia.mass, inertia.lever + lever, inertia.inertia)
+        for i in model.inertias if self.masses != 1.0 else ():
+            i.mass, i.inertia = self.masses * i.mass, self.masses * i.inertia
         if self.payload > 0:
             wrist = model.frames[robot.points["l_wrist"]]
             ball = pin.Inertia.FromSphere(self.payload, 0.05)

@@ -25,6 +25,7 @@ MOST_TILT, MOST_TWIST = np.radians(15.0), np.radians(30.0)  # of the chest again
 PELVIS_ROLL = np.radians(6.0)  # that the hips of a robot have to spare, whose waist cannot lean to the side
 GUESS = 0.2  # [s] for which a live motion is taken to go on as it does
 LEAD = 1.5  # [s] from the rest to a motion, and back
+RISING, RISE = 0.2, 0.01  # [s] in which the centre of mass goes up with the arms; [m] of a change that counts
 SAMPLE = 0.01  # [s] of a motion that is known
 
 
@@ -134,6 +135,44 @@ def _torso(spine: np.ndarray, across: np.ndarray) -> np.ndarray:
 
 def _goal(row: np.ndarray, velocity: np.ndarray) -> UpperGoal:
     return UpperGoal(pin.exp3(row[:3]), row[3:].reshape(-1, 3), velocity[3:].reshape(-1, 3))
+
+
+class CenterRise:
+    """How much higher the centre of mass is for what chest and arms do, with legs as in the neutral posture.
+
+    A centre of mass that stays where it is while the arms go up bends the knees, by 20 degrees for arms overhead, and
+    the torque of a knee that carries the weight grows with its bend.
+    """
+
+    def __init__(self, robot: Robot, stand: float) -> None:
+        """Begin with arms at rest.
+
+        Args:
+            stand: height that the short steps of a dance do not need to give away [m].
+        """
+        self._robot, self._data, self._neutral = robot, robot.model.createData(), robot.q("neutral")
+        groups = JointGroups.of(robot)
+        self._legs = np.concatenate([groups.l_leg, groups.r_leg])
+        self._rest = self._height(robot.postures["neutral"])
+        self._stand, self._smooth, self.height = stand, 0.0, stand
+
+    def look(self, joints: np.ndarray, dt: float) -> float:
+        """By how much legs that keep their bend would hold it higher [m]: smooth, and in steps of RISE.
+
+        Args:
+            joints: (n,) that are commanded. dt: since the last look [s].
+        """
+        self._smooth += min(dt / RISING, 1.0) * (self._height(joints) - self._rest - self._smooth)
+        if abs(self._stand + self._smooth - self.height) > RISE:
+            self.height = self._stand + self._smooth
+        return self.height
+
+    def _height(self, joints: np.ndarray) -> float:
+        q = self._neutral.copy()
+        posture = joints.copy()
+        posture[self._legs] = self._robot.postures["neutral"][self._legs]
+        q[len(q) - len(posture) :] = posture
+        return float(pin.centerOfMass(self._robot.model, self._data, q)[2])
 
 
 # -------- Motions

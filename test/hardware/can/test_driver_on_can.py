@@ -66,17 +66,19 @@ class Day:
         zeros, ref = np.zeros((4, n)), Reference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
         limit_step(zeros[0], zeros[1], ref, limits, 0.01)  # compiles: the drives' watchdogs would not wait for it
         limit_effort(zeros[0], zeros[1], (zeros[2], zeros[3]), ref.v, Impedance(zeros[0], zeros[0]), limits, ref.q)
-        self.target = None
+        self.target = self.direct = None
         self.driver.open()
 
     def to(self, state, seconds=10.0, done=lambda: True):
         end = time.monotonic() + seconds
         while self.driver.machine.state is not state or not done():
             begin = time.monotonic()
-            assert begin < end, f"{self.driver.machine} in place of {state.name}"
+            assert begin < end, f"{self.driver.machine} in place of {state.name}: {self.driver.refusals()}"
             if self.target is not None:
                 nan = np.full(len(self.names), np.nan)
                 self.driver.command(JointCommand(self.target, nan, nan), begin, begin)
+            if self.direct is not None:
+                self.driver.command(self.direct, begin, begin)
             self.driver.cycle()
             time.sleep(max(0.0, begin + 0.01 - time.monotonic()))
 
@@ -104,6 +106,32 @@ def test_from_the_file_to_motion_and_back(folder, drives):
     assert day.driver.clear_faults() == ""
     day.to(PowerState.MONITOR)
     assert drives[0].machine.state == "SWITCH ON DISABLED" and not drives[2].on[3]
+    day.driver.close()
+
+
+def test_velocities_and_torques_go_through_the_driver(folder, drives):
+    """One drive in the mode cyclic synchronous velocity, one in torque, and an actuator that is given torques."""
+    text = FILE.replace("brake: true", "mode: VELOCITY").replace(
+        "offset: 0.5", "offset: 0.5, mode: EFFORT, kp: 50, kd: 1"
+    )
+    text = text.replace("wrist: {bus: arm, id: 3,", "wrist: {bus: arm, id: 3, mode: EFFORT,")
+    day = Day(read(folder, text))
+    day.to(PowerState.MONITOR, done=lambda: np.isfinite(day.measured()).all() and day.driver.refusals() == [])
+    assert day.driver.enable() == ""
+    day.to(PowerState.HOLD)
+    assert [drives[k].od.read(0x6060, 0) for k in (0, 1)] == [9, 10]
+    nan = np.nan
+    day.direct = JointCommand(np.full(3, nan), np.array([0.3, nan, nan]), np.array([nan, 20.0, 2.0]))
+    day.to(PowerState.RUN, done=lambda: drives[0].machine.position < -1000 and drives[2].tau[3] > 1.9)
+    per_mille = 20.0 / 100 / 2.0 * 1000
+    assert drives[1].od.read(0x6071, 0) == pytest.approx(per_mille, abs=1), "behind a gear of 100, of 2 N m"
+    assert drives[2].tau[3] == pytest.approx(2.0, abs=0.02)
+    speed = drives[0].od.read(0x60FF, 0) * 2 * np.pi / 4096 / -10
+    assert speed == pytest.approx(0.3, abs=0.1) and day.driver.joints.v[0] == pytest.approx(0.3, abs=0.3)
+    day.direct = None
+    day.to(PowerState.HOLD, done=lambda: abs(drives[0].od.read(0x60FF, 0)) < 5 and abs(drives[2].tau[3]) < 0.02)
+    assert day.driver.disable() == ""
+    day.to(PowerState.MONITOR)
     day.driver.close()
 
 

@@ -103,6 +103,38 @@ def test_a_day_of_an_arm(arm):
     assert not bus[1].on and not bus[2].on
 
 
+def test_velocities_and_torques_go_through_the_driver(tmp_path):
+    text = FILE.replace("model: 1020}}", "model: 1020, mode: VELOCITY}}").replace(
+        "offset: 0.1}}", "mode: EFFORT, kp: 5, kd: 0.1}}"
+    )
+    with Bus([Servo(1), Servo(2)]) as bus:
+        (tmp_path / "arm.urdf").write_text(URDF)
+        file = tmp_path / "arm.hardware.yaml"
+        file.write_text(text.format(path=bus.path))
+        driver = Driver(read_hardware_file(file), late_tolerance=100.0)
+        driver.open()
+        cycles = Cycles(driver)
+        cycles.until(lambda: not driver.refusals(), "ready")
+        assert (bus[1].get(11, 1), bus[2].get(11, 1)) == (1, 0), "velocity, current"
+        assert driver.enable() == ""
+        cycles.state(PowerState.HOLD)
+        nan = np.nan
+        command = JointCommand(np.full(2, nan), np.array([0.2, nan]), np.array([nan, 0.5]))
+
+        def followed():
+            driver.command(command, time.monotonic(), time.monotonic())
+            return driver.machine.state is PowerState.RUN and bus[2].get(102, 2, True) < 0
+
+        cycles.until(followed, "commands")
+        assert bus[1].get(104, 4, True) > 0
+        current = bus[2].get(102, 2, True)
+        cycles.state(PowerState.HOLD)
+        cycles.until(lambda: abs(bus[2].get(102, 2, True)) < abs(current) / 5, "no torque when nobody commands")
+        assert driver.disable() == ""
+        cycles.state(PowerState.MONITOR)
+        driver.close()
+
+
 def test_without_the_package_the_extra_is_named(monkeypatch):
     for name in [n for n in sys.modules if n.startswith(("humanoid_control.hardware.dynamixel", "serial"))]:
         monkeypatch.delitem(sys.modules, name)

@@ -18,6 +18,7 @@ from humanoid_control.walking.dancing.upper_body import (
     GUESS,
     MOST_TILT,
     MOST_TWIST,
+    CenterRise,
     ClipMotion,
     GestureScore,
     LiveMotion,
@@ -142,9 +143,31 @@ def clip_of(robot, seconds, pace=1.0, lead=0.8):
     return ClipMotion(body.rest, rows, targets.rate, 1.0, clock, lead)
 
 
+def test_arms_overhead_lift_the_center_of_mass_and_legs_keep_their_bend(hrp2):
+    neutral, arms = hrp2.postures["neutral"], JointGroups.of(hrp2)
+    up = neutral.copy()
+    up[[hrp2.joint_names.index(f"{s}_shoulder_flexion") for s in "lr"]] -= 1.5
+    rise = CenterRise(hrp2, 0.03)
+    assert rise.height == 0.03 and rise.look(neutral, 0.01) == 0.03
+    lifted = [rise.look(up, 0.01) for _ in range(500)][-1]
+    exact = hrp2.center_of_mass(hrp2.q(up))[2] - hrp2.center_of_mass(hrp2.q("neutral"))[2]
+    assert exact > 0.02 and lifted - 0.03 == pytest.approx(exact, abs=0.011)
+    bent = up.copy()
+    bent[arms.l_leg] += 0.3  # legs are no reason
+    assert [rise.look(bent, 0.01) for _ in range(500)][-1] == lifted
+
+
 def test_a_robot_dances_on_its_feet_as_well_as_with_its_pelvis_held(hrp2):
-    motion = clip_of(hrp2, 2.5)
-    free = dance(SimulationConfig("hrp2", "floating").build(), Walker(hrp2), motion, seed=3)
+    motion, knees = clip_of(hrp2, 2.5), [hrp2.joint_names.index(f"{s}_knee_flexion") for s in "lr"]
+    bend = []
+    free = dance(
+        SimulationConfig("hrp2", "floating").build(),
+        Walker(hrp2),
+        motion,
+        seed=3,
+        watch=lambda engine, walker, report: bend.append(walker.joints[knees].max()),
+    )
+    assert max(bend) < 1.45  # 1.6 with a center of mass that stays where it is
     still = held(SimulationConfig("hrp2", "fixed").build(), load_robot("hrp2", "fixed"), motion)
     assert free.fell == "" and free.steps == 0
     assert free.zmp_margin > 0.01

@@ -1,4 +1,4 @@
-"""Two hosts for tests: each a network namespace, joined by a link that can be slow, lossy or cut."""
+"""Two hosts on one machine: each a network namespace, joined by a link that can be slow, lossy or cut."""
 
 from __future__ import annotations
 
@@ -8,11 +8,21 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-HERE = Path(__file__).parent
+from humanoid_control.paths import share_dir
+
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
+FAKETIME = "/usr/lib/*/faketime/libfaketime.so.1"
+SECONDS_TO_STOP = 10.0
+
+
+def clock_library() -> str:
+    """Path of libfaketime, by which a process has a clock of its own; empty where it is not installed."""
+    return next(iter(sorted(str(p) for p in Path("/").glob(FAKETIME.lstrip("/")))), "")
 
 
 def why_not() -> str:
@@ -23,10 +33,11 @@ def why_not() -> str:
         return "two hosts need /dev/net/tun"
     if shutil.which("ip") is None:
         return "two hosts need the command ip (Debian: iproute2)"
-    probe = subprocess.run(["ip", "netns", "add", f"hp{os.getpid()}"], capture_output=True, text=True)
+    name = f"hp{os.getpid()}"
+    probe = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
     if probe.returncode:
         return f"network namespaces cannot be made: {probe.stderr.strip()}"
-    subprocess.run(["ip", "netns", "del", f"hp{os.getpid()}"], check=False)
+    subprocess.run(["ip", "netns", "del", name], check=False)
     return ""
 
 
@@ -38,13 +49,16 @@ class TwoHosts:
         self.names = [f"h{side}{os.getpid()}" for side in "ab"]
         self._domain = domain
         self._children: list[subprocess.Popen] = []
+        self._folder = tempfile.TemporaryDirectory()
 
     def __enter__(self) -> TwoHosts:
-        command = [sys.executable, "-u", str(HERE / "relay.py"), *self.names, *ADDRESSES]
+        command = [sys.executable, "-u", "-m", "humanoid_control.studies.hosts.relay", *self.names, *ADDRESSES]
         self._relay = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
         self._expect("READY")
+        for host in (0, 1):
+            self.set_clock(host, 0.0)
         return self
 
     def _expect(self, word: str) -> None:
@@ -60,16 +74,37 @@ class TwoHosts:
         self._relay.stdin.flush()
         self._expect("changed")
 
-    def start(self, host: int, command: Sequence[str], **more: object) -> subprocess.Popen:
-        """Run a command on a host, heard by the other one; keywords as of subprocess.Popen."""
+    def set_clock(self, host: int, ahead: float) -> None:
+        """Set the clock of the processes that were started on a host with `clock`, ahead of this machine's [s]."""
+        path = Path(self._folder.name) / f"clock{host}"
+        new = path.with_suffix(".new")
+        new.write_text(f"{ahead:+.6f}\n")
+        new.rename(path)
+
+    def start(self, host: int, command: Sequence[str], clock: bool = False, **more: Any) -> subprocess.Popen:
+        """Run a command on a host, heard by the other one.
+
+        Args:
+            host: 0 or 1. command: its words. clock: it has the host's own clock, see `set_clock`.
+            more: of subprocess.Popen.
+        """
         environment = {
             **os.environ,
             "ROS_DOMAIN_ID": self._domain,
             "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET",
             "FASTDDS_BUILTIN_TRANSPORTS": "UDPv4",  # both hosts have one /dev/shm, which real ones do not
+            "FASTDDS_DEFAULT_PROFILES_FILE": str(share_dir() / "config" / "two_hosts.xml"),
         }
+        if clock:
+            environment |= {
+                "LD_PRELOAD": clock_library(),
+                "FAKETIME_TIMESTAMP_FILE": str(Path(self._folder.name) / f"clock{host}"),
+                "FAKETIME_NO_CACHE": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                "FAKETIME_XRESET": "1",
+            }
         words = ["ip", "netns", "exec", self.names[host], *command]
-        child = subprocess.Popen(words, env=environment, start_new_session=True, **more)  # type: ignore[call-overload]
+        child = subprocess.Popen(words, env=environment, start_new_session=True, **more)
         self._children.append(child)
         return child
 
@@ -78,10 +113,11 @@ class TwoHosts:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGINT)
                 try:
-                    child.wait(5.0)
+                    child.wait(SECONDS_TO_STOP)
                 except subprocess.TimeoutExpired:
                     os.killpg(child.pid, signal.SIGKILL)
                     child.wait(2.0)
         assert self._relay.stdin is not None
         self._relay.stdin.close()
-        self._relay.wait(5.0)
+        self._relay.wait(SECONDS_TO_STOP)
+        self._folder.cleanup()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.robots import Robot
 from humanoid_control.simulation import DRIVES, ENGINES, Engine, Imperfection, SimulationConfig
 
 
 @dataclass(frozen=True)
-class SimulatorParameters(NodeParameters):
+class SimulatorParameters(WorldParameters):
     """Parameters of the simulator."""
 
     rate: float = param(500.0, "rate of the joint states, in simulated time", "Hz", 10.0, 1000.0)

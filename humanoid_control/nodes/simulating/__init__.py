@@ -1,0 +1,1 @@
+"""The node `simulator` in parts: parameters, inputs, outputs."""
