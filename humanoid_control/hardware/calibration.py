@@ -244,6 +244,7 @@ class Encoders:
 
     Attributes:
         homed: (n,) joints that know theirs; of joints without homing it is not asked. homing: that goes on; None: none.
+        waits: some joint does not know its zero.
     """
 
     def __init__(
@@ -262,6 +263,7 @@ class Encoders:
         self._homes = {k: list(transmission.actuators_of(k)) for k, name in enumerate(names) if name in rows}
         self.homed = np.ones(len(names), dtype=bool)
         self.homing: Homing | None = None
+        self.waits = False
 
     def unknown(self, state: ActuatorState) -> np.ndarray | None:
         """(n,) joints whose measured positions mean nothing yet, by the samples of a cycle; None: there are none."""
@@ -271,6 +273,7 @@ class Encoders:
         for k, actuators in self._homes.items():
             self.homed[k] = know[actuators].all()
         unknown = ~self.homed if self.homing is None else ~self.homed | self.homing.active
+        self.waits = not self.homed.all()
         return unknown if unknown.any() else None
 
     def missing(self) -> list[str]:

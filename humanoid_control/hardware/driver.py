@@ -320,9 +320,7 @@ class Driver:
         elif state is PowerState.HOLD and self.encoders.homing is not None:
             self._home(now, self.encoders.homing)
         elif (
-            state is PowerState.HOLD
-            and not (self.stopped or self.encoders.missing())
-            and self.commands.steady(now, STEADY)
+            state is PowerState.HOLD and not (self.stopped or self.encoders.waits) and self.commands.steady(now, STEADY)
         ):
             handle(Event.COMMANDED, now)
         elif state in MOVING and self.commands.silent(now):
@@ -414,8 +412,8 @@ class Driver:
         if self.modes.any:
             self._aim_directly(now, share)
         setpoint.advance(aim)
-        if self.encoders.homing is not None:
-            np.copyto(self.reference.q, self.joints.q, where=self.encoders.homing.active & np.isfinite(self.joints.q))
+        if (homing := self.encoders.homing) is not None:
+            np.copyto(self.reference.q, self.joints.q, where=homing.active & np.isfinite(self.joints.q))
         if self.modes.any and aim is not Aim.MEASURED:
             self.modes.follow(self.joints.q, self.joints.v, self.reference)
         kp, kd = self._gain_shares(now)
