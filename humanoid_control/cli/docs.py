@@ -180,6 +180,8 @@ SERVICES = {
     "robot_driver/stop": "come to rest and hold; commands are not followed until `robot_driver/enable`",
     "robot_driver/emergency_stop": "std_srvs/SetBool: the drives stop by themselves, then power goes; false releases",
     "robot_driver/clear_faults": "after a fault or an emergency stop whose cause is gone: measure again, without power",
+    "robot_driver/home": "in HOLD: drives with `homing` in the hardware file look for their zeros, one joint of a "
+    "group at a time; commands are followed only then",
     "robot_driver/set_zero": "calibrate: `zero_joints` are at `zero_posture` now; written beside the hardware file",
     "robot_driver/release_brake": "std_srvs/SetBool: release or engage the brake of `brake_joint`, without power",
     "state_estimator/reset": "forget the estimate",

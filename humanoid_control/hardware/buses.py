@@ -21,6 +21,7 @@ from humanoid_control.hardware.transport import (
     BusTraffic,
     Flag,
     HardwareError,
+    HomingProgress,
     Silence,
     Transport,
     transport_class,
@@ -194,6 +195,13 @@ class Buses:
         for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
             if rows.start <= actuator < rows.stop:
                 return not self._dry and transport.brake(actuator - rows.start, release)
+        raise IndexError(actuator)
+
+    def home(self, actuator: int, on: bool) -> HomingProgress:
+        """Let the drive of an actuator look for its zero, or end that; see `Transport.home`."""
+        for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
+            if rows.start <= actuator < rows.stop:
+                return HomingProgress.FAILED if self._dry else transport.home(actuator - rows.start, on)
         raise IndexError(actuator)
 
     def trouble(self) -> str:

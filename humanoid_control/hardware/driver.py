@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.buses import STILL_TIME, Buses, Record, new_zeros
-from humanoid_control.hardware.calibration import Zero, check_change, missing_calibration
+from humanoid_control.hardware.calibration import Encoders, Homing, Zero, check_change
 from humanoid_control.hardware.command_stream import Blend, CommandInterpolator, JointCommand
 from humanoid_control.hardware.drive_modes import DriveModes
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
 from humanoid_control.hardware.limiter import Impedance
-from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState
+from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState, refusals_of
 from humanoid_control.hardware.setpoint import Aim, Setpoint
 from humanoid_control.hardware.supervision import (
     FAULT,
@@ -35,13 +35,12 @@ from humanoid_control.hardware.transport import HardwareError
 
 STEADY = 0.2  # [s] of commands before they are followed
 ENABLE_TIME = 5.0  # [s] for the drives' enable sequence
+BY_POSITION = ("following error", "beyond its range by")  # checks that a joint without a known zero does not fail
 BRAKE_TIME = 0.2  # [s] that a brake takes
 GAIN_RAMP = 0.5  # [s] of the gains of impedance drives, up and down
 QUICK_STOP_TIME = 0.5  # [s] for the drives to come to rest
 CLEAR_TIME = 2.0  # [s] for faults to go away
-MOVING_SPEED = 0.05  # [rad/s] of a joint that must not get power
 STILL_SPEED = 0.01  # [rad/s] of a joint whose zero may be set, for STILL_TIME
-LOST_SAMPLES = 0.01  # share above which power is refused
 LATE_STOP, LATE_FAULT = 5, 0.05  # periods, and seconds, by which a cycle may be late
 BEHIND = 0.002  # [rad] behind its command, and the margin of ranges, that are no clipped command yet
 CLIPPED_TIME = 0.2  # [s] after which clipped commands are said
@@ -57,6 +56,8 @@ class Driver:
         commands: taken from outside.
         findings: of supervision in this cycle, the worst first.
         estop: sources of the emergency stop that call now, with the reason.
+        encoders: which of them know their zeros.
+        last_heartbeat: monotonic time of the emergency stop's last sign of life [s]; -inf: none.
         stopped: somebody asked to stop: commands are not followed until somebody enables.
     """
 
@@ -95,6 +96,7 @@ class Driver:
         self.reference, self.tau = self._setpoint.reference, self._setpoint.tau
         self.findings, self.estop = list[Finding](), dict[str, str]()
         self.stopped = False
+        self.encoders = Encoders(hardware.names, hardware.homing, hardware.groups, self.transmission)
         self.guard: Guardian | None = None
         self._dry, self._tolerance = dry_run, late_tolerance
         self.modes = DriveModes([j.mode for j in hardware.joints], self.limits, self._gains)
@@ -107,7 +109,7 @@ class Driver:
         )
         self.fresh = self._seen.believed
         self._blend = Blend(np.zeros(n), np.zeros(n), 0.0, 1.0, 1.0)
-        self._last = self._last_heartbeat = -np.inf
+        self._last = self.last_heartbeat = -np.inf
         self._switching_off, self._clear_until = False, -np.inf
         self._powered_since = self._released_at = self._resting_since = np.inf
 
@@ -171,6 +173,12 @@ class Driver:
         self.machine.handle(Event.STOP, self.clock(), "stop was asked for; enable goes on")
         return ""
 
+    def home(self, names: Sequence[str] = ()) -> str:
+        """Let drives look for their zeros, in HOLD; `names`: of these joints, else of all that do not know theirs."""
+        if self.machine.state is not PowerState.HOLD or self.encoders.homing is not None:
+            return f"drives look for their zeros in HOLD: state is {self.machine}"
+        return self.encoders.begin(names)
+
     def emergency_stop(self, source: str, on: bool, reason: str = "") -> None:
         """Let a source of the emergency stop call or release it; the state stays until `clear_faults`."""
         if on:
@@ -181,7 +189,7 @@ class Driver:
 
     def heartbeat(self, now: float) -> None:
         """Take a sign of life of the emergency stop."""
-        self._last_heartbeat = now
+        self.last_heartbeat = now
         self.estop.pop("heartbeat", None)
 
     def clear_faults(self) -> str:
@@ -203,37 +211,9 @@ class Driver:
 
     def refusals(self) -> list[str]:
         """Reasons why power must not come now; empty: it may."""
-        out = []
-        if self.machine.state is not PowerState.MONITOR:
-            out.append(f"state is {self.machine}")
-        out += self.estop.values()
-        if self.hardware.estop_heartbeat and self._last_heartbeat == -np.inf:
-            out.append(f"no heartbeat on {self.hardware.estop_topic}")
-        if text := self.buses.trouble():
-            out.append(text)
-        out += [f.text for f in self.findings if f.level == FAULT]
-        out += missing_calibration(self.zeros, self.buses.serials(), self.hardware.needs_calibration)
-        names, q, limits = self.hardware.names, self.joints.q, self.supervision.limits
-        beyond = np.maximum(limits.lower - q, q - limits.upper)
-        for k, name in enumerate(names):
-            if not np.isfinite(q[k]):
-                out.append(f"{name} not measured")
-            elif beyond[k] > limits.margin:
-                out.append(f"{name} {beyond[k]:.2f} rad outside its range")
-            if abs(self.joints.v[k]) > MOVING_SPEED:
-                out.append(f"{name} moves at {abs(self.joints.v[k]):.2f} rad/s")
-        if self.machine.state is PowerState.MONITOR and self.joints.enabled.any():
-            others = [n for n, on in zip(names, self.joints.enabled, strict=True) if on]
-            out.append(f"drives have power that this program did not give: {', '.join(others[:3])}")
-        if (worst := float(self.buses.missed.max(initial=0.0))) > LOST_SAMPLES:
-            name = self.buses.names[int(self.buses.missed.argmax())]
-            out.append(f"{100 * worst:.1f} % of the samples of {name} are lost")
-        guarded = self.guard.buses if self.guard is not None and self.guard.alive() else ()
-        if lonely := [name for name in self._to_guard() if name not in guarded]:
-            out.append(f"no guardian for bus {', '.join(lonely)}")
-        return out
+        return refusals_of(self)
 
-    def _to_guard(self) -> list[str]:
+    def to_guard(self) -> list[str]:
         """Buses that must have a guardian."""
         if self._dry or self.hardware.guardian == "never":
             return []
@@ -248,7 +228,7 @@ class Driver:
         Raises:
             HardwareError: it did not come up.
         """
-        needed = self._to_guard()
+        needed = self.to_guard()
         guards = [g for g in self.buses.guards() if g.name in needed]
         if guards:
             try:
@@ -283,10 +263,15 @@ class Driver:
     def _measure(self, now: float) -> None:
         j = self.joints
         self.transmission.read(self.buses.state, j)
+        unknown = self.encoders.unknown(self.buses.state)
+        if unknown is not None:
+            self._jumps.restart(unknown)  # at its home an encoder is set to another reading
         self._jumps.update(j.q, j.fresh)
         wrong = self._seen.update(now, self.machine.since)
         follows = self.machine.powered and self.machine.state is not PowerState.ENABLING and not self._dry
         self.findings = self.supervision.update(self._samples, follows)
+        if unknown is not None:
+            self.findings = [f for f in self.findings if not (unknown[f.joint] and f.check in BY_POSITION)]
         if wrong or self._jumps.failing:
             self.findings = self._device_findings(now, follows) + self.findings
 
@@ -308,7 +293,7 @@ class Driver:
         """Everything that ends motion: emergency stop, faults of joints and buses, this computer itself."""
         late, self._last = now - self._last - self.period, now
         beat = self.hardware.estop_heartbeat
-        if beat and self._last_heartbeat > -np.inf and now - self._last_heartbeat > beat:
+        if beat and self.last_heartbeat > -np.inf and now - self.last_heartbeat > beat:
             self.emergency_stop("heartbeat", True, f"{self.hardware.estop_topic} silent for {beat:g} s")
         if self.buses.lost:
             self.machine.handle(Event.FAIL, now, "; ".join(self.buses.lost.values()))
@@ -332,7 +317,11 @@ class Driver:
         state, handle = self.machine.state, self.machine.handle
         if state is PowerState.ENABLING:
             self._enable(now)
-        elif state is PowerState.HOLD and not self.stopped and self.commands.steady(now, STEADY):
+        elif state is PowerState.HOLD and self.encoders.homing is not None:
+            self._home(now, self.encoders.homing)
+        elif (
+            state is PowerState.HOLD and not (self.stopped or self.encoders.waits) and self.commands.steady(now, STEADY)
+        ):
             handle(Event.COMMANDED, now)
         elif state in MOVING and self.commands.silent(now):
             silence = self.hardware.command_timeout
@@ -348,6 +337,13 @@ class Driver:
             self._stay_stopped(now, power=True)
         elif state is PowerState.ESTOP:
             self._stay_stopped(now, power=False)
+
+    def _home(self, now: float, homing: Homing) -> None:
+        """Let drives look for their zeros, until all have or one fails."""
+        over = self.encoders.proceed(now, self.buses.home, self.reference.q, self.joints.q)
+        self.machine.reason = str(homing) if not over else "" if not self.encoders.missing() else "not homed"
+        if homing.failure:
+            self.machine.handle(Event.FAIL, now, homing.failure)
 
     def _enable(self, now: float) -> None:
         if now - self.machine.since > ENABLE_TIME:
@@ -386,6 +382,9 @@ class Driver:
     def _entered(self, before: PowerState, after: PowerState) -> None:
         """What a transition does at once."""
         now = self.machine.since
+        if self.encoders.homing is not None and after is not PowerState.HOLD:
+            np.copyto(self.reference.v, self.joints.v, where=self.encoders.homing.active & np.isfinite(self.joints.v))
+            self.encoders.abort(self.buses.home)
         if after in (PowerState.FAULT, PowerState.ESTOP):
             self.buses.quick_stop()
             self._clear_until = -np.inf
@@ -413,6 +412,8 @@ class Driver:
         if self.modes.any:
             self._aim_directly(now, share)
         setpoint.advance(aim)
+        if (homing := self.encoders.homing) is not None:
+            np.copyto(self.reference.q, self.joints.q, where=homing.active & np.isfinite(self.joints.q))
         if self.modes.any and aim is not Aim.MEASURED:
             self.modes.follow(self.joints.q, self.joints.v, self.reference)
         kp, kd = self._gain_shares(now)

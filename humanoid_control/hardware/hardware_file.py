@@ -12,7 +12,7 @@ import numpy as np
 
 from humanoid_control.errors import HumanoidError
 from humanoid_control.files import schema_file
-from humanoid_control.hardware.calibration import Zero
+from humanoid_control.hardware.calibration import HomingRow, Zero, read_homing
 from humanoid_control.hardware.limiter import CommandLimits
 from humanoid_control.hardware.supervision import SupervisionLimits
 from humanoid_control.hardware.transmission import Gear, Linkage, Transmission
@@ -26,11 +26,13 @@ from humanoid_control.simulation.drives.drive_train import mechanisms_of
 SCHEMA = "humanoid_hardware/1"
 FILE_KEYS = (
     "schema", "robot", "rate", "command_timeout", "soft_start", "soft_speed", "range_margin", "max_step", "defaults",
-    "buses", "joints", "drives", "estop", "guardian",
+    "buses", "joints", "drives", "groups", "estop", "guardian",
 )  # fmt: skip
 LIMIT_KEYS = ("velocity", "acceleration", "effort", "lower", "upper")
 SUPERVISED = ("following_error", "temperature", "voltage", "continuous")
-JOINT_KEYS = ("bus", "id", "mode", "ratio", "sign", "offset", "kp", "kd", "needs_calibration", "limits", *SUPERVISED)
+JOINT_KEYS = (
+    "bus", "id", "mode", "ratio", "sign", "offset", "kp", "kd", "needs_calibration", "limits", "homing", *SUPERVISED,
+)  # fmt: skip
 DRIVE_KEYS = ("bus", "ids", "signs", "offsets", "needs_calibration", "limits", *SUPERVISED)
 DEFAULTS: dict[str, Any] = {"velocity": 0.5, "acceleration": 20.0, "effort": 0.8, "following_error": 0.15}
 TEMPERATURE, VOLTAGE, LOAD = (70.0, 80.0), (0.0, 1000.0), 0.7
@@ -104,6 +106,7 @@ class Hardware:
         max_step: of a command, above which it is blended to anew [rad].
         buses: in the order of the file. joints: driven ones, in the order of the robot.
         gears: by joint. linkages: the others. fixed: joints that nothing drives, with their angles [rad].
+        groups: joints that belong together, by name. homing: of joints whose drives look for their zeros.
         needs_calibration: actuators whose encoders do not know their zero.
         estop_topic: of the emergency stop. estop_heartbeat: silence of it that stops [s]; 0: it may be silent.
         guardian: 'auto', 'always' or 'never'.
@@ -117,6 +120,8 @@ class Hardware:
     linkages: tuple[LinkageRow, ...] = ()
     fixed: Mapping[str, float] = field(default_factory=dict)
     needs_calibration: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    homing: Mapping[str, HomingRow] = field(default_factory=dict)
     rate: float = 500.0
     command_timeout: float = 0.1
     soft_start: float = 2.0
@@ -218,6 +223,7 @@ class Hardware:
             gears={j.name: GearRow() for j in joints},
             linkages=(),
             needs_calibration=(),
+            homing={},
             guardian="auto",
         )
 
@@ -334,6 +340,7 @@ class _Reader:
         self.linkages: list[LinkageRow] = []
         self.fixed: dict[str, float] = {}
         self.needs: list[str] = []
+        self.homing: dict[str, HomingRow] = {}
 
     def hardware(self) -> Hardware:
         for _, row in self.buses.rows():
@@ -361,6 +368,8 @@ class _Reader:
             tuple(self.linkages),
             self.fixed,
             tuple(self.needs),
+            self._groups(),
+            self.homing,
             self.rate,
             command_timeout=number("command_timeout", 0.1, high=10.0),
             soft_start=number("soft_start", 2.0, high=60.0),
@@ -371,6 +380,27 @@ class _Reader:
             estop_heartbeat=estop.number("heartbeat", 0.0, 0.0, 60.0),
             guardian=self.file.known("guardian", self.file.text("guardian", "auto"), GUARDIANS, "guardian"),
         )
+
+    def _groups(self) -> dict[str, tuple[str, ...]]:
+        row, out = self.file.row("groups"), dict[str, tuple[str, ...]]()
+        for name in row.values:
+            out[name] = joints = row.names(name)
+            for joint in joints:
+                row.known("driven joint", joint, self.joints, name)
+                if sum(joint in members for members in out.values()) > 1:
+                    raise row.error(f"{joint} is in two groups", name)
+        return out
+
+    def _homing(self, name: str, row: Row, cls: Any) -> HomingRow | None:
+        if "homing" not in row:
+            return None
+        if not cls.homes:
+            raise row.error(f"drives of bus {row.text('bus')} cannot look for their zeros", "homing")
+        if "offset" in row:
+            raise row.error(f"offset of {name} is the angle of its homing, where its encoder reads 0", "offset")
+        most = self.joints[name]
+        self.homing[name] = read_homing(row.row("homing"), (most.lower, most.upper), most.velocity, most.effort)
+        return self.homing[name]
 
     def _bus(self, name: str, row: Row) -> Bus:
         transport = row.text("transport")
@@ -415,12 +445,14 @@ class _Reader:
             raise row.error(f"ratio of {name} must be above zero (sign turns the direction), got {ratio:g}", "ratio")
         if abs(sign) != 1:
             raise row.error(f"sign of {name} must be 1 or -1, got {sign:g}", "sign")
-        gear = self.gears[name] = GearRow(ratio, sign, row.number("offset", 0.0))
+        home = self._homing(name, row, cls)
+        gear = self.gears[name] = GearRow(ratio, sign, home.angle if home else row.number("offset", 0.0))
         r = gear.sign * gear.ratio
         ends = sorted(((joint.lower - gear.offset) * r, (joint.upper - gear.offset) * r))
         spec = ActuatorSpec(
             name, row.count("id"), mode, ends[0], ends[1], joint.velocity * gear.ratio, joint.effort / gear.ratio,
             joint.kp / r**2, joint.kd / r**2, row.options(cls.actuator_keys), row.where(),
+            home.spec(ratio) if home else None,
         )  # fmt: skip
         self._on_bus(row, spec, "id")
         if row.options({"needs_calibration": False}).get("needs_calibration"):

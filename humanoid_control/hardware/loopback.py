@@ -25,6 +25,8 @@ from humanoid_control.hardware.transport import (
     Flag,
     GuardSpec,
     HardwareError,
+    HomingProgress,
+    HomingSpec,
     Mode,
     Silence,
     Transport,
@@ -36,6 +38,8 @@ STEP = 0.001  # [s] of the integration
 MOST = 0.1  # [s] that is made up for after a pause
 RAMP = 20.0  # [1/s] at which a quick stop takes away the velocity
 DAMPING = 0.05  # [s] time constant of a drive that damps
+NEAR = 0.02  # [rad] of its place, at which a command is taken for one that knows the new zero
+PRESSED = 0.05  # [s] for which a drive presses against a hard stop before it believes in it
 VISCOUS = 0.2  # [1/s] friction of a joint
 HOLDS, DAMPS = (list(Silence).index(s) for s in (Silence.HOLDS, Silence.DAMPS))
 HOMED, ENABLED, FAULT = (np.uint8(f) for f in (Flag.HOMED, Flag.ENABLED, Flag.FAULT))
@@ -76,6 +80,8 @@ class LoopbackTransport(Transport):
         mute: (n,) True: no samples of this drive come. frozen: (n,) True: its samples show what was.
         encoder: (n,) error of the encoder [rad].
         cut: True: nothing passes in either direction. gone: True: the bus itself is gone.
+        zero: (n,) where the drive takes its zero to be: it reads its true angle and this [rad].
+        homed: (n,) its encoder knows its zero. switch: (n,) where its limit switch closes [rad]; infinite: it has none.
         busy: text for `trouble`.
         written: commands that were written. commands: those that the drives got.
         arrived: samples that came. dropped: frames that were lost.
@@ -101,7 +107,12 @@ class LoopbackTransport(Transport):
         "cooling": 60.0,
         "brake": False,
         "serial": "",
+        "absolute": True,
+        "lower_stop": -np.inf,
+        "upper_stop": np.inf,
+        "switch": np.inf,
     }
+    homes = True
 
     def __init__(self, bus: BusSpec) -> None:
         """Make the drives of a bus.
@@ -131,11 +142,16 @@ class LoopbackTransport(Transport):
         self.load, self.encoder = column("load"), column("encoder_offset")
         effort, ambient = np.array([a.effort for a in bus.actuators]), np.full(n, float(given["ambient"]))
         self._model = Model(
-            2 * np.pi * column("bandwidth"), column("inertia"), effort, column("heating"), column("cooling"), ambient
-        )
+            2 * np.pi * column("bandwidth"), column("inertia"), effort, column("heating"), column("cooling"), ambient,
+            column("lower_stop"), column("upper_stop"),
+        )  # fmt: skip
         self._serials = tuple(str(r["serial"]) for r in rows)
         self._has_brake = np.array([bool(r["brake"]) for r in rows], dtype=bool)
         self.braked = self._has_brake.copy()
+        self.zero = np.zeros(n)
+        self.homed = np.array([bool(r["absolute"]) for r in rows], dtype=bool)
+        self.switch = column("switch")
+        self._homings: dict[int, DriveHoming] = {}
         self.q: np.ndarray = column("start")
         self.v, self.tau, self.temperature = np.zeros(n), np.zeros(n), ambient.copy()
         self.drive = np.full(n, DriveState.SWITCH_ON_DISABLED, dtype=int)
@@ -182,10 +198,7 @@ class LoopbackTransport(Transport):
         if self.cut or self._random.random() < self._loss:
             self.dropped += 1
             return
-        sent = ActuatorCommand(len(self.names))
-        for name in ActuatorCommand.FIELDS:
-            getattr(sent, name)[:] = getattr(command, name)
-        self._waiting.append((self.clock() + self._delay, sent))
+        self._waiting.append((self.clock() + self._delay, _copy(command)))
 
     def power(self, on: bool) -> bool:
         if self.cut or self.gone:
@@ -195,7 +208,7 @@ class LoopbackTransport(Transport):
         if on:
             rises = (d < s.OPERATION_ENABLED).astype(int)
             entered = (d + rises == s.OPERATION_ENABLED) & (rises > 0)
-            self._active.q[entered], self._active.v[entered] = self.q[entered], 0.0
+            self._active.q[entered], self._active.v[entered] = (self.q + self.zero)[entered], 0.0
             self._active.mode[entered] = Mode.POSITION
             self._heard = self._time
             self.drive = d + rises
@@ -229,6 +242,19 @@ class LoopbackTransport(Transport):
 
     def figures(self) -> dict[str, Any]:
         return {"written": self.written, "arrived": self.commands}
+
+    def home(self, actuator: int, on: bool) -> HomingProgress:
+        run = self._homings.get(actuator)
+        if not on or self.cut:
+            self._homings.pop(actuator, None)
+            return HomingProgress.FAILED
+        if run is None:
+            spec = self._bus.actuators[actuator].homing
+            if spec is None or self.drive[actuator] != OPERATION_ENABLED:
+                return HomingProgress.FAILED
+            self.homed[actuator] = False
+            run = self._homings[actuator] = DriveHoming(self, actuator, spec)
+        return run.progress
 
     def traffic(self) -> BusTraffic:
         return BusTraffic(self.written, self.arrived, self.dropped)
@@ -283,10 +309,14 @@ class LoopbackTransport(Transport):
             if silent:
                 self._fall_silent()
             c = self._active
+            if self._homings:  # their drives have targets of their own meanwhile
+                c = _copy(self._active)
+                for k in [k for k, run in self._homings.items() if run.step(c, h)]:
+                    del self._homings[k]
             held = self.braked | self.stuck
             moving = Moving(self.q, self.v, self.tau, self.temperature, self.drive, held, self.load)
             behaviour = list(Silence).index(self.silence) if silent else -1
-            step_drives(moving, self._model, Told(c.q, c.v, c.tau, c.kp, c.kd, c.mode), behaviour, h)
+            step_drives(moving, self._model, Told(c.q - self.zero, c.v, c.tau, c.kp, c.kd, c.mode), behaviour, h)
             self._time += h
         self._sample()
 
@@ -301,13 +331,59 @@ class LoopbackTransport(Transport):
     def _sample(self) -> None:
         s = ActuatorState(len(self.names))
         last = self._newest
-        s.q[:], s.v[:], s.tau[:] = self.q + self.encoder, self.v, self.tau
+        s.q[:], s.v[:], s.tau[:] = self.q + self.zero + self.encoder, self.v, self.tau
         if last is not None:
             s.q[self.frozen], s.v[self.frozen] = last.q[self.frozen], last.v[self.frozen]
         s.temperature[:], s.voltage[:], s.stamp[:], s.code[:] = self.temperature, self._supply, self._time, self._code
-        s.flags[:] = HOMED + ENABLED * (self.drive == OPERATION_ENABLED) + FAULT * (self.drive == DRIVE_FAULT)
+        s.flags[:] = (
+            HOMED * self.homed + ENABLED * (self.drive == OPERATION_ENABLED) + FAULT * (self.drive == DRIVE_FAULT)
+        )
         self._newest = s
         self._samples.append((self._time, s))
+
+
+def _copy(command: ActuatorCommand) -> ActuatorCommand:
+    out = ActuatorCommand(len(command.q))
+    for name in ActuatorCommand.FIELDS:
+        getattr(out, name)[:] = getattr(command, name)
+    return out
+
+
+class DriveHoming:
+    """A loopback drive that looks for its zero: 17 and 18 at the edge of its switch, -1 and -2 at its hard stops.
+
+    Attributes:
+        progress: of it.
+    """
+
+    def __init__(self, bus: LoopbackTransport, k: int, spec: HomingSpec) -> None:
+        self._bus, self._k, self._spec = bus, k, spec
+        self.progress = HomingProgress.RUNNING if spec.method in (17, 18, -1, -2, 35, 37) else HomingProgress.FAILED
+        self._side = 1.0 if spec.method in (18, -2) else -1.0
+        self._target, self._back, self._pressed = bus.q[k], False, 0.0
+
+    def step(self, command: ActuatorCommand, h: float) -> bool:
+        """Go on by h [s], with a target of its own in place of the command's; True once the command is followed again.
+
+        That is when a command comes that knows the new zero: others may be on their way.
+        """
+        bus, k, spec = self._bus, self._k, self._spec
+        if self.progress is HomingProgress.DONE and abs(command.q[k] - bus.zero[k] - self._target) < NEAR:
+            return True
+        if self.progress is HomingProgress.RUNNING and spec.method < 30:
+            self._target += (-spec.slow if self._back else spec.speed) * self._side * h
+            closed = np.isfinite(bus.switch[k]) and self._side * (bus.q[k] - bus.switch[k]) >= 0
+            self._pressed = self._pressed + h if abs(bus.tau[k]) >= spec.effort else 0.0
+            found = self._pressed >= PRESSED if spec.method < 0 else self._back and not closed
+            self._back = self._back or (bool(closed) and spec.method > 0)
+        else:
+            found = True
+        if found and self.progress is HomingProgress.RUNNING:
+            self._target = bus.q[k]
+            bus.zero[k] = -bus.q[k]
+            bus.homed[k], self.progress = True, HomingProgress.DONE
+        command.q[k], command.v[k], command.mode[k] = self._target + bus.zero[k], 0.0, Mode.POSITION
+        return False
 
 
 def mechanical_supply(voltage: float, tau: np.ndarray, v: np.ndarray) -> BatteryReading | None:
@@ -327,6 +403,7 @@ class Model(NamedTuple):
     Attributes:
         w: (n,) of the position loop [rad/s]. inertia: (n,) [kg m^2]. effort: (n,) limit [N m].
         heating: (n,) at full effort [K/s]. cooling: (n,) time constant [s]. ambient: (n,) [deg C].
+        lower, upper: (n,) hard stops [rad].
     """
 
     w: F1
@@ -335,6 +412,8 @@ class Model(NamedTuple):
     heating: F1
     cooling: F1
     ambient: F1
+    lower: F1
+    upper: F1
 
 
 class Moving(NamedTuple):
@@ -388,7 +467,11 @@ def step_drives(x: Moving, model: Model, told: Told, behaviour: int, h: float) -
             v = x.v[i] * max(0.0, 1.0 - RAMP * h)
         else:
             v = x.v[i] + h * ((tau + x.load[i]) / inertia - VISCOUS * x.v[i])
-        x.q[i] += h * v
+        q = x.q[i] + h * v
+        if q < model.lower[i] or q > model.upper[i]:
+            q = min(max(q, model.lower[i]), model.upper[i])
+            v = 0.0
+        x.q[i] = q
         x.v[i], x.tau[i] = v, tau
         share = abs(tau) / model.effort[i]  # 0 where there is no limit
         cooled = (x.temperature[i] - model.ambient[i]) / model.cooling[i]

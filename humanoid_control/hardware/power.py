@@ -8,6 +8,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.hardware.calibration import missing_calibration
+from humanoid_control.hardware.supervision import FAULT
+
+MOVING_SPEED = 0.05  # [rad/s] of a joint that must not get power
+LOST_SAMPLES = 0.01  # share above which power is refused
 
 
 class PowerState(enum.Enum):
@@ -79,6 +88,7 @@ REQUESTS: dict[str, tuple[str, bool | None]] = {
     "estop": ("emergency_stop", True),
     "release": ("emergency_stop", False),
     "clear": ("clear_faults", None),
+    "home": ("home", None),
     "zero": ("set_zero", None),
 }
 """What people may ask a driver for, by word: its service, and the data of the request where it has some."""
@@ -123,3 +133,36 @@ class PowerMachine:
 
     def __str__(self) -> str:
         return f"{self.state.name}: {self.reason}" if self.reason else self.state.name
+
+
+def refusals_of(driver: Any) -> list[str]:
+    """Reasons why a `Driver`, which imports this file, must not give power now; empty: it may."""
+    out = []
+    if driver.machine.state is not PowerState.MONITOR:
+        out.append(f"state is {driver.machine}")
+    out += driver.estop.values()
+    if driver.hardware.estop_heartbeat and driver.last_heartbeat == -np.inf:
+        out.append(f"no heartbeat on {driver.hardware.estop_topic}")
+    if text := driver.buses.trouble():
+        out.append(text)
+    out += [f.text for f in driver.findings if f.level == FAULT]
+    out += missing_calibration(driver.zeros, driver.buses.serials(), driver.hardware.needs_calibration)
+    names, q, limits = driver.hardware.names, driver.joints.q, driver.supervision.limits
+    beyond, unhomed = np.maximum(limits.lower - q, q - limits.upper), driver.encoders.missing()
+    for k, name in enumerate(names):
+        if not np.isfinite(q[k]):
+            out.append(f"{name} not measured")
+        elif beyond[k] > limits.margin and name not in unhomed:
+            out.append(f"{name} {beyond[k]:.2f} rad outside its range")
+        if abs(driver.joints.v[k]) > MOVING_SPEED:
+            out.append(f"{name} moves at {abs(driver.joints.v[k]):.2f} rad/s")
+    if driver.machine.state is PowerState.MONITOR and driver.joints.enabled.any():
+        others = [n for n, on in zip(names, driver.joints.enabled, strict=True) if on]
+        out.append(f"drives have power that this program did not give: {', '.join(others[:3])}")
+    if (worst := float(driver.buses.missed.max(initial=0.0))) > LOST_SAMPLES:
+        name = driver.buses.names[int(driver.buses.missed.argmax())]
+        out.append(f"{100 * worst:.1f} % of the samples of {name} are lost")
+    guarded = driver.guard.buses if driver.guard is not None and driver.guard.alive() else ()
+    if lonely := [name for name in driver.to_guard() if name not in guarded]:
+        out.append(f"no guardian for bus {', '.join(lonely)}")
+    return out

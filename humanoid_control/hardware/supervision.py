@@ -303,9 +303,10 @@ class JumpFilter:
         """(n,) True where the encoder jumps on."""
         return self.count >= JUMPS
 
-    def restart(self) -> None:
-        """Believe the next samples, wherever they are."""
-        self._packed.record.last[:], self.count[:] = np.nan, 0
+    def restart(self, joints: np.ndarray | None = None) -> None:
+        """Believe the next samples, wherever they are; joints: (n,) only of these."""
+        rows = slice(None) if joints is None else joints
+        self._packed.record.last[rows], self.count[rows] = np.nan, 0
 
 
 class SampleColumns(NamedTuple):

@@ -125,6 +125,23 @@ class ActuatorCommand:
 
 
 @dataclass(frozen=True)
+class HomingSpec:
+    """Way in which a drive looks for its zero, at the actuator side of the gear; there its encoder reads 0 then.
+
+    Attributes:
+        method: number of CiA 402 (object 0x6098): 17, 18 lower and upper limit switch; 35, 37 here; below zero the
+            maker's own, often hard stops.
+        speed, slow: to look with, and to come back with [rad/s].
+        effort: torque at which a hard stop is felt, and that is not exceeded meanwhile [N m]; infinite: the drive's.
+    """
+
+    method: int
+    speed: float
+    slow: float
+    effort: float = np.inf
+
+
+@dataclass(frozen=True)
 class ActuatorSpec:
     """One actuator as the hardware file gives it, in SI units at its own side of the gear.
 
@@ -136,6 +153,7 @@ class ActuatorSpec:
         kp, kd: gains for IMPEDANCE [N m/rad], [N m s/rad].
         options: further keys of its row, those of `Transport.actuator_keys`.
         where: file and line, for messages.
+        homing: of its drive; None: it needs none, or cannot.
     """
 
     name: str
@@ -149,6 +167,7 @@ class ActuatorSpec:
     kd: float = 0.0
     options: Mapping[str, Any] = field(default_factory=dict)
     where: str = ""
+    homing: HomingSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -215,6 +234,14 @@ class GuardSpec(NamedTuple):
     size: int = 2048
 
 
+class HomingProgress(enum.Enum):
+    """What has become of a drive that looks for its zero."""
+
+    RUNNING = "it moves, or is about to"
+    DONE = "it knows its zero, and follows commands again"
+    FAILED = "it did not find it, or cannot look for it"
+
+
 class Transport(Protocol):
     """Actuators of one bus. Neither `read` nor `write` allocates more than its frames, or waits for anything else.
 
@@ -226,11 +253,13 @@ class Transport(Protocol):
         names: of the actuators, in the order of all arrays.
         silence: behaviour of the drives when frames cease.
         modes: that the drives offer.
+        homes: drives can look for their zeros by themselves.
         early: the command is written at the end of the cycle that made it, not at the begin of the next one.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {}
     actuator_keys: ClassVar[Mapping[str, Any]] = {}
+    homes: ClassVar[bool] = False
     names: tuple[str, ...]
     silence: Silence
     modes: frozenset[Mode]
@@ -314,6 +343,10 @@ class Transport(Protocol):
     def brake(self, actuator: int, release: bool) -> bool:
         """Release or engage the brake of one actuator; False where it has none."""
         return False
+
+    def home(self, actuator: int, on: bool) -> HomingProgress:
+        """Let a drive with power look for its zero, called every cycle; False: let it end that, and follow again."""
+        return HomingProgress.FAILED
 
     def guard(self) -> GuardSpec | None:
         """How to damp the drives without the driver, asked after `open`; None: cannot be done."""

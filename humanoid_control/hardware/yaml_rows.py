@@ -153,6 +153,17 @@ class Row:
             raise self.error(f"{key} must be a list of {length} numbers, got {value!r}", key)
         return [kind(x) for x in value]
 
+    def names(self, key: str) -> tuple[str, ...]:
+        """A list of different names.
+
+        Raises:
+            RobotError: it is none.
+        """
+        value = self.values[key]
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in value) or len(set(value)) < len(value):
+            raise self.error(f"{key} must be a list of names, each once, got {value!r:.60}", key)
+        return tuple(value)
+
     def options(self, keys: Mapping[str, Any]) -> dict[str, Any]:
         """Values of optional keys, each of the type of its default; a default that is a type must be given.
 

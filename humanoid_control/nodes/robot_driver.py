@@ -80,6 +80,9 @@ class RobotDriverParameters(NodeParameters):
     zero_joints: str = param(
         "", "joints that ~/set_zero calibrates, as 'l_knee, r_knee'; empty: all that are driven", live=True
     )
+    home_joints: str = param(
+        "", "joints that ~/home homes, as 'l_knee, r_knee'; empty: all that do not know their zeros", live=True
+    )
     allow_large_zero: bool = param(False, "let ~/set_zero change a zero by more than 0.2 rad", live=True)
     brake_joint: str = param("", "joint whose brake ~/release_brake releases, without power", live=True)
 
@@ -164,6 +167,7 @@ class RobotDriver(TickNode):
         self.create_service(SetBool, "~/emergency_stop", answered(lambda on: d.emergency_stop("~/emergency_stop", on)))
         self.create_service(Trigger, "~/stop", answered(lambda _: d.stop()))
         self.create_service(Trigger, "~/clear_faults", answered(lambda _: d.clear_faults()))
+        self.create_service(Trigger, "~/home", answered(lambda _: d.home(listed(self.params.home_joints))))
         self.create_service(Trigger, "~/set_zero", answered(lambda _: self.set_zero()))
         self.create_service(SetBool, "~/release_brake", answered(self.release_brake))
 
@@ -205,7 +209,7 @@ class RobotDriver(TickNode):
         p = self.params
         if self.calibration is None:
             raise ConfigError("nothing to calibrate: the drives are simulated")
-        joints = [j.strip() for j in p.zero_joints.split(",") if j.strip()] or list(self.driver.hardware.names)
+        joints = listed(p.zero_joints) or list(self.driver.hardware.names)
         posture = self.robot.joints(self.robot.q(p.zero_posture))
         angles = {}
         for name in joints:
@@ -257,6 +261,9 @@ class RobotDriver(TickNode):
         h.check("state", d.machine.state in STOPPED, Level.ERROR, text)
         stopped = d.machine.state in (PowerState.STOPPING, PowerState.HOLD) and bool(d.machine.reason)
         h.check("stopped", stopped, Level.WARN, d.machine.reason)
+        unhomed = d.encoders.missing() if d.machine.powered and d.encoders.homing is None else []
+        text = f"not homed: {', '.join(unhomed[:3])}: commands are not followed before ~/home"
+        h.check("homing", bool(unhomed), Level.WARN, text)
         worst = [f.text for f in d.findings if f.level == WARN]
         h.check("joints", bool(worst), Level.WARN, "; ".join(worst[:3]))
         clipped = d.clipped()
@@ -377,6 +384,11 @@ class FrameFile:
 
     def close(self) -> None:
         self._stream.close()
+
+
+def listed(text: str) -> list[str]:
+    """Names in a parameter, divided by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:

@@ -340,3 +340,24 @@ def test_supplies_buses_and_joints_are_reported(graph, hardware_file):
     assert joints["temperature l_elbow_flexion"] == "25.0" and "temperature l_knee_flexion" not in joints
     assert float(joints["following_error r_elbow_flexion"]) < 0.01
     assert "MONITOR" in desk.said[-1].data
+
+
+def test_joints_are_homed_by_a_service_before_commands_are_followed(graph, hardware_file):
+    """Refused without power; `humanoid hardware call home`; commands wait for it."""
+    text, robot = hardware_file.read_text(), load_robot("hrp2", "fixed")
+    k = robot.index["l_elbow_flexion"]
+    row = f"id: {k}, absolute: false, switch: -0.2, homing: {{method: 17, angle: 0.3, speed: 1.0}}"
+    hardware_file.write_text(text.replace(f"id: {k}, start", f"{row}, start"))
+    desk = Desk(graph, f"hardware:={hardware_file}")
+    assert desk.ask("home") == (False, "drives look for their zeros in HOLD: state is MONITOR")
+    assert desk.ask("enable", True) == (True, "")
+    desk.until("HOLD")
+    send = desk.command(r_elbow_flexion=desk.q["r_elbow_flexion"])
+    said = graph.until_said("robot_driver", "not homed: l_elbow_flexion", meanwhile=send)
+    assert said["level"] == 1 and "HOLD" in desk.said[-1].data, "commands are not followed"
+    command = [sys.executable, "-m", "humanoid_control.cli.main", "hardware", "call", "home"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip()) == (0, "done")
+    desk.until("RUN", send)
+    assert "HOLD: homing l_elbow_flexion; 0 of 1 done" in graph.output(desk.process)
+    assert abs(desk.q["l_elbow_flexion"] - 0.3) < 0.1, "it is where its switch is"

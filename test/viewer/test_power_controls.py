@@ -122,6 +122,7 @@ def test_the_bar_in_the_browser(chromium, page):
         "switch off": "disable",
         "release e-stop": "release",
         "clear faults": "clear",
+        "home": "home",
     }
     for label, request in labels.items():
         press(label)

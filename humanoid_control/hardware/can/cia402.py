@@ -308,6 +308,12 @@ class ProcessData:
         self.wish = wish
         self.control[:] = CONTROL_WORDS[wish][self.state]
 
+    def set_homed(self, row: int, homed: bool) -> None:
+        """Take note that a drive knows its zero, or does not."""
+        bit = np.uint8(Flag.HOMED)
+        self.always[row] = self.always[row] | bit if homed else self.always[row] & ~bit
+        self._read_status()
+
     # -- samples ------------------------------------------------------------------------------------------------------
 
     def expect(self, row: int) -> None:

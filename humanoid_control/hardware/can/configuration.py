@@ -25,6 +25,7 @@ from humanoid_control.hardware.transport import HardwareError, Silence
 ROLL_CALL, AFTER = 0.5, 0.02  # [s] for answers of all drives, and for a second answer of one
 ANSWER = 1.0  # [s] for any other answer of a drive that is there; some write to their memory first
 ANSWER_TIME = 0.3  # [s] for devices that a scan asks
+HOMING_MODE = 6
 DRIVE = 402  # profile in the low half of object 0x1000
 NOTIFIER = 0.02  # [s] that the receiving thread takes to end
 NOT_VALID, NO_RTR = 1 << 31, 1 << 30  # bits of the identifier of a process data object
@@ -60,6 +61,7 @@ class DriveSetup:
         name, id: of the actuator. mode: object 0x6060. expected: identity.
         range: [counts]; None: not set. rpm: most speed [1/min], window: following error
             [counts]; 0: not set. brake: the drive has one on its first digital output.
+        homing: None: the drive is not to look for its zero.
     """
 
     name: str
@@ -70,6 +72,7 @@ class DriveSetup:
     rpm: int = 0
     window: int = 0
     brake: bool = False
+    homing: HomingObjects | None = None
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,21 @@ class BusSetup:
     second: bool = False
 
 
+class HomingObjects(NamedTuple):
+    """Objects 0x6098 and 0x6099 of a drive: method, and the speeds to the switch and back [drive's unit]."""
+
+    method: int
+    speed: int
+    slow: int
+
+
 class Report(NamedTuple):
     """What a drive says of itself.
 
     Attributes:
         identity: found. rated_torque: [N m]; 0: it does not say. silence: what it does without frames.
         refused: reason why it must not get power; empty: none. options: its option codes by object.
+        most_torque: object 0x6072 [per mille], of drives that look for their zeros; -1: not known.
     """
 
     identity: Identity
@@ -104,6 +116,7 @@ class Report(NamedTuple):
     silence: Silence
     refused: str
     options: Mapping[int, int]
+    most_torque: int = -1
 
 
 def identity_of_eds(path: str, id: int, where: str) -> Identity:
@@ -287,7 +300,20 @@ def _configure_one(sdo: Sdo, drive: DriveSetup, setup: BusSetup, found: Identity
     sdo.write(0x1017, 0, "H", round(1000 * setup.heartbeat), "heartbeat")
     _write_pdos(sdo, drive, setup)
     silence, refused, options = _write_watchdog(sdo, setup)
-    return Report(found, sdo.read(0x6076, 0, "I", 0) / 1000, silence, refused, options)
+    most = _write_homing(sdo, drive.homing, modes) if drive.homing is not None else -1
+    return Report(found, sdo.read(0x6076, 0, "I", 0) / 1000, silence, refused, options, most)
+
+
+def _write_homing(sdo: Sdo, homing: HomingObjects, modes: int) -> int:
+    """How the drive looks for its zero; the most torque that it has otherwise [per mille], -1: it does not say."""
+    if not modes >> (HOMING_MODE - 1) & 1:
+        raise HardwareError(f"{sdo.who}: its drive cannot look for its zero (0x6502 is 0x{modes:X})")
+    sdo.write(0x6098, 0, "b", homing.method, "homing method")
+    sdo.write(0x6099, 1, "I", homing.speed, "homing speed")
+    sdo.write(0x6099, 2, "I", homing.slow, "slow homing speed")
+    # Drives disagree about the sign of an offset: where the home is, is this side's business.
+    sdo.write(0x607C, 0, "i", 0, "home offset")
+    return sdo.read(0x6072, 0, "H", -1)
 
 
 def _write_limits(sdo: Sdo, drive: DriveSetup) -> None:

@@ -20,12 +20,15 @@ from humanoid_control.hardware.can.configuration import (
     ABORT_CONNECTION,
     BusSetup,
     DriveSetup,
+    HomingObjects,
     Identity,
     Report,
     configure,
     identity_of_eds,
     scan,
 )
+from humanoid_control.hardware.can.homing import START as HOMING_START
+from humanoid_control.hardware.can.homing import DriveHoming
 from humanoid_control.hardware.can.node_watch import NodeWatch
 from humanoid_control.hardware.transport import (
     ActuatorCommand,
@@ -33,9 +36,9 @@ from humanoid_control.hardware.transport import (
     ActuatorState,
     BusSpec,
     BusTraffic,
-    Flag,
     GuardSpec,
     HardwareError,
+    HomingProgress,
     Mode,
     Silence,
     Transport,
@@ -84,6 +87,8 @@ class CanopenTransport(Transport):
         "absolute": True,
     }
 
+    homes = True
+
     def __init__(self, bus: BusSpec) -> None:
         """Prepare; EDS files are read, nothing is opened.
 
@@ -131,7 +136,6 @@ class CanopenTransport(Transport):
         self.data = ProcessData(
             self._ids, units_of(self._spec.actuators, self._rows, rated), self._setup.measured_velocity
         )
-        self.data.always[:] = [Flag.HOMED if r["absolute"] else 0 for r in self._rows]
         self.watch = NodeWatch(self.names, self._ids, self._setup.heartbeat)
         first = self.data.rpdo1.view(np.uint8).data
         second = self.data.rpdo2.view(np.uint8).data
@@ -142,6 +146,10 @@ class CanopenTransport(Transport):
         self._sync_frame, self._beat_frame = message(0x80), message(0x700 + self._setup.own_id, b"\x05")
         self._pending, self._beat, self._cycled = False, 0, np.inf
         self._resets: dict[int, int] = {}
+        self._homings: dict[int, DriveHoming] = {}
+        self._ranges = self.data.units.lower.copy(), self.data.units.upper.copy()
+        for k, row in enumerate(self._rows):
+            self._set_homed(k, bool(row["absolute"]))
         self._braked: dict[int, bool] = {}
         self._stopping = message_bytes([(0x200 + i, b"\x02" + bytes(5)) for i in self._ids] + [(0x80, b"")])
 
@@ -243,6 +251,7 @@ class CanopenTransport(Transport):
                 self.reports[k] = report
             for k in rows:
                 self.data.expect(k)
+                self._set_homed(k, bool(self._rows[k]["absolute"]))
             self._start([self._ids[k] for k in rows])
         except HardwareError as e:
             self.watch.failed = str(e)
@@ -304,6 +313,36 @@ class CanopenTransport(Transport):
             self._try_to_send(message(0x600 + self._ids[actuator], b"\x23\xfe\x60\x01" + value + bytes(3)))
         return True
 
+    def home(self, actuator: int, on: bool) -> HomingProgress:
+        run = self._homings.get(actuator)
+        if not on:
+            if run is not None:
+                run.abort()
+            return HomingProgress.FAILED
+        if run is None:
+            spec = self._spec.actuators[actuator].homing
+            if spec is None or self.data.state[actuator] != State.OPERATION_ENABLED:
+                return HomingProgress.FAILED
+            self._set_homed(actuator, False)
+            run = self._homings[actuator] = DriveHoming(
+                self._ids[actuator], self._drives[actuator].mode, *self._torques(actuator, spec.effort)
+            )
+        if run.over:
+            del self._homings[actuator]
+        return run.progress if run.over else HomingProgress.RUNNING
+
+    def _torques(self, k: int, effort: float) -> tuple[int, int]:
+        """Most torque while a drive looks for its zero, and otherwise [per mille]; -1: as the drive has it."""
+        per_mille, usual = effort * float(self.data.units.torque[k]), self.reports[k].most_torque
+        return (round(min(per_mille, usual)), usual) if usual >= 0 and np.isfinite(per_mille) else (-1, -1)
+
+    def _set_homed(self, k: int, homed: bool) -> None:
+        """The range of a drive that does not know its zero means nothing; of others it bounds every target."""
+        free = not homed and self._spec.actuators[k].homing is not None
+        for bounds, own, most in zip(self.data.units[3:5], self._ranges, (-cia402.INT32, cia402.INT32), strict=True):
+            bounds[k] = most if free else own[k]
+        self.data.set_homed(k, homed)
+
     def guard(self) -> GuardSpec | None:
         if self.bus.interface == "virtual":
             return None
@@ -353,6 +392,12 @@ class CanopenTransport(Transport):
                 self._resets[k] = step + 1
             else:
                 del self._resets[k]
+        for k, run in self._homings.items():
+            self.data.target[k] = self.data.position[k]  # so that it stays where it is when its mode comes back
+            if run.start and self.data.control[k] == cia402.ENABLE_OPERATION:
+                self.data.control[k] |= HOMING_START
+            elif not run.start and self.data.control[k] == cia402.ENABLE_OPERATION | HOMING_START:
+                self.data.control[k] = cia402.ENABLE_OPERATION
         send = self.bus.send
         for frame in self._first:
             send(frame)
@@ -363,6 +408,23 @@ class CanopenTransport(Transport):
         if frames:
             for frame in self.data.take(frames):
                 self.watch.take(frame)
+                if frame.arbitration_id & 0x780 == 0x580 and self._homings:
+                    self._answer_homing(frame)
+
+    def _answer_homing(self, frame: Any) -> None:
+        for run in self._homings.values():
+            if run.id == frame.arbitration_id & 0x7F:
+                run.take(frame.data)
+
+    def _go_on_homing(self, now: float) -> None:
+        for k, run in self._homings.items():
+            for frame in run.step(int(self.data.status[k]), now):
+                self._try_to_send(frame)
+            if run.over and run.found:
+                self._set_homed(k, True)
+            self._pending = True
+        for k in [k for k, run in self._homings.items() if run.over and run.aborted]:
+            del self._homings[k]
 
     def _look_at_nodes(self, state: ActuatorState, now: float) -> None:
         """Heartbeats and error codes; a drive in FAULT that did not say why is asked."""
@@ -373,6 +435,8 @@ class CanopenTransport(Transport):
         for k in ask:
             self.bus.send(message(0x600 + self._ids[k], b"\x40\x3f\x60\x00" + bytes(4)))
         state.code[:] = self.watch.codes
+        if self._homings:
+            self._go_on_homing(now)
 
 
 def _setup_of(spec: ActuatorSpec, row: Mapping[str, Any]) -> DriveSetup:
@@ -390,9 +454,13 @@ def _setup_of(spec: ActuatorSpec, row: Mapping[str, Any]) -> DriveSetup:
             window = int(np.ceil((row["window"] or WINDOW_TIME * spec.velocity) * per_rad))
         elif row["window"]:
             window = int(np.ceil(row["window"] * per_rad))
-    return DriveSetup(
-        spec.name, spec.id, cia402.OPERATION_MODE.get(spec.mode, 8), expected, limits, rpm, window, bool(row["brake"])
-    )
+    homing = None
+    if spec.homing is not None:
+        unit = per_rad if row["speed_unit"] == "counts" else 30 / np.pi
+        speeds = (max(1, round(v * unit)) for v in (spec.homing.speed, spec.homing.slow))
+        homing = HomingObjects(spec.homing.method, *speeds)
+    mode = cia402.OPERATION_MODE.get(spec.mode, 8)
+    return DriveSetup(spec.name, spec.id, mode, expected, limits, rpm, window, bool(row["brake"]), homing)
 
 
 def _int32(value: float) -> int:

@@ -109,16 +109,18 @@ class Network(NetworkABC):
 class Machine:
     """CiA 402 of one drive on an object dictionary that `get` and `put` reach; one step at each SYNC."""
 
-    def __init__(self, get, put, emergency):
+    def __init__(self, get, put, emergency, get_sub=None):
         self.get, self.put, self.emergency = get, put, emergency
+        self.get_sub = get_sub
         self.state, self.word, self.position = "SWITCH ON DISABLED", 0, 0.0
         self.stuck, self.cause, self.history, self.heard = False, 0, [], None
         self.voltage = True
+        self.switch, self.stop, self.homing, self.found, self.back = None, None, False, 0, False
         self.show()
 
     def show(self):
         _, bits = State402.SW_MASK[self.state]
-        self.put(0x6041, bits | (0x10 if self.voltage else 0) | 0x200)
+        self.put(0x6041, bits | (0x10 if self.voltage else 0) | 0x200 | self.found)
 
     def enter(self, state):
         if state != self.state:
@@ -127,6 +129,11 @@ class Machine:
             self.show()
 
     def control(self, word):
+        if word & ~self.word & 0x10 and self.state == "OPERATION ENABLED" and self.get(0x6060) == 6:
+            self.homing, self.found, self.back = True, 0, False
+            self.show()
+        if self.homing and not word & 0x10:
+            self.homing = False
         rising, self.word = word & ~self.word & RISING, word
         if self.state == "FAULT":
             if rising and not self.cause:
@@ -152,6 +159,8 @@ class Machine:
         mode, target = self.get(0x6060), self.get(0x607A)
         self.put(0x6061, mode)
         before = self.position
+        if on and mode == 6:
+            self.look_for_zero(period)
         if on and not self.stuck:
             if mode == 8:
                 self.position = float(target)
@@ -162,6 +171,35 @@ class Machine:
         self.put(0x6064, round(self.position))
         self.put(0x606C, round((self.position - before) / period))
         self.put(0x6077, self.get(0x6071) if on and mode == 10 else (100 if on else 0))
+
+    def look_for_zero(self, period):
+        """Mode 6: 17 at the edge of the lower limit switch, -4 at a hard stop below, by the most torque."""
+        if not self.homing:
+            return
+        method, speeds = self.get(0x6098), (self.get_sub(0x6099, 1), self.get_sub(0x6099, 2))
+        if method == 17:
+            if self.switch is None:  # an end without a switch: the drive gives up
+                self.end_homing(0x2000)
+                return
+            closed = self.position <= self.switch
+            self.position += (speeds[1] if self.back else -speeds[0]) * period
+            if self.back and not closed:
+                self.found_zero()
+            self.back = self.back or closed
+        else:
+            self.position = max(self.position - speeds[0] * period, self.stop)
+            if self.position == self.stop:
+                self.pressed = self.get(0x6072)
+                self.found_zero()
+
+    def found_zero(self):
+        self.shift = self.position  # where it truly is when it reads 0
+        self.position = float(self.get(0x607C))
+        self.end_homing(0x1400)
+
+    def end_homing(self, bits):
+        self.homing, self.found = False, bits
+        self.show()
 
     def fail(self, code, silent=False, stays=False):
         """Fault; `silent`: without an emergency message. `stays`: its cause does not go away."""
@@ -209,7 +247,12 @@ class Drive:
                 od[index] = record
         if 0x1016 not in self.without:
             od[0x1016] = Array(Variable(DT.UNSIGNED32, "rw", 0), 1)
-        self.machine = Machine(self._get, self._put, lambda code: self.node.emcy.set(code, 1 if code else 0))
+        self.machine = Machine(
+            self._get,
+            self._put,
+            lambda code: self.node.emcy.set(code, 1 if code else 0),
+            lambda index, sub: self.od.read(index, sub),
+        )
         self.machine.position = float(position)
         self._put(0x6064, position)
         od.download_callbacks[(0x6040, 0)].add(self.machine.control)
@@ -270,10 +313,12 @@ OBJECTS = {
     0x6064: (DT.INTEGER32, "ro", 0), 0x6065: (DT.UNSIGNED32, "rw", 2**31 - 1), 0x606C: (DT.INTEGER32, "ro", 0),
     0x6071: (DT.INTEGER16, "rw", 0), 0x6076: (DT.UNSIGNED32, "ro", RATED), 0x6077: (DT.INTEGER16, "ro", 0),
     0x607A: (DT.INTEGER32, "rw", 0), 0x6080: (DT.UNSIGNED32, "rw", 3000), 0x60FF: (DT.INTEGER32, "rw", 0),
-    0x6502: (DT.UNSIGNED32, "ro", MODES),
+    0x6502: (DT.UNSIGNED32, "ro", MODES), 0x6072: (DT.UNSIGNED16, "rw", 2500), 0x607C: (DT.INTEGER32, "rw", 77),
+    0x6098: (DT.INTEGER8, "rw", 0),
 }  # fmt: skip
 RECORDS = {
     0x607D: {1: (DT.INTEGER32, -(2**31)), 2: (DT.INTEGER32, 2**31 - 1)},
+    0x6099: {1: (DT.UNSIGNED32, 0), 2: (DT.UNSIGNED32, 0)},
     0x60C2: {1: (DT.UNSIGNED8, 1), 2: (DT.INTEGER8, -3)},
     0x60FE: {1: (DT.UNSIGNED32, 1), 2: (DT.UNSIGNED32, 0)},
 }

@@ -17,6 +17,8 @@ from humanoid_control.hardware.transport import (
     BusSpec,
     Flag,
     HardwareError,
+    HomingProgress,
+    HomingSpec,
 )
 from test.hardware.can.conftest import Rig
 from test.hardware.can.durand_drives import Machine
@@ -31,7 +33,7 @@ class LocalDrive:
         self.node = network.create_node(id, str(EDS))
         self.network, self.id, self.command = network, id, {}
         self.node.nmt.state = "PRE-OPERATIONAL"
-        self.machine = Machine(self.get, self.put, lambda code: self.node.emcy.send(code, 1))
+        self.machine = Machine(self.get, self.put, lambda code: self.node.emcy.send(code, 1), self.get_sub)
         network.subscribe(0x80, self.sync)
         for k in range(2):
             network.subscribe(
@@ -43,6 +45,9 @@ class LocalDrive:
 
     def get(self, index):
         return self.node.sdo[index].raw
+
+    def get_sub(self, index, sub):
+        return self.node.sdo[index][sub].raw
 
     def put(self, index, value):
         self.node.sdo[index].raw = value
@@ -79,10 +84,10 @@ def local():
     network.connect()
     drives = [LocalDrive(network, i) for i in (5, 6)]
 
-    def transport(**options):
+    def transport(homing=None, **options):
         specs = tuple(
             ActuatorSpec(f"j{i}", i, lower=-2.0, upper=2.0, velocity=20.0, effort=1.5,
-                         options={"counts": 4096, "eds": str(EDS), **options}) for i in (5, 6)
+                         options={"counts": 4096, "eds": str(EDS), **options}, homing=homing) for i in (5, 6)
         )  # fmt: skip
         return CanopenTransport(BusSpec("leg", specs, 0.005, {"interface": "virtual", "channel": channel}))
 
@@ -119,6 +124,24 @@ def test_another_slave_is_configured_followed_and_fails(local):
     r.transport.close()
     r.wait(lambda: drives[0].node.nmt.state == "PRE-OPERATIONAL")
     assert drives[0].machine.state == "SWITCH ON DISABLED"
+
+
+def test_another_slave_looks_for_its_zero(local):
+    make, drives = local
+    r = Cycle(make(HomingSpec(17, 3.0, 1.0), absolute=False))
+    drives[0].machine.switch = -300.0
+    r.open().enable()
+    r.until(lambda: r.state.have(Flag.ENABLED).all(), write=True)
+    found = []
+
+    def each():
+        r.command.q[:] = r.state.q
+        found.append(r.transport.home(0, True))
+
+    r.until(lambda: HomingProgress.DONE in found, write=True, each=each)
+    assert drives[0].get(0x6060) == 8 and -300 <= drives[0].machine.shift < -260
+    r.until(lambda: r.state.have(Flag.HOMED).tolist() == [True, False], write=True)
+    assert abs(r.state.q[0]) < 0.03
 
 
 def test_the_identity_is_that_of_the_eds(local):
