@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.hardware.command_stream import JointCommand
+from humanoid_control.hardware.commands.command_stream import JointCommand
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import SCHEMA, Hardware
 from humanoid_control.hardware.power import PowerState

@@ -15,13 +15,13 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.buses import STILL_TIME, Buses, Record, new_zeros
 from humanoid_control.hardware.calibration import Encoders, Homing, Zero, check_change
-from humanoid_control.hardware.command_stream import Blend, CommandInterpolator, JointCommand
-from humanoid_control.hardware.drive_modes import DriveModes
+from humanoid_control.hardware.commands.command_stream import Blend, CommandInterpolator, JointCommand
+from humanoid_control.hardware.commands.drive_modes import DriveModes
+from humanoid_control.hardware.commands.limiter import Impedance
+from humanoid_control.hardware.commands.setpoint import Aim, Setpoint
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
-from humanoid_control.hardware.limiter import Impedance
 from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState, refusals_of
-from humanoid_control.hardware.setpoint import Aim, Setpoint
 from humanoid_control.hardware.supervision import (
     FAULT,
     Finding,

@@ -13,7 +13,7 @@ import numpy as np
 from humanoid_control.errors import HumanoidError
 from humanoid_control.files import schema_file
 from humanoid_control.hardware.calibration import HomingRow, Zero, read_homing
-from humanoid_control.hardware.limiter import CommandLimits
+from humanoid_control.hardware.commands.limiter import CommandLimits
 from humanoid_control.hardware.supervision import SupervisionLimits
 from humanoid_control.hardware.transmission import Gear, Linkage, Transmission
 from humanoid_control.hardware.transport import TRANSPORTS, ActuatorSpec, BusSpec, Mode, transport_class

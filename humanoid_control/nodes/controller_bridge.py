@@ -19,8 +19,8 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from humanoid_control.errors import HumanoidError, UnknownNameError
-from humanoid_control.hardware.command_stream import CommandReader
-from humanoid_control.hardware.limiter import CommandLimits
+from humanoid_control.hardware.commands.command_stream import CommandReader
+from humanoid_control.hardware.commands.limiter import CommandLimits
 from humanoid_control.hardware.ros2_control.command_follower import CommandFollower, Following
 from humanoid_control.nodes.base.command_messages import read_command
 from humanoid_control.nodes.base.messages import STREAM_OUT, JointPositions, floats

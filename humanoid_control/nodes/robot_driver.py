@@ -25,14 +25,14 @@ from trajectory_msgs.msg import JointTrajectory
 from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.files import check_file
 from humanoid_control.hardware.calibration import calibration_path, read_calibration, write_calibration
-from humanoid_control.hardware.command_stream import CommandReader
+from humanoid_control.hardware.commands.command_stream import CommandReader
+from humanoid_control.hardware.commands.trajectory import TrajectoryPlayer, TrajectoryPoint
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.guardian import PRIORITY
 from humanoid_control.hardware.hardware_file import Hardware, hardware_path, read_hardware_file, without_file
 from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.realtime import become_real_time, real_time_advice, real_time_report
 from humanoid_control.hardware.supervision import WARN
-from humanoid_control.hardware.trajectory import TrajectoryPlayer, TrajectoryPoint
 from humanoid_control.kinematics.joint_state import NodeStatus
 from humanoid_control.nodes.base.command_messages import read_command
 from humanoid_control.nodes.base.messages import (

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from humanoid_control.hardware.command_stream import JointCommand
-from humanoid_control.hardware.limiter import CommandLimits
+from humanoid_control.hardware.commands.command_stream import JointCommand
+from humanoid_control.hardware.commands.limiter import CommandLimits
 from humanoid_control.hardware.ros2_control.command_follower import CommandFollower, Following
 
 T = 0.004

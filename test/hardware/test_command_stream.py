@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.hardware.command_stream import (
+from humanoid_control.hardware.commands.command_stream import (
     Blend,
     CommandInterpolator,
     CommandReader,

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from humanoid_control.hardware.command_stream import CommandReader, DirectCommands, JointCommand
-from humanoid_control.hardware.drive_modes import torque_bounds
-from humanoid_control.hardware.limiter import CommandLimits
+from humanoid_control.hardware.commands.command_stream import CommandReader, DirectCommands, JointCommand
+from humanoid_control.hardware.commands.drive_modes import torque_bounds
+from humanoid_control.hardware.commands.limiter import CommandLimits
 from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.transport import Mode
 from humanoid_control.robots import load_robot

@@ -5,7 +5,7 @@ import pytest
 
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.hardware.calibration import Zero
-from humanoid_control.hardware.command_stream import JointCommand
+from humanoid_control.hardware.commands.command_stream import JointCommand
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import Bus, DrivenJoint, GearRow, Hardware
 from humanoid_control.hardware.loopback import DriveState, LoopbackTransport

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.hardware.limiter import CommandLimits, Impedance, Reference, limit_effort, limit_step
+from humanoid_control.hardware.commands.limiter import CommandLimits, Impedance, Reference, limit_effort, limit_step
 
 DT = 0.002
 

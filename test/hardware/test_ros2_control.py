@@ -12,7 +12,7 @@ import yaml
 
 from humanoid_control.cli.main import main
 from humanoid_control.errors import RobotError
-from humanoid_control.hardware.command_stream import CommandReader
+from humanoid_control.hardware.commands.command_stream import CommandReader
 from humanoid_control.hardware.ros2_control.control_files import (
     controlled_joints,
     ros2_control_urdf,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.hardware.command_stream import JointCommand
+from humanoid_control.hardware.commands.command_stream import JointCommand
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import without_file
 from humanoid_control.hardware.power import PowerState

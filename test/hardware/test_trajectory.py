@@ -5,7 +5,7 @@ import pytest
 from scipy.interpolate import BPoly, CubicHermiteSpline
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.hardware.trajectory import TrajectoryPlayer, TrajectoryPoint, TrajectorySpline
+from humanoid_control.hardware.commands.trajectory import TrajectoryPlayer, TrajectoryPoint, TrajectorySpline
 
 NAMES = ["hip", "knee"]
 rng = np.random.default_rng(5)

@@ -9,7 +9,7 @@ import numpy as np
 
 from humanoid_control.benchmarks import Row, row, row_of
 from humanoid_control.benchmarks.drivers.scheduling import BUSY, busy, scheduled
-from humanoid_control.hardware.command_stream import JointCommand
+from humanoid_control.hardware.commands.command_stream import JointCommand
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import without_file
 from humanoid_control.hardware.power import PowerState

@@ -9,8 +9,8 @@ import enum
 
 import numpy as np
 
-from humanoid_control.hardware.command_stream import Blend, CommandInterpolator, JointCommand
-from humanoid_control.hardware.limiter import CommandLimits, Reference, limit_step
+from humanoid_control.hardware.commands.command_stream import Blend, CommandInterpolator, JointCommand
+from humanoid_control.hardware.commands.limiter import CommandLimits, Reference, limit_step
 
 STEADY = 0.2  # [s] of commands before they are followed
 NEAR = 0.1  # [rad] by which joints may sag below the last reference and still be held by it

@@ -7,7 +7,7 @@ import time
 from sensor_msgs.msg import JointState
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.hardware.command_stream import CommandReader, JointCommand, check_stamp
+from humanoid_control.hardware.commands.command_stream import CommandReader, JointCommand, check_stamp
 from humanoid_control.nodes.base.messages import seconds
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import RobotError
-from humanoid_control.hardware.command_stream import JointCommand
+from humanoid_control.hardware.commands.command_stream import JointCommand
+from humanoid_control.hardware.commands.limiter import Impedance, Reference, limit_effort, limit_step
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import read_hardware_file
-from humanoid_control.hardware.limiter import Impedance, Reference, limit_effort, limit_step
 from humanoid_control.hardware.power import PowerState
 from test.hardware.can.durand_drives import Drive, Hub
 from test.hardware.can.test_mit import Motors

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("dynamixel_sdk", reason="needs dynamixel-sdk")
 
 from humanoid_control.errors import EnvironmentProblem
-from humanoid_control.hardware.command_stream import JointCommand
+from humanoid_control.hardware.commands.command_stream import JointCommand
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import read_hardware_file
 from humanoid_control.hardware.power import PowerState

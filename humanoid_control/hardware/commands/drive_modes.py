@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from humanoid_control.hardware.command_stream import DirectCommands
-from humanoid_control.hardware.limiter import CommandLimits, Impedance, Reference
+from humanoid_control.hardware.commands.command_stream import DirectCommands
+from humanoid_control.hardware.commands.limiter import CommandLimits, Impedance, Reference
 from humanoid_control.hardware.transport import Mode
 
 HOLD_RATE = 5.0  # [1/s] at which a drive that follows velocities is led back to its reference

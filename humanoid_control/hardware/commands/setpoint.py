@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from humanoid_control.hardware.command_stream import CommandInterpolator
-from humanoid_control.hardware.limiter import CommandLimits, Impedance, Reference, limit_effort, limit_step
+from humanoid_control.hardware.commands.command_stream import CommandInterpolator
+from humanoid_control.hardware.commands.limiter import CommandLimits, Impedance, Reference, limit_effort, limit_step
 from humanoid_control.hardware.transmission import JointReading
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2

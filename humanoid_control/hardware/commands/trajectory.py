@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.hardware.command_stream import JointCommand
+from humanoid_control.hardware.commands.command_stream import JointCommand
 
 
 class TrajectoryPoint(NamedTuple):
