@@ -12,9 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.hardware.calibration import missing_calibration
-from humanoid_control.hardware.supervision import FAULT
-
 MOVING_SPEED = 0.05  # [rad/s] of a joint that must not get power
 LOST_SAMPLES = 0.01  # share above which power is refused
 
@@ -137,6 +134,10 @@ class PowerMachine:
 
 def refusals_of(driver: Any) -> list[str]:
     """Reasons why a `Driver`, which imports this file, must not give power now; empty: it may."""
+    # Loaded here: who shows the state of the power needs no compiler.
+    from humanoid_control.hardware.calibration import missing_calibration
+    from humanoid_control.hardware.supervision import FAULT
+
     out = []
     if driver.machine.state is not PowerState.MONITOR:
         out.append(f"state is {driver.machine}")
