@@ -134,7 +134,7 @@ class PowerMachine:
 
 def refusals_of(driver: Any) -> list[str]:
     """Reasons why a `Driver`, which imports this file, must not give power now; empty: it may."""
-    # Here, because a page that only shows states has no use for compiled kernels.
+    # Loaded here: who shows the state of the power needs no compiler.
     from humanoid_control.hardware.calibration import missing_calibration
     from humanoid_control.hardware.supervision import FAULT
 

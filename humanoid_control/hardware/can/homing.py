@@ -11,6 +11,7 @@ from collections.abc import Generator
 from typing import Any
 
 from humanoid_control.hardware.can.bus import message
+from humanoid_control.hardware.can.cia402 import STATUS_BITS, State
 from humanoid_control.hardware.can.configuration import HOMING_MODE
 from humanoid_control.hardware.transport import HomingProgress
 
@@ -83,7 +84,8 @@ class DriveHoming:
             self.start = True
             for _ in range(SETTLING):
                 yield False
-            while not self._status & ERROR:
+            mask, enabled = STATUS_BITS[State.OPERATION_ENABLED]
+            while self._status & mask == enabled and not self._status & ERROR:
                 if self._status & ATTAINED and self._status & REACHED:
                     self.found = True
                     break

@@ -14,7 +14,8 @@ PER_RAD = COUNTS / (2 * np.pi)
 
 def ready(rig, homing=SWITCH, **drive):
     """Two drives with power that do not know their zeros."""
-    r = rig(2, actuator={"homing": homing, "options": {"absolute": False}}, drive=drive)
+    options = {"homing": homing, "options": {"absolute": False}}
+    r = rig(2, actuator=options, drive=drive, heartbeat=0.2)  # a busy machine is no computer that died
     for d in r.drives:
         d.machine.switch, d.machine.stop = -500.0, -700.0
     r.open().enable()
@@ -93,6 +94,14 @@ def test_a_drive_that_gives_up_says_so_and_is_back_in_its_mode(rig):
     assert r.drives[0].od.read(0x6060, 0) == 8 and not r.state.have(Flag.HOMED)[0]
     r.drives[0].machine.switch = -100.0
     assert home(r) is DONE, "it may try again"
+
+
+def test_a_drive_that_stops_meanwhile_does_not_look_on(rig):
+    r = ready(rig, start=30000)
+    r.until(lambda: r.drives[0].machine.homing, write=True, each=lambda: r.transport.home(0, True))
+    r.transport.quick_stop()
+    assert home(r) is FAILED
+    assert r.drives[0].machine.state == "QUICK STOP ACTIVE" and r.drives[0].machine.position > 0
 
 
 def test_an_end_from_outside_stops_the_drive_and_gives_its_mode_back(rig):

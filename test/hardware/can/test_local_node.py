@@ -84,12 +84,14 @@ def local():
     network.connect()
     drives = [LocalDrive(network, i) for i in (5, 6)]
 
-    def transport(homing=None, **options):
+    def transport(homing=None, heartbeat=0.01, **options):
         specs = tuple(
             ActuatorSpec(f"j{i}", i, lower=-2.0, upper=2.0, velocity=20.0, effort=1.5,
                          options={"counts": 4096, "eds": str(EDS), **options}, homing=homing) for i in (5, 6)
         )  # fmt: skip
-        return CanopenTransport(BusSpec("leg", specs, 0.005, {"interface": "virtual", "channel": channel}))
+        return CanopenTransport(
+            BusSpec("leg", specs, 0.005, {"interface": "virtual", "channel": channel, "heartbeat": heartbeat})
+        )
 
     yield transport, drives
     for drive in drives:
@@ -128,7 +130,7 @@ def test_another_slave_is_configured_followed_and_fails(local):
 
 def test_another_slave_looks_for_its_zero(local):
     make, drives = local
-    r = Cycle(make(HomingSpec(17, 3.0, 1.0), absolute=False))
+    r = Cycle(make(HomingSpec(17, 3.0, 1.0), heartbeat=0.2, absolute=False))
     drives[0].machine.switch = -300.0
     r.open().enable()
     r.until(lambda: r.state.have(Flag.ENABLED).all(), write=True)
