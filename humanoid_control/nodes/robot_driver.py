@@ -27,7 +27,7 @@ from humanoid_control.files import check_file
 from humanoid_control.hardware.calibration import calibration_path, read_calibration, write_calibration
 from humanoid_control.hardware.commands.command_stream import CommandReader
 from humanoid_control.hardware.commands.trajectory import TrajectoryPlayer, TrajectoryPoint
-from humanoid_control.hardware.driver import Driver
+from humanoid_control.hardware.driver import QUICK_STOP_TIME, Driver
 from humanoid_control.hardware.guardian import PRIORITY
 from humanoid_control.hardware.hardware_file import Hardware, hardware_path, read_hardware_file, without_file
 from humanoid_control.hardware.power import PowerState
@@ -53,6 +53,7 @@ from humanoid_control.robots import Robot, load_robot
 TWINS = ("simulator", "loopback")
 END_TIME = 4.0  # [s] in which the robot comes to rest and loses its power before the process ends
 ECHO = 0.3  # [s] after a signal in which another one is the same Ctrl-C
+AFTER = 0.2  # [s] after a quick stop, for the drives to lose their power
 SUPPLY_PERIOD = 1.0  # [s] between messages of the battery
 STOPPED = (PowerState.FAULT, PowerState.ESTOP)
 
@@ -143,7 +144,7 @@ class RobotDriver(TickNode):
         others, modes = [robot.joint_names[k] for k in self.others], [j.mode for j in hardware.joints]
         self.reader = CommandReader(hardware.names, others, modes)
         self.posture = robot.from_mapping(hardware.fixed)
-        self.end_at = float("nan")
+        self.end_at, self.quick = float("nan"), False
         self._make_endpoints(hardware)
         return hardware.rate
 
@@ -333,12 +334,13 @@ class RobotDriver(TickNode):
             self.driver.disable()
             for s in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(s, lambda *_: self._on_second_signal(now))
-        return self.driver.machine.powered and now < self.end_at
+        return (self.driver.machine.powered or self.quick) and now < self.end_at
 
     def _on_second_signal(self, first: float) -> None:
         """Stop at once; of one Ctrl-C under `ros2 launch` come two: the terminal's, and that of launch."""
         if time.monotonic() - first > ECHO:
             self.driver.emergency_stop("signal", True, "interrupted twice")
+            self.quick, self.end_at = True, time.monotonic() + QUICK_STOP_TIME + AFTER  # cycles go on until it is done
 
     def deactivate(self) -> None:
         """Come to rest and switch off; ticks have ended already."""

@@ -22,7 +22,7 @@ from humanoid_control.robots import load_robot
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 JOINT = "l_elbow_flexion"
-WAY = 2.5  # [s] from one end of the moves to the other
+WAY = 4.0  # [s] from one end of the moves to the other
 STOP = 3.0  # [s] that the slow joint takes from its speed limit
 FILE = """schema: humanoid_hardware/1
 robot: hrp2
@@ -133,7 +133,7 @@ class Mover:
         robot = load_robot("hrp2", "fixed")
         k = robot.index[JOINT]
         self.q = float(robot.postures["neutral"][k])
-        self.v = float(np.sign((robot.lower[k] + robot.upper[k]) / 2 - self.q) * 0.15 * robot.velocity[k])
+        self.v = float(np.sign((robot.lower[k] + robot.upper[k]) / 2 - self.q) * 0.1 * robot.velocity[k])
         self.publisher = graph.node.create_publisher(JointState, "joint_commands", 5)
 
     def __call__(self):
@@ -151,6 +151,8 @@ class Mover:
 @pytest.mark.parametrize("interrupts", [1, 2])
 def test_one_interrupt_brings_to_rest_and_a_second_one_stops_at_once(running, graph, hardware_file, interrupts):
     mover = Mover(graph)
+    if interrupts == 2:  # the second one has to come before the joint is at rest
+        hardware_file.write_text(re.sub(r"acceleration: [0-9.]+", "acceleration: 0.15", hardware_file.read_text()))
     only = ("--only", "robot_driver,state_estimator", "--set", f"robot_driver.hardware={hardware_file}")
     up = running(*only, meanwhile=mover)
     mover.begin = time.monotonic()
