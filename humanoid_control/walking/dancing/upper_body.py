@@ -150,7 +150,7 @@ class CenterRise:
         Args:
             stand: height that the short steps of a dance do not need to give away [m].
         """
-        self._robot, self._data, self._neutral = robot, robot.model.createData(), robot.q("neutral")
+        self._robot, self._data = robot, robot.model.createData()
         groups = JointGroups.of(robot)
         self._legs = np.concatenate([groups.l_leg, groups.r_leg])
         self._rest = self._height(robot.postures["neutral"])
@@ -168,11 +168,9 @@ class CenterRise:
         return self.height
 
     def _height(self, joints: np.ndarray) -> float:
-        q = self._neutral.copy()
         posture = joints.copy()
         posture[self._legs] = self._robot.postures["neutral"][self._legs]
-        q[len(q) - len(posture) :] = posture
-        return float(pin.centerOfMass(self._robot.model, self._data, q)[2])
+        return float(pin.centerOfMass(self._robot.model, self._data, self._robot.q(posture))[2])
 
 
 # -------- Motions
