@@ -10,6 +10,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.numerics.bisection import bisect
 from humanoid_control.walking.ground.terrain import Terrain
 from humanoid_control.walking.plane_geometry import (
     arc_of,
@@ -147,14 +148,8 @@ class VelocityPlanner:
             found = self._shifted(stance, d, pace)
             if found is not None:
                 return found
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            s = 0.5 * (low + high)
-            if self.refusal(self.make(stance, s * d, *pace), stance.X):
-                high = s
-            else:
-                low = s
-        return replace(self.make(stance, low * d, *pace), limited=True), low * d
+        d = d * bisect(lambda s: not self.refusal(self.make(stance, s * d, *pace), stance.X), 1.0, HALVINGS)
+        return replace(self.make(stance, d, *pace), limited=True), d
 
     def _off_edges(self, stance: Footstep, step: Footstep, d: np.ndarray, pace: Pace) -> tuple[Footstep, np.ndarray]:
         """The step, moved a little away from where bad ground begins in front of it or behind it."""
@@ -218,11 +213,7 @@ class VelocityPlanner:
             X = beside * pin.SE3(pin.exp3(np.array([0.0, 0.0, share * way[2]])), share * np.array([*way[:2], 0.0]))
             return replace(step, X=self.placed(X, step.foot), limited=True)
 
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            s = 0.5 * (low + high)
-            low, high = (low, s) if self.limits.refusal(part(s), stance.X) else (s, high)
-        return part(low)
+        return part(bisect(lambda s: not self.limits.refusal(part(s), stance.X), 1.0, HALVINGS))
 
     def _displacement_of(self, step: Footstep, X_stance: pin.SE3) -> np.ndarray:
         """Displacement (3,) that a step of a list makes, as if its feet were apart by the neutral width."""

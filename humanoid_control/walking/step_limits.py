@@ -16,6 +16,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.whole_body_ik import WholeBodyIk
+from humanoid_control.numerics.bisection import bisect
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.feet import Feet
@@ -187,7 +188,7 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes, roll: RollSe
 
     if not free.stands():
         raise ConfigError(f"{robot.name} cannot stand with its centre of mass {tall:.2f} m above the soles")
-    raw = replace(raw, lift=max(LOWEST, t.lift if lifts(t.lift) else _bisect(lifts, t.lift)))
+    raw = replace(raw, lift=max(LOWEST, t.lift if lifts(t.lift) else bisect(lifts, t.lift, HALVINGS)))
     raw = replace(raw, gap=_gap(guarded, raw, t))
     raw = replace(raw, width=min(raw.width, raw.gap + ROOM))
 
@@ -197,7 +198,7 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes, roll: RollSe
             trial = guarded if direction[2] else free
             return trial.miss(_steps(raw, t, trial.soles, size * direction, T, first), length, MISS) <= MISS
 
-        return SHARE * _bisect(passes, most)
+        return SHARE * bisect(passes, most, HALVINGS)
 
     x, y, a = np.eye(3)
     directions = [(x, 0), (-x, 0), (y, 0), (a, 0), (a, 1)]  # turning left, the left foot turns out, the right one in
@@ -233,7 +234,7 @@ def _faster(
                 steps = _steps(limits, t, trial.soles, np.array([length, 0.0, 0.0]), T, 0, s)
                 return trial.miss(steps, length, MISS) <= MISS
 
-            return min(SHARE * _bisect(passes, MOST[0] * trial.height(0.0)), fastest * T)
+            return min(SHARE * bisect(passes, MOST[0] * trial.height(0.0), HALVINGS), fastest * T)
 
         slow, quick = greatest(t.nominal), greatest(t.shortest)
         best = max(slow / t.nominal, quick / t.shortest)
@@ -245,16 +246,6 @@ def _faster(
 
 def _height_of(height: StyledHeight, style: StepStyle, length: float) -> float:
     return height(length, style)
-
-
-def _bisect(passes: Callable[[float], bool], most: float) -> float:
-    if passes(most):
-        return most
-    low, high = 0.0, most
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if passes(middle) else (low, middle)
-    return low
 
 
 def _steps(
@@ -290,4 +281,4 @@ def _gap(trial: TrialWalk, limits: StepLimits, times: StepTimes) -> float:
         return trial.miss(steps, length, MISS) <= MISS
 
     room = limits.width - limits.gap
-    return limits.width if room <= 0 else limits.width - _bisect(passes, room)
+    return limits.width if room <= 0 else limits.width - bisect(passes, room, HALVINGS)

@@ -7,7 +7,7 @@ rest of the body follows a clock that goes with the feet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.body_points import BodyPoints
+from humanoid_control.numerics.bisection import bisect
 from humanoid_control.walking.planning.step import Footstep, StepLimits, StepTimes
 
 HALVINGS = 10  # of a step that is out of reach
@@ -278,22 +279,13 @@ def _possible(
         return replace(whole, limited=less), less
     straight = made(1.0, 0.0, 0.0)
     if possible(straight):  # the place counts for more than the heading
-        turned = _greatest(lambda x: possible(made(1.0, 0.0, x)))
+        turned = bisect(lambda x: possible(made(1.0, 0.0, x)), 1.0, HALVINGS)
         return replace(made(1.0, 0.0, turned), limited=True), True
     for wider in WIDER:
         if possible(made(0.0, wider)):
-            share = _greatest(lambda x, wider=wider: possible(made(x, wider)))  # type: ignore[misc]
+            share = bisect(lambda x, wider=wider: possible(made(x, wider)), 1.0, HALVINGS)  # type: ignore[misc]
             return replace(made(share, wider), limited=True), True
     return replace(whole, X=at[s.foot].copy(), limited=True), True  # up and down again, where it is
-
-
-def _greatest(possible: Callable[[float], bool]) -> float:
-    """The greatest share 0..1 that is possible, where 0 is, by bisection."""
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if possible(middle) else (low, middle)
-    return low
 
 
 # -------- Runs of frames
