@@ -95,7 +95,7 @@ NODES = {
             "trajectory_streamer",
             "TrajectoryStreamerParameters",
             "a motion clip or live markers to targets for the robot",
-            ("clip/seek", "markers", "estimated_joint_states"),
+            ("clip/seek", "markers", "estimated_joint_states", "simulator/paused"),
             ("targets", "dancer", "clip/time", "clip/duration", "reference_joint_states"),
         ),
         NodeSpec(

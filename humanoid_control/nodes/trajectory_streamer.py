@@ -12,15 +12,18 @@ from typing import Any
 
 import numpy as np
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64
+from std_msgs.msg import Bool, Float64
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
+from humanoid_control.estimation import RobotSupervision, Verdict
+from humanoid_control.ik.follower import OUTSIDE
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
 from humanoid_control.nodes.base.command_owner import CommandOwner
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
+    PAUSED,
     STREAM_OUT,
     JointPositions,
     PeriodicStamps,
@@ -28,6 +31,7 @@ from humanoid_control.nodes.base.messages import (
     fill_joint_state,
     joint_state,
     points_of,
+    seconds,
     segments_marker,
     stamp_of,
     target_markers,
@@ -41,8 +45,11 @@ from humanoid_control.nodes.live_source import LiveParameters, LiveSource
 from humanoid_control.retargeting import POINTS, ClipPlayer, Retargeter, scale_to_robot
 from humanoid_control.retargeting.player import Figure
 from humanoid_control.robots import Robot, load_robot
+from humanoid_control.simulation.drives.command_blend import CommandBlend
 from humanoid_control.warm_up.retargeting import ADVICE, compiled
 
+RETURN_SPEED = 1.0  # [rad/s] of joints that begin outside their range
+STATES = "estimated_joint_states"
 LOADED_WITHIN = 1.0  # [s] kernels that are on disk are loaded sooner
 
 
@@ -50,10 +57,11 @@ class ReferenceOutput:
     """Steps a `Retargeter` at a fixed rate and publishes `reference_joint_states`.
 
     Every message is one step of 1 / rate after the one before, by its stamp too, so that limits on speed and
-    acceleration hold between the messages whatever the ticks' lengths are.
+    acceleration hold between the messages whatever the ticks' lengths are. Joints that begin outside their range are
+    led into it first. A robot that is away, or does not follow, is not led on.
 
     Attributes:
-        started: the first posture is known.
+        started: the first posture is known. supervision: of the robot that follows.
     """
 
     def __init__(self, node: TickNode, robot: Robot, rate: float, blind: bool) -> None:
@@ -72,7 +80,10 @@ class ReferenceOutput:
         self._estimate = JointPositions(robot)
         self._publisher = CommandOwner(node, "reference_joint_states")
         if not blind:
-            node.listen(JointState, "estimated_joint_states", self._on_joint_states)
+            node.listen(JointState, STATES, self._on_joint_states)
+            node.create_subscription(Bool, PAUSED, self._on_paused, LATCHED)
+        self._return = CommandBlend(np.minimum(robot.velocity, RETURN_SPEED))
+        self.supervision = RobotSupervision(robot.joint_names, robot.velocity, STATES)
         self._took = Samples(int(rate * max(5.0, node.params.window)))
         self._stamps = PeriodicStamps(round(1e9 / rate))
         self.restart()
@@ -80,6 +91,7 @@ class ReferenceOutput:
     def restart(self) -> None:
         """Forget the posture: the next one is where the robot is."""
         self.started = False
+        self.supervision.forget()
         self._estimate.forget()
         self._error = float("nan")
         self._stamps.restart()
@@ -96,47 +108,74 @@ class ReferenceOutput:
             self.node.get_logger().info(f"solver compiled in {time.monotonic() - begin:.0f} s")
 
     def _on_joint_states(self, m: JointState) -> None:
-        if not self.started:
-            self._estimate.take(m)
-            text = self._estimate.problem
-            self.node.health.check("joints", bool(text), Level.WARN, f"estimated_joint_states: {text}")
+        joints, positions = self._estimate.take(m)
+        text = self._estimate.problem
+        self.node.health.check("states", bool(text), Level.WARN, f"{STATES}: {text}")
+        if self.started:
+            self.supervision.measure(time.monotonic(), joints, positions, seconds(m.header.stamp) or None)
+
+    def _on_paused(self, m: Bool) -> None:
+        self.supervision.paused = m.data
 
     def start(self, now: float) -> np.ndarray | None:
         """Begin, once it is known where the robot is; the seven points (7, 3) there, None while it may not begin."""
         if self.blind:
             self._estimate.values = self.robot.postures["neutral"].copy()
         known = self._estimate.known
-        missing = not known and self.node.silent("estimated_joint_states", now, 0.0)
+        missing = not known and self.node.silent(STATES, now, 0.0)
         self.node.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
         if not self._publisher.look(now, known):
             return None
-        joints = np.clip(self._estimate.values, self.robot.lower, self.robot.upper)
-        self.retargeter.joints[:] = joints
-        self.retargeter.start_at(joints)
+        joints = self._estimate.values
+        inside = np.clip(joints, self.robot.lower, self.robot.upper)
+        joints = np.where(np.abs(joints - inside) > OUTSIDE, inside, joints)  # that far, it was measured wrongly
+        self._return.begin(joints, inside)
+        self.retargeter.joints[:] = inside
+        self.retargeter.start_at(inside)
+        self._last = joints
+        self.supervision.begin(not self.blind)
         self.started = True
-        return self.robot.point_positions(self.robot.q(self.retargeter.joints), POINTS)
+        return self.robot.point_positions(self.robot.q(inside), POINTS)
 
-    def goes_on(self, now: float) -> bool:
-        """Test whether this node still is the one that may publish joint positions."""
-        return self._publisher.look(now)
+    def verdict(self, now: float) -> Verdict:
+        """What to do in a tick: begin anew also where another node commands the same joints."""
+        if not self._publisher.look(now):
+            return Verdict.BEGIN
+        verdict, s = self.supervision.judge(now, self.node.age(STATES, now)), self.supervision
+        self.node.health.check("robot", bool(s.silence), Level.ERROR if s.gone else Level.WARN, s.silence)
+        text = f"{s.fault}: stopped; ~/resync goes on from where the robot is"
+        self.node.health.check("joints", bool(s.fault), Level.ERROR, text)
+        return Verdict.HOLD if verdict is Verdict.MOVE and self._return.active else verdict
+
+    def hold(self) -> None:
+        """One message in which nothing moves, except joints that come back into their range where they may."""
+        held = self.supervision.away or self.supervision.stopped or not self._return.active
+        self._send(self._last if held else self._return.step(self.retargeter.joints, 1.0 / self.rate).copy())
 
     def step(self, targets: np.ndarray | None) -> None:
         """One step toward the targets (7, 3) [m], and its message; without targets the posture is held."""
-        before, begin = self.retargeter.joints.copy(), time.perf_counter()
+        begin = time.perf_counter()
         goal = np.full((len(POINTS), 3), np.nan) if targets is None else targets
         joints = self.retargeter.step(goal, 1.0 / self.rate)
         self._took.add(time.perf_counter() - begin)
-        velocity = (joints - before) * self.rate
-        stamp = self._stamps.next(self.node.get_clock().now().nanoseconds)
-        self._publisher.publish(fill_joint_state(self._message, stamp, joints, velocity))
+        self._send(joints)
         if targets is not None:
             self._error = float(self.retargeter.errors(targets).mean())
+
+    def _send(self, joints: np.ndarray) -> None:
+        velocity = (joints - self._last) * self.rate
+        self._last = joints
+        stamp = self._stamps.next(self.node.get_clock().now().nanoseconds)
+        self.supervision.command(time.monotonic(), joints)
+        self._publisher.publish(fill_joint_state(self._message, stamp, joints, velocity))
 
     def values(self) -> dict[str, Any]:
         """For diagnostics."""
         p50, p99 = self._took.percentiles()
-        clearance = self.retargeter.clearance
+        clearance, worst = self.retargeter.clearance, self.supervision.take_worst()
         return {
+            "following_error_rad": round(worst[1], 4),
+            "following_error_joint": worst[0],
             "reference_error_mm": round(1000 * self._error, 2),
             "reference_clearance_m": f"{clearance:.4f}" if np.isfinite(clearance) else "far",
             "reference_saturated_percent": round(100 * self.retargeter.saturated, 1),
@@ -243,6 +282,23 @@ class TrajectoryStreamerParameters(LiveParameters):
     start_blind: bool = param(
         False, "begin to solve at the neutral posture; false: wait for joint states and begin where the robot is"
     )
+    following_error: float = param(
+        0.15,
+        "distance of a joint from its reference beyond which, for 50 ms, it is led no farther, as by states that jump, "
+        "freeze or are not numbers; 0: nothing of it stops the robot. With `solve`, where joint states come",
+        "rad",
+        0.0,
+        10.0,
+        live=True,
+    )
+    robot_timeout: float = param(
+        0.5,
+        "silence of the joint states after which the robot is stopped until they are back; with `solve`",
+        "s",
+        0.05,
+        60.0,
+        live=True,
+    )
 
 
 def clip_points(p: TrajectoryStreamerParameters) -> BodyPoints:
@@ -265,6 +321,7 @@ class TrajectoryStreamer(TickNode):
     node_name = "trajectory_streamer"
     source: ClipSource | LiveSource
     scheduled = True  # the present tick is on the node's rate
+    held = False  # the robot must not be led on
 
     def configure(self) -> float:
         p = self.params
@@ -282,6 +339,8 @@ class TrajectoryStreamer(TickNode):
             if not compiled():
                 self.get_logger().info(ADVICE)
             self.reference = ReferenceOutput(self, robot, self.source.rate, p.start_blind)
+            self.reference.supervision.configure(p.following_error, p.robot_timeout)
+            self.create_service(Trigger, "~/resync", self.on_resync)
         self.markers = SerializedMarkers(target_markers(POINTS))
         self.dancer_message = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03)])
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
@@ -318,6 +377,17 @@ class TrajectoryStreamer(TickNode):
         if isinstance(source := getattr(self, "source", None), ClipSource):
             source.player.loop, source.player.speed = self.params.loop, self.params.speed
 
+        if (reference := getattr(self, "reference", None)) is not None:
+            reference.supervision.configure(self.params.following_error, self.params.robot_timeout)
+
+    def on_resync(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Go on from where the robot is, after a fault of a joint."""
+        if self.active:
+            self.activate()
+        response.success = self.active
+        response.message = "going on from where the robot is" if self.active else "the node is not active"
+        return response
+
     def activate(self) -> None:
         if isinstance(self.source, ClipSource):
             self.source.stop()
@@ -335,13 +405,21 @@ class TrajectoryStreamer(TickNode):
             if start is None:
                 return
             self.source.begin_at(start)
-        elif self.reference is not None and not self.reference.goes_on(now):
-            self.activate()
+        if self.reference is not None and self.scheduled:
+            verdict = self.reference.verdict(now)
+            if verdict is Verdict.BEGIN:
+                self.activate()
+                return
+            self.held = verdict is Verdict.HOLD
+            if self.held:
+                self.reference.hold()
+        if self.held and isinstance(self.source, ClipSource):
+            self.source.stop()  # the clip waits, too
             return
         points, stamp = self.source.advance(now)
         if points is not None:
             self.publish(points, stamp)
-        if self.reference is not None and self.scheduled:
+        if self.reference is not None and self.scheduled and not self.held:
             self.reference.step(self.source.current)
 
     def publish(self, points: np.ndarray, stamp: float | None) -> None:

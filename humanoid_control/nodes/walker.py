@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 from diagnostic_msgs.msg import KeyValue
 from geometry_msgs.msg import PoseArray, PoseStamped, Twist, TwistStamped, WrenchStamped
 from nav_msgs.msg import Path
@@ -21,8 +19,8 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.errors import ConfigError, HumanoidError
-from humanoid_control.kinematics.joint_state import ImuReading, Measurement
-from humanoid_control.kinematics.joint_state import JointState as JointRecord
+from humanoid_control.estimation import JointSupervision, SupervisionLimits
+from humanoid_control.kinematics.joint_state import Measurement
 from humanoid_control.nodes.base.command_owner import CommandOwner
 from humanoid_control.nodes.base.messages import (
     EVENTS,
@@ -40,8 +38,8 @@ from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.simulator_io import foot_topic
 from humanoid_control.nodes.walking.gamepad import Gamepad
-from humanoid_control.nodes.walking.outputs import WalkOutputs, plan_markers
-from humanoid_control.nodes.walking.parameters import WalkerParameters, walk_settings
+from humanoid_control.nodes.walking.outputs import WalkOutputs, figures_of, plan_markers
+from humanoid_control.nodes.walking.parameters import WalkerParameters, step_limits, walk_settings
 from humanoid_control.nodes.walking.requests import (
     UpperRequest,
     VelocityRequest,
@@ -54,12 +52,12 @@ from humanoid_control.nodes.walking.sensors import (
     WRENCHES,
     Sensors,
     TickClock,
+    rehearse,
     soles_without_force,
     with_forces_of_motion,
 )
 from humanoid_control.robots import load_robot
 from humanoid_control.walking import Walker, WalkReport, WalkState
-from humanoid_control.walking.missing_forces import sensed_wrenches
 from humanoid_control.walking.start_check import ShiftCheck, StartCheck
 
 __all__ = ["WalkerNode", "WalkerParameters", "main"]
@@ -84,19 +82,14 @@ class WalkerNode(TickNode):
         p = self.params
         self.robot = robot = load_robot(p.robot, "floating")
         self.walker = Walker(robot, walk_settings(p))
-        own = self.walker.planner.limits
-        self.walker.planner.limits = replace(
-            own,
-            forward=p.forward or own.forward,
-            sideways=p.sideways or own.sideways,
-            turn_out=p.turn or own.turn_out,
-            turn_in=min(p.turn or own.turn_in, own.turn_in),
-        )
-        self.rehearse()
+        self.walker.planner.limits = step_limits(p, self.walker.planner.limits)
+        rehearse(self.walker)
         self.soles = tuple(s.name for side in self.walker.feet.soles for s in side)
         self.sensors, self.clock = Sensors(robot, self.soles, self.health), TickClock(1.0 / p.rate)
         self.check = StartCheck(robot, self.walker.feet, terrain=self.walker.replanner.terrain)
         self.shift = ShiftCheck(robot.mass * 9.81)
+        self.joints, self.all_joints = JointSupervision(robot.joint_names, robot.velocity), np.arange(robot.n)
+        self.parameters_changed(set())
         self.message = joint_state(robot.joint_names)
         self.commands = CommandOwner(self, "joint_commands")
         self.outputs = WalkOutputs(self, self.walker, p.odom_frame, p.odom_drift)
@@ -112,7 +105,12 @@ class WalkerNode(TickNode):
         self._listen()
         for name in ("stop", "emergency_stop", "stand", "reset"):
             self.create_service(Trigger, f"~/{name}", getattr(self, f"on_{name}"))
+        self.create_service(Trigger, "~/resync", self.on_reset)
         return p.rate
+
+    def parameters_changed(self, changed: set[str]) -> None:
+        if hasattr(self, "joints"):  # what is silent or elsewhere the sensors find themselves
+            self.joints.limits = SupervisionLimits(self.params.following_error or np.inf, silence=np.inf, jump=np.inf)
 
     def _listen(self) -> None:
         p = self.params
@@ -131,19 +129,6 @@ class WalkerNode(TickNode):
         self.create_subscription(Joy, "joy", self._guarded("joy_failed", self.on_joy), EVENTS)
         self.create_subscription(Bool, PAUSED, self._guarded("paused_failed", self.on_paused), LATCHED)
 
-    def rehearse(self) -> None:
-        """Run a few ticks at rest: what is compiled is loaded now, and not in the first tick."""
-        r, w = self.robot, self.walker
-        q = r.postures["neutral"]
-        o = pin.Quaternion(r.X_world_root.rotation)
-        imu = ImuReading(np.array([o.x, o.y, o.z, o.w]), np.zeros(3), np.array([0.0, 0.0, 9.81]))
-        joints = JointRecord(r.joint_names, q, np.zeros(r.n), np.zeros(r.n), 0.0)
-        w.estimator.kinematics(q, joints.v, imu)
-        wrenches = sensed_wrenches(w.feet, w.estimator.data, np.array([[0.5 * r.mass * 9.81, 0.0, 0.0]] * 2))
-        for _ in range(3):
-            w.step(Measurement(joints, imu, wrenches))
-        w.reset()
-
     def activate(self) -> None:
         """Wait for the sensors; whatever the robot does goes on meanwhile."""
         self.sensors.forget()
@@ -156,6 +141,8 @@ class WalkerNode(TickNode):
         self.clock.restart()
         self.check.restart()
         self.shift.restart()
+        self.joints.restart()
+        self.slipped, self.worst = "", ("", 0.0)  # the joint that does not follow; the largest following error
         self.walker.reset()
         if self.upper is not None:
             self.upper.forget()
@@ -165,7 +152,7 @@ class WalkerNode(TickNode):
         self.running = self.emergency = self.resting = False
         self.report: WalkReport | None = None
         self.sent: np.ndarray | None = None  # joints as commanded last
-        self.ticks, self.asked, self.checked, self.stamped = 0, np.zeros(3), -np.inf, -1
+        self.ticks, self.asked, self.checked, self.stamped, self.supervised = 0, np.zeros(3), -np.inf, -1, -1
         self.waiting_since, self.good_since = time.monotonic(), time.monotonic()
         self.saturated = self.limited = 0
         self.outputs.say(WAITING)
@@ -270,7 +257,7 @@ class WalkerNode(TickNode):
     def on_stand(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Stand, ready to walk: takes back a stop."""
         fallen = self.report is not None and self.report.state == WalkState.FALLEN
-        problem = "the robot has fallen: put it on its feet" if fallen else self.shift.problem
+        problem = "the robot has fallen: put it on its feet" if fallen else self.shift.problem or self.slipped
         response.success = not problem
         response.message = f"{problem}; then call ~/reset" if problem else "ready to walk"
         if not problem:
@@ -347,7 +334,7 @@ class WalkerNode(TickNode):
         if not self.commands.look(now, ready):
             return
         self.running = True
-        for key in ("start", "jump", "off"):
+        for key in ("start", "jump", "off", "joints"):
             self.health.clear(key)
         self.sent = self.sensors.measurement().joints.q
 
@@ -356,6 +343,7 @@ class WalkerNode(TickNode):
         if self.report is not None and self.report.state == WalkState.FALLEN:
             self._damp()
             return
+        self._supervise()
         late = self._react(now)
         if bool(late) != self.resting:
             self.resting = bool(late)
@@ -393,6 +381,20 @@ class WalkerNode(TickNode):
             self.stopped = self.shift.problem
             w.emergency_stop()
 
+    def _supervise(self) -> None:
+        """Stop as fast as can be where a joint does not go where it is told to, or its measurement is frozen."""
+        instant = self.sensors.joint_instant or 0
+        if instant == self.supervised:
+            return
+        self.supervised, t = instant, 1e-9 * instant
+        self.joints.measure(t, self.all_joints, self.sensors.measurement().joints.q)
+        self.worst = max(self.worst, self.joints.worst, key=lambda found: found[1])
+        fault = self.joints.fault(t) if self.params.following_error else None
+        if fault is not None and not self.slipped:
+            self.slipped = self.stopped = str(fault)
+            self.health.report("joints", Level.ERROR, f"{fault}: stopped; ~/resync begins anew once the robot stands")
+            self.walker.emergency_stop()
+
     def _react(self, now: float) -> list[str]:
         """What silent sensors ask for: nothing, rest, or an emergency stop; returns the late ones."""
         p, s = self.params, self.sensors
@@ -425,6 +427,7 @@ class WalkerNode(TickNode):
         self.limited += int((np.abs(allowed - q) > 1e-6).any() or (np.abs(speed - v) > 1e-6).any())
         self.saturated += int((np.abs(speed) > 0.999 * r.velocity).any())
         self.sent, self.ticks = allowed, self.ticks + 1
+        self.joints.command(1e-9 * self.supervised, allowed)
         self.commands.publish(fill_joint_state(self.message, stamp_of(self.present()), allowed, speed))
 
     def _damp(self) -> None:
@@ -468,20 +471,18 @@ class WalkerNode(TickNode):
         r, ticks = self.report, max(self.ticks, 1)
         errors, margins = self.errors.values(), self.margins.values()
         p50, p99 = self.took.percentiles()
+        worst, self.worst = self.worst, ("", 0.0)
         return {
             "walking": self.outputs.state,
             "steps": r.steps if r is not None else 0,
             "way_m": round(self.outputs.way, 3),
             "dcm_error_rms_mm": round(1e3 * float(np.sqrt(np.mean(errors**2))), 2) if len(errors) else float("nan"),
             "zmp_margin_min_mm": round(1e3 * float(margins.min()), 2) if len(margins) else float("nan"),
-            "zmp_cut_mm": round(1e3 * r.balance.cut, 2) if r is not None else 0.0,
-            "slip_mm_s": round(1e3 * float(np.max(r.estimate.slip)), 2) if r is not None else 0.0,
-            "yaw_torque_nm": round(r.reaction.yaw_torque, 2) if r is not None else 0.0,
-            "friction_used": round(r.reaction.friction, 3) if r is not None else 0.0,
-            "sole_turned_deg": round(float(np.degrees(np.abs(r.estimate.turned).max())), 2) if r is not None else 0.0,
-            "bias_mm": round(1e3 * float(np.hypot(*r.bias)), 2) if r is not None else 0.0,
+            **figures_of(r),
             "saturated_percent": round(100.0 * self.saturated / ticks, 3),
             "commands_limited": self.limited,
+            "following_error_rad": round(worst[1], 4),
+            "following_error_joint": worst[0],
             "control_ticks": self.ticks,
             "ticks_without_instant": self.clock.held,
             "control_p50_ms": round(1e3 * p50, 3),

@@ -19,7 +19,14 @@ from std_msgs.msg import Bool, ColorRGBA
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.estimation import ClockOffset, ClockOffsets, ClockSteps, JointSupervision, SupervisionLimits
+from humanoid_control.estimation import (
+    LOST_AFTER,
+    ClockOffset,
+    ClockOffsets,
+    ClockSteps,
+    RobotSupervision,
+    Verdict,
+)
 from humanoid_control.ik import FollowerSettings, IkResult, IkSettings, TargetFilterSettings, TargetFollower
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.nodes.base.command_owner import CommandOwner
@@ -172,9 +179,6 @@ def _marker(ns: str, number: int, kind: int, scale: Any, color: Any = GREY) -> M
 
 # -------- The node
 
-LATE = 1.0  # [s] after the estimates were late, for which a robot that is elsewhere was out of reach: it is no fault,
-AGAIN = 5.0  # [s] unless it is so once more
-LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback stands still, and others are warned of
 NO_POSITIONS = np.zeros(0)
 SHORTEST_STEP = 100_000  # [ns]
 NAMED = 4  # targets in a report
@@ -250,8 +254,6 @@ class WholeBodyIkNode(TickNode):
     node_name = "whole_body_ik"
     stamp: float | None  # of the newest targets, until a command has used them
     last_command: int | None  # its time [ns]
-    late = elsewhere = float("-inf")  # when the estimates were late, and when the robot was elsewhere after that [s]
-    away = False  # the robot is silent, or its time stands still: it goes on from where it is then
 
     def configure(self) -> float:
         p = self.params
@@ -266,10 +268,10 @@ class WholeBodyIkNode(TickNode):
         self.crowd, self.crowd_at = 0, -math.inf
         self.listen(JointState, "estimated_joint_states", self.on_joint_states)
         self.estimate = JointPositions(robot)
-        self.supervision = JointSupervision(robot.joint_names, robot.velocity, self.supervision_limits())
+        self.supervision = RobotSupervision(robot.joint_names, robot.velocity, "estimated_joint_states")
+        self.supervision.configure(p.following_error, p.robot_timeout)
         self.create_service(Trigger, "~/resync", self.on_resync)
         self.create_subscription(Bool, PAUSED, self.on_paused, LATCHED)
-        self.paused, self.worst = False, ("", 0.0)
         self.target_clocks, self.robot_clock, self.clock_steps = ClockOffsets(), ClockOffset(), ClockSteps()
         self.latency = Samples(int(MAX_TARGET_RATE * max(10.0, p.window)))
         self.waiting, self.sent = False, 0
@@ -296,20 +298,15 @@ class WholeBodyIkNode(TickNode):
             filter=target,
         )
 
-    def supervision_limits(self) -> SupervisionLimits:
-        """What is allowed of the robot's joints as the parameters say now; a robot that is silent is `away` before."""
-        p = self.params
-        return SupervisionLimits(p.following_error or np.inf, silence=p.robot_timeout + LOST_AFTER)
-
     def parameters_changed(self, changed: set[str]) -> None:
         if hasattr(self, "follower"):
             self.follower.configure(self.settings())
-            self.supervision.limits = self.supervision_limits()
+            self.supervision.configure(self.params.following_error, self.params.robot_timeout)
 
     def activate(self) -> None:
         """Start where the robot is: the first command waits for its joint states."""
         self.waiting, self.stamp, self.last_command = True, None, None
-        self.away = self.stopped = self.supervised = False
+        self.supervision.forget()
         self.estimate.forget()
         self.commands.restart()
         self.follower.start(self.robot.postures["neutral"])
@@ -321,11 +318,10 @@ class WholeBodyIkNode(TickNode):
         self.health.check("estimates", bool(text), Level.WARN, f"estimated_joint_states: {text}")
         if not self.waiting:
             self.supervision.measure(time.monotonic(), joints, positions, seconds(m.header.stamp) or None)
-            self.worst = max(self.worst, self.supervision.worst, key=lambda found: found[1])
 
     def on_paused(self, m: Bool) -> None:
         """The simulator's time stands still, or goes on."""
-        self.paused = m.data
+        self.supervision.paused = m.data
 
     def on_resync(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Go on from where the robot is, after a fault of a joint."""
@@ -336,7 +332,7 @@ class WholeBodyIkNode(TickNode):
         return response
 
     def on_targets(self, data: bytes) -> None:
-        if not self.active or self.waiting or self.away or self.stopped:
+        if not self.active or self.waiting or self.supervision.away or self.supervision.stopped:
             return
         m = self.reader.read(data)
         if m.passed_over:
@@ -369,50 +365,29 @@ class WholeBodyIkNode(TickNode):
             self.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
             if not self.commands.look(now, known or self.params.start_blind):  # meanwhile the estimate is read on
                 return
-            for key in ("start", "robot", "joints"):
-                self.health.clear(key)
+            self.health.clear("start")
             self.follower.start(self.estimate.values)
-            self.supervision.restart()
-            self.waiting, self.supervised = False, known
+            self.supervision.begin(known)
+            self.waiting = False
         elif not self.commands.look(now):
             self.activate()
             return
         age = self.age("estimated_joint_states", now)
         lost = self.params.feedback > 0 and age > LOST_AFTER
         if self.health.check("lost", lost, Level.WARN, "no estimates of the joints: standing still"):
-            self.away = age > self.params.robot_timeout
+            self.supervision.away = age > self.params.robot_timeout
             self.commands.publish(
                 fill_joint_state(self.message, stamp_of(self.present()), NO_POSITIONS, np.zeros(self.robot.n))
             )
             return
-        moves = self.robot_follows(now)
-        if self.waiting:  # it is back
-            return
-        self.command(moves)
-
-    def robot_follows(self, now: float) -> bool:
-        """Test whether the robot is there and goes where it is told to; otherwise it has to stand still."""
-        if not self.supervised:
-            return not self.paused
-        silence = 0.0 if self.paused else self.age("estimated_joint_states", now)
-        gone = silence > self.params.robot_timeout
-        if self.away and not (gone or self.paused):
+        verdict, s = self.supervision.judge(now, age), self.supervision
+        self.health.check("robot", bool(s.silence), Level.ERROR if s.gone else Level.WARN, s.silence)
+        text = f"{s.fault}: stopped; ~/resync goes on from where the robot is"
+        self.health.check("joints", bool(s.fault), Level.ERROR, text)
+        if verdict is Verdict.BEGIN:  # the robot is back
             self.activate()
-            return False
-        self.away = gone or self.paused
-        text = f"no estimated_joint_states for {silence:.1f} s: {'stopped until they are back' if gone else 'late'}"
-        self.health.check("robot", silence > LOST_AFTER, Level.ERROR if gone else Level.WARN, text)
-        late = self.supervision.late(now)  # what is commanded on meanwhile would be an error then
-        self.late = now if late else self.late
-        fault = None if self.away or not self.params.following_error else self.supervision.fault(now)
-        if fault is not None and not self.stopped:
-            if now - self.late < LATE and now - self.elsewhere > AGAIN:
-                self.elsewhere = now
-                self.activate()
-                return False
-            self.stopped = True
-            self.health.report("joints", Level.ERROR, f"{fault}: stopped; ~/resync goes on from where the robot is")
-        return not (self.away or self.stopped or late)
+            return
+        self.command(verdict is Verdict.MOVE)
 
     def command(self, moves: bool) -> None:
         """Publish where the robot should be after the time since the last command, with the tick's own time.
@@ -461,7 +436,7 @@ class WholeBodyIkNode(TickNode):
     def values(self) -> dict[str, Any]:
         near = self.follower.last.near if self.follower.last else None
         p50, p99 = self.latency.percentiles()
-        worst, self.worst = self.worst, ("", 0.0)
+        worst = self.supervision.take_worst()
         closest = f"{near.distance.min():.4f}" if near is not None and len(near) else "far"
         return {
             "commands": self.sent,
