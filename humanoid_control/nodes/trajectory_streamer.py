@@ -95,7 +95,6 @@ class ReferenceOutput:
         self._estimate.forget()
         self._error = float("nan")
         self._stamps.restart()
-        self._publisher.restart()
 
     def _compile(self) -> None:
         """One step that nobody sees, so that the first real one does not wait for the compiler."""
@@ -124,7 +123,9 @@ class ReferenceOutput:
         known = self._estimate.known
         missing = not known and self.node.silent(STATES, now, 0.0)
         self.node.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
-        if not self._publisher.look(now, known):
+        # A robot that comes back is still this node's: others must not begin in the moment until it is measured anew.
+        may = self._publisher.look(now, known or self._publisher.commanding)
+        if not (may and known):
             return None
         joints = self._estimate.values
         inside = np.clip(joints, self.robot.lower, self.robot.upper)
@@ -136,6 +137,11 @@ class ReferenceOutput:
         self.supervision.begin(not self.blind)
         self.started = True
         return self.robot.point_positions(self.robot.q(inside), POINTS)
+
+    def yield_commands(self) -> None:
+        """Begin as a node that commands nothing yet."""
+        self._publisher.restart()
+        self.restart()
 
     def verdict(self, now: float) -> Verdict:
         """What to do in a tick: begin anew also where another node commands the same joints."""
@@ -383,12 +389,19 @@ class TrajectoryStreamer(TickNode):
     def on_resync(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Go on from where the robot is, after a fault of a joint."""
         if self.active:
-            self.activate()
+            self.begin_anew()
         response.success = self.active
         response.message = "going on from where the robot is" if self.active else "the node is not active"
         return response
 
     def activate(self) -> None:
+        self.begin_anew()
+        if self.reference is not None:
+            self.reference.yield_commands()
+
+    def begin_anew(self) -> None:
+        """Begin where the robot is."""
+        self.held = False
         if isinstance(self.source, ClipSource):
             self.source.stop()
         if self.reference is not None:
@@ -408,7 +421,7 @@ class TrajectoryStreamer(TickNode):
         if self.reference is not None and self.scheduled:
             verdict = self.reference.verdict(now)
             if verdict is Verdict.BEGIN:
-                self.activate()
+                self.begin_anew()
                 return
             self.held = verdict is Verdict.HOLD
             if self.held:
