@@ -277,3 +277,32 @@ def test_a_gamepad_moves_the_robot_while_its_button_is_held(stack):
     assert "emergency stop" in d.walker.stopped
     d.run(1.5, lambda: d.state == "STAND", joy(1, stop=1))
     assert d.state in ("STOP", "STAND")
+
+
+def test_a_joint_that_does_not_follow_ends_the_walk_until_it_is_told_to_begin_anew(stack):
+    d = stack()
+    d.stand()
+    until_steps(d, 2, walking(d))
+    assert 0 < float(d.walker.values()["following_error_rad"]) < 0.05, "a walk is far from a fault"
+    slip = [0.0]
+
+    def slips(m):
+        slip[0] = min(slip[0] + 0.004, 0.25)  # 1 rad/s: no leap
+        m = copy.deepcopy(m)
+        m.position[list(m.name).index("l_elbow_flexion")] += slip[0]
+        return m
+
+    d.bus.change["joint_states"] = slips
+    assert d.run(0.5, lambda: "joints" in d.open, walking(d)), d.open
+    assert 0.15 < slip[0] < 0.25, "as soon as it was beyond the limit for 50 ms"
+    text = d.walker.health.open["joints"][1]
+    assert "l_elbow_flexion: following error" in text and "(limit 0.150): stopped; ~/resync" in text
+    assert d.run(4.0, lambda: d.state == "STAND", walking(d)), "it stops on its feet"
+    refused = d.call("stand")
+    assert not refused.success and "l_elbow_flexion: following error" in refused.message
+    del d.bus.change["joint_states"]
+    assert d.call("reset").success
+    d.run(0.1)
+    d.stand()
+    until_steps(d, 2, walking(d))
+    assert not d.open & {"joints", "fallen"}
