@@ -90,6 +90,7 @@ class ReferenceOutput:
         """Forget the posture: the next one is where the robot is."""
         self.started = False
         self.supervised.forget()
+        self._publisher.pause()
         self._error = float("nan")
         self._stamps.restart()
 

@@ -306,6 +306,7 @@ class WholeBodyIkNode(TickNode):
         """Start where the robot is: the next command waits for its joint states."""
         self.waiting, self.stamp, self.last_command = True, None, None
         self.supervised.forget()
+        self.commands.pause()
         self.follower.start(self.robot.postures["neutral"])
 
     def on_joint_states(self, m: JointState) -> None:

@@ -72,7 +72,12 @@ class CommandOwner:
 
     def restart(self) -> None:
         """Command nothing until `look` allows it anew, as to a node that never commanded."""
-        self.commanding = self._owns = False
+        self._owns = False
+        self.pause()
+
+    def pause(self) -> None:
+        """Command nothing for a moment, and then go on; a robot takes what comes after a break for no step."""
+        self.commanding = False
         self._ready_since, self._contested = float("inf"), float("inf")
 
     def publish(self, message: JointState) -> None:
@@ -137,7 +142,7 @@ class CommandOwner:
     def _may_begin(self, now: float) -> bool:
         if now - self._ready_since < DISCOVERY or self._commanding_others(now):
             return False
-        if self._owns or not self._others:  # an owner waits, too: commands that come back after a break are no step
+        if self._owns or not self._others:
             return True
         if any(name != self._node.get_fully_qualified_name() for name, _ in self._others.values()):
             return False

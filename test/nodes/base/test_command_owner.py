@@ -10,7 +10,9 @@ rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from sensor_msgs.msg import JointState
 
+from humanoid_control.nodes.base.command_owner import HEARD, CommandOwner
 from humanoid_control.nodes.base.messages import stamp_of
+from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.robots import load_robot
 from test.nodes.following_robot import FollowingRobot
 
@@ -107,6 +109,56 @@ def test_a_node_does_not_begin_while_a_stranger_could_command_and_stops_when_one
     assert graph.until_said("whole_body_ik", "nothing is commanded", talk)["level"] == 2
     graph.node.destroy_publisher(stranger)
     graph.until(lambda: ears.senders(0.1) & own, "to go on", meanwhile=ears.speak)
+
+
+class Commander(TickNode):
+    """A node that could command, asked at times that the test makes up."""
+
+    node_name = "commander"
+
+    def configure(self):
+        self.commands, self.now = CommandOwner(self, "joint_commands"), 1000.0
+        return 100.0
+
+    def begins_within(self, seconds):
+        """After which time it commands [s]; None: not within it."""
+        begin = self.now
+        while self.now < begin + seconds:
+            self.now += 0.01
+            if self.commands.look(self.now):
+                return self.now - begin
+        return None
+
+
+def test_a_node_that_pauses_goes_on_beside_one_that_waits_unless_that_has_commanded_meanwhile(graph):
+    node = Commander()
+    graph.executor.add_node(node)
+    try:
+        node.trigger_configure()
+        owner = node.commands
+        assert node.begins_within(1.0) == pytest.approx(0.3, abs=0.03), "nobody else is there"
+        other = graph.node.create_publisher(JointState, "joint_commands", 5)
+        graph.until(lambda: node.count_publishers("joint_commands") == 2, "the other")
+        assert owner.look(node.now + 1.0), "it goes on"
+        for stop in (owner.pause, lambda: owner.look(node.now, ready=False)):
+            stop()
+            assert node.begins_within(5.0) == pytest.approx(0.3, abs=0.03), "after a break"
+        owner.pause()
+        graph.until(lambda: other.get_subscription_count() > 0, "ears")
+        other.publish(JointState())
+        graph.until(lambda: node.begins_within(5.0) is None, "it to be heard")
+        graph.spin(HEARD)
+        assert node.begins_within(5.0) is None, "it is the other's now, also while that is silent"
+        graph.node.destroy_publisher(other)
+        graph.until(lambda: node.count_publishers("joint_commands") == 1, "the other to go")
+        assert node.begins_within(1.0) is not None
+        other = graph.node.create_publisher(JointState, "joint_commands", 5)
+        graph.until(lambda: node.count_publishers("joint_commands") == 2, "the other")
+        owner.restart()
+        assert node.begins_within(5.0) is None, "as one that never commanded"
+        graph.node.destroy_publisher(other)
+    finally:
+        node.destroy_node()
 
 
 def test_a_robot_follows_the_first_who_commands_it_and_names_the_others(graph):
