@@ -96,7 +96,7 @@ class CommandOwner:
             self._looked = now
             self._find_others(now)
         if self.commanding:
-            self._owns = not self._must_yield()
+            self._owns = self._owns and not self._must_yield()
             self.commanding = ready and self._owns
             if not self.commanding:
                 self._ready_since = float("inf")
