@@ -193,9 +193,11 @@ SERVICES = {
     "trajectory_streamer/pause": "stand still where the clip is",
     "trajectory_streamer/restart": "begin again with the lead-in; with live markers: calibrate again",
     "trajectory_streamer/calibrate": "calibrate live markers again; the targets stay where they are meanwhile",
+    "trajectory_streamer/resync": "go on from where the robot is, after a fault of a joint; with `solve`",
     "walker/stop": "come to rest with the next step, and stay there until `walker/stand`",
     "walker/emergency_stop": "come to rest as fast as can be, within two steps, and stay there until `walker/stand`",
     "walker/stand": "stand, ready to walk again after a stop",
+    "walker/resync": "`walker/reset`, by the name that it has at other nodes: after a fault of a joint",
     "walker/reset": "begin anew, as after a fall: stand once the robot is at rest on its feet; odometry begins at zero",
     "NODE/change_state": "lifecycle transitions of every node (`ros2 lifecycle set`)",
 }

@@ -21,9 +21,11 @@ from humanoid_control.estimation.joint_supervision import (
     SupervisionLimits,
 )
 from humanoid_control.estimation.plausibility import JointPlausibility, named_twice
+from humanoid_control.estimation.robot_supervision import LOST_AFTER, RobotSupervision, Verdict
 
 __all__ = [
     "CLOCK_BACK",
+    "LOST_AFTER",
     "ClockOffset",
     "ClockOffsets",
     "ClockSteps",
@@ -32,6 +34,8 @@ __all__ = [
     "JointFilter",
     "JointPlausibility",
     "JointSupervision",
+    "RobotSupervision",
     "SupervisionLimits",
+    "Verdict",
     "named_twice",
 ]

@@ -99,7 +99,7 @@ NODES = {
             "trajectory_streamer",
             "TrajectoryStreamerParameters",
             "a motion clip or live markers to targets for the robot",
-            ("clip/seek", "markers", "estimated_joint_states"),
+            ("clip/seek", "markers", "estimated_joint_states", "simulator/paused", "hardware_state"),
             ("targets", "dancer", "clip/time", "clip/duration", "reference_joint_states"),
         ),
         NodeSpec(
@@ -123,6 +123,7 @@ NODES = {
                 "imu",
                 "wrench/FOOT",
                 "simulator/paused",
+                "hardware_state",
             ),
             (
                 "joint_commands",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,14 @@ from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
+from humanoid_control.estimation import Verdict
+from humanoid_control.ik.follower import OUTSIDE
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
 from humanoid_control.nodes.base.command_owner import CommandOwner
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
     STREAM_OUT,
-    JointPositions,
     PeriodicStamps,
     RisingStamps,
     fill_joint_state,
@@ -36,13 +38,17 @@ from humanoid_control.nodes.base.parameters import param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
 from humanoid_control.nodes.base.statistics import Samples
-from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.base.supervised_robot import SupervisedRobot
+from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.live_source import LiveParameters, LiveSource
 from humanoid_control.retargeting import POINTS, ClipPlayer, Retargeter, scale_to_robot
 from humanoid_control.retargeting.player import Figure
 from humanoid_control.robots import Robot, load_robot
+from humanoid_control.simulation.drives.command_blend import CommandBlend
 from humanoid_control.warm_up.retargeting import ADVICE, compiled
 
+RETURN_SPEED = 1.0  # [rad/s] of joints that begin outside their range
+STATES = "estimated_joint_states"
 LOADED_WITHIN = 1.0  # [s] kernels that are on disk are loaded sooner
 
 
@@ -50,13 +56,14 @@ class ReferenceOutput:
     """Steps a `Retargeter` at a fixed rate and publishes `reference_joint_states`.
 
     Every message is one step of 1 / rate after the one before, by its stamp too, so that limits on speed and
-    acceleration hold between the messages whatever the ticks' lengths are.
+    acceleration hold between the messages whatever the ticks' lengths are. Joints that begin outside their range are
+    led into it first. A robot that is away, or does not follow, is not led on.
 
     Attributes:
-        started: the first posture is known.
+        started: the first posture is known. supervised: the robot that follows.
     """
 
-    def __init__(self, node: TickNode, robot: Robot, rate: float, blind: bool) -> None:
+    def __init__(self, node: TickNode, robot: Robot, rate: float, blind: bool, begin_anew: Callable[[], None]) -> None:
         """Prepare.
 
         Args:
@@ -64,15 +71,17 @@ class ReferenceOutput:
             robot: with a fixed base.
             rate: of the messages [Hz].
             blind: begin at the neutral posture; False: wait for joint states and begin there.
+            begin_anew: called where the node should go on from where the robot is.
         """
         self.node, self.robot, self.rate, self.blind = node, robot, rate, blind
         self.retargeter = Retargeter(robot)
         self._compile()
         self._message = joint_state(robot.joint_names)
-        self._estimate = JointPositions(robot)
         self._publisher = CommandOwner(node, "reference_joint_states")
+        self.supervised = SupervisedRobot(node, robot, STATES, begin_anew)
         if not blind:
-            node.listen(JointState, "estimated_joint_states", self._on_joint_states)
+            node.listen(JointState, STATES, self.supervised.hear)
+        self._return = CommandBlend(np.minimum(robot.velocity, RETURN_SPEED))
         self._took = Samples(int(rate * max(5.0, node.params.window)))
         self._stamps = PeriodicStamps(round(1e9 / rate))
         self.restart()
@@ -80,10 +89,10 @@ class ReferenceOutput:
     def restart(self) -> None:
         """Forget the posture: the next one is where the robot is."""
         self.started = False
-        self._estimate.forget()
+        self.supervised.forget()
+        self._publisher.pause()
         self._error = float("nan")
         self._stamps.restart()
-        self._publisher.restart()
 
     def _compile(self) -> None:
         """One step that nobody sees, so that the first real one does not wait for the compiler."""
@@ -95,48 +104,66 @@ class ReferenceOutput:
         if time.monotonic() - begin > LOADED_WITHIN:
             self.node.get_logger().info(f"solver compiled in {time.monotonic() - begin:.0f} s")
 
-    def _on_joint_states(self, m: JointState) -> None:
-        if not self.started:
-            self._estimate.take(m)
-            text = self._estimate.problem
-            self.node.health.check("joints", bool(text), Level.WARN, f"estimated_joint_states: {text}")
-
     def start(self, now: float) -> np.ndarray | None:
         """Begin, once it is known where the robot is; the seven points (7, 3) there, None while it may not begin."""
+        estimate = self.supervised.estimate
         if self.blind:
-            self._estimate.values = self.robot.postures["neutral"].copy()
-        known = self._estimate.known
-        missing = not known and self.node.silent("estimated_joint_states", now, 0.0)
-        self.node.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
-        if not self._publisher.look(now, known):
+            estimate.values = self.robot.postures["neutral"].copy()
+        self.supervised.is_awaited(now)
+        if not self._publisher.look(now, estimate.known):
             return None
-        joints = np.clip(self._estimate.values, self.robot.lower, self.robot.upper)
-        self.retargeter.joints[:] = joints
-        self.retargeter.start_at(joints)
+        joints = estimate.values
+        inside = np.clip(joints, self.robot.lower, self.robot.upper)
+        joints = np.where(np.abs(joints - inside) > OUTSIDE, inside, joints)  # that far, it was measured wrongly
+        self._return.begin(joints, inside)
+        self.retargeter.joints[:] = inside
+        self.retargeter.start_at(inside)
+        self._last = joints
+        self.supervised.begin(not self.blind)
         self.started = True
-        return self.robot.point_positions(self.robot.q(self.retargeter.joints), POINTS)
+        return self.robot.point_positions(self.robot.q(inside), POINTS)
 
-    def goes_on(self, now: float) -> bool:
-        """Test whether this node still is the one that may publish joint positions."""
-        return self._publisher.look(now)
+    def yield_commands(self) -> None:
+        """Begin as a node that commands nothing yet."""
+        self._publisher.restart()
+        self.restart()
+
+    def verdict(self, now: float) -> Verdict:
+        """What to do in a tick: begin anew also where another node commands the same joints."""
+        if not self._publisher.look(now):
+            return Verdict.BEGIN
+        verdict = self.supervised.verdict(now)
+        return Verdict.HOLD if verdict is Verdict.MOVE and self._return.active else verdict
+
+    def hold(self) -> None:
+        """One message in which nothing moves, except joints that come back into their range where they may."""
+        held = self.supervised.away or self.supervised.stopped or not self._return.active
+        self._send(self._last if held else self._return.step(self.retargeter.joints, 1.0 / self.rate).copy())
 
     def step(self, targets: np.ndarray | None) -> None:
         """One step toward the targets (7, 3) [m], and its message; without targets the posture is held."""
-        before, begin = self.retargeter.joints.copy(), time.perf_counter()
+        begin = time.perf_counter()
         goal = np.full((len(POINTS), 3), np.nan) if targets is None else targets
         joints = self.retargeter.step(goal, 1.0 / self.rate)
         self._took.add(time.perf_counter() - begin)
-        velocity = (joints - before) * self.rate
-        stamp = self._stamps.next(self.node.get_clock().now().nanoseconds)
-        self._publisher.publish(fill_joint_state(self._message, stamp, joints, velocity))
+        self._send(joints)
         if targets is not None:
             self._error = float(self.retargeter.errors(targets).mean())
+
+    def _send(self, joints: np.ndarray) -> None:
+        velocity = (joints - self._last) * self.rate
+        self._last = joints
+        stamp = self._stamps.next(self.node.get_clock().now().nanoseconds)
+        self.supervised.command(time.monotonic(), joints)
+        self._publisher.publish(fill_joint_state(self._message, stamp, joints, velocity))
 
     def values(self) -> dict[str, Any]:
         """For diagnostics."""
         p50, p99 = self._took.percentiles()
-        clearance = self.retargeter.clearance
+        clearance, worst = self.retargeter.clearance, self.supervised.take_worst()
         return {
+            "following_error_rad": round(worst[1], 4),
+            "following_error_joint": worst[0],
             "reference_error_mm": round(1000 * self._error, 2),
             "reference_clearance_m": f"{clearance:.4f}" if np.isfinite(clearance) else "far",
             "reference_saturated_percent": round(100 * self.retargeter.saturated, 1),
@@ -243,6 +270,23 @@ class TrajectoryStreamerParameters(LiveParameters):
     start_blind: bool = param(
         False, "begin to solve at the neutral posture; false: wait for joint states and begin where the robot is"
     )
+    following_error: float = param(
+        0.15,
+        "distance of a joint from its reference beyond which, for 50 ms, it is led no farther, as by states that jump, "
+        "freeze or are not numbers; 0: nothing of it stops the robot. With `solve`, where joint states come",
+        "rad",
+        0.0,
+        10.0,
+        live=True,
+    )
+    robot_timeout: float = param(
+        0.5,
+        "silence of the joint states after which the robot is stopped until they are back; with `solve`",
+        "s",
+        0.05,
+        60.0,
+        live=True,
+    )
 
 
 def clip_points(p: TrajectoryStreamerParameters) -> BodyPoints:
@@ -265,6 +309,7 @@ class TrajectoryStreamer(TickNode):
     node_name = "trajectory_streamer"
     source: ClipSource | LiveSource
     scheduled = True  # the present tick is on the node's rate
+    held = False  # the robot must not be led on
 
     def configure(self) -> float:
         p = self.params
@@ -281,7 +326,8 @@ class TrajectoryStreamer(TickNode):
         if p.solve:
             if not compiled():
                 self.get_logger().info(ADVICE)
-            self.reference = ReferenceOutput(self, robot, self.source.rate, p.start_blind)
+            self.reference = ReferenceOutput(self, robot, self.source.rate, p.start_blind, self.begin_anew)
+            self.reference.supervised.configure(p.following_error, p.robot_timeout)
         self.markers = SerializedMarkers(target_markers(POINTS, p.world_frame))
         self.dancer_message = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03, p.world_frame)])
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
@@ -317,8 +363,17 @@ class TrajectoryStreamer(TickNode):
     def parameters_changed(self, changed: set[str]) -> None:
         if isinstance(source := getattr(self, "source", None), ClipSource):
             source.player.loop, source.player.speed = self.params.loop, self.params.speed
+        if (reference := getattr(self, "reference", None)) is not None:
+            reference.supervised.configure(self.params.following_error, self.params.robot_timeout)
 
     def activate(self) -> None:
+        self.begin_anew()
+        if self.reference is not None:
+            self.reference.yield_commands()
+
+    def begin_anew(self) -> None:
+        """Begin where the robot is."""
+        self.held = False
         if isinstance(self.source, ClipSource):
             self.source.stop()
         if self.reference is not None:
@@ -335,13 +390,21 @@ class TrajectoryStreamer(TickNode):
             if start is None:
                 return
             self.source.begin_at(start)
-        elif self.reference is not None and not self.reference.goes_on(now):
-            self.activate()
+        if self.reference is not None and self.scheduled:
+            verdict = self.reference.verdict(now)
+            if verdict is Verdict.BEGIN:
+                self.begin_anew()
+                return
+            self.held = verdict is Verdict.HOLD
+            if self.held:
+                self.reference.hold()
+        if self.held and isinstance(self.source, ClipSource):
+            self.source.stop()  # the clip waits, too
             return
         points, stamp = self.source.advance(now)
         if points is not None:
             self.publish(points, stamp)
-        if self.reference is not None and self.scheduled:
+        if self.reference is not None and self.scheduled and not self.held:
             self.reference.step(self.source.current)
 
     def publish(self, points: np.ndarray, stamp: float | None) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 from diagnostic_msgs.msg import KeyValue
 from geometry_msgs.msg import PoseArray, PoseStamped, Twist, TwistStamped, WrenchStamped
 from nav_msgs.msg import Path
@@ -21,16 +19,12 @@ from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.errors import ConfigError, HumanoidError
-from humanoid_control.kinematics.joint_state import ImuReading, Measurement
-from humanoid_control.kinematics.joint_state import JointState as JointRecord
-from humanoid_control.nodes.base.command_owner import CommandOwner
+from humanoid_control.kinematics.joint_state import Measurement
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
     PAUSED,
     STREAM_OUT,
-    fill_joint_state,
-    joint_state,
     stamp_of,
 )
 from humanoid_control.nodes.base.runner import main_of
@@ -40,8 +34,9 @@ from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.simulating.outputs import foot_topic
 from humanoid_control.nodes.walking.gamepad import Gamepad
-from humanoid_control.nodes.walking.outputs import WalkOutputs, plan_markers
-from humanoid_control.nodes.walking.parameters import WalkerParameters, walk_settings
+from humanoid_control.nodes.walking.joint_commands import JointCommands
+from humanoid_control.nodes.walking.outputs import WalkOutputs, figures_of, plan_markers
+from humanoid_control.nodes.walking.parameters import WalkerParameters, step_limits, walk_settings
 from humanoid_control.nodes.walking.requests import (
     UpperRequest,
     VelocityRequest,
@@ -54,12 +49,12 @@ from humanoid_control.nodes.walking.sensors import (
     WRENCHES,
     Sensors,
     TickClock,
+    rehearse,
     soles_without_force,
     with_forces_of_motion,
 )
 from humanoid_control.robots import load_robot
 from humanoid_control.walking import Walker, WalkReport, WalkState
-from humanoid_control.walking.missing_forces import sensed_wrenches
 from humanoid_control.walking.start_check import ShiftCheck, StartCheck
 
 __all__ = ["WalkerNode", "WalkerParameters", "main"]
@@ -67,10 +62,8 @@ __all__ = ["WalkerNode", "WalkerParameters", "main"]
 FOOTSTEP_MESSAGES = {"markers": MarkerArray, "poses": PoseArray, "path": Path}
 WAITING, OFF = "WAITING", "OFF"
 JUMP = 0.5  # [s] of the sensors' clock from one instant to the next: another world
-MOST_PER_TICK = 0.05  # [rad] by which a joint's command may change in a tick; more where its speed limit allows that
 RECOVERED = 1.0  # [s] for which all sensors are heard before the robot goes on after an emergency stop
 CHECK_PERIOD = 0.25  # [s] between looks at who else is there
-NO_POSITIONS = np.zeros(0)
 
 
 class WalkerNode(TickNode):
@@ -84,21 +77,14 @@ class WalkerNode(TickNode):
         p = self.params
         self.robot = robot = load_robot(p.robot, "floating")
         self.walker = Walker(robot, walk_settings(p))
-        own = self.walker.planner.limits
-        self.walker.planner.limits = replace(
-            own,
-            forward=p.forward or own.forward,
-            sideways=p.sideways or own.sideways,
-            turn_out=p.turn or own.turn_out,
-            turn_in=min(p.turn or own.turn_in, own.turn_in),
-        )
-        self.rehearse()
+        self.walker.planner.limits = step_limits(p, self.walker.planner.limits)
+        rehearse(self.walker)
         self.soles = tuple(s.name for side in self.walker.feet.soles for s in side)
         self.sensors, self.clock = Sensors(robot, self.soles, self.health), TickClock(1.0 / p.rate)
         self.check = StartCheck(robot, self.walker.feet, terrain=self.walker.replanner.terrain)
         self.shift = ShiftCheck(robot.mass * 9.81)
-        self.message = joint_state(robot.joint_names)
-        self.commands = CommandOwner(self, "joint_commands")
+        self.commands = JointCommands(self, robot)
+        self.commands.configure(p.following_error)
         self.outputs = WalkOutputs(self, self.walker, p.odom_frame, p.odom_drift)
         self.plan = IdlePublisher(self.create_publisher(MarkerArray, "footsteps/planned", STREAM_OUT))
         self.answers = self.create_publisher(KeyValue, "footsteps/status", LATCHED)
@@ -112,7 +98,12 @@ class WalkerNode(TickNode):
         self._listen()
         for name in ("stop", "emergency_stop", "stand", "reset"):
             self.create_service(Trigger, f"~/{name}", getattr(self, f"on_{name}"))
+        self.create_service(Trigger, "~/resync", self.on_reset)
         return p.rate
+
+    def parameters_changed(self, changed: set[str]) -> None:
+        if hasattr(self, "commands"):
+            self.commands.configure(self.params.following_error)
 
     def _listen(self) -> None:
         p = self.params
@@ -131,19 +122,6 @@ class WalkerNode(TickNode):
         self.create_subscription(Joy, "joy", self._guarded("joy_failed", self.on_joy), EVENTS)
         self.create_subscription(Bool, PAUSED, self._guarded("paused_failed", self.on_paused), LATCHED)
 
-    def rehearse(self) -> None:
-        """Run a few ticks at rest: what is compiled is loaded now, and not in the first tick."""
-        r, w = self.robot, self.walker
-        q = r.postures["neutral"]
-        o = pin.Quaternion(r.X_world_root.rotation)
-        imu = ImuReading(np.array([o.x, o.y, o.z, o.w]), np.zeros(3), np.array([0.0, 0.0, 9.81]))
-        joints = JointRecord(r.joint_names, q, np.zeros(r.n), np.zeros(r.n), 0.0)
-        w.estimator.kinematics(q, joints.v, imu)
-        wrenches = sensed_wrenches(w.feet, w.estimator.data, np.array([[0.5 * r.mass * 9.81, 0.0, 0.0]] * 2))
-        for _ in range(3):
-            w.step(Measurement(joints, imu, wrenches))
-        w.reset()
-
     def activate(self) -> None:
         """Wait for the sensors; whatever the robot does goes on meanwhile."""
         self.sensors.forget()
@@ -156,6 +134,7 @@ class WalkerNode(TickNode):
         self.clock.restart()
         self.check.restart()
         self.shift.restart()
+        self.commands.restart()
         self.walker.reset()
         if self.upper is not None:
             self.upper.forget()
@@ -164,10 +143,8 @@ class WalkerNode(TickNode):
         self.sensors.elsewhere = ""
         self.running = self.emergency = self.resting = False
         self.report: WalkReport | None = None
-        self.sent: np.ndarray | None = None  # joints as commanded last
-        self.ticks, self.asked, self.checked, self.stamped = 0, np.zeros(3), -np.inf, -1
+        self.asked, self.checked, self.stamped = np.zeros(3), -np.inf, -1
         self.waiting_since, self.good_since = time.monotonic(), time.monotonic()
-        self.saturated = self.limited = 0
         self.outputs.say(WAITING)
 
     # -- callbacks --------------------------------------------------------------------------------------------------
@@ -270,7 +247,7 @@ class WalkerNode(TickNode):
     def on_stand(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Stand, ready to walk: takes back a stop."""
         fallen = self.report is not None and self.report.state == WalkState.FALLEN
-        problem = "the robot has fallen: put it on its feet" if fallen else self.shift.problem
+        problem = "the robot has fallen: put it on its feet" if fallen else self.shift.problem or self.commands.fault
         response.success = not problem
         response.message = f"{problem}; then call ~/reset" if problem else "ready to walk"
         if not problem:
@@ -284,6 +261,11 @@ class WalkerNode(TickNode):
         self.restart()
         response.success, response.message = True, "waiting until the robot stands at rest on its feet"
         return response
+
+    @property
+    def ticks(self) -> int:
+        """Commands since the robot began to stand."""
+        return self.commands.ticks
 
     # -- the tick ---------------------------------------------------------------------------------------------------
 
@@ -312,7 +294,7 @@ class WalkerNode(TickNode):
         if not self.running:
             self._prepare(now)
             return
-        if not self.commands.look(now):
+        if not self.commands.owner.look(now):
             self.restart()
             return
         begin = time.monotonic()
@@ -330,7 +312,7 @@ class WalkerNode(TickNode):
         """Report what needs no tick: sensors that were never heard, others who command the same."""
         s = self.sensors
         if s.missing and not self.running:
-            self.commands.look(time.monotonic(), ready=False)
+            self.commands.owner.look(time.monotonic(), ready=False)
         several = self.count_publishers("cmd_vel") > 1
         self.health.check(
             "cmd_vel_owners", several, Level.WARN, "cmd_vel has several publishers: the last message wins"
@@ -344,18 +326,22 @@ class WalkerNode(TickNode):
     def _prepare(self, now: float) -> None:
         """Stand, where the robot is found at rest and nobody else commands it."""
         ready = not self.params.start_check or self.check.ready(self.sensors.measurement(), 1.0 / self.rate)
-        if not self.commands.look(now, ready):
+        if not self.commands.owner.look(now, ready):
             return
         self.running = True
         for key in ("start", "jump", "off"):
             self.health.clear(key)
-        self.sent = self.sensors.measurement().joints.q
+        self.commands.begin(self.sensors.measurement().joints.q)
 
     def _control(self, now: float) -> None:
         p, w, s = self.params, self.walker, self.sensors
         if self.report is not None and self.report.state == WalkState.FALLEN:
-            self._damp()
+            self.commands.damp()
             return
+        measured = s.measurement()
+        if self.commands.supervise(s.joint_instant or 0, measured.joints.q):
+            self.stopped = self.commands.fault
+            w.emergency_stop()
         late = self._react(now)
         if bool(late) != self.resting:
             self.resting = bool(late)
@@ -367,14 +353,15 @@ class WalkerNode(TickNode):
             self.asked = velocity.copy()
         if w.raised != p.height and self.report is not None:
             w.raise_center(p.height)
-        measured = s.measurement()
         if IMU in late:
             still = {"angular_velocity": np.zeros(3), "linear_acceleration": np.zeros(3)}
             measured = measured._replace(imu=measured.imu._replace(**still))
         if self.report is not None and any(key.startswith(WRENCHES) for key in late):
             measured = with_forces_of_motion(w, self.report, measured, late)
         report = w.step(measured)
-        self._send(w.joints, w.joint_velocity)
+        if not self.commands.send(w.joints, w.joint_velocity):
+            self.health.report("number", Level.ERROR, "a command is not a number: nothing is commanded, standing anew")
+            self.restart()
         self.report = report
         s.carrying = soles_without_force(w, report, measured)
         if p.start_check and report.state == WalkState.WALK and report.steps == 0:
@@ -411,30 +398,9 @@ class WalkerNode(TickNode):
         self.health.check("lost", self.emergency, Level.ERROR, text)
         return late or ([JOINTS] if self.emergency else [])
 
-    def _send(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Publish a command inside all limits; one that is not a number is none."""
-        if not (np.isfinite(q).all() and np.isfinite(v).all()):
-            self.health.report("number", Level.ERROR, "a command is not a number: nothing is commanded, standing anew")
-            self.restart()
-            return
-        r, before = self.robot, self.sent
-        assert before is not None
-        most = np.maximum(MOST_PER_TICK, r.velocity / self.rate)
-        allowed = np.clip(np.clip(q, before - most, before + most), r.lower, r.upper)
-        speed = np.clip(v, -r.velocity, r.velocity)
-        self.limited += int((np.abs(allowed - q) > 1e-6).any() or (np.abs(speed - v) > 1e-6).any())
-        self.saturated += int((np.abs(speed) > 0.999 * r.velocity).any())
-        self.sent, self.ticks = allowed, self.ticks + 1
-        self.commands.publish(fill_joint_state(self.message, stamp_of(self.present()), allowed, speed))
-
-    def _damp(self) -> None:
-        """Let the joints give way slowly: a velocity of zero without a position."""
-        message, stamp = self.message, stamp_of(self.present())
-        self.commands.publish(fill_joint_state(message, stamp, NO_POSITIONS, np.zeros(self.robot.n)))
-
     def _off(self, why: str) -> None:
         self.health.report("off", Level.ERROR, why)
-        self._damp()
+        self.commands.damp()
         self.restart()
         self.outputs.say(OFF)
 
@@ -465,7 +431,7 @@ class WalkerNode(TickNode):
             self.plan.publish(left, markers, lambda: serialize_message(plan_markers(self.walker, r, stamp, frame)))
 
     def values(self) -> dict[str, Any]:
-        r, ticks = self.report, max(self.ticks, 1)
+        r = self.report
         errors, margins = self.errors.values(), self.margins.values()
         p50, p99 = self.took.percentiles()
         return {
@@ -474,15 +440,8 @@ class WalkerNode(TickNode):
             "way_m": round(self.outputs.way, 3),
             "dcm_error_rms_mm": round(1e3 * float(np.sqrt(np.mean(errors**2))), 2) if len(errors) else float("nan"),
             "zmp_margin_min_mm": round(1e3 * float(margins.min()), 2) if len(margins) else float("nan"),
-            "zmp_cut_mm": round(1e3 * r.balance.cut, 2) if r is not None else 0.0,
-            "slip_mm_s": round(1e3 * float(np.max(r.estimate.slip)), 2) if r is not None else 0.0,
-            "yaw_torque_nm": round(r.reaction.yaw_torque, 2) if r is not None else 0.0,
-            "friction_used": round(r.reaction.friction, 3) if r is not None else 0.0,
-            "sole_turned_deg": round(float(np.degrees(np.abs(r.estimate.turned).max())), 2) if r is not None else 0.0,
-            "bias_mm": round(1e3 * float(np.hypot(*r.bias)), 2) if r is not None else 0.0,
-            "saturated_percent": round(100.0 * self.saturated / ticks, 3),
-            "commands_limited": self.limited,
-            "control_ticks": self.ticks,
+            **figures_of(r),
+            **self.commands.values(),
             "ticks_without_instant": self.clock.held,
             "control_p50_ms": round(1e3 * p50, 3),
             "control_p99_ms": round(1e3 * p99, 3),

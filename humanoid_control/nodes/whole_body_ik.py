@@ -15,20 +15,22 @@ import numpy as np
 from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Point
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Bool, ColorRGBA, String
-from std_srvs.srv import Trigger
+from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.estimation import ClockOffset, ClockOffsets, ClockSteps, JointSupervision, SupervisionLimits
+from humanoid_control.estimation import (
+    LOST_AFTER,
+    ClockOffset,
+    ClockOffsets,
+    ClockSteps,
+    Verdict,
+)
 from humanoid_control.ik import FollowerSettings, IkResult, IkSettings, TargetFilterSettings, TargetFollower
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.nodes.base.command_owner import CommandOwner
 from humanoid_control.nodes.base.messages import (
-    LATCHED,
-    PAUSED,
     STREAM_OUT,
     WORLD,
-    JointPositions,
     fill_joint_state,
     joint_state,
     seconds,
@@ -38,6 +40,7 @@ from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import MOST_MARKERS, IdlePublisher, MarkerReader, SerializedMarkers
 from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.supervised_robot import SupervisedRobot
 from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot, load_robot
@@ -173,15 +176,12 @@ def _marker(ns: str, number: int, kind: int, scale: Any, color: Any = GREY) -> M
 
 # -------- The node
 
-LATE = 1.0  # [s] after the estimates were late, for which a robot that is elsewhere was out of reach: it is no fault,
-AGAIN = 5.0  # [s] unless it is so once more
-LOST_AFTER = 0.2  # [s] without an estimate after which a robot under feedback stands still, and others are warned of
 NO_POSITIONS = np.zeros(0)
 SHORTEST_STEP = 100_000  # [ns]
 NAMED = 4  # targets in a report
 TOLD = 2.0  # [s] for which a crowded message is reported, also where others come between
 MAX_TARGET_RATE = 120.0  # [Hz]
-FOLLOWED = ("", "RUN")  # power states of a driver in which its robot is where the commands are; empty: no driver spoke
+STATES = "estimated_joint_states"
 
 
 @dataclass(frozen=True)
@@ -252,8 +252,6 @@ class WholeBodyIkNode(TickNode):
     node_name = "whole_body_ik"
     stamp: float | None  # of the newest targets, until a command has used them
     last_command: int | None  # its time [ns]
-    late = elsewhere = float("-inf")  # when the estimates were late, and when the robot was elsewhere after that [s]
-    away = False  # the robot is silent, or its time stands still: it goes on from where it is then
 
     def configure(self) -> float:
         p = self.params
@@ -266,13 +264,9 @@ class WholeBodyIkNode(TickNode):
         self.listen(MarkerArray, "targets", self.on_targets, raw=True, wakes=True)
         self.reader, self.frames = MarkerReader(), TargetFrames(self, robot, p.world_frame)
         self.crowd, self.crowd_at = 0, -math.inf
-        self.listen(JointState, "estimated_joint_states", self.on_joint_states)
-        self.estimate = JointPositions(robot)
-        self.supervision = JointSupervision(robot.joint_names, robot.velocity, self.supervision_limits())
-        self.create_service(Trigger, "~/resync", self.on_resync)
-        self.create_subscription(Bool, PAUSED, self.on_paused, LATCHED)
-        self.create_subscription(String, "hardware_state", self.on_power_state, LATCHED)
-        self.paused, self.power, self.worst = False, "", ("", 0.0)
+        self.listen(JointState, STATES, self.on_joint_states)
+        self.supervised = SupervisedRobot(self, robot, STATES, self.begin_anew)
+        self.supervised.configure(p.following_error, p.robot_timeout)
         self.target_clocks, self.robot_clock, self.clock_steps = ClockOffsets(), ClockOffset(), ClockSteps()
         self.latency = Samples(int(MAX_TARGET_RATE * max(10.0, p.window)))
         self.waiting, self.sent = False, 0
@@ -299,54 +293,28 @@ class WholeBodyIkNode(TickNode):
             filter=target,
         )
 
-    def supervision_limits(self) -> SupervisionLimits:
-        """What is allowed of the robot's joints as the parameters say now; a robot that is silent is `away` before."""
-        p = self.params
-        return SupervisionLimits(p.following_error or np.inf, silence=p.robot_timeout + LOST_AFTER)
-
     def parameters_changed(self, changed: set[str]) -> None:
         if hasattr(self, "follower"):
             self.follower.configure(self.settings())
-            self.supervision.limits = self.supervision_limits()
+            self.supervised.configure(self.params.following_error, self.params.robot_timeout)
 
     def activate(self) -> None:
-        """Start where the robot is: the first command waits for its joint states."""
-        self.waiting, self.stamp, self.last_command = True, None, None
-        self.away = self.stopped = self.supervised = False
-        self.estimate.forget()
         self.commands.restart()
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Start where the robot is: the next command waits for its joint states."""
+        self.waiting, self.stamp, self.last_command = True, None, None
+        self.supervised.forget()
+        self.commands.pause()
         self.follower.start(self.robot.postures["neutral"])
 
     def on_joint_states(self, m: JointState) -> None:
         self.robot_clock.time(seconds(m.header.stamp), self.clock(), time.monotonic())
-        joints, positions = self.estimate.take(m)
-        text = self.estimate.problem
-        self.health.check("estimates", bool(text), Level.WARN, f"estimated_joint_states: {text}")
-        if not self.waiting:
-            self.supervision.measure(time.monotonic(), joints, positions, seconds(m.header.stamp) or None)
-            self.worst = max(self.worst, self.supervision.worst, key=lambda found: found[1])
-
-    def on_paused(self, m: Bool) -> None:
-        """The simulator's time stands still, or goes on."""
-        self.paused = m.data
-
-    def on_power_state(self, m: String) -> None:
-        """The driver follows commands, or does not: what it did before says nothing any more."""
-        power = m.data.split(":")[0]
-        if power != self.power:
-            self.power = power
-            self.supervision.restart()
-
-    def on_resync(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Go on from where the robot is, after a fault of a joint."""
-        if self.active:
-            self.activate()
-        response.success = self.active
-        response.message = "going on from where the robot is" if self.active else "the node is not active"
-        return response
+        self.supervised.hear(m)
 
     def on_targets(self, data: bytes) -> None:
-        if not self.active or self.waiting or self.away or self.stopped:
+        if not self.active or self.waiting or self.supervised.away or self.supervised.stopped:
             return
         m = self.reader.read(data)
         if m.passed_over:
@@ -373,59 +341,32 @@ class WholeBodyIkNode(TickNode):
         return 1e-9 * self.nanoseconds()
 
     def tick(self, now: float) -> None:
+        robot = self.supervised
         if self.waiting:
-            known = self.estimate.known
-            missing = self.silent("estimated_joint_states", now, 0.0) and not known
-            self.health.check("start", missing, Level.WARN, "no joint states yet: nothing is commanded")
+            known = robot.estimate.known
+            robot.is_awaited(now)
             if not self.commands.look(now, known or self.params.start_blind):  # meanwhile the estimate is read on
                 return
-            for key in ("start", "robot", "joints"):
-                self.health.clear(key)
-            self.follower.start(self.estimate.values)
-            self.supervision.restart()
-            self.waiting, self.supervised = False, known
+            self.health.clear("start")
+            self.follower.start(robot.estimate.values)
+            robot.begin(known)
+            self.waiting = False
         elif not self.commands.look(now):
-            self.activate()
+            self.begin_anew()
             return
-        age = self.age("estimated_joint_states", now)
+        age = self.age(STATES, now)
         lost = self.params.feedback > 0 and age > LOST_AFTER
         if self.health.check("lost", lost, Level.WARN, "no estimates of the joints: standing still"):
-            self.away = age > self.params.robot_timeout
+            robot.away = age > self.params.robot_timeout
             self.commands.publish(
                 fill_joint_state(self.message, stamp_of(self.present()), NO_POSITIONS, np.zeros(self.robot.n))
             )
             return
-        moves = self.robot_follows(now)
-        if self.waiting:  # it is back
+        verdict = robot.verdict(now)
+        if verdict is Verdict.BEGIN:  # the robot is back
+            self.begin_anew()
             return
-        self.command(moves)
-
-    def robot_follows(self, now: float) -> bool:
-        """Test whether the robot is there and goes where it is told to; otherwise it has to stand still."""
-        if not self.supervised:
-            return not self.paused
-        silence = 0.0 if self.paused else self.age("estimated_joint_states", now)
-        gone = silence > self.params.robot_timeout
-        if self.away and not (gone or self.paused):
-            self.activate()
-            return False
-        self.away = gone or self.paused
-        text = f"no estimated_joint_states for {silence:.1f} s: {'stopped until they are back' if gone else 'late'}"
-        self.health.check("robot", silence > LOST_AFTER, Level.ERROR if gone else Level.WARN, text)
-        # Without power, and on its way to the commands, the robot is elsewhere by intent.
-        judged = self.power in FOLLOWED or not self.count_publishers("hardware_state")
-        late = judged and self.supervision.late(now)  # what is commanded on meanwhile would be an error then
-        self.late = now if late else self.late
-        judged = judged and not self.away and self.params.following_error > 0
-        fault = self.supervision.fault(now) if judged else None
-        if fault is not None and not self.stopped:
-            if now - self.late < LATE and now - self.elsewhere > AGAIN:
-                self.elsewhere = now
-                self.activate()
-                return False
-            self.stopped = True
-            self.health.report("joints", Level.ERROR, f"{fault}: stopped; ~/resync goes on from where the robot is")
-        return not (self.away or self.stopped or late)
+        self.command(verdict is Verdict.MOVE)
 
     def command(self, moves: bool) -> None:
         """Publish where the robot should be after the time since the last command, with the tick's own time.
@@ -445,10 +386,10 @@ class WholeBodyIkNode(TickNode):
             self.follower.brake(dt)
         v = self.follower.v[self.robot.iv :]
         joints, gain = self.robot.joints(self.follower.q), self.params.feedback
-        self.supervision.command(time.monotonic(), joints)
+        self.supervised.command(time.monotonic(), joints)
         if gain > 0:
             most = self.params.velocity_scale * self.robot.velocity
-            v = np.clip(v + gain * np.nan_to_num(joints - self.estimate.values), -most, most)
+            v = np.clip(v + gain * np.nan_to_num(joints - self.supervised.estimate.values), -most, most)
             joints = NO_POSITIONS
         self.commands.publish(fill_joint_state(self.message, stamp_of(self.stamps.next(now)), joints, v))
         self.sent += 1
@@ -464,7 +405,7 @@ class WholeBodyIkNode(TickNode):
     def report(self, solved: bool) -> None:
         """Report a tick without a solution, and what is wrong with targets."""
         self.health.check("solver", not solved, Level.ERROR, "the solver found no solution: standing still")
-        for topic, clock in (("targets", self.target_clocks), ("estimated_joint_states", self.robot_clock)):
+        for topic, clock in (("targets", self.target_clocks), (STATES, self.robot_clock)):
             self.health.check(f"clock {topic}", bool(clock.problem), Level.WARN, f"{topic}: {clock.problem}")
         problems = sorted(self.follower.problems.values())
         more = len(problems) + self.follower.more_unknown - NAMED
@@ -474,7 +415,7 @@ class WholeBodyIkNode(TickNode):
     def values(self) -> dict[str, Any]:
         near = self.follower.last.near if self.follower.last else None
         p50, p99 = self.latency.percentiles()
-        worst, self.worst = self.worst, ("", 0.0)
+        worst = self.supervised.take_worst()
         closest = f"{near.distance.min():.4f}" if near is not None and len(near) else "far"
         return {
             "commands": self.sent,

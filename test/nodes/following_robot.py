@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import numpy as np
@@ -13,6 +14,7 @@ from humanoid_control.nodes.base.messages import seconds, target_markers
 from humanoid_control.robots import load_robot
 
 POINTS = ("l_wrist", "r_wrist")
+NEAR = 0.12  # [rad] less than any fault; as far as commands go while a busy machine keeps the first ones from the test
 
 
 class FollowingRobot:
@@ -28,15 +30,21 @@ class FollowingRobot:
         self.graph, self.robot, self.rows = graph, load_robot(name, "fixed"), []
         self.joints, self.fault = self.robot.postures["neutral"].copy(), lambda q: q
         self.silent = self.stays = False
-        graph.node.create_subscription(JointState, "joint_commands", lambda m, info: self._hear(m, info), 50)
+        self.commands = graph.node.create_subscription(JointState, "joint_commands", self._hear, 50)
         self.states = graph.node.create_publisher(JointState, "estimated_joint_states", 5)
         self.targets = graph.node.create_publisher(MarkerArray, "targets", 5)
         self.home = self.robot.point_positions(self.robot.q(), POINTS)
         self.radius, self.began, self.sent = 0.12, time.monotonic(), 0.0
 
+    def close(self):
+        """Leave the graph: a robot that is of no use any more would still take the time of the test's node."""
+        self.graph.node.destroy_subscription(self.commands)
+        for publisher in (self.states, self.targets):
+            self.graph.node.destroy_publisher(publisher)
+
     def _hear(self, m, info):
         q = np.array(m.position)
-        self.stays = self.stays and np.abs(q - self.joints).max() > 0.05
+        self.stays = self.stays and np.abs(q - self.joints).max() > NEAR
         if not self.stays:
             self.joints = q
         self.rows.append((time.monotonic(), seconds(m.header.stamp), gid_of(info), q))
@@ -69,3 +77,9 @@ class FollowingRobot:
         q = np.array([row[3] for row in self.rows])
         t = np.array([row[1] for row in self.rows])
         return np.abs(np.diff(q, axis=0)) / (self.robot.velocity * np.maximum(np.diff(t), 0.004)[:, None] + 1e-6)
+
+    def contested(self):
+        """Time for which two commanded at once [s], by their stamps."""
+        stamps = {gid: [row[1] for row in self.rows if row[2] == gid] for gid in {row[2] for row in self.rows}}
+        pairs = itertools.combinations(stamps.values(), 2)
+        return max((min(max(a), max(b)) - max(min(a), min(b)) for a, b in pairs), default=0.0)

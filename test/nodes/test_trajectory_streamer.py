@@ -172,6 +172,11 @@ def test_it_begins_where_the_robot_is_and_not_before_that_is_known(graph):
     assert np.abs(np.array(reference[0].position) - posture).max() < 0.05
     start = robot.point_positions(robot.q(posture), POINTS)
     assert positions(targets[0]) == pytest.approx(start, abs=1e-3), "the lead-in begins there too"
-    graph.until(lambda: len(reference) > 100, "it goes on")
+
+    def follow():
+        message.position = reference[-1].position
+        states.publish(message)
+
+    graph.until(lambda: len(reference) > 100, "it goes on", meanwhile=follow)
     check_reference(reference, robot, 50.0)
-    graph.until_said(NODE, "ok")
+    graph.until_said(NODE, "ok", follow)

@@ -8,6 +8,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
 
@@ -90,6 +91,9 @@ def test_states_that_no_robot_gives_stop_it(graph, robot, words):
 
 
 def test_a_silent_robot_is_stopped_and_goes_on_by_itself_from_where_it_is(graph, robot):
+    """Also beside a node of another name that waits for the commands."""
+    waits = graph.node.create_publisher(JointState, "joint_commands", 5)
+    graph.until_said(NODE, "joint_commands has another publisher", robot.speak)
     robot.silent = True
     begin = time.monotonic()
     graph.until(lambda: time.monotonic() - begin > 0.8, "silence", meanwhile=robot.speak)
@@ -101,12 +105,12 @@ def test_a_silent_robot_is_stopped_and_goes_on_by_itself_from_where_it_is(graph,
     elbow = robot.robot.joint_index("l_elbow_flexion")
     moved = robot.joints.copy()
     moved[elbow] += 0.3  # somebody moved it meanwhile
-    robot.fault, robot.silent = lambda q: moved, False
+    robot.joints, robot.stays, robot.silent = moved, True, False
     graph.until(
         lambda: any(row[3][elbow] > moved[elbow] - 0.05 for row in robot.rows[count:]), "it", meanwhile=robot.speak
     )
-    robot.fault = lambda q: q
     graph.until(lambda: moving(robot), "to move on", meanwhile=robot.speak)
+    graph.node.destroy_publisher(waits)
     graph.until_said(NODE, "ok", robot.speak)
 
 

@@ -46,7 +46,9 @@ class CommandOwner:
     A node that does not command yet begins where no other publisher is on the graph. Among nodes of the same name,
     which are the same one started twice, the one with the lowest identity begins, or, after a second in which the
     other commands nothing, this one: the other is the rest of a process that crashed. A node that commands and hears
-    another one stops, unless its own identity is the lower one; then the other has to stop at once, or both do.
+    another one stops, unless its own identity is the lower one; then the other has to stop at once, or both do. One
+    that stops by itself, as until it is known anew where the robot is, owns the topic until another one commands: it
+    goes on also beside a node of another name that waits, where otherwise neither would ever begin.
 
     Attributes:
         topic: its name on the graph. commanding: the node may publish.
@@ -69,7 +71,12 @@ class CommandOwner:
         node.create_subscription(JointState, topic, self._on_command, COMMANDS_IN, raw=True, takes_info=True)
 
     def restart(self) -> None:
-        """Command nothing until `look` allows it anew."""
+        """Command nothing until `look` allows it anew, as to a node that never commanded."""
+        self._owns = False
+        self.pause()
+
+    def pause(self) -> None:
+        """Command nothing for a moment, and then go on; a robot takes what comes after a break for no step."""
         self.commanding = False
         self._ready_since, self._contested = float("inf"), float("inf")
 
@@ -89,7 +96,8 @@ class CommandOwner:
             self._looked = now
             self._find_others(now)
         if self.commanding:
-            self.commanding = ready and not self._must_yield()
+            self._owns = self._owns and not self._must_yield()
+            self.commanding = ready and self._owns
             if not self.commanding:
                 self._ready_since = float("inf")
         elif not ready:
@@ -97,6 +105,7 @@ class CommandOwner:
         else:
             self._ready_since = min(self._ready_since, now)
             self.commanding = self._may_begin(now)
+            self._owns = self._owns or self.commanding
             self._contested = float("inf")
         self._report(now)
         return self.commanding
@@ -105,6 +114,7 @@ class CommandOwner:
         gid, now = gid_of(info), time.monotonic()
         if gid and gid != self._own:
             self._heard[gid] = now
+            self._owns = self._owns and self.commanding  # in a pause of this one the other took over
             self._contested = min(self._contested, now)
 
     def _find_others(self, now: float) -> None:
@@ -132,7 +142,7 @@ class CommandOwner:
     def _may_begin(self, now: float) -> bool:
         if now - self._ready_since < DISCOVERY or self._commanding_others(now):
             return False
-        if not self._others:
+        if self._owns or not self._others:
             return True
         if any(name != self._node.get_fully_qualified_name() for name, _ in self._others.values()):
             return False

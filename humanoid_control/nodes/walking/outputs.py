@@ -173,3 +173,15 @@ def _marker(ns: str, number: int, kind: int, size: Any, color: tuple[float, ...]
     m.color = ColorRGBA(**dict(zip("rgba", color, strict=True)))
     m.lifetime = Duration(nanosec=int(1e9 * LIFETIME))
     return m
+
+
+def figures_of(r: WalkReport | None) -> dict[str, float]:
+    """Figures of a tick for diagnostics, 0 before the first one."""
+    return {
+        "zmp_cut_mm": round(1e3 * r.balance.cut, 2) if r is not None else 0.0,
+        "slip_mm_s": round(1e3 * float(np.max(r.estimate.slip)), 2) if r is not None else 0.0,
+        "yaw_torque_nm": round(r.reaction.yaw_torque, 2) if r is not None else 0.0,
+        "friction_used": round(r.reaction.friction, 3) if r is not None else 0.0,
+        "sole_turned_deg": round(float(np.degrees(np.abs(r.estimate.turned).max())), 2) if r is not None else 0.0,
+        "bias_mm": round(1e3 * float(np.hypot(*r.bias)), 2) if r is not None else 0.0,
+    }

@@ -8,6 +8,7 @@ from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.walking import StabilizerGains, StepTimes, WalkSettings
 from humanoid_control.walking.arm_swing import ARM_SWINGS
+from humanoid_control.walking.planning.step import StepLimits
 from humanoid_control.walking.planning.toe_roll import RollSettings
 
 STEP, GAINS, ROLL = StepTimes(), StabilizerGains(), RollSettings()
@@ -99,6 +100,15 @@ class WalkerParameters(WorldParameters):
         0.06, "silence of a sensor after which the walk is stopped as fast as can be", "s", 0.01, 2.0, live=True
     )
     sensor_off: float = param(0.2, "silence of the joints after which they are only damped", "s", 0.02, 5.0, live=True)
+    following_error: float = param(
+        0.15,
+        "distance of a joint from its commands beyond which, for 50 ms, the walk is stopped as fast as can be, as "
+        "where its measurement freezes; 0: nothing of it stops the walk",
+        "rad",
+        0.0,
+        10.0,
+        live=True,
+    )
     start_check: bool = param(True, "stand only where the sensors agree that the robot is at rest on both feet")
     odom_frame: str = param("odom", "frame of odom, footsteps and plan")
     odom_rate: float = param(100.0, "rate of odom, tf and contacts", "Hz", 1.0, 1000.0)
@@ -107,6 +117,17 @@ class WalkerParameters(WorldParameters):
     )
     markers_rate: float = param(
         15.0, "rate of footsteps/planned while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True
+    )
+
+
+def step_limits(p: WalkerParameters, own: StepLimits) -> StepLimits:
+    """Limits of the steps: the robot's own, where the parameters ask for no others."""
+    return replace(
+        own,
+        forward=p.forward or own.forward,
+        sideways=p.sideways or own.sideways,
+        turn_out=p.turn or own.turn_out,
+        turn_in=min(p.turn or own.turn_in, own.turn_in),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import Imu, JointState
 
@@ -314,6 +315,21 @@ class TickClock:
         self.held += lost
         self._due = stamp + self.dt if lost else self._due + self.dt
         return 1 + lost
+
+
+def rehearse(walker: Walker) -> None:
+    """Run a few ticks at rest: what is compiled is loaded now, and not in the first tick."""
+    r = walker.robot
+    q = r.postures["neutral"]
+    o = pin.Quaternion(r.X_world_root.rotation)
+    imu = ImuReading(np.array([o.x, o.y, o.z, o.w]), np.zeros(3), np.array([0.0, 0.0, 9.81]))
+    joints = JointRecord(r.joint_names, q, np.zeros(r.n), np.zeros(r.n), 0.0)
+    walker.estimator.kinematics(q, joints.v, imu)
+    weight = np.array([[0.5 * r.mass * 9.81, 0.0, 0.0]] * 2)
+    wrenches = sensed_wrenches(walker.feet, walker.estimator.data, weight)
+    for _ in range(3):
+        walker.step(Measurement(joints, imu, wrenches))
+    walker.reset()
 
 
 def wrench_key(sole: str) -> str:

@@ -10,7 +10,9 @@ rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from sensor_msgs.msg import JointState
 
+from humanoid_control.nodes.base.command_owner import CommandOwner
 from humanoid_control.nodes.base.messages import stamp_of
+from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.robots import load_robot
 from test.nodes.following_robot import FollowingRobot
 
@@ -31,6 +33,7 @@ def start_twice(graph, node, *parameters, args=()):
     graph.until(lambda: time.monotonic() - begin > 1.0, "a second of commands", meanwhile=ears.speak)
     assert len(ears.senders()) == 1, "one of them commands"
     assert ears.steps().max() <= 1.0
+    assert ears.contested() < 0.1
     return both, ears
 
 
@@ -54,9 +57,11 @@ def test_of_two_that_start_at_once_one_commands_and_the_other_takes_over_when_it
 @pytest.mark.thorough
 def test_fifty_double_starts_never_pull_a_robot_to_two_sides(graph):
     for _ in range(50):
-        both, _ears = start_twice(graph, "whole_body_ik", "robot:=hrp2")
+        both, ears = start_twice(graph, "whole_body_ik", "robot:=hrp2")
         for process in both:
             graph.stop(process)
+        ears.close()  # the node of the test serves its oldest ears first: with those of two rounds the newest heard
+        # nothing for half a second, and said that the robot was where it had been
 
 
 @pytest.mark.timed
@@ -104,6 +109,58 @@ def test_a_node_does_not_begin_while_a_stranger_could_command_and_stops_when_one
     assert graph.until_said("whole_body_ik", "nothing is commanded", talk)["level"] == 2
     graph.node.destroy_publisher(stranger)
     graph.until(lambda: ears.senders(0.1) & own, "to go on", meanwhile=ears.speak)
+
+
+class Commander(TickNode):
+    """A node that could command, asked at times that run faster than the clock."""
+
+    node_name = "commander"
+
+    def configure(self):
+        self.commands, self.now = CommandOwner(self, "joint_commands"), time.monotonic()
+        return 100.0
+
+    def begins_within(self, seconds):
+        """After which time it commands [s]; None: not within it."""
+        begin = self.now
+        while self.now < begin + seconds:
+            self.now += 0.01
+            if self.commands.look(self.now):
+                return self.now - begin
+        return None
+
+
+def test_a_node_that_pauses_goes_on_beside_one_that_waits_unless_that_has_commanded_meanwhile(graph):
+    node = Commander()
+    graph.executor.add_node(node)
+    try:
+        node.trigger_configure()
+        owner = node.commands
+        assert node.begins_within(1.0) == pytest.approx(0.3, abs=0.03), "nobody else is there"
+        other = graph.node.create_publisher(JointState, "joint_commands", 5)
+        graph.until(lambda: node.count_publishers("joint_commands") == 2, "the other")
+        assert owner.look(node.now + 1.0), "it goes on"
+        for stop in (owner.pause, lambda: owner.look(node.now, ready=False)):
+            stop()
+            assert node.begins_within(5.0) == pytest.approx(0.3, abs=0.03), "after a break"
+        owner.pause()
+        heard = []
+        node.create_subscription(JointState, "joint_commands", heard.append, 5)
+        graph.until(lambda: other.get_subscription_count() == 2, "ears")
+        other.publish(JointState())
+        graph.until(lambda: heard, "it to be heard")
+        graph.spin(0.1)
+        assert node.begins_within(5.0) is None, "it is the other's now, also while that is silent"
+        graph.node.destroy_publisher(other)
+        graph.until(lambda: node.count_publishers("joint_commands") == 1, "the other to go")
+        assert node.begins_within(1.0) is not None
+        other = graph.node.create_publisher(JointState, "joint_commands", 5)
+        graph.until(lambda: node.count_publishers("joint_commands") == 2, "the other")
+        owner.restart()
+        assert node.begins_within(5.0) is None, "as one that never commanded"
+        graph.node.destroy_publisher(other)
+    finally:
+        node.destroy_node()
 
 
 def test_a_robot_follows_the_first_who_commands_it_and_names_the_others(graph):

@@ -13,9 +13,10 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from geometry_msgs.msg import PoseArray, PoseStamped, Twist
 from sensor_msgs.msg import Joy
+from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from test.nodes.walking.direct import SENSORS, Direct
+from test.nodes.walking.direct import SENSORS, Direct, Publisher
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 FORWARD = 0.3  # [m/s]
@@ -277,3 +278,38 @@ def test_a_gamepad_moves_the_robot_while_its_button_is_held(stack):
     assert "emergency stop" in d.walker.stopped
     d.run(1.5, lambda: d.state == "STAND", joy(1, stop=1))
     assert d.state in ("STOP", "STAND")
+
+
+def test_a_joint_that_does_not_follow_ends_the_walk_until_it_is_told_to_begin_anew(stack):
+    d = stack()
+    d.stand()
+    until_steps(d, 2, walking(d))
+    assert 0 < float(d.walker.values()["following_error_rad"]) < 0.05, "a walk is far from a fault"
+    slip, power = [0.0], Publisher(d.bus, d.simulator, "hardware_state")
+
+    def slips(m):
+        slip[0] = min(slip[0] + 0.004, 0.25)  # 1 rad/s: no leap
+        m = copy.deepcopy(m)
+        m.position[list(m.name).index("l_elbow_flexion")] += slip[0]
+        return m
+
+    power.publish(String(data="MONITOR: asked for"))
+    d.bus.change["joint_states"] = slips
+    assert not d.run(0.4, lambda: "joints" in d.open, walking(d)), "without power it is elsewhere by intent"
+    slip[0] = 0.0
+    power.publish(String(data="RUN"))
+    assert d.run(0.5, lambda: "joints" in d.open, walking(d)), d.open
+    assert 0.15 < slip[0] < 0.25, "as soon as it was beyond the limit for 50 ms"
+    text = d.walker.health.open["joints"][1]
+    assert "l_elbow_flexion: following error" in text and "(limit 0.150): stopped; ~/resync" in text
+    assert d.run(4.0, lambda: d.state == "STAND", walking(d)), "it stops on its feet"
+    refused = d.call("stand")
+    assert not refused.success and "l_elbow_flexion: following error" in refused.message
+    del d.bus.change["joint_states"]
+    waits = Publisher(d.bus, d.simulator, "joint_commands")
+    assert d.call("reset").success
+    d.run(0.1)
+    assert d.run(8.0, lambda: d.state == "STAND"), "also beside a node of another name that waits for the commands"
+    d.bus.publishers["joint_commands"].remove(waits)
+    until_steps(d, 2, walking(d))
+    assert not d.open & {"joints", "fallen"}

@@ -1,0 +1,115 @@
+"""Supervision of a robot by who commands it: is it there, does it go where it is told to, and what to do where not?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+import numpy as np
+
+from humanoid_control.estimation.joint_supervision import JointSupervision, SupervisionLimits
+
+LATE = 1.0  # [s] after the states were late, for which a robot that is elsewhere was out of reach: it is no fault,
+AGAIN = 5.0  # [s] unless it is so once more
+LOST_AFTER = 0.2  # [s] without states after which others are warned
+
+
+class Verdict(Enum):
+    """What the commands should do: go on; come to rest and stay; or begin anew where the robot is."""
+
+    MOVE = "move"
+    HOLD = "hold"
+    BEGIN = "begin"
+
+
+class RobotSupervision:
+    """Judge of a commanded robot by its joint states.
+
+    A robot that is silent, or whose time stands still, is away: it is commanded to rest, and anew from where it is when
+    it is back. A joint with a fault stops it until it is told to go on, by `~/resync`.
+
+    Attributes:
+        supervised: it was measured before it was first commanded. away, stopped: see above.
+        paused: the simulator's time stands still.
+        silence, fault: words for what is wrong, empty where nothing is; gone: the silence is more than late.
+        worst: joint with the largest following error since the last `take_worst`, and the error [rad].
+    """
+
+    def __init__(self, names: Sequence[str], velocity: np.ndarray, topic: str = "joint states") -> None:
+        """Make it, with the default limits.
+
+        Args:
+            names: of n joints. velocity: (n,) their speed limits [rad/s]. topic: of their states, for reports.
+        """
+        self._topic, self._joints = topic, JointSupervision(names, velocity)
+        self._late = self._elsewhere = -np.inf  # when the states were late, when the robot was elsewhere after that [s]
+        self._timeout, self._stops = 0.5, True
+        self.paused, self.worst = False, ("", 0.0)
+        self.silence = self.fault = ""
+        self.forget()
+
+    def configure(self, following_error: float, timeout: float) -> None:
+        """Set what is allowed.
+
+        Args:
+            following_error: [rad]; 0: no fault of a joint stops the robot.
+            timeout: silence of the states after which the robot is away [s].
+        """
+        self._timeout, self._stops = timeout, following_error > 0
+        self._joints.limits = SupervisionLimits(following_error or np.inf, silence=timeout + LOST_AFTER)
+
+    def forget(self) -> None:
+        """Nothing is commanded any more."""
+        self.supervised = self.away = self.stopped = self.gone = False
+
+    def begin(self, known: bool) -> None:
+        """The first command follows: from a posture that was measured, or only assumed; that is not supervised."""
+        self.silence = self.fault = ""
+        self._joints.restart()
+        self.supervised = known
+
+    def restart(self) -> None:
+        """Judge by what is commanded and measured from now on alone: what was before says nothing any more."""
+        self._joints.restart()
+
+    def measure(self, now: float, joints: np.ndarray, positions: np.ndarray, stamp: float | None) -> None:
+        """Take joint states; arguments as of `JointSupervision.measure`."""
+        self._joints.measure(now, joints, positions, stamp)
+        self.worst = max(self.worst, self._joints.worst, key=lambda found: found[1])
+
+    def command(self, now: float, q: np.ndarray) -> None:
+        """Take note of commanded positions (n,) [rad], at the monotonic time `now` [s]."""
+        self._joints.command(now, q)
+
+    def take_worst(self) -> tuple[str, float]:
+        """The worst following error since the last call, for diagnostics."""
+        worst, self.worst = self.worst, ("", 0.0)
+        return worst
+
+    def judge(self, now: float, silence: float, judged: bool = True) -> Verdict:
+        """What the commands of a tick should do.
+
+        Args:
+            now: monotonic [s]. silence: age of the newest joint states [s].
+            judged: the robot should be where the commands are; False: it is elsewhere by intent, as without power.
+        """
+        if not self.supervised:
+            return Verdict.HOLD if self.paused else Verdict.MOVE
+        silence = 0.0 if self.paused else silence
+        self.gone = silence > self._timeout
+        if self.away and not (self.gone or self.paused):
+            return Verdict.BEGIN
+        self.away = self.gone or self.paused
+        text = f"no {self._topic} for {silence:.1f} s: {'stopped until they are back' if self.gone else 'late'}"
+        self.silence = text if silence > LOST_AFTER else ""
+        late = judged and self._joints.late(now)  # what is commanded on meanwhile would be an error then
+        self._late = now if late else self._late
+        judged = judged and self._stops and not self.away
+        fault = self._joints.fault(now) if judged else None
+        if fault is not None and not self.stopped:
+            if now - self._late < LATE and now - self._elsewhere > AGAIN:
+                self._elsewhere = now
+                return Verdict.BEGIN
+            self.stopped = True
+            self.fault = str(fault)
+        return Verdict.HOLD if self.away or self.stopped or late else Verdict.MOVE

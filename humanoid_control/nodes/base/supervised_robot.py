@@ -1,0 +1,108 @@
+"""The robot that a node commands, as the node hears it: where it is, whether it follows, whether its driver has power.
+
+Topics `hardware_state` and `simulator/paused`, service `~/resync`, and reports in the node's diagnostics.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, String
+from std_srvs.srv import Trigger
+
+from humanoid_control.estimation import RobotSupervision, Verdict
+from humanoid_control.nodes.base.messages import LATCHED, PAUSED, JointPositions, seconds
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.robots import Robot
+
+HARDWARE_STATE = "hardware_state"
+FOLLOWED = ("", "RUN")  # power states of a driver in which its robot is where the commands are; empty: no driver spoke
+
+
+class PowerState:
+    """The power state of the robot's driver, where there is one."""
+
+    def __init__(self, node: TickNode, changed: Callable[[], None]) -> None:
+        """Listen.
+
+        Args:
+            node: that commands the robot.
+            changed: called where the driver begins or ends to follow commands.
+        """
+        self._node, self._changed, self._state = node, changed, ""
+        node.create_subscription(String, HARDWARE_STATE, self._hear, LATCHED)
+
+    @property
+    def follows(self) -> bool:
+        """The robot is where the commands are, or should be: not without power, nor on its way to the commands."""
+        return self._state in FOLLOWED or not self._node.count_publishers(HARDWARE_STATE)
+
+    def _hear(self, m: String) -> None:
+        state = m.data.split(":")[0]
+        if state != self._state:
+            self._state = state
+            self._changed()
+
+
+class SupervisedRobot(RobotSupervision):
+    """A `RobotSupervision` that hears of its robot by itself, and reports.
+
+    Attributes:
+        estimate: the newest position of each joint.
+    """
+
+    def __init__(self, node: TickNode, robot: Robot, states: str, begin_anew: Callable[[], None]) -> None:
+        """Listen to all but the joint states, which `hear` takes.
+
+        Args:
+            node: that commands the robot. robot: it.
+            states: topic of its joint states.
+            begin_anew: called where the node should go on from where the robot is.
+        """
+        self.estimate = JointPositions(robot)
+        super().__init__(robot.joint_names, robot.velocity, states)
+        self._node, self._states, self._begin_anew = node, states, begin_anew
+        self._power = PowerState(node, self.restart)
+        node.create_subscription(Bool, PAUSED, self._on_paused, LATCHED)
+        node.create_service(Trigger, "~/resync", self._on_resync)
+
+    def forget(self) -> None:
+        """Nothing is commanded any more, and nothing known of where the robot is."""
+        super().forget()
+        self.estimate.forget()
+
+    def hear(self, m: JointState) -> None:
+        """Take joint states."""
+        joints, positions = self.estimate.take(m)
+        text = self.estimate.problem
+        self._node.health.check("estimates", bool(text), Level.WARN, f"{self._states}: {text}")
+        self.measure(time.monotonic(), joints, positions, seconds(m.header.stamp) or None)
+
+    def is_awaited(self, now: float) -> bool:
+        """Test whether nothing can be commanded yet because nothing was heard of the robot, and report it."""
+        missing = not self.estimate.known and self._node.silent(self._states, now, 0.0)
+        text = "no joint states yet: nothing is commanded"
+        return self._node.health.check("start", missing, Level.WARN, text)
+
+    def verdict(self, now: float) -> Verdict:
+        """What the commands of a tick at `now` [s] should do, and reports of what is wrong."""
+        verdict = self.judge(now, self._node.age(self._states, now), self._power.follows)
+        health = self._node.health
+        health.check("robot", bool(self.silence), Level.ERROR if self.gone else Level.WARN, self.silence)
+        text = f"{self.fault}: stopped; ~/resync goes on from where the robot is"
+        health.check("joints", bool(self.fault), Level.ERROR, text)
+        return verdict
+
+    def _on_paused(self, m: Bool) -> None:
+        """The simulator's time stands still, or goes on."""
+        self.paused = m.data
+
+    def _on_resync(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Go on from where the robot is, after a fault of a joint."""
+        if self._node.active:
+            self._begin_anew()
+        response.success = self._node.active
+        response.message = "going on from where the robot is" if response.success else "the node is not active"
+        return response

@@ -1,0 +1,116 @@
+"""Joint commands of a walking robot: inside all limits, by one node alone, and supervised: does every joint follow?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.estimation import JointSupervision, SupervisionLimits
+from humanoid_control.nodes.base.command_owner import CommandOwner
+from humanoid_control.nodes.base.messages import fill_joint_state, joint_state, stamp_of
+from humanoid_control.nodes.base.supervised_robot import PowerState
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.robots import Robot
+
+MOST_PER_TICK = 0.05  # [rad] by which a joint's command may change in a tick; more where its speed limit allows that
+NO_POSITIONS = np.zeros(0)
+
+
+class JointCommands:
+    """Publisher of `joint_commands`, and supervision of the joints that should follow them.
+
+    Time is that of the sensors: what is late, silent or elsewhere they find themselves.
+
+    Attributes:
+        owner: of the topic. ticks: commands since the last `restart`.
+        fault: words for the first joint that did not follow since then; empty where all do.
+    """
+
+    def __init__(self, node: TickNode, robot: Robot) -> None:
+        """Make it; `configure` follows.
+
+        Args:
+            node: that commands. robot: with a floating base.
+        """
+        self._node, self._robot, self._every_joint = node, robot, np.arange(robot.n)
+        self._message = joint_state(robot.joint_names)
+        self.owner = CommandOwner(node, "joint_commands")
+        self._joints = JointSupervision(robot.joint_names, robot.velocity)
+        self._power = PowerState(node, self._joints.restart)
+        self.restart()
+
+    def configure(self, following_error: float) -> None:
+        """Set the distance of a joint from its commands that is a fault [rad]; 0: nothing is one."""
+        self._stops = following_error > 0
+        self._joints.limits = SupervisionLimits(following_error or np.inf, silence=np.inf, jump=np.inf)
+
+    def restart(self) -> None:
+        """Nothing was commanded yet."""
+        self._joints.restart()
+        self.fault, self._worst, self._instant = "", ("", 0.0), -1
+        self._sent: np.ndarray | None = None
+        self.ticks = self._saturated = self._limited = 0
+
+    def begin(self, q: np.ndarray) -> None:
+        """Commands begin where the joints are, (n,) [rad]."""
+        self._sent = q
+        self._node.health.clear("joints")
+
+    def supervise(self, instant: int, q: np.ndarray) -> bool:
+        """Test whether a joint is found now that does not go where it is told to, or whose measurement is frozen.
+
+        Args:
+            instant: stamp of the joint states [ns]; those of one that was seen before are no news.
+            q: (n,) as measured [rad].
+        """
+        if instant == self._instant:
+            return False
+        self._instant, t = instant, 1e-9 * instant
+        self._joints.measure(t, self._every_joint, q)
+        self._worst = max(self._worst, self._joints.worst, key=lambda found: found[1])
+        fault = self._joints.fault(t) if self._stops and self._power.follows else None
+        if fault is None or self.fault:
+            return False
+        self.fault = str(fault)
+        text = f"{fault}: stopped; ~/resync begins anew once the robot stands"
+        self._node.health.report("joints", Level.ERROR, text)
+        return True
+
+    def send(self, q: np.ndarray, v: np.ndarray) -> bool:
+        """Publish a command inside all limits; False: it is not a number, and not published.
+
+        Args:
+            q: (n,) [rad]. v: (n,) [rad/s].
+        """
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            return False
+        r, before = self._robot, self._sent
+        assert before is not None
+        most = np.maximum(MOST_PER_TICK, r.velocity / self._node.rate)
+        allowed = np.clip(np.clip(q, before - most, before + most), r.lower, r.upper)
+        speed = np.clip(v, -r.velocity, r.velocity)
+        self._limited += int((np.abs(allowed - q) > 1e-6).any() or (np.abs(speed - v) > 1e-6).any())
+        self._saturated += int((np.abs(speed) > 0.999 * r.velocity).any())
+        self._sent, self.ticks = allowed, self.ticks + 1
+        self._joints.command(1e-9 * self._instant, allowed)
+        self._publish(allowed, speed)
+        return True
+
+    def damp(self) -> None:
+        """Let the joints give way slowly: a velocity of zero without a position."""
+        self._publish(NO_POSITIONS, np.zeros(self._robot.n))
+
+    def _publish(self, q: np.ndarray, v: np.ndarray) -> None:
+        self.owner.publish(fill_joint_state(self._message, stamp_of(self._node.present()), q, v))
+
+    def values(self) -> dict[str, Any]:
+        """For diagnostics; the largest following error is that since the last call."""
+        worst, self._worst = self._worst, ("", 0.0)
+        return {
+            "saturated_percent": round(100.0 * self._saturated / max(self.ticks, 1), 3),
+            "commands_limited": self._limited,
+            "following_error_rad": round(worst[1], 4),
+            "following_error_joint": worst[0],
+            "control_ticks": self.ticks,
+        }

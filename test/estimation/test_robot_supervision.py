@@ -1,0 +1,129 @@
+"""Who commands a robot goes on, rests, or begins anew, by what the robot says of its joints: in made-up time."""
+
+import numpy as np
+import pytest
+
+from humanoid_control.estimation import RobotSupervision, Verdict
+
+NAMES, SPEED = ("hip", "knee"), np.array([3.0, 3.0])
+BOTH, PERIOD = np.arange(2), 0.01
+
+
+class Run:
+    """A robot that is where it is commanded, unless `robot` says otherwise; the knee moves at 1 rad/s."""
+
+    def __init__(self, known=True, error=0.15, timeout=0.5):
+        self.s = RobotSupervision(NAMES, SPEED, "states")
+        self.s.configure(error, timeout)
+        self.now, self.heard, self.q = 10.0, 10.0, np.zeros(2)
+        self.s.begin(known)
+
+    def go(self, seconds, robot=lambda q: q, judged=True, silent=False):
+        """The verdicts of some time; after one to begin anew it begins where the robot is."""
+        found = []
+        for _ in range(round(seconds / PERIOD)):
+            self.now += PERIOD
+            if not silent:
+                self.heard, at = self.now, robot(self.q.copy())
+                self.s.measure(self.now, BOTH, at, self.now)
+            found.append(self.s.judge(self.now, self.now - self.heard, judged))
+            if found[-1] is Verdict.BEGIN:
+                self.s.forget()
+                self.s.begin(True)
+                self.q = robot(self.q.copy())
+            elif found[-1] is Verdict.MOVE:
+                self.q[1] += 1.0 * PERIOD
+            self.s.command(self.now, self.q)
+        return found
+
+
+def stuck(at):
+    """The knee stays, though its encoder lives."""
+    rng = np.random.default_rng(0)
+    return lambda q: np.array([q[0], at + 1e-6 * rng.normal()])
+
+
+def test_a_robot_that_follows_moves_and_one_that_does_not_is_stopped_until_it_begins_anew():
+    run = Run()
+    assert set(run.go(0.5)) == {Verdict.MOVE}
+    found = run.go(1.0, stuck(run.q[1]))
+    assert found[-1] is Verdict.HOLD and run.s.stopped and "knee: following error" in run.s.fault
+    assert 0.15 + 0.05 < PERIOD * found.count(Verdict.MOVE) < 0.15 + 0.05 + 0.05 + 0.03, "limit, lag, debounce"
+    joint, error = run.s.take_worst()
+    assert joint == "knee" and error > 0.15 and run.s.take_worst() == ("", 0.0)
+    assert set(run.go(1.0)) == {Verdict.HOLD}, "it does not go on by itself"
+    run.s.forget()
+    run.s.begin(True)
+    assert set(run.go(1.0)) == {Verdict.MOVE} and not run.s.fault
+
+
+def test_a_robot_that_is_elsewhere_by_intent_is_not_judged_and_is_so_anew_afterwards():
+    run = Run()
+    run.go(0.2)
+    rest = run.q[1]
+    assert set(run.go(1.0, lambda q: np.array([q[0], rest]), judged=False)) == {Verdict.MOVE}, "frozen, and behind"
+    run.s.restart()  # now its driver follows
+    assert set(run.go(0.3)) == {Verdict.MOVE} and not run.s.fault, "what was before is forgotten"
+    run.go(1.0, stuck(run.q[1]))
+    assert run.s.stopped
+
+
+def test_a_silent_robot_is_waited_for_and_begun_with_where_it_is():
+    run = Run()
+    run.go(0.2)
+    found = run.go(1.0, silent=True)
+    assert PERIOD * found.count(Verdict.MOVE) < 0.12 and Verdict.BEGIN not in found, "late after 0.1 s"
+    assert run.s.away and run.s.gone and "no states for 1.0 s: stopped until they are back" in run.s.silence
+    assert run.go(PERIOD, lambda q: q + [0.3, 0.0]) == [Verdict.BEGIN]
+    assert set(run.go(0.5)) == {Verdict.MOVE}
+    assert not run.s.silence and not run.s.fault
+
+
+def test_silence_that_is_short_is_told_and_rested_through():
+    run = Run()
+    run.go(0.2)
+    assert run.go(0.3, silent=True)[-1] is Verdict.HOLD
+    assert not run.s.away and not run.s.gone and run.s.silence == "no states for 0.3 s: late"
+    assert set(run.go(0.5)) == {Verdict.MOVE} and not run.s.silence
+
+
+def test_a_robot_that_is_elsewhere_just_after_it_was_late_is_begun_with_once():
+    """It was out of reach, so it is no fault; where it is so again soon, it is one."""
+    run = Run()
+    run.go(0.2)
+    for begins in (1, 0):
+        run.go(0.3, silent=True)
+        found = run.go(0.5, stuck(run.q[1] - 0.2))
+        assert found.count(Verdict.BEGIN) == begins
+    assert run.s.stopped and "following error" in run.s.fault
+
+
+def test_while_time_stands_still_nothing_is_wrong_and_then_it_begins_anew():
+    run = Run()
+    run.go(0.2)
+    run.s.paused = True
+    assert set(run.go(2.0, silent=True)) == {Verdict.HOLD} and not run.s.silence and not run.s.gone
+    run.s.paused = False
+    run.heard = run.now
+    assert run.go(0.1)[0] is Verdict.BEGIN
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_robot_that_was_never_measured_is_not_supervised(known):
+    run = Run(known)
+    found = run.go(2.0, silent=True)
+    assert (set(found) == {Verdict.MOVE}) is not known
+    run.s.paused = True
+    assert run.go(0.1, silent=True)[-1] is Verdict.HOLD
+
+
+def test_a_limit_of_zero_lets_nothing_of_a_joint_stop_it():
+    run = Run(error=0.0)
+    run.go(0.2)
+    assert set(run.go(1.0, stuck(run.q[1]))) == {Verdict.MOVE} and not run.s.fault
+    wild = np.random.default_rng(1)
+    assert set(run.go(1.0, lambda q: wild.normal(size=2))) == {Verdict.MOVE} and not run.s.fault
+    run.s.restart()
+    run.s.configure(0.1, 0.5)
+    run.go(1.0, stuck(run.q[1]))
+    assert run.s.stopped
