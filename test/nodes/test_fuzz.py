@@ -15,7 +15,7 @@ from sensor_msgs.msg import BatteryState
 from humanoid_control.nodes.stacks import NODES
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendons import tendon_geometry
-from test.nodes.fuzz import Fuzz, message_type, numbers_in
+from humanoid_control.studies.fuzz import Fuzz, message_type, numbers_in
 from test.places import port
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]

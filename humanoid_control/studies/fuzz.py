@@ -33,7 +33,7 @@ class Fuzz:
         return self._filled(kind)
 
     def _filled(self, kind: type) -> Any:
-        fields = kind.get_fields_and_field_types()
+        fields = kind.get_fields_and_field_types()  # type: ignore[attr-defined]
         if kind.__name__ == "Time" and (self._calm or self.rng.random() < 0.3):
             now = time.time_ns()
             return kind(sec=now // 10**9, nanosec=now % 10**9)
