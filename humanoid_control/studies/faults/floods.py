@@ -123,7 +123,7 @@ def judge_floods(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
 
 FLOODS_ROW = Row(
     "floods",
-    "markers of ever new names, up to 1 MB a message, 100 a second for 20 s; recorder and viewer killed: commands go on",
+    "markers of ever new names, up to 1 MB a message, 100 a second for 20 s; recorder, viewer killed: commands go on",
     flood_cases,
     start_floods,
     judge_floods,

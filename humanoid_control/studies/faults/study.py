@@ -16,12 +16,13 @@ from humanoid_control.studies.faults.dance import DANCE_ROW
 from humanoid_control.studies.faults.figures import BROKEN, Measured, Plan, Row
 from humanoid_control.studies.faults.floods import FLOODS_ROW
 from humanoid_control.studies.faults.kills import KILLS_ROW
+from humanoid_control.studies.faults.messages import MESSAGES_ROW
 from humanoid_control.studies.faults.starts import STARTS_ROW
 from humanoid_control.studies.faults.states import STATES_ROW
 from humanoid_control.studies.report import KeptOutcomes, Progress, StudyReport, silent
 from humanoid_control.terminal import Table, machine, plain_values
 
-ROWS = {row.name: row for row in (STARTS_ROW, STATES_ROW, DANCE_ROW, KILLS_ROW, FLOODS_ROW)}
+ROWS = {row.name: row for row in (STARTS_ROW, STATES_ROW, DANCE_ROW, KILLS_ROW, FLOODS_ROW, MESSAGES_ROW)}
 DOMAIN = 84
 ATTEMPTS = 3  # at a case whose stack could not be started, or ended
 LEAST = {"starts": 1, "states": 1, "kills": 1, "floods": 1, "messages": 1}
