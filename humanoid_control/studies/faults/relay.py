@@ -83,11 +83,11 @@ class Fault:
 
 
 FAULTS: dict[str, Callable[[Fault, Any, float], bool]] = {
+    "dragged": Fault.dragged,
     "silent": Fault.silent,
-    "frozen": Fault.frozen,
     "nan": Fault.nan,
     "jumped": Fault.jumped,
-    "dragged": Fault.dragged,
+    "frozen": Fault.frozen,
     "duplicate": Fault.duplicate,
     "huge": Fault.huge,
 }

@@ -45,6 +45,11 @@ def own_domain(domain: int) -> Iterator[None]:
                 os.environ[name] = value
 
 
+def key_of(row: str, plan: Plan, job: Sequence[Any]) -> str:
+    """A case's name among kept outcomes."""
+    return json.dumps([row, plan.robot, plan.seed, plan.settings, *job])
+
+
 def outcomes(
     row: Row, plan: Plan, kept: KeptOutcomes, show: Progress, done: float, share: float
 ) -> Iterator[dict[str, Any]]:
@@ -60,7 +65,7 @@ def outcomes(
         do, jobs, failed = None, row.cases(plan), 0
         for k, job in enumerate(jobs):
             show(done + share * k / len(jobs), f"{row.name} {k + 1} of {len(jobs)}")
-            key = json.dumps([row.name, plan.robot, plan.seed, plan.settings, *job])
+            key = key_of(row.name, plan, job)
             while key not in kept.known:
                 try:
                     do = do or running.enter_context(row.start(plan))
