@@ -42,7 +42,7 @@ EXAMPLES = """examples:
   humanoid study clearance --commands 10000000 --resume clearance.jsonl
   humanoid study hosts --resume hosts.jsonl             the robot on one host, its controller on another (root)
   humanoid study hosts --only cuts --robot lola
-  humanoid study faults --resume faults.jsonl           all rows, about five hours
+  humanoid study faults --resume faults.jsonl           all rows, about three hours
   humanoid study faults --only starts,kills --starts 10 --kills 3 --json
   humanoid study faults --only states --states 100 --set whole_body_ik.following_error=0
   humanoid study tendons -o tendons                     all, 20 seeds; JSON and plots
@@ -165,11 +165,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_faults(faults: _Options) -> None:
     faults.add("--robot", type=given, help="of the catalogue, or a URDF (default: hrp2)")
     faults.add("--only", type=comma_list, help="some rows: starts,states,dance,kills,floods,messages (default: all)")
-    faults.add("--starts", type=int, help="second controllers that are started (default: 50, 5 minutes)")
-    faults.add("--states", type=int, help="faults of joint states (default: 1000, 50 minutes)")
+    faults.add("--starts", type=int, help="second controllers that are started (default: 50, 10 minutes)")
+    faults.add("--states", type=int, help="faults of joint states, 3.5 s each (default: 1000, one hour)")
     faults.add("--hours", type=float, help="of the dance without a fault (default: 1)")
     faults.add("--kills", type=int, help="of each control node (default: 20, 10 minutes)")
-    faults.add("--floods", type=int, help="of each sort (default: 3, 3 minutes)")
+    faults.add("--floods", type=int, help="of each sort (default: 3, 2 minutes)")
     faults.add("--messages", type=int, help="random ones on each topic of each node (default: 100000, 45 minutes)")
     faults.add("--seed", type=int, help="of all that is random (default: 0)")
     faults.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not tried again")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.nodes import find_stack
-from humanoid_control.studies.faults.figures import Joints, Measured, Plan, Row, Try, longest_gap, moves_from
+from humanoid_control.studies.faults.figures import Joints, Measured, Plan, Row, Try, moves_from
 from humanoid_control.studies.faults.stack import COMMANDS, ERROR, STATES, ObservedStack, Window
 
 STACK = "imitation"
@@ -31,6 +31,7 @@ def without_viewer(plan: Plan, *topics: str) -> Iterator[ObservedStack]:
 
 
 PART = 30.0  # [s] of a case
+CEASED = 0.1  # [s] without a command: they ceased
 HOLD = 0.5  # [s] for which commands rest while targets move
 TARGETS_MOVE = 0.02  # [m] of a target in that time
 
@@ -52,12 +53,14 @@ def dance(stack: ObservedStack, seconds: float) -> dict[str, Any]:
     """Errors and holds in a part of the dance."""
     window = stack.window(seconds)
     commands, states = window.joints[COMMANDS], window.joints[STATES]
+    waits = np.diff(np.concatenate([[window.begin], commands.t, [window.end]]))
     errors = dict.fromkeys(f"{t.node}: {t.message}" for t in window.told if t.level >= ERROR)
     return {
         "seconds": window.end - window.begin,
         "errors": list(errors),
         "holds": holds(commands, window.targets, stack.robot.velocity),
-        "gap_s": longest_gap(commands.t, window.begin, window.end)[0],
+        "ceased": int((waits > CEASED).sum()),
+        "gap_s": float(waits.max()),
         "speed": float((np.abs(states.v) / stack.robot.velocity).max(initial=0.0)),
         "stale": bool(errors),  # who was stopped stays so
     }
@@ -81,6 +84,7 @@ def judge_dance(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
         Measured("danced for", sum(o["seconds"] for o in outcomes), None, "s"),
         Measured("errors on /diagnostics", len(errors), 0),
         Measured("rests while targets move", sum(o["holds"] for o in outcomes), 0),
+        Measured(f"times without a command for {CEASED:g} s", sum(o["ceased"] for o in outcomes), 0),
         Measured("longest time without a command", max(o["gap_s"] for o in outcomes), None, "s"),
         Measured("speed of a joint, of its limit", max(o["speed"] for o in outcomes)),
     ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.studies.faults.dance import CALM, CALM_LIMIT, dances, without_viewer
+from humanoid_control.studies.faults.dance import CALM, CALM_LIMIT, CEASED, dances, without_viewer
 from humanoid_control.studies.faults.figures import (
     Joints,
     Measured,
@@ -25,10 +25,9 @@ from humanoid_control.studies.faults.figures import (
 )
 from humanoid_control.studies.faults.stack import COMMANDS, ERROR, STATES, ObservedStack, Window
 
-KILLED = ("simulator", "state_estimator", "whole_body_ik", "trajectory_streamer")
+KILLED = ("state_estimator", "whole_body_ik", "trajectory_streamer")  # the simulator is the robot
 RECOVERS = 60.0  # [s] for which it is waited that the robot dances again: a busy machine starts nodes slowly
 AGAIN, FIRST_OFF = 1.5, 0.01  # [s], [rad]
-CEASED = 0.1  # [s] without a command: they ceased
 
 
 def kill_cases(plan: Plan) -> list[list[Any]]:

@@ -33,9 +33,8 @@ class Fault:
         kind: one of FAULTS. joint: index of the joint, where it is one. begun: when [s].
     """
 
-    def __init__(self, kind: str, joint: int, begun: float, messages: Any) -> None:
-        self.kind, self.joint, self.begun = kind, joint, begun
-        self._at, self._first = messages, True
+    def __init__(self, kind: str, joint: int, begun: float, positions: Any) -> None:
+        self.kind, self.joint, self.begun, self._then = kind, joint, begun, positions
 
     def apply(self, message: Any, now: float) -> bool:
         """Change a message; False: it is not sent."""
@@ -47,7 +46,7 @@ class Fault:
 
     def frozen(self, message: Any, now: float) -> bool:
         """The same positions, to the last bit, with new stamps."""
-        message.position = self._at
+        message.position = self._then
         message.velocity = [0.0] * len(message.velocity)
         return True
 

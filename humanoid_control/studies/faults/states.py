@@ -25,7 +25,7 @@ from humanoid_control.studies.faults.figures import (
 from humanoid_control.studies.faults.relay import FAULTS, TRUE_STATES
 from humanoid_control.studies.faults.stack import COMMANDS, GLANCE, WARN, ObservedStack, Window, ask
 
-LASTS = (0.6, 0.9)  # [s] of a fault
+LASTS = (1.1, 1.4)  # [s] of a fault: longer than the silence of a joint that must stop the robot, and braking
 CALM, CALM_LIMIT = 0.3, 4.0  # [s] that a stack is well before a fault, and how long that is waited for
 BACK = 4.0  # [s] after a fault in which the robot must move again
 BY_ITSELF = 0.7  # [s] after a fault for which it may begin to move by itself, where nobody asks for more
@@ -74,9 +74,7 @@ def wrong_states(stack: ObservedStack, relay: Companion, plan: Plan, kind: str, 
     lasts, velocity = float(rng.uniform(*LASTS)), stack.robot.velocity
     window = stack.until(stack.window(CALM), lambda w: is_well(stack, w), CALM_LIMIT)
     well = is_well(stack, window)
-    at: dict[str, float] = {}
     asked = {"fault": kind, "joint": joint or stack.robot.joint_names[0], "seconds": lasts}
-    window = window.then(stack.more(window.end, 0.0))
     at = ask(relay, **asked)
     window = window.then(stack.more(window.end, GLANCE))
     window, resync = moves_again(stack, window, at["ended"])
@@ -139,6 +137,7 @@ def judge(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
         Measured("  of these not named", sum(o["named_s"] is None for o in missed)),
         Measured("  of these not at rest", sum(o["at_rest_s"] is None for o in missed)),
         *spread("noticed after", noticed, {"p50": None, "p99": None, "max": NOTICED}),
+        *spread("at rest after", [number(o["at_rest_s"]) for o in outcomes], {"p50": None, "max": None}),
         *spread("braked stop", stops, {"p50": None, "max": STOPPED}),
         *spread("moves again after", back, {"p50": None, "max": BACK}),
         Measured("went on only after resync", sum(o["resync"] for o in outcomes)),
