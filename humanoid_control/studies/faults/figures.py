@@ -17,6 +17,10 @@ NEXT = 0.1  # [s] within which commands of another sender show that two command 
 EPISODE = 0.5  # [s] without such a change after which a contest is over
 STILL = 1e-3  # share of a joint's speed limit below which it rests
 RESTS = 0.1  # [s] for which a robot at rest rests
+SLOWEST = (
+    0.5  # [1/s] shares of its speed limit that a joint loses where it is braked, and does not come to rest anyway;
+)
+LAST_STEPS = 2  # but in the last ones
 MOVES = 0.02  # share of a joint's speed limit with which a robot moves
 KEPT, BROKEN, SHOWN = "kept", "broken", ""
 
@@ -82,7 +86,7 @@ def contest(c: Joints) -> float:
 def rest(c: Joints, velocity: np.ndarray, begin: float, end: float) -> tuple[float, float]:
     """When commands began to brake, and when they came to rest, for `RESTS` or to the end [s]; infinite: never.
 
-    Braking is the last time in which the pace fell without a break. A robot that rested from the beginning began then.
+    Braking is the last time in which the pace fell fast, without a break. Who rested from the beginning began then.
     """
     pace, t = c.pace(velocity), c.t[1:]
     at_rest, during = pace < STILL, (t >= begin) & (t <= end)
@@ -90,7 +94,10 @@ def rest(c: Joints, velocity: np.ndarray, begin: float, end: float) -> tuple[flo
         stays = at_rest[(t >= t[k]) & (t <= min(t[k] + RESTS, end))]
         if stays.all() and (t[k] + RESTS <= end or t[-1] >= end - RESTS):
             first = k
-            while first > 0 and t[first - 1] >= begin and pace[first - 1] > pace[first]:
+            while first > 0 and t[first - 1] >= begin:
+                slows = (pace[first - 1] - pace[first]) / max(t[first] - t[first - 1], 1e-3)
+                if slows <= (SLOWEST if k - first > LAST_STEPS else 0.0):
+                    break
                 first -= 1
             return max(begin, float(t[first])), float(t[k])
     return math.inf, math.inf

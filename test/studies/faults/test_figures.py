@@ -82,6 +82,9 @@ def test_braking_is_told_from_what_was_before_and_a_robot_that_goes_on_never_res
     assert began == pytest.approx(1.0, abs=3 * PERIOD)
     assert rests - began == pytest.approx(abs(speed[k]) / 20.0, abs=3 * PERIOD)
     assert rest(commands(slowed), VELOCITY, 0.2, 0.9) == (math.inf, math.inf), "later does not count"
+    slowly = np.maximum(0.1 - 0.1 * np.maximum(t - 0.5, 0.0), 0.0)  # of itself, within a second
+    began, rests = rest(commands(np.cumsum(slowly) * PERIOD), VELOCITY, 0.2, 1.9)
+    assert rests == pytest.approx(1.5, abs=0.05) and rests - began < 0.05
     assert moves_from(commands(slowed), VELOCITY, 0.5) == pytest.approx(0.5, abs=0.1)
     assert moves_from(commands(slowed), VELOCITY, 1.2) == math.inf
 
