@@ -42,17 +42,24 @@ EXAMPLES = """examples:
   humanoid study clearance --commands 10000000 --resume clearance.jsonl
   humanoid study hosts --resume hosts.jsonl             the robot on one host, its controller on another (root)
   humanoid study hosts --only cuts --robot lola
+  humanoid study faults --resume faults.jsonl           all rows, about three hours
+  humanoid study faults --only starts,kills --starts 10 --kills 3 --json
+  humanoid study faults --only states --states 100 --set whole_body_ik.following_error=0
   humanoid study tendons -o tendons                     all, 20 seeds; JSON and plots
   humanoid study tendons --only E4,E5 --seeds 5 --details
   humanoid study tendons --only others --models my_models
 
 The rule by which each is judged was fixed before it was measured, and is printed with --details. A hypothesis that does
-not hold is a finding, not an error: the exit code is 0.
+not hold is a finding, not an error: the exit code is 0; but it is 1 where `faults` finds a promise broken.
 """
 FORMATS = (".json", ".md")
 NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does not take
 MOST = {
     "commands": 10**12,
+    "floods": 10_000,
+    "hours": 1000.0,
+    "kills": 100_000,
+    "messages": 10**9,
     "noise": 90.0,
     "phases": 1000,
     "poses": 100_000,
@@ -60,6 +67,7 @@ MOST = {
     "seed": 2**32 - 1,
     "seeds": 100_000,
     "starts": 10_000_000,
+    "states": 10_000_000,
     "step_length": 3.0,
     "step_time": 60.0,
     "steps": 1_000_000,
@@ -74,8 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     imitation, momentum, calibration, safety, worlds = (
         options[n] for n in ("imitation", "momentum", "calibration", "safety", "worlds")
     )
-    walking, dance, tendons, sternum, hosts, clearance = (
-        options[n] for n in ("walking", "dance", "tendons", "sternum", "hosts", "clearance")
+    walking, dance, tendons, sternum, hosts, clearance, faults = (
+        options[n] for n in ("walking", "dance", "tendons", "sternum", "hosts", "clearance", "faults")
     )
     imitation.add(
         "--clip", action="append", type=given, dest="clips", help="motion file, not the built-in dance; repeatable"
@@ -138,6 +146,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     hosts.add("--only", type=comma_list, help="links, cuts, clocks (default: all)")
     hosts.add("--seconds", type=float, help="of the dance over each link and with each clock (default: 10)")
     hosts.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not tried again")
+    _add_faults(faults)
     for study, what in (
         (imitation, "hypotheses: H1,H4"),
         (momentum, "claims: T-33,T-34"),
@@ -146,11 +155,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         study.add("--only", type=comma_list, help=f"some {what}")
         study.add("--details", action="store_true", help="also the rules and every number")
     sternum.add("--details", action="store_true", help="also what the columns mean")
-    for study in (momentum, calibration, worlds, walking, dance, tendons, sternum, hosts, clearance):
+    for study in (momentum, calibration, worlds, walking, dance, tendons, sternum, hosts, clearance, faults):
         study.add("-o", "--output", type=folder_path, help="folder to write")
     imitation.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():
         one.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+def _add_faults(faults: _Options) -> None:
+    faults.add("--robot", type=given, help="of the catalogue, or a URDF (default: hrp2)")
+    faults.add("--only", type=comma_list, help="some rows: starts,states,dance,kills,floods,messages (default: all)")
+    faults.add("--starts", type=int, help="second controllers that are started (default: 50, 10 minutes)")
+    faults.add("--states", type=int, help="faults of joint states, 3.5 s each (default: 1000, one hour)")
+    faults.add("--hours", type=float, help="of the dance without a fault (default: 1)")
+    faults.add("--kills", type=int, help="of each control node (default: 20, 10 minutes)")
+    faults.add("--floods", type=int, help="of each sort (default: 3, 2 minutes)")
+    faults.add("--messages", type=int, help="random ones on each topic of each node (default: 100000, 45 minutes)")
+    faults.add("--seed", type=int, help="of all that is random (default: 0)")
+    faults.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not tried again")
+    faults.add("--set", action="append", dest="settings", metavar="NODE.PARAM=VALUE", help="change a parameter")
 
 
 class _Options:
@@ -178,15 +201,16 @@ def run(args: argparse.Namespace) -> int:
         report = study.run_study(**options, show=show)
     if output is not None:
         report.write(output)
+    code = 1 if report.data.get("broken") else 0
     if args.json:
         print_json(report.data)
-        return 0
+        return code
     print_parts(report.parts)
     if getattr(args, "details", False):
         print_parts(report.details)
     if output is not None:
         console.print(f"written: {output}")
-    return 0
+    return code
 
 
 def _check_numbers(options: dict[str, Any]) -> None:

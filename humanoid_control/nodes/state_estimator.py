@@ -38,6 +38,7 @@ class JointInput:
         self.robot, self.filter, self.health, self._encoders = robot, joint_filter, node.health, encoders
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         self._measured, self._begun = np.full(robot.n, np.nan), np.nan
+        self._heard = np.full(robot.n, -np.inf)
         self._clock, self.clocks, self._twice = node.clock, ClockOffsets(), ""
         self.plausible = JointPlausibility(robot.joint_names, robot.lower, robot.upper, robot.velocity)
         node.listen(JointState, TOPIC, self.on_joint_states)
@@ -62,7 +63,7 @@ class JointInput:
         stamp = self.clocks.time(tuple(m.name), seconds(m.header.stamp), self._clock(), time.monotonic())
         use = self.plausible.check(joints, q, stamp)
         self._measured[:] = np.nan  # joints of another message are not measured again by this one
-        self._measured[joints[use]] = q[use]
+        self._measured[joints[use]], self._heard[joints[use]] = q[use], time.monotonic()
         text = self.plausible.problem(stamp)
         self.health.check("implausible", bool(text), Level.WARN, text)
         self._begun = np.fmin(self._begun, stamp)
@@ -72,6 +73,10 @@ class JointInput:
             age = np.fmin(self.filter.age(stamp), stamp - self._begun)  # never measured: since the first message
             missing = np.flatnonzero(self._encoders & (age > UNMEASURED))
         self.health.check("missing", bool(len(missing)), Level.WARN, f"joints not measured: {self._names(missing)}")
+
+    def unmeasured(self, now: float, limit: float) -> np.ndarray:
+        """Test (n,) which joints of encoders gave nothing plausible for a time [s]; now: on the monotonic clock [s]."""
+        return self._encoders & (now - self._heard > limit)
 
     def shift(self, step: float) -> None:
         """Go along with the clock, which was set ahead by a step [s]."""
@@ -146,7 +151,10 @@ class StateEstimator(TickNode):
             self.tendons.hold(clock, now)
         if self.age(self.topic, now) > self.params.timeout:
             return
-        message = message_of(self.filter.at(clock), stamp, self.message)
+        state = self.filter.at(clock)
+        if self.encoders is not None:  # nobody must take a joint for one at rest of which nothing is known any more
+            state.q[self.encoders.unmeasured(now, self.params.timeout)] = np.nan
+        message = message_of(state, stamp, self.message)
         if message is not None:
             self.estimates.publish(message)
 

@@ -19,7 +19,9 @@ class StateEstimatorParameters(WorldParameters):
 
     rate: float = param(250.0, "rate of the estimate", "Hz", 10.0, 1000.0)
     bandwidth: float = param(30.0, "bandwidth of the joint filter", "Hz", 0.5, 200.0, live=True)
-    timeout: float = param(0.2, "silence of the sensors after which nothing is published", "s", 0.01, 10.0, live=True)
+    timeout: float = param(
+        0.2, "silence of the sensors, or of a joint, after which nothing of it is published", "s", 0.01, 10.0, live=True
+    )
     source: str = param("joints", "joints: encoders of the joints; tendons: lengths of tendons", choices=SOURCES)
     mode: str = param(
         "r2",

@@ -71,6 +71,10 @@ STUDIES = {
         "a stack over two hosts: links that are slow, lossy, cut, and clocks that are apart (root; minutes)",
         "hosts.study",
     ),
+    "faults": StudyEntry(
+        "what a running stack promises when things break: faults of many sorts injected, each kept or broken (hours)",
+        "faults.study",
+    ),
     "sternum": StudyEntry(
         "how well the sternum is estimated from hips and shoulders, on clips that show it (seconds)",
         "dube2012.sternum_report",

@@ -13,30 +13,14 @@ from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import BatteryState
 
 from humanoid_control.nodes.stacks import NODES
-from humanoid_control.robots import load_robot
-from humanoid_control.robots.tendons import tendon_geometry
-from test.nodes.fuzz import Fuzz, message_type, numbers_in
+from humanoid_control.studies.fuzz import FAULTS, Fuzz, fuzzed_nodes, message_type, numbers_in, topics_of, words_of
 from test.places import port
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
-# What is started: node -> parameters; some twice, since they hear other topics in another mode. Slowly: many at once.
-STARTED = (
-    ("simulator", "base:=floating", "rate:=100.0", "robot:=hrp2"),
-    ("state_estimator", "rate:=50.0", "robot:=hrp2"),
-    ("state_estimator", "rate:=50.0", "source:=tendons", "robot:=kengoro_upper"),
-    ("whole_body_ik", "rate:=50.0", "start_blind:=true", "robot:=hrp2"),
-    ("trajectory_streamer", "robot:=hrp2"),
-    ("trajectory_streamer", "source:=live", "solve:=true", "robot:=hrp2"),
-    ("target_source", "robot:=hrp2"),
-    ("walker", "upper:=imitate", "robot:=hrp2"),
-    ("robot_driver", "hardware:=loopback", "robot:=hrp2"),
-    ("controller_bridge", "robot:=hrp2"),
-    ("viewer", f"port:={port(7)}", "rate:=5.0", "robot:=hrp2"),
-)
+STARTED = fuzzed_nodes("hrp2", port(7))
 WHILE_SHOWN = {"joint_commands", "ik_markers", "tendon_markers", "footsteps/planned"}  # of the viewer: with a page open
 ANY = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 HEARD = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-FAULTS = ("Warning:", "Traceback", "tick failed", "failed, passed over", "failed: ")  # in a log: nobody thought of it
 MESSAGES, DIFFERENT = 300, 100  # for each topic, and for each type
 
 
@@ -51,9 +35,8 @@ class Target:
     def connect(self):
         node, own = self.graph.node, (self.name, self.namespace)
         self.publishers = {
-            topic: (message_type(kinds[0]), node.create_publisher(message_type(kinds[0]), topic, ANY))
-            for topic, kinds in node.get_subscriber_names_and_types_by_node(*own)
-            if topic not in ("/parameter_events", "/clock")
+            topic: (message_type(kind), node.create_publisher(message_type(kind), topic, ANY))
+            for topic, kind in topics_of(node, *own).items()
         }
         # Where a node hears whether somebody else commands, what is sent looks like its own words: that comes last.
         own_words = {topic for topic, _ in node.get_publisher_names_and_types_by_node(*own)}
@@ -68,9 +51,6 @@ class Target:
 
 
 def test_no_message_ends_a_node_or_makes_it_say_what_is_no_number(graph):
-    robot = load_robot("hrp2")
-    words = (*robot.joint_names, *robot.points, "world", robot.root_link, "l_foot", "r_foot")
-    words += tuple(tendon_geometry(load_robot("kengoro_upper")).tendon_names[:6])
     targets = [Target(graph, k, *started) for k, started in enumerate(STARTED)]
     for t in targets:
         graph.until(lambda t=t: "READY" in graph.output(t.process) or t.process.poll() is not None, f"{t.name} ready")
@@ -89,7 +69,7 @@ def test_no_message_ends_a_node_or_makes_it_say_what_is_no_number(graph):
     graph.until(lambda: not not_found(), "all topics of the table of nodes")
     for t in targets:
         t.connect()
-    fuzz, reports = Fuzz(7, words), graph.listen(DiagnosticArray, "/diagnostics")
+    fuzz, reports = Fuzz(7, words_of("hrp2")), graph.listen(DiagnosticArray, "/diagnostics")
     rooms = [(kind, publisher) for t in targets for kind, publisher in t.publishers.values()]
     assert len(rooms) > 25
     for _, publisher in rooms:

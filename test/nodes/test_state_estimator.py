@@ -76,6 +76,29 @@ def test_estimates_position_and_velocity_and_survives_nan_and_silence(graph):
     assert graph.call(Trigger, "state_estimator/reset").success
 
 
+def test_a_joint_whose_encoder_gives_nothing_any_more_is_left_out_until_it_does(graph):
+    """Its last position would be taken for that of a joint at rest, whatever happens to it."""
+    robot = load_robot("hrp2")
+    graph.start("state_estimator", "robot:=hrp2", "missed_warn:=100.0")
+    estimates = graph.listen(JointState, "estimated_joint_states")
+    publisher = graph.publisher(JointState, "joint_states")
+    blind, others = robot.joint_names[4], [*robot.joint_names[:4], *robot.joint_names[5:]]
+
+    def send(q=0.1):
+        m = JointState(name=list(robot.joint_names), position=[0.1] * robot.n)
+        m.position[4] = q
+        m.header.stamp = graph.node.get_clock().now().to_msg()
+        publisher.publish(m)
+
+    for q in (np.nan, 1e308):
+        graph.until(lambda: estimates and blind in estimates[-1].name, "all joints", meanwhile=send)
+        begin = len(estimates)
+        graph.until(lambda: blind not in estimates[-1].name, "it to be left out", 5.0, lambda q=q: send(q))
+        assert estimates[-1].name == others and len(estimates[-1].position) == len(others)
+        assert len(estimates) - begin > 10, "one sample that is lost is none that counts"
+        graph.until_said("state_estimator", blind, lambda q=q: send(q))
+
+
 def test_two_drivers_that_each_measure_some_joints_do_not_disturb_each_other():
     """Legs 1 ms after arms: a joint keeps its speed, and nothing is claimed of it at the other driver's time."""
     robot, health = load_robot("hrp2"), Health(lambda level, text: None)

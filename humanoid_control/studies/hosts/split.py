@@ -19,8 +19,9 @@ from humanoid_control.errors import HumanoidError
 from humanoid_control.nodes import find_stack
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.studies.hosts.link import TwoHosts
-from humanoid_control.studies.hosts.observer import load
+from humanoid_control.studies.observer import load
 
+OBSERVER = "humanoid_control.studies.observer"
 ROBOT_SIDE, CONTROL_SIDE = 0, 1
 ROBOT_NODES = ("simulator", "state_estimator")
 CONTROL_NODES = ("whole_body_ik", "trajectory_streamer")
@@ -88,7 +89,7 @@ def speeds(robot: Robot, window: Window, since: float) -> Speeds:
     steps, passed = np.abs(np.diff(applied[:, 2 : 2 + n], axis=0)), np.diff(applied[:, 1])
     periods = PERIOD * np.maximum(1, np.round(passed / PERIOD))  # more than one where the observer lost messages
     beyond = steps - robot.velocity * periods[:, None]
-    q, v = states[:, 2 : 2 + n], states[:, 2 + n :]
+    q, v = states[:, 2 : 2 + n], states[:, 2 + n : 2 + 2 * n]
     return Speeds(
         float(np.nanmax(np.abs(v) / robot.velocity)),
         max(0.0, float(np.nanmax(beyond))),
@@ -153,7 +154,7 @@ class SplitStack:
         return self
 
     def _start(self) -> None:
-        folder, observer = Path(self._folder.name), [sys.executable, "-u", "-m", f"{__package__}.observer", self._name]
+        folder, observer = Path(self._folder.name), [sys.executable, "-u", "-m", OBSERVER, self._name]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._observers = [self.hosts.start(host, observer, **pipes) for host in (0, 1)]
         self._logs = [folder / "robot.log", folder / "control.log"]

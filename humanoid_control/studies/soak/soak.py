@@ -6,16 +6,12 @@ time, and what happened in it is compared with the promises of its kind.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,16 +19,15 @@ import numpy as np
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes import Session, find_stack
 from humanoid_control.robots import load_robot
+from humanoid_control.studies.companion import Companion
 from humanoid_control.studies.report import Progress, StudyReport, silent
 from humanoid_control.studies.soak.intruder import INTRUSIONS
 from humanoid_control.studies.soak.observer import load
 from humanoid_control.terminal import Table, machine
 
-PACKAGE = "humanoid_control.studies.soak"
 PAUSE = (6.0, 10.0)  # [s] of calm before the next fault
 BEFORE, AFTER = 0.5, 5.0  # [s] around a fault that belong to it
 LASTING = 3.0  # [s] of an intrusion
-START = 20.0  # [s] in which observer and intruder must be ready
 ESSENTIAL = ("whole_body_ik", "state_estimator", "simulator")
 HELPERS = ("trajectory_streamer", "viewer")
 KILL, HANG, INTRUDE = "kill -9", "hang", "intrude"
@@ -151,45 +146,13 @@ def judge(
         broken.append("nothing on /diagnostics")
 
 
-class Companion:
-    """A process beside the stack, of this package: the observer or the intruder."""
-
-    def __init__(self, module: str, *words: str) -> None:
-        command = [sys.executable, "-u", "-m", f"{PACKAGE}.{module}", *words]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def say(self, line: str) -> None:
-        """A line on its standard input."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def heard(self) -> str:
-        """The next line that it says; empty at its end."""
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
-
-    def __enter__(self) -> Companion:
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        with contextlib.suppress(ProcessLookupError, BrokenPipeError):
-            self.process.send_signal(signal.SIGINT)
-            assert self.process.stdin is not None
-            self.process.stdin.close()
-        try:
-            self.process.wait(START)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-
-
 def soak(
     robot: str, hours: float, seed: int, session: Session, faults: Sequence[Fault], show: Progress, folder: Path
 ) -> list[Seen]:
     """Run faults on a started session until the time is over; each kind once, in random order, then again."""
     rng, begun, seen = np.random.default_rng(seed), time.monotonic(), list[Seen]()
     path, queue = folder / "heard.npz", list[Fault]()
-    with Companion("intruder", robot) as intruder, Companion("observer", robot, str(path)) as observer:
+    with Companion("soak.intruder", robot) as intruder, Companion("soak.observer", robot, str(path)) as observer:
         if (intruder.heard(), observer.heard()) != ("ready", "ready"):
             raise ConfigError(f"the processes beside the stack did not start: see {session.directory}")
         while (left := 3600 * hours - (time.monotonic() - begun)) > 0 and not session.stopped.is_set():

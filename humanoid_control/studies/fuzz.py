@@ -1,4 +1,7 @@
-"""Random messages of any type, for nodes that must live through all of them: finite nonsense, NaN, wrong lengths."""
+"""Random messages of any type, for nodes that must live through all of them: finite nonsense, NaN, wrong lengths.
+
+Also the nodes, in each mode in which they hear other topics.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.tendons import tendon_geometry
+
 NUMBERS = (0.0, -0.0, 1.0, -1.0, math.nan, math.inf, -math.inf, 1e308, -1e308, 1e155, 5e-324, 1e9)
 LENGTHS = (0, 1, 2, 3, 7, 12, 40)
+WITH_TENDONS = "kengoro_upper"
+EVERYBODYS = ("/parameter_events", "/clock")
 CALM = 0.4  # share of messages in which all numbers are small and all stamps are of now
 
 
@@ -33,7 +41,7 @@ class Fuzz:
         return self._filled(kind)
 
     def _filled(self, kind: type) -> Any:
-        fields = kind.get_fields_and_field_types()
+        fields = kind.get_fields_and_field_types()  # type: ignore[attr-defined]
         if kind.__name__ == "Time" and (self._calm or self.rng.random() < 0.3):
             now = time.time_ns()
             return kind(sec=now // 10**9, nanosec=now % 10**9)
@@ -91,3 +99,44 @@ def numbers_in(message: Any) -> list[float]:
     if isinstance(message, str | bytes | int) or not hasattr(message, "__iter__"):
         return []
     return [x for part in message for x in numbers_in(part)]
+
+
+# -------- Who gets them
+
+FAULTS = ("Warning:", "Traceback", "tick failed", "failed, passed over", "failed: ")
+"""Words of a node's log where something happened that nobody thought of."""
+
+
+def fuzzed_nodes(robot: str, port: int) -> tuple[tuple[str, ...], ...]:
+    """Nodes and their parameters; some twice, since they hear other topics in another mode. Slowly: many run at once.
+
+    Args:
+        robot: of the catalogue, or path of a URDF. port: of the viewer.
+    """
+    its = f"robot:={robot}"
+    return (
+        ("simulator", "base:=floating", "rate:=100.0", its),
+        ("state_estimator", "rate:=50.0", its),
+        ("state_estimator", "rate:=50.0", "source:=tendons", f"robot:={WITH_TENDONS}"),
+        ("whole_body_ik", "rate:=50.0", "start_blind:=true", its),
+        ("trajectory_streamer", its),
+        ("trajectory_streamer", "source:=live", "solve:=true", its),
+        ("target_source", its),
+        ("walker", "upper:=imitate", its),
+        ("robot_driver", "hardware:=loopback", its),
+        ("controller_bridge", its),
+        ("viewer", f"port:={port}", "rate:=5.0", its),
+    )
+
+
+def words_of(robot: str) -> tuple[str, ...]:
+    """Names that mean something to some of these nodes."""
+    one = load_robot(robot)
+    tendons = tuple(tendon_geometry(load_robot(WITH_TENDONS)).tendon_names[:6])
+    return (*one.joint_names, *one.points, "world", one.root_link, "l_foot", "r_foot", *tendons)
+
+
+def topics_of(node: Any, name: str, namespace: str) -> dict[str, str]:
+    """What a node hears, topic -> type, as another one sees it on the graph."""
+    found = node.get_subscriber_names_and_types_by_node(name, namespace)
+    return {topic: kinds[0] for topic, kinds in found if topic not in EVERYBODYS}

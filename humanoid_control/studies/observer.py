@@ -1,18 +1,17 @@
-"""The observer on a host: a process that hears what passes there, and hands it over when it is asked.
+"""The observer beside a stack, or on a host: a process that hears what passes, and hands it over when it is asked.
 
-Run as `python -m humanoid_control.studies.hosts.observer ROBOT`. A line on standard input is `seek SECONDS`, to play
-the clip from there on, or the name of a file (.npz) into which goes all that was heard since the last one; each is
-answered by `done`. The end of the input ends it. All its times are of the monotonic clock, which is one for both hosts.
+Run as `python -m humanoid_control.studies.observer ROBOT TOPIC ...`; without topics it hears all of `TOPICS`. A line on
+standard input is `seek SECONDS`, to play the clip from there on, or the name of a file (.npz) into which goes all that
+was heard since the last one; each is answered by `done`. The end of the input ends it. All its times are of the
+monotonic clock, which is one for all hosts of a machine.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import select
-import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +19,41 @@ import numpy as np
 
 from humanoid_control.files import whole_file
 from humanoid_control.robots import Robot, load_robot
+from humanoid_control.studies.companion import serve
 
 DEPTH = 500  # messages that wait while the observer is not running
 PRIORITY = 40
-PERIOD = 0.02  # [s] between two looks at the input
+TARGETS = "targets"
+TOPICS = ("joint_commands", "joint_states", "applied_commands", TARGETS)
 
 
 class Heard:
     """What was heard since the last file: rows of (arrival, stamp, values), all times in s.
 
     Attributes:
-        joints: topic -> rows of positions (n) and velocities (n) in the robot's order, NaN where there is none.
+        joints: topic -> rows of positions (n) and velocities (n) in the robot's order, NaN where there is none, and
+            the number of the publisher, in the order in which they were heard first.
         targets: rows of positions (3 P) of the robot's points. diagnostics: (arrival, node, level, message, values).
+        slept: rows of (until when, for how long) in which nothing could be heard.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, topics: Sequence[str] = TOPICS) -> None:
         self.robot, self.points = robot, {name: k for k, name in enumerate(robot.points)}
+        self.topics, self._senders = [t for t in topics if t != TARGETS], dict[bytes, int]()
         self.clear()
 
     def clear(self) -> None:
         """Begin anew."""
-        self.joints: dict[str, list[np.ndarray]] = {"joint_commands": [], "joint_states": [], "applied_commands": []}
+        self.joints: dict[str, list[np.ndarray]] = {topic: [] for topic in self.topics}
         self.targets: list[np.ndarray] = []
         self.diagnostics: list[tuple[float, str, int, str, dict[str, str]]] = []
+        self.slept: list[tuple[float, float]] = []
 
-    def joint(self, topic: str, message: Any) -> None:
+    def joint(self, topic: str, message: Any, sender: bytes = b"") -> None:
         """Take a JointState."""
-        r, row = self.robot, np.full(2 + 2 * self.robot.n, np.nan)
+        r, row = self.robot, np.full(3 + 2 * self.robot.n, np.nan)
         row[0], row[1] = time.monotonic(), _seconds(message.header.stamp)
+        row[-1] = self._senders.setdefault(sender, len(self._senders))
         own = [r.index[name] for name in message.name]
         for first, values in ((2, message.position), (2 + r.n, message.velocity)):
             if len(values) == len(own):
@@ -70,10 +76,10 @@ class Heard:
 
     def save(self, path: Path) -> None:
         """Write all, and begin anew."""
-        width = {"targets": 2 + 3 * len(self.points)}
-        rows = {**self.joints, "targets": self.targets}
+        width = {TARGETS: 2 + 3 * len(self.points), "slept": 2}
+        rows: dict[str, list[Any]] = {**self.joints, TARGETS: self.targets, "slept": self.slept}
         arrays: dict[str, Any] = {
-            k: np.array(v).reshape(-1, width.get(k, 2 + 2 * self.robot.n)) for k, v in rows.items()
+            k: np.array(v).reshape(-1, width.get(k, 3 + 2 * self.robot.n)) for k, v in rows.items()
         }
         with whole_file(path) as part, part.open("wb") as file:
             np.savez(file, diagnostics=np.array(json.dumps(self.diagnostics)), **arrays)
@@ -91,7 +97,7 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], list[list[Any]]]:
         return {name: file[name] for name in file.files if name != "diagnostics"}, told
 
 
-def listen(robot: Robot) -> None:
+def listen(robot: Robot, topics: Sequence[str]) -> None:
     """Listen and answer until the input ends."""
     import rclpy
     from diagnostic_msgs.msg import DiagnosticArray
@@ -101,45 +107,46 @@ def listen(robot: Robot) -> None:
     from std_msgs.msg import Float64
     from visualization_msgs.msg import MarkerArray
 
+    from humanoid_control.nodes.base.command_owner import gid_of
     from humanoid_control.nodes.base.messages import EVENTS
     from humanoid_control.nodes.base.runner import make_executor
     from humanoid_control.nodes.base.serialized_markers import MarkerReader
-    from humanoid_control.nodes.base.tick_node import set_priority
+    from humanoid_control.nodes.base.tick_node import WITH_INFO, set_priority
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C of the terminal: the end of the input ends it
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    node, heard, reader = rclpy.create_node("observer"), Heard(robot), MarkerReader()
+    node, heard, reader = rclpy.create_node("observer"), Heard(robot, topics), MarkerReader()
     qos = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+    def hears(topic: str) -> Any:
+        def on_joint(*given: Any) -> None:  # rclpy's events executor hands over one tuple, its others two arguments
+            message, info = given if len(given) == 2 else given[0]
+            heard.joint(topic, message, gid_of(info))
+
+        on_joint.__signature__ = WITH_INFO  # type: ignore[attr-defined]
+        return on_joint
+
     for topic in heard.joints:
-        node.create_subscription(JointState, topic, lambda m, t=topic: heard.joint(t, m), qos)
-    node.create_subscription(MarkerArray, "targets", lambda data: heard.target(reader.read(data)), qos, raw=True)
+        node.create_subscription(JointState, topic, hears(topic), qos)
+    if TARGETS in topics:
+        node.create_subscription(MarkerArray, TARGETS, lambda data: heard.target(reader.read(data)), qos, raw=True)
     node.create_subscription(DiagnosticArray, "/diagnostics", heard.status, EVENTS)
     seek = node.create_publisher(Float64, "clip/seek", EVENTS)
+
+    def answer(line: str) -> str:
+        if line.startswith("seek "):
+            seek.publish(Float64(data=float(line.split()[1])))
+        else:
+            heard.save(Path(line))
+        return "done"
+
     executor = make_executor()
     executor.add_node(node)
     set_priority(PRIORITY)
-    print("ready", flush=True)
-    looked, waiting = 0.0, b""
-    while True:
-        executor.spin_once(timeout_sec=PERIOD)
-        if time.monotonic() - looked < PERIOD:
-            continue
-        looked = time.monotonic()
-        if select.select([0], [], [], 0.0)[0]:
-            if not (new := os.read(0, 4096)):
-                break
-            *lines, waiting = (waiting + new).split(b"\n")
-            for line in lines:
-                word = line.decode()
-                if word.startswith("seek "):
-                    seek.publish(Float64(data=float(word.split()[1])))
-                else:
-                    heard.save(Path(word))
-                print("done", flush=True)
+    serve(executor, answer, lambda seconds: heard.slept.append((time.monotonic(), seconds)))
     executor.shutdown()
     node.destroy_node()
     rclpy.try_shutdown()
 
 
 if __name__ == "__main__":
-    listen(load_robot(sys.argv[1], "fixed"))
+    listen(load_robot(sys.argv[1], "fixed"), sys.argv[2:] or TOPICS)
