@@ -27,10 +27,10 @@ ELBOWS = ("l_elbow_flexion", "r_elbow_flexion")
 class Desk:
     """A driver process, and what a person at a desk has: commands, states, buttons."""
 
-    def __init__(self, graph, *parameters, robot="hrp2", wait=True):
+    def __init__(self, graph, *parameters, robot="hrp2", wait=True, fresh=False):
         self.graph, self.robot = graph, load_robot(robot, "fixed")
         given = (f"robot:={robot}", "late_tolerance:=100.0", "rate:=200.0", *QUIET, *parameters)
-        self.process = graph.start("robot_driver", *given, wait=wait)
+        self.process = graph.start("robot_driver", *given, wait=wait, fresh=fresh)
         self.states = graph.listen(JointState, "joint_states")
         self.applied = graph.listen(JointState, "applied_commands")
         self.said = graph.listen(String, "hardware_state", LATCHED)
