@@ -24,7 +24,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.files import check_file
-from humanoid_control.hardware.calibration import calibration_path, read_calibration, write_calibration
+from humanoid_control.hardware.calibration import named_calibration, read_calibration, write_calibration
 from humanoid_control.hardware.commands.command_stream import CommandReader
 from humanoid_control.hardware.commands.trajectory import TrajectoryPlayer
 from humanoid_control.hardware.commands.trajectory_goal import GoalFollower
@@ -68,6 +68,7 @@ class RobotDriverParameters(NodeParameters):
         "file of the real robot; empty: the one beside the URDF; simulator or loopback: simulated drives with the "
         "limits of that file, or without one",
     )
+    calibration: str = param("", "file of the zeros, which ~/set_zero writes; empty: the one beside the hardware file")
     rate: float = param(0.0, "rate of the cycle; 0: as the file says, 500 without one", "Hz", 0.0, 1000.0)
     dry_run: bool = param(False, "do everything but write to the buses and switch power")
     dry_run_file: str = param("", "file for the frames that a dry run would have sent")
@@ -133,7 +134,9 @@ class RobotDriver(TickNode):
         p = self.params
         robot = load_robot(p.robot, "fixed")
         hardware = hardware_of(p, robot)
-        self.calibration = calibration_path(hardware.path) if hardware.path and p.hardware not in TWINS else None
+        self.calibration: Path | None = None
+        if hardware.path and p.hardware not in TWINS:
+            self.calibration = named_calibration(hardware.path, p.calibration)
         zeros = read_calibration(self.calibration, hardware.actuators) if self.calibration else {}
         self.frames = FrameFile(Path(p.dry_run_file)) if p.dry_run and p.dry_run_file else None
         record = self.frames.write if self.frames else None
