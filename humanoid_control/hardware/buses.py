@@ -60,7 +60,7 @@ class Buses:
         names: of the m actuators. state, command: of all of them; transports work on views of these.
         transports: by bus name. lost: reason by bus that is gone; empty: all are there.
         missed: (m,) share of the samples that did not come lately. lost_samples: (m,) how many, since the start.
-        sent: frames that a dry run did not send.
+        sent: frames that a dry run did not send. held: buses to which no commands go.
     """
 
     def __init__(self, hardware: Hardware, dry_run: bool = False, record: Record | None = None) -> None:
@@ -76,6 +76,7 @@ class Buses:
         self.state, self.command = ActuatorState(len(self.names)), ActuatorCommand(len(self.names))
         self.transports: dict[str, Transport] = {}
         self.lost: dict[str, str] = {}
+        self.held: set[str] = set()
         self.missed, self.lost_samples = np.zeros(len(self.names)), np.zeros(len(self.names), dtype=int)
         self._loads = [transport_class(bus.transport).bus_load(bus.spec) for bus in hardware.buses]
         self.sent, self._dry, self._record = 0, dry_run, record
@@ -132,7 +133,7 @@ class Buses:
     def write(self, early: bool) -> None:
         """Send the command to the buses that want it at this end of the cycle."""
         for name, transport, state, command in self._views:
-            if transport.early != early or name in self.lost:
+            if transport.early != early or name in self.lost or name in self.held:
                 continue
             if self._dry:
                 lines = transport.frames(command)
@@ -178,6 +179,13 @@ class Buses:
             for transport in self.transports.values():
                 transport.quick_stop()
 
+    def switch_off(self, name: str) -> None:
+        """Brakes, and one step of the drives' disable sequence, on one bus."""
+        transport = self.transports[name]
+        for k in range(len(transport.names)):
+            transport.brake(k, False)
+        transport.power(False)
+
     def clear_faults(self) -> None:
         """Ask all drives to forget their faults."""
         for transport in self.transports.values():
@@ -206,7 +214,8 @@ class Buses:
 
     def trouble(self) -> str:
         """Reason why a bus must not move the robot now; empty: none."""
-        texts = [f"bus {name}: {text}" for name, t in self.transports.items() if (text := t.trouble())]
+        asked = {name: t for name, t in self.transports.items() if name not in self.held}
+        texts = [f"bus {name}: {text}" for name, t in asked.items() if (text := t.trouble())]
         return "; ".join([*self.lost.values(), *texts])
 
     def fault_text(self, actuator: int) -> str:

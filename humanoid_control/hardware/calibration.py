@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from humanoid_control.errors import RobotError
+from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.files import check_keys, check_row, known, number, schema_file, whole_file
 from humanoid_control.hardware.transmission import Transmission
 from humanoid_control.hardware.transport import ActuatorState, Flag, HomingProgress, HomingSpec
@@ -49,6 +49,19 @@ class Zero:
 def calibration_path(hardware: Path) -> Path:
     """Path of the calibration beside a hardware file: lola.hardware.yaml -> lola.calibration.yaml."""
     return hardware.with_name(hardware.name.removesuffix(".yaml").removesuffix(".hardware") + ".calibration.yaml")
+
+
+def named_calibration(hardware: Path, named: str | Path | None = None) -> Path:
+    """Path of the calibration: of the file that was named, else of the one beside a hardware file, if there is any.
+
+    Raises:
+        ConfigError: the file that was named does not exist: without its zeros the robot would not be as it measures.
+    """
+    if not named:
+        return calibration_path(hardware)
+    if not Path(named).is_file():
+        raise ConfigError(f"{named}: no such calibration; `~/set_zero` writes the one beside the hardware file")
+    return Path(named)
 
 
 def read_calibration(path: Path, actuators: Iterable[str]) -> dict[str, Zero]:

@@ -19,6 +19,7 @@ from humanoid_control.hardware.commands.command_stream import Blend, CommandInte
 from humanoid_control.hardware.commands.drive_modes import DriveModes
 from humanoid_control.hardware.commands.limiter import Impedance
 from humanoid_control.hardware.commands.setpoint import Aim, Setpoint
+from humanoid_control.hardware.fault_groups import FaultGroups, device_findings
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
 from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState, refusals_of
@@ -56,7 +57,7 @@ class Driver:
         commands: taken from outside.
         findings: of supervision in this cycle, the worst first.
         estop: sources of the emergency stop that call now, with the reason.
-        encoders: which of them know their zeros.
+        encoders: which of them know their zeros. groups: that have stopped alone. jumps: of encoders.
         last_heartbeat: monotonic time of the emergency stop's last sign of life [s]; -inf: none.
         stopped: somebody asked to stop: commands are not followed until somebody enables.
     """
@@ -97,10 +98,11 @@ class Driver:
         self.findings, self.estop = list[Finding](), dict[str, str]()
         self.stopped = False
         self.encoders = Encoders(hardware.names, hardware.homing, hardware.groups, self.transmission)
+        self.groups = FaultGroups(hardware, self.buses, self.transmission, QUICK_STOP_TIME)
         self.guard: Guardian | None = None
         self._dry, self._tolerance = dry_run, late_tolerance
         self.modes = DriveModes([j.mode for j in hardware.joints], self.limits, self._gains)
-        self._jumps = JumpFilter(
+        self.jumps = JumpFilter(
             np.array([hardware.robot.velocity[hardware.robot.index[m]] for m in hardware.names]), self.period
         )
         self._seen = SampleWatch(j, STILL_SPEED, self.period)
@@ -123,7 +125,7 @@ class Driver:
         """
         self.buses.open()
         self._load_kernels()
-        self._jumps.restart()
+        self.jumps.restart()
         self.machine.handle(Event.CONFIGURE, self.clock())
 
     def _load_kernels(self) -> None:
@@ -194,20 +196,22 @@ class Driver:
 
     def clear_faults(self) -> str:
         """Begin to clear faults whose cause is gone; ends in MONITOR, without power."""
-        if self.machine.state not in (PowerState.FAULT, PowerState.ESTOP):
-            return f"nothing to clear: {self.machine}"
+        alone = self.machine.state is PowerState.MONITOR and self.groups.stopped
+        if not alone and self.machine.state not in (PowerState.FAULT, PowerState.ESTOP):
+            return "; ".join([*self.groups.reasons(), f"nothing to clear: {self.machine}"])
         if self.estop:
             return "; ".join(self.estop.values())
         if self.buses.lost:
             return "; ".join(self.buses.lost.values())
         self._clear_until = self.clock() + CLEAR_TIME
+        self.groups.clear()
         self.buses.clear_faults()
-        self._jumps.restart()
+        self.jumps.restart()
         return ""
 
     def command(self, command: JointCommand, now: float, stamp: float) -> None:
         """Take a checked command; see `CommandInterpolator.add`."""
-        self.commands.add(command, now, stamp)
+        self.commands.add(self.groups.commanded(command), now, stamp)
 
     def refusals(self) -> list[str]:
         """Reasons why power must not come now; empty: it may."""
@@ -265,29 +269,16 @@ class Driver:
         self.transmission.read(self.buses.state, j)
         unknown = self.encoders.unknown(self.buses.state)
         if unknown is not None:
-            self._jumps.restart(unknown)  # at its home an encoder is set to another reading
-        self._jumps.update(j.q, j.fresh)
+            self.jumps.restart(unknown)  # at its home an encoder is set to another reading
+        self.jumps.update(j.q, j.fresh)
         wrong = self._seen.update(now, self.machine.since)
         follows = self.machine.powered and self.machine.state is not PowerState.ENABLING and not self._dry
         self.findings = self.supervision.update(self._samples, follows)
         if unknown is not None:
             self.findings = [f for f in self.findings if not (unknown[f.joint] and f.check in BY_POSITION)]
-        if wrong or self._jumps.failing:
-            self.findings = self._device_findings(now, follows) + self.findings
-
-    def _device_findings(self, now: float, follows: bool) -> list[Finding]:
-        """Faults that drives tell, or their encoders, and power that they lost."""
-        j, names, findings = self.joints, self.hardware.names, list[Finding]()
-        off = self.fresh & ~j.enabled & ~j.failed
-        if follows and not self._switching_off and now - self._powered_since > QUICK_STOP_TIME and off.any():
-            k = int(off.argmax())
-            findings.append(Finding(FAULT, k, "power", f"{names[k]} lost its power"))
-        for k in np.flatnonzero(self._jumps.failed()).tolist():
-            findings.append(Finding(FAULT, k, "encoder", f"{names[k]} encoder jumps"))
-        for k in np.flatnonzero(j.failed).tolist():
-            worst = max(self.transmission.actuators_of(k), key=lambda a: int(self.buses.state.code[a]))
-            findings.append(Finding(FAULT, k, "drive", f"{names[k]} drive: {self.buses.fault_text(worst)}"))
-        return findings
+        if wrong or self.jumps.failing:
+            lasting = follows and not self._switching_off and now - self._powered_since > QUICK_STOP_TIME
+            self.findings = device_findings(self, lasting) + self.findings
 
     def _watch(self, now: float) -> None:
         """Everything that ends motion: emergency stop, faults of joints and buses, this computer itself."""
@@ -300,7 +291,13 @@ class Driver:
             self.buses.reopen(now)
         if not self.machine.powered:
             return
+        alone = self.machine.state is not PowerState.ENABLING and self.encoders.homing is None
         faults = [f.text for f in self.findings if f.level == FAULT]
+        if faults and alone:
+            faults = self.groups.take(self.findings, now)
+            self.commands.forget(self.groups.joints)
+        self.groups.proceed(now)
+        self.findings = self.groups.told(self.findings)
         if text := self.buses.trouble():
             faults.append(text)
         if late > LATE_FAULT * self._tolerance:
@@ -414,6 +411,7 @@ class Driver:
         setpoint.advance(aim)
         if (homing := self.encoders.homing) is not None:
             np.copyto(self.reference.q, self.joints.q, where=homing.active & np.isfinite(self.joints.q))
+        self.groups.stay(self.reference, self.joints.q)
         if self.modes.any and aim is not Aim.MEASURED:
             self.modes.follow(self.joints.q, self.joints.v, self.reference)
         kp, kd = self._gain_shares(now)
@@ -483,7 +481,7 @@ class Driver:
         check_change(self.zeros, new, allow_large)
         self.zeros = {**self.zeros, **new}
         self.transmission = self.hardware.transmission(self.zeros)
-        self._jumps.restart()
+        self.jumps.restart()
         return dict(self.zeros)
 
     # -- figures ------------------------------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ def refusals_of(driver: Any) -> list[str]:
         out.append(f"no heartbeat on {driver.hardware.estop_topic}")
     if text := driver.buses.trouble():
         out.append(text)
-    out += [f.text for f in driver.findings if f.level == FAULT]
+    out += [f.text for f in driver.findings if f.level == FAULT] + driver.groups.reasons()
     out += missing_calibration(driver.zeros, driver.buses.serials(), driver.hardware.needs_calibration)
     names, q, limits = driver.hardware.names, driver.joints.q, driver.supervision.limits
     beyond, unhomed = np.maximum(limits.lower - q, q - limits.upper), driver.encoders.missing()

@@ -24,9 +24,10 @@ from trajectory_msgs.msg import JointTrajectory
 
 from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.files import check_file
-from humanoid_control.hardware.calibration import calibration_path, read_calibration, write_calibration
+from humanoid_control.hardware.calibration import named_calibration, read_calibration, write_calibration
 from humanoid_control.hardware.commands.command_stream import CommandReader
-from humanoid_control.hardware.commands.trajectory import TrajectoryPlayer, TrajectoryPoint
+from humanoid_control.hardware.commands.trajectory import TrajectoryPlayer
+from humanoid_control.hardware.commands.trajectory_goal import GoalFollower
 from humanoid_control.hardware.driver import QUICK_STOP_TIME, Driver
 from humanoid_control.hardware.guardian import PRIORITY
 from humanoid_control.hardware.hardware_file import Hardware, hardware_path, read_hardware_file, without_file
@@ -41,13 +42,13 @@ from humanoid_control.nodes.base.messages import (
     STREAM_OUT,
     fill_joint_state,
     joint_state,
-    seconds,
     stamp_of,
 )
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.driver_reports import BusRates, battery_message, fill_imu, parts_of
+from humanoid_control.nodes.trajectory_action import TrajectoryAction, points_of
 from humanoid_control.robots import Robot, load_robot
 
 TWINS = ("simulator", "loopback")
@@ -67,6 +68,7 @@ class RobotDriverParameters(NodeParameters):
         "file of the real robot; empty: the one beside the URDF; simulator or loopback: simulated drives with the "
         "limits of that file, or without one",
     )
+    calibration: str = param("", "file of the zeros, which ~/set_zero writes; empty: the one beside the hardware file")
     rate: float = param(0.0, "rate of the cycle; 0: as the file says, 500 without one", "Hz", 0.0, 1000.0)
     dry_run: bool = param(False, "do everything but write to the buses and switch power")
     dry_run_file: str = param("", "file for the frames that a dry run would have sent")
@@ -85,6 +87,18 @@ class RobotDriverParameters(NodeParameters):
         "", "joints that ~/home homes, as 'l_knee, r_knee'; empty: all that do not know their zeros", live=True
     )
     allow_large_zero: bool = param(False, "let ~/set_zero change a zero by more than 0.2 rad", live=True)
+    path_tolerance: float = param(
+        0.2, "how far a joint may be from a trajectory of the action, where its goal does not say so; 0: no matter",
+        "rad", 0.0, 10.0, live=True,
+    )  # fmt: skip
+    goal_tolerance: float = param(
+        0.02, "the same at the end of the trajectory, where the goal does not say so; 0: no matter", "rad", 0.0, 10.0,
+        live=True,
+    )  # fmt: skip
+    goal_time: float = param(
+        0.5, "time in which the end must be reached, after that of the trajectory; 0: for ever", "s", 0.0, 1000.0,
+        live=True,
+    )  # fmt: skip
     brake_joint: str = param("", "joint whose brake ~/release_brake releases, without power", live=True)
 
 
@@ -120,7 +134,9 @@ class RobotDriver(TickNode):
         p = self.params
         robot = load_robot(p.robot, "fixed")
         hardware = hardware_of(p, robot)
-        self.calibration = calibration_path(hardware.path) if hardware.path and p.hardware not in TWINS else None
+        self.calibration: Path | None = None
+        if hardware.path and p.hardware not in TWINS:
+            self.calibration = named_calibration(hardware.path, p.calibration)
         zeros = read_calibration(self.calibration, hardware.actuators) if self.calibration else {}
         self.frames = FrameFile(Path(p.dry_run_file)) if p.dry_run and p.dry_run_file else None
         record = self.frames.write if self.frames else None
@@ -160,6 +176,9 @@ class RobotDriver(TickNode):
         self.said, self.ticks, self.rates, self.supplies_due = "", 0, BusRates(), 0.0
         self.listen(JointState, "joint_commands", self.on_command)
         self.create_subscription(JointTrajectory, "joint_trajectory", self.on_trajectory, EVENTS)
+        lower, upper = hardware.column("lower"), hardware.column("upper")
+        follower = GoalFollower(self.player, hardware.names, lower, upper, hardware.column("acceleration"))
+        self.action = TrajectoryAction(self, self.driver, follower)
         # An emergency stop must be heard from any publisher: one that keeps its last message, and one that does not.
         for qos in (LATCHED, EVENTS):
             self.create_subscription(Bool, hardware.estop_topic, self.on_emergency_stop_topic, qos)
@@ -186,15 +205,12 @@ class RobotDriver(TickNode):
 
     def on_trajectory(self, m: JointTrajectory) -> None:
         """Execute a trajectory from where the reference is now; an empty one ends the one that runs."""
-        points = [
-            TrajectoryPoint(seconds(p.time_from_start), p.positions, p.velocities, p.accelerations) for p in m.points
-        ]
         try:
             if not m.points and not m.joint_names:
                 self.player.stop()
             else:
                 ref = self.driver.reference
-                self.player.start(list(m.joint_names), points, ref.q, ref.v)
+                self.player.start(list(m.joint_names), points_of(m), ref.q, ref.v)
             self.health.clear("trajectory")
         except HumanoidError as e:
             self.health.report("trajectory", Level.WARN, str(e))
@@ -238,6 +254,7 @@ class RobotDriver(TickNode):
         if (command := self.player.command(now, d.machine.state is PowerState.RUN)) is not None:
             d.command(command, now, now)
         d.cycle()
+        self.action.update(now)
         if d.machine.state in STOPPED:
             self.player.stop()
         self._say_state()
@@ -345,6 +362,7 @@ class RobotDriver(TickNode):
     def deactivate(self) -> None:
         """Come to rest and switch off; ticks have ended already."""
         end = time.monotonic() + END_TIME
+        self.action.interrupt()
         self.driver.disable()
         while self.driver.machine.powered and time.monotonic() < end:
             self._say_state()
@@ -364,6 +382,7 @@ class RobotDriver(TickNode):
 
     def close(self) -> None:
         if self.configured:
+            self.action.close()
             self.driver.close()
             if self.frames is not None:
                 self.frames.close()

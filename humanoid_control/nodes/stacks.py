@@ -12,7 +12,7 @@ from typing import Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes.base.parameters import NodeParameters, parse_value
-from humanoid_control.warm_up import RETARGETING, SIMULATION, TENDONS, WALKING
+from humanoid_control.warm_up import HARDWARE, RETARGETING, SIMULATION, TENDONS, WALKING
 
 
 @dataclass(frozen=True)
@@ -221,6 +221,7 @@ class Stack:
             SIMULATION: "simulator" in self,
             TENDONS: estimator.get("source") == "tendons",
             WALKING: "walker" in self,
+            HARDWARE: "robot_driver" in self,
         }
         return [RETARGETING, *(group for group, needs in needed.items() if needs)]
 

@@ -1,4 +1,4 @@
-"""Kernels compiled ahead, a module a group of them: retargeting, simulation, tendons, walking, library."""
+"""Kernels compiled ahead, a module a group of them: retargeting, simulation, tendons, walking, hardware, library."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 from humanoid_control.terminal import warn
 
-RETARGETING, SIMULATION, TENDONS, WALKING = "retargeting", "simulation", "tendons", "walking"
-GROUPS = (RETARGETING, SIMULATION, TENDONS, WALKING, "library")  # modules of this room
+RETARGETING, SIMULATION, TENDONS = "retargeting", "simulation", "tendons"
+WALKING, HARDWARE = "walking", "hardware"
+GROUPS = (RETARGETING, SIMULATION, TENDONS, WALKING, HARDWARE, "library")  # modules of this room
 
 
 def compile_first(*groups: str) -> None:

@@ -39,6 +39,34 @@ def test_a_joint_outside_its_range_is_said_with_code_1(humanoid, draft):
     assert live.returncode == 1 and "outside its range" in live.stdout.replace("\n", " ")
 
 
+ZEROS = """schema: humanoid_calibration/1
+actuators:
+  l_elbow_flexion: {zero: %s}
+"""
+
+
+def test_a_calibration_of_another_place_is_taken(humanoid, draft):
+    """Its zeros move what is measured; a joint that it lacks is named; one that does not exist is a mistake."""
+    (humanoid.folder / "other.yaml").write_text(ZEROS % "0.25")
+    start = float(re.search(r"l_elbow_flexion:.*start: ([-\d.]+)", draft.read_text())[1])
+    live = humanoid("hardware", "check", draft.name, "--live", "--calibration", "other.yaml").stdout
+    assert f"{start + 0.25:.3f}"[:4] in re.search(r"l_elbow_flexion[^\n]*", live)[0]
+    assert "0.25" not in re.search(r"r_elbow_flexion[^\n]*", live)[0]
+    needs = "\\1needs_calibration: true, "
+    draft.write_text(re.sub(r"([lr]_elbow_flexion: *\{)", needs, draft.read_text()))
+    shown = " ".join(humanoid("hardware", "check", draft.name, "--calibration", "other.yaml").stdout.split())
+    assert "calibration: r_elbow_flexion not calibrated" in shown and "l_elbow_flexion not" not in shown
+    beside = " ".join(humanoid("hardware", "check", draft.name).stdout.split())
+    assert "l_elbow_flexion not calibrated; r_elbow_flexion not calibrated" in beside
+    assert "gone.yaml: no such calibration" in one_line(
+        humanoid("hardware", "check", draft.name, "--calibration", "gone.yaml")
+    )
+    (humanoid.folder / "other.yaml").write_text(ZEROS.replace("l_elbow", "l_elbw") % "0.25")
+    assert "did you mean l_elbow_flexion" in one_line(
+        humanoid("hardware", "jog", draft.name, "l_elbow_flexion", "--to", "0.5", "--calibration", "other.yaml")
+    )
+
+
 def test_mistakes_are_one_line(humanoid, draft):
     assert "exists" in one_line(humanoid("hardware", "new", "--robot", "hrp2", "--bus", "loopback", "-o", draft.name))
     assert "did you mean loopback" in one_line(

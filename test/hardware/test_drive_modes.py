@@ -81,7 +81,7 @@ def test_a_pushed_joint_of_a_velocity_drive_is_led_back(rig):
     r = rig(Mode.VELOCITY, joint={"following_error": 1.0})
     here = r.left.q[0]
     r.left.q[0] -= 0.1
-    r.driver._jumps.restart()
+    r.driver.jumps.restart()
     r.run(1.5)
     assert abs(r.left.q[0] - here) < 1e-3
 

@@ -27,10 +27,10 @@ ELBOWS = ("l_elbow_flexion", "r_elbow_flexion")
 class Desk:
     """A driver process, and what a person at a desk has: commands, states, buttons."""
 
-    def __init__(self, graph, *parameters, robot="hrp2", wait=True):
+    def __init__(self, graph, *parameters, robot="hrp2", wait=True, fresh=False):
         self.graph, self.robot = graph, load_robot(robot, "fixed")
         given = (f"robot:={robot}", "late_tolerance:=100.0", "rate:=200.0", *QUIET, *parameters)
-        self.process = graph.start("robot_driver", *given, wait=wait)
+        self.process = graph.start("robot_driver", *given, wait=wait, fresh=fresh)
         self.states = graph.listen(JointState, "joint_states")
         self.applied = graph.listen(JointState, "applied_commands")
         self.said = graph.listen(String, "hardware_state", LATCHED)
@@ -261,6 +261,22 @@ def test_a_file_is_driven_and_calibrated(graph, hardware_file):
     desk.run(l_elbow_flexion=desk.q["l_elbow_flexion"])
     done, why = desk.ask("set_zero")
     assert not done and "without power" in why
+
+
+def test_a_calibration_of_another_place_is_read_and_written(graph, hardware_file, tmp_path):
+    other = tmp_path / "elsewhere.yaml"
+    other.write_text("schema: humanoid_calibration/1\nactuators:\n  l_elbow_flexion: {zero: 0.1}\n")
+    desk = Desk(graph, f"hardware:={hardware_file}", f"calibration:={other}", "zero_posture:=neutral")
+    neutral = desk.robot.postures["neutral"][desk.robot.index["l_elbow_flexion"]]
+    assert abs(desk.q["l_elbow_flexion"] - neutral - 0.1) < 1e-5
+    graph.until(lambda: desk.ask("set_zero")[0], "half a second at rest")
+    assert "r_elbow_flexion" in other.read_text() and not hardware_file.with_name("hrp2.calibration.yaml").exists()
+    graph.until(lambda: abs(desk.q["l_elbow_flexion"] - neutral) < 1e-5, "the new zero")
+    graph.stop(desk.process)
+    other.unlink()
+    given = (f"hardware:={hardware_file}", f"calibration:={other}")
+    process = graph.start("robot_driver", "robot:=hrp2", *given, wait=False)
+    assert process.wait(60) == 2 and "elsewhere.yaml: no such calibration" in graph.output(process)
 
 
 @pytest.mark.parametrize(

@@ -43,3 +43,15 @@ def test_links_and_pictures_lead_somewhere(page):
     for link in LINK.findall(re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)):
         if "://" not in link and not link.startswith(GENERATED):
             assert (page.parent / link).exists(), f"{name(page)} links to {link}"
+
+
+def test_every_service_of_a_node_is_on_the_page():
+    page = (ROOT / "docs" / "topics.md").read_text()
+    made = {
+        (path.stem, found)
+        for path in (ROOT / "humanoid_control" / "nodes").glob("*.py")
+        for found in re.findall(r'create_service\(\w+, "~/(\w+)"', path.read_text())
+    }
+    assert ("robot_driver", "home") in made
+    for node, service in made - {("tendon_estimation", "zero"), ("tendon_estimation", "learn")}:
+        assert f"`{node}/{service}`" in page, f"{node} has a service {service} that docs/topics.md does not name"

@@ -38,7 +38,7 @@ PEERS = {
 }  # optional: extras of pip
 # ROS packages that come with rclpy's own dependencies, or are imported only where ROS is installed.
 WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "rosgraph_msgs", "std_msgs"}
-ROS_ONLY = {"ament_index_python", "launch", "launch_ros", "tf2_msgs", "tf2_ros"}
+ROS_ONLY = {"ament_index_python", "control_msgs", "launch", "launch_ros", "tf2_msgs", "tf2_ros"}
 
 
 @cache

@@ -15,7 +15,7 @@ from humanoid_control.cli.parser import add_commands, file_path, given, require_
 from humanoid_control.cli.up import NAMESPACE
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.files import check_file, whole_file
-from humanoid_control.hardware.calibration import calibration_path, missing_calibration, read_calibration
+from humanoid_control.hardware.calibration import missing_calibration, named_calibration, read_calibration
 from humanoid_control.hardware.commissioning import Jog, bus_rows, draft_file, run_cycles, scan_rows
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import Hardware, read_hardware_file
@@ -57,6 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands["call"].add_argument("--namespace", type=given, help="of the driver")
     for name in ("check", "scan", "jog"):
         commands[name].add_argument("file", type=file_path, help="hardware file")
+    for name in ("check", "jog"):
+        commands[name].add_argument(
+            "--calibration", type=file_path, help="file of the zeros (default: the one beside the hardware file)"
+        )
     commands["check"].add_argument("--live", action="store_true", help="open the buses and measure for a second")
     commands["jog"].add_argument("joint", type=given)
     commands["jog"].add_argument("--to", type=float, required=True, metavar="ANGLE", help="[rad]")
@@ -74,8 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "scan":
         table("devices", ["bus", "answers", "expected"], scan_rows(hardware))
         return 0
-    path = calibration_path(args.file)
-    zeros = read_calibration(path, hardware.actuators)
+    zeros = read_calibration(named_calibration(args.file, args.calibration), hardware.actuators)
     if args.action == "jog":
         require_range("--late-tolerance", args.late_tolerance, 1.0, 100.0)
         driver = Driver(hardware, zeros, late_tolerance=args.late_tolerance)

@@ -16,7 +16,7 @@ EXAMPLES = """examples:
   humanoid soak --hours 0.1 --only kill,flood
 
 Kills and halts nodes; publishes a second stream of commands, joint states and targets that cannot be, floods of
-markers.
+markers; records until the recorder's disk is full.
 The exit code is 1 where a promise was broken.
 """
 

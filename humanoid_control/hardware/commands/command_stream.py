@@ -244,6 +244,11 @@ class CommandInterpolator:
         self.period, self.last, self.since, self._stamp = 0.0, -np.inf, np.inf, np.nan
         self.direct.restart()
 
+    def forget(self, joints: np.ndarray) -> None:
+        """Forget what was commanded of joints, (n,) bool."""
+        for rows in self._curves.record[:-1]:
+            rows[joints] = np.nan
+
     def add(self, command: JointCommand, now: float, stamp: float) -> None:
         """Take a command.
 

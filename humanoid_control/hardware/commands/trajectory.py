@@ -146,6 +146,10 @@ class TrajectoryPlayer:
             v[rows] = 0.0
         return JointCommand(q, v, np.full(len(q), np.nan))
 
+    def elapsed(self, now: float) -> float:
+        """Time of the trajectory [s]; NaN before it has begun."""
+        return now - self._begin
+
     def over(self, now: float) -> bool:
         """True once the last point is all that is left."""
         return self.spline is None or bool(now - self._begin >= self.spline.duration)

@@ -7,6 +7,8 @@ time, and what happened in it is compared with the promises of its kind.
 from __future__ import annotations
 
 import os
+import resource
+import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -30,7 +32,8 @@ BEFORE, AFTER = 0.5, 5.0  # [s] around a fault that belong to it
 LASTING = 3.0  # [s] of an intrusion
 ESSENTIAL = ("whole_body_ik", "state_estimator", "simulator")
 HELPERS = ("trajectory_streamer", "viewer")
-KILL, HANG, INTRUDE = "kill -9", "hang", "intrude"
+KILL, HANG, INTRUDE, FILL = "kill -9", "hang", "intrude", "fill"
+ROOM = 2**21  # [bytes] in each file of a recording on a disk that is full then
 TINY, OVER_SPEED, FIRST_OFF = 1e-9, 1.05, 0.01
 
 
@@ -38,7 +41,8 @@ class Promise(NamedTuple):
     """What is promised of a kind of fault.
 
     Attributes:
-        gap: longest time without a command [s]. named: a diagnostic must say something about it.
+        gap: longest time without a command [s]. named: a diagnostic must say something about it; of a full disk the
+            recorder.
     """
 
     gap: float
@@ -55,6 +59,7 @@ PROMISES = {
     (INTRUDE, "flood"): Promise(0.02, True),
     (INTRUDE, "targets"): Promise(0.02, True),
     (INTRUDE, "clock"): Promise(0.02),
+    (FILL, "disk"): Promise(0.02, True),
 }
 
 
@@ -74,7 +79,8 @@ def faults_of(stack: Sequence[str]) -> list[Fault]:
     """All faults that a stack of these nodes can have."""
     kinds = [(n, "essential") for n in ESSENTIAL if n in stack] + [(n, "helper") for n in HELPERS if n in stack]
     out = [Fault(what, node, PROMISES[what, kind]) for what in (KILL, HANG) for node, kind in kinds]
-    return out + [Fault(INTRUDE, kind, PROMISES[INTRUDE, kind]) for kind in INTRUSIONS]
+    out += [Fault(INTRUDE, kind, PROMISES[INTRUDE, kind]) for kind in INTRUSIONS]
+    return [*out, Fault(FILL, "disk", PROMISES[FILL, "disk"])]
 
 
 @dataclass
@@ -87,6 +93,7 @@ class Seen:
             first command after the longest gap from the joint states [rad]; NaN without a gap.
         speed: largest measured speed as a share of its limit. finite: no number was none.
         named: a diagnostic that is new in this time, the worst one.
+        said: by a recorder that ended by itself.
     """
 
     fault: Fault
@@ -99,6 +106,7 @@ class Seen:
     speed: float = 0.0
     finite: bool = True
     named: str = ""
+    said: str = ""
     broken: list[str] = field(default_factory=list)
 
 
@@ -142,8 +150,8 @@ def judge(
         broken.append("a number that is none")
     if seen.first_off > FIRST_OFF and seen.fault.what == KILL:
         broken.append(f"the first command {seen.first_off:.3f} rad from the robot (promised {FIRST_OFF:g})")
-    if p.named and not seen.named:
-        broken.append("nothing on /diagnostics")
+    if p.named and not (seen.said if seen.fault.what == FILL else seen.named):
+        broken.append("the recorder said nothing" if seen.fault.what == FILL else "nothing on /diagnostics")
 
 
 def soak(
@@ -161,32 +169,63 @@ def soak(
             if not queue:
                 queue = [faults[k] for k in rng.permutation(len(faults))]
             fault, begin = queue.pop(), time.time() - BEFORE
-            do(fault, session, intruder, rng)
+            said = do(fault, session, intruder, rng)
             session.run(AFTER)
-            seen.append(Seen(fault, begin, time.time()))
+            seen.append(Seen(fault, begin, time.time(), said=said))
     commands, states, told = load(path)
     for one in seen:
         judge(one, commands, states, told)
     return seen
 
 
-def do(fault: Fault, session: Session, intruder: Companion, rng: np.random.Generator) -> None:
-    """Inject a fault."""
+def do(fault: Fault, session: Session, intruder: Companion, rng: np.random.Generator) -> str:
+    """Inject a fault; what a recorder said that ended by itself."""
+    if fault.what == FILL:
+        return fill_disk(session)
     if fault.what == INTRUDE:
         intruder.say(f"{fault.target} {LASTING} {rng.integers(1 << 31)}")
         session.run(LASTING)
         intruder.heard()
-        return
+        return ""
     process = session.supervisor.children[fault.target].process
     if process is not None and process.poll() is None:
         os.kill(process.pid, signal.SIGKILL if fault.what == KILL else signal.SIGSTOP)
+    return ""
+
+
+def fill_disk(session: Session, room: int = ROOM) -> str:
+    """Record all topics until the recorder's disk is full; what it said, nothing where it did not end by itself.
+
+    Its files cannot grow beyond `room` [bytes]: the same to it, and needs neither a disk of its own nor the right to
+    mount one.
+    """
+    folder = session.directory / f"full_disk_{time.time_ns()}"
+    command = [sys.executable, "-m", "humanoid_control.cli.main", "record", "-o", str(folder)]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+    ) as recorder:
+        session.run(LASTING)
+        end = time.monotonic() + START
+        while recorder.poll() is None and time.monotonic() < end and not session.stopped.is_set():
+            session.run(0.1)
+        ended = recorder.poll() is not None
+        recorder.kill()
+        assert recorder.stderr is not None
+        words = " ".join(recorder.stderr.read().split())
+    shutil.rmtree(folder, ignore_errors=True)
+    return words if ended else ""
 
 
 NOTE = """gap: longest time without a command around a fault, the 95th percentile and the worst of its kind. first: the
 first command after it, away from where the joints are. speed: measured, as a share of the limit, the most of any joint.
 Promised: after kill -9 of an essential node commands again within 1.5 s, the first 0.01 rad off at the most; within 3 s
-after a node hangs; no gap beyond 20 ms for all else; never a number that is none, a command beyond range or speed
-limit, or a joint beyond 1.05 of its speed limit."""
+after a node hangs; no gap beyond 20 ms for all else, also where a recorder's disk is full, which must say so; never
+a number that is none, a command beyond range or speed limit, or a joint beyond 1.05 of its speed limit."""
 
 
 def run_soak(

@@ -326,11 +326,13 @@ RECORDS = {
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("interface", choices=("udp_multicast", "socketcan"))
     parser.add_argument("channel")
-    parser.add_argument("port", type=int)
+    parser.add_argument("port", type=int, help="of udp_multicast")
     parser.add_argument("count", type=int)
     given = parser.parse_args()
-    bus = can.Bus(given.channel, "udp_multicast", ignore_config=True, port=given.port, hop_limit=0, fd=False)
+    more = {"port": given.port, "hop_limit": 0, "fd": False} if given.interface == "udp_multicast" else {}
+    bus = can.Bus(given.channel, given.interface, ignore_config=True, **more)
     hub = Hub(bus)
     for id in range(1, given.count + 1):
         Drive(hub, id)

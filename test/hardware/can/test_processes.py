@@ -1,8 +1,9 @@
-"""Drives of durand in another process, over multicast on this computer: transport, guardian, watchdog."""
+"""Drives of durand in another process, over multicast and the kernel's own CAN: transport, guardian, watchdog."""
 
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -11,10 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from humanoid_control.hardware.can.bus import check_socketcan
 from humanoid_control.hardware.can.drives import CanopenTransport
 from humanoid_control.hardware.can.guard import FRAME, frames_of
 from humanoid_control.hardware.can.mit import EXIT, MODELS, MitTransport
-from humanoid_control.hardware.transport import ActuatorCommand, ActuatorSpec, ActuatorState, BusSpec, Silence
+from humanoid_control.hardware.transport import (
+    ActuatorCommand,
+    ActuatorSpec,
+    ActuatorState,
+    BusSpec,
+    HardwareError,
+    Silence,
+)
 from test.hardware.can.conftest import LIMITS, Rig
 from test.hardware.can.durand_drives import COUNTS
 
@@ -25,12 +34,12 @@ DRIVES = Path(__file__).with_name("durand_drives.py")
 class Remote(Rig):
     """Drives in a process of their own."""
 
-    def __init__(self, port, count, period):
-        command = [sys.executable, str(DRIVES), CHANNEL, str(port), str(count)]
+    def __init__(self, port, count, period, interface="udp_multicast", channel=CHANNEL):
+        command = [sys.executable, str(DRIVES), interface, channel, str(port), str(count)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "READY\n"
         specs = tuple(ActuatorSpec(f"j{i}", i, **LIMITS, options={"counts": COUNTS}) for i in range(1, count + 1))
-        options = {"interface": "udp_multicast", "channel": CHANNEL, "port": port, "heartbeat": 0.05}
+        options = {"interface": interface, "channel": channel, "port": port, "heartbeat": 0.05}
         self.spec = BusSpec("leg", specs, period, options)
         self.transport = CanopenTransport(self.spec)
         self.state, self.command = ActuatorState(count), ActuatorCommand(count)
@@ -41,12 +50,31 @@ class Remote(Rig):
         assert self.process.wait(10) == 0
 
 
-@pytest.fixture
-def remote(worker_port):
-    made = []
+@pytest.fixture(scope="module")
+def vcan():
+    """A virtual CAN interface of the kernel: `vcan0` where it is up, else one that is made here, and gone after it."""
+    try:
+        check_socketcan("vcan0", 1_000_000)
+        yield "vcan0"
+        return
+    except HardwareError as e:
+        reason = str(e)
+    name = f"vcan{1 + os.getpid() % 9999}"
+    for words in (("add", "dev", name, "type", "vcan"), ("set", name, "up")):
+        done = subprocess.run(["ip", "link", *words], capture_output=True, text=True) if shutil.which("ip") else None
+        if done is None or done.returncode:
+            pytest.skip(f"{reason}; none can be made: {done.stderr.strip() if done else 'there is no command ip'}")
+    yield name
+    subprocess.run(["ip", "link", "delete", name], check=True)
+
+
+@pytest.fixture(params=["udp_multicast", "socketcan"])
+def remote(request, worker_port):
+    made, interface = [], request.param
+    channel = CHANNEL if interface == "udp_multicast" else request.getfixturevalue("vcan")
 
     def make(count, period=0.01):
-        made.append(Remote(worker_port, count, period))
+        made.append(Remote(worker_port, count, period, interface, channel))
         return made[-1]
 
     yield make
@@ -55,10 +83,13 @@ def remote(worker_port):
 
 
 def test_thirty_drives_in_another_process(remote):
+    """Identified, enabled, each moved to a place of its own, stopped."""
     r = remote(30, 0.03).open().enable()
     r.command.q[:] = np.linspace(-0.5, 0.5, 30)
     r.until(lambda: np.allclose(r.state.q, r.command.q, atol=0.002), write=True, seconds=10.0)
     assert r.transport.trouble() == "" and len(set(r.transport.serials())) == 30
+    r.transport.quick_stop()
+    r.until(lambda: (r.transport.data.state == 5).all())
 
 
 def test_a_guardian_stops_the_drives_by_its_own_handle_when_nobody_else_speaks(remote):
@@ -120,6 +151,7 @@ def test_the_watchdog_stops_drives_of_a_driver_that_was_killed(worker_port):
 import time
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
+from humanoid_control.hardware.can.bus import check_socketcan
 from humanoid_control.hardware.can.drives import CanopenTransport
 from humanoid_control.hardware.transport import *
 specs = tuple(ActuatorSpec(f"j{{i}}", i, options={{"counts": {COUNTS}}}) for i in (1, 2))

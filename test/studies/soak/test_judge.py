@@ -6,7 +6,18 @@ import pytest
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.soak.observer import COMMANDS, Heard, load
-from humanoid_control.studies.soak.soak import HANG, INTRUDE, KILL, Fault, Promise, Seen, faults_of, judge, run_soak
+from humanoid_control.studies.soak.soak import (
+    FILL,
+    HANG,
+    INTRUDE,
+    KILL,
+    Fault,
+    Promise,
+    Seen,
+    faults_of,
+    judge,
+    run_soak,
+)
 
 
 def heard(seconds=10.0, rate=250.0, cut=None):
@@ -71,6 +82,18 @@ def test_what_must_be_said_counts_only_in_time_and_when_it_is_bad_news():
     assert s.broken == ["nothing on /diagnostics"]
 
 
+def test_of_a_full_disk_the_recorder_itself_must_say_so():
+    (fault,) = [f for f in faults_of(("simulator",)) if f.what == FILL]
+    assert fault.name == "fill disk" and fault.promise.gap == 0.02
+    for said, broken in (("No space left on device", []), ("", ["the recorder said nothing"])):
+        s = Seen(fault, 2.0, 8.0, said=said)
+        judge(s, *heard(), [[5.0, "b", 1, "somebody else commands"]])
+        assert s.broken == broken
+    s = Seen(fault, 2.0, 8.0, said="No space left on device")
+    judge(s, *heard(cut=(3.0, 3.1)), [])
+    assert len(s.broken) == 1 and "(promised 0.02)" in s.broken[0]
+
+
 def test_an_intruder_is_not_judged_by_what_it_says_itself():
     commands, states = heard()
     commands["speed"][:], commands["outside"][:], states["speed"][:] = 9.0, 9.0, 9.0
@@ -107,7 +130,7 @@ def test_a_stack_has_the_faults_of_its_nodes():
     names = [f.name for f in faults_of(("simulator", "walker"))]
     assert "kill -9 simulator" in names and "hang simulator" in names and "intrude flood" in names
     assert not any("viewer" in n or "estimator" in n for n in names)
-    assert {f.what for f in faults_of(("viewer",))} == {KILL, HANG, INTRUDE}
+    assert {f.what for f in faults_of(("viewer",))} == {KILL, HANG, INTRUDE, FILL}
 
 
 def test_what_cannot_be_soaked_is_refused_before_anything_runs():

@@ -1,0 +1,181 @@
+"""Action `follow_joint_trajectory` of the driver of a robot, where ROS has control_msgs (the wheels do not).
+
+A goal is executed as a trajectory on `joint_trajectory` is. It is looked at in every tick; nothing waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rclpy.action import ActionServer, CancelResponse
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from humanoid_control.hardware.commands.trajectory import TrajectoryPoint
+from humanoid_control.hardware.commands.trajectory_goal import (
+    DefaultTolerances,
+    GoalCode,
+    GoalFollower,
+    Outcome,
+    Tolerance,
+    TrajectoryGoal,
+)
+from humanoid_control.hardware.driver import Driver
+from humanoid_control.hardware.power import PowerState
+from humanoid_control.nodes.base.messages import floats, seconds, stamp_of
+from humanoid_control.nodes.base.tick_node import Level
+
+try:  # not among the ROS wheels; there, trajectories come on their topic
+    from control_msgs.action import FollowJointTrajectory
+except ImportError:
+    FollowJointTrajectory = None
+
+NAME = "follow_joint_trajectory"
+FEEDBACK_PERIOD = 0.05  # [s]
+FOLLOWING = (PowerState.HOLD, PowerState.BLEND, PowerState.RUN)  # states in which a robot follows, or will soon
+CANCELLED = Outcome(GoalCode.SUCCESSFUL, "cancelled: the robot comes to rest")
+
+
+def points_of(m: JointTrajectory) -> list[TrajectoryPoint]:
+    """Points of a message."""
+    return [TrajectoryPoint(seconds(p.time_from_start), p.positions, p.velocities, p.accelerations) for p in m.points]
+
+
+class LaterServer(ActionServer):
+    """An action server whose goals have their results later, without a coroutine that the executor would poll."""
+
+    def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
+        """Leave a goal in the state of executing."""
+
+    def end(self, goal_handle: Any, result: Callable[[Any], Any]) -> None:
+        """End a goal: `result` is called with its handle, and returns what is sent."""
+        super().notify_execute(goal_handle, result)
+
+
+class TrajectoryAction:
+    """Goals of the action, the newest in place of the one before.
+
+    A goal that is refused is accepted and aborted at once: otherwise its client would not learn the reason.
+    """
+
+    def __init__(self, node: Any, driver: Driver, follower: GoalFollower) -> None:
+        """Offer the action, where there is control_msgs.
+
+        Args:
+            node: the driver's, with its tolerances as parameters. driver: of the robot. follower: of goals.
+        """
+        self._node, self._driver, self._follower = node, driver, follower
+        self._goal: Any = None
+        self._feedback_due = 0.0
+        self._server: Any = None
+        if FollowJointTrajectory is not None:
+            self._server = LaterServer(
+                node,
+                FollowJointTrajectory,
+                NAME,
+                execute_callback=lambda _: None,
+                handle_accepted_callback=self._on_goal,
+                cancel_callback=lambda _: CancelResponse.ACCEPT,
+            )
+
+    def close(self) -> None:
+        """Withdraw the action."""
+        if self._server is not None:
+            self._server.destroy()
+            self._server = None
+
+    def _on_goal(self, handle: Any) -> None:
+        handle.execute()
+        try:
+            refused = self._refused() or self._begin(handle.request)
+        except Exception as e:  # nothing from outside may end the driver
+            refused = Outcome(GoalCode.INVALID_GOAL, f"goal failed: {type(e).__name__}: {e}")
+        if refused is not None:
+            self._end(handle, refused)
+            return
+        if self._goal is not None:
+            self._end(self._goal, Outcome(GoalCode.INVALID_GOAL, "replaced by another goal"))
+        self._goal = handle
+        self._node.health.clear("trajectory")
+
+    def _begin(self, request: Any) -> Outcome | None:
+        if request.multi_dof_trajectory.points:
+            return Outcome(GoalCode.INVALID_GOAL, "joints of several degrees of freedom are not supported")
+        t, p, ref = request.trajectory, self._node.params, self._driver.reference
+        now, stamp = 1e-9 * self._node.get_clock().now().nanoseconds, seconds(t.header.stamp)
+        goal = TrajectoryGoal(
+            list(t.joint_names),
+            points_of(t),
+            tolerances_of(request.path_tolerance),
+            tolerances_of(request.goal_tolerance),
+            seconds(request.goal_time_tolerance),
+            now - stamp if stamp else 0.0,
+        )
+        defaults = DefaultTolerances(p.path_tolerance, p.goal_tolerance, p.goal_time)
+        return self._follower.begin(goal, ref.q, ref.v, defaults)
+
+    def _refused(self) -> Outcome | None:
+        """Reason for which the robot does not follow trajectories now."""
+        d, reason = self._driver, ""
+        if not self._node.active or d.machine.state not in FOLLOWING:
+            reason = f"state is {d.machine}"
+        elif d.stopped or d.encoders.waits:
+            reason = "stop was asked for; enable goes on" if d.stopped else "not homed: commands are not followed"
+        return Outcome(GoalCode.INVALID_GOAL, reason) if reason else None
+
+    def update(self, now: float) -> None:
+        """Look at the goal, after a cycle of the driver."""
+        if (handle := self._goal) is None:
+            return
+        d, measured = self._driver, (self._driver.joints.q, self._driver.joints.v)
+        outcome = CANCELLED if handle.is_cancel_requested else self._refused()
+        outcome = outcome or self._follower.update(now, *measured)
+        if outcome is None:
+            if now >= self._feedback_due:
+                self._feedback_due = now + FEEDBACK_PERIOD
+                handle.publish_feedback(self._feedback(now))
+            return
+        self._goal = None
+        if outcome.code is not GoalCode.SUCCESSFUL or outcome is CANCELLED:
+            if d.machine.state is PowerState.RUN:
+                self._follower.halt(d.reference.q, d.reference.v)
+            else:
+                self._follower.give_up()
+        self._end(handle, outcome)
+
+    def interrupt(self) -> None:
+        """End the goal: no tick follows."""
+        if self._goal is not None:
+            self._end(self._goal, Outcome(GoalCode.INVALID_GOAL, f"the driver stops: {self._driver.machine}"))
+            self._goal = None
+            self._follower.give_up()
+
+    def _feedback(self, now: float) -> Any:
+        f = self._follower.feedback(now, self._driver.joints.q, self._driver.joints.v)
+        m = FollowJointTrajectory.Feedback(joint_names=list(f.names))
+        m.header.stamp = stamp_of(self._node.get_clock().now().nanoseconds)
+        m.desired, m.actual, m.error = (_point(f.time, *x) for x in (f.desired, f.actual, f.desired - f.actual))
+        return m
+
+    def _end(self, handle: Any, outcome: Outcome) -> None:
+        """Send the result of a goal."""
+        failed = outcome.code is not GoalCode.SUCCESSFUL
+        if failed:
+            self._node.health.report("trajectory", Level.WARN, f"trajectory: {outcome.text}")
+
+        def result(handle: Any) -> Any:
+            (handle.abort if failed else handle.canceled if outcome is CANCELLED else handle.succeed)()
+            return FollowJointTrajectory.Result(error_code=int(outcome.code), error_string=outcome.text)
+
+        self._server.end(handle, result)
+
+
+def tolerances_of(given: Sequence[Any]) -> list[Tolerance]:
+    """Tolerances of a message; those of accelerations are not looked at: none is measured."""
+    return [Tolerance(t.name, t.position, t.velocity) for t in given]
+
+
+def _point(at: float, q: Any, v: Any) -> JointTrajectoryPoint:
+    p = JointTrajectoryPoint(positions=floats(q), velocities=floats(v))
+    p.time_from_start.sec, p.time_from_start.nanosec = int(at), int(1e9 * (at % 1.0))
+    return p

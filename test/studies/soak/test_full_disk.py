@@ -1,0 +1,43 @@
+"""A recorder whose disk becomes full while somebody publishes, and one that has room."""
+
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from humanoid_control.studies.soak.soak import Companion, fill_disk
+from test.places import domain
+
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
+
+
+@pytest.fixture
+def session(tmp_path):
+    """As much of a session as a full disk needs, without its nodes."""
+    return SimpleNamespace(directory=tmp_path, stopped=threading.Event(), run=time.sleep)
+
+
+@pytest.fixture
+def flood(monkeypatch):
+    """Markers, megabytes of them a second."""
+    monkeypatch.setenv("ROS_DOMAIN_ID", domain("nodes"))
+    with Companion("intruder", "hrp2") as intruder:
+        assert intruder.heard() == "ready"
+        intruder.say("flood 60 0")
+        yield
+        intruder.process.kill()
+
+
+def test_a_recorder_whose_disk_is_full_says_so_and_ends(flood, session, tmp_path):
+    begin = time.monotonic()
+    said = fill_disk(session)
+    assert "the recording" in said and "ends here: File too large" in said and "Traceback" not in said
+    assert time.monotonic() - begin < 15 and not list(tmp_path.iterdir()), "nothing is left of it"
+
+
+def test_a_recorder_that_has_room_says_nothing(session, flood):
+    session.stopped.set()  # nobody waits for it any longer
+    assert fill_disk(session, room=2**40) == ""
