@@ -47,7 +47,8 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
         warnings += (f"the header says {declared} frames, the file holds {len(positions)}: all are used",)
     scale, unit_warnings = scale_of_markers(positions, header.get("units", ""), source, size)
     warnings += unit_warnings + _rate_warning(times, rate)
-    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings)
+    start = float(times[0]) if len(times) and math.isfinite(times[0]) else 0.0
+    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings, start=start)
 
 
 def _header(keys: str, values: str) -> dict[str, str]:
