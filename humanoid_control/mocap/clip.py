@@ -49,10 +49,11 @@ class MarkerClip(Frames):
         source: where it comes from: a path, or "built in".
         warnings: what the reader had to correct or guess, one sentence each.
         noun: what messages call one of the points: "marker", or "joint" of a skeleton.
+        start: time of the first frame on the recording's clock [s], which force plates and other files share.
 
     Raises:
         ClipError: shapes that disagree, fewer than two frames, no markers, a label twice, a rate that is not a
-            positive number, an infinite coordinate.
+            positive number, a start that is not finite, an infinite coordinate.
     """
 
     name: str
@@ -62,6 +63,7 @@ class MarkerClip(Frames):
     source: str
     warnings: tuple[str, ...] = ()
     noun: str = "marker"
+    start: float = 0.0
 
     def __post_init__(self) -> None:
         labels = tuple(self.labels)
@@ -80,6 +82,8 @@ class MarkerClip(Frames):
             raise ClipError(f"{where}: label '{twice[0]}' occurs more than once: rename one of the {self.noun}s")
         if not (np.isfinite(self.rate) and self.rate > 0):
             raise ClipError(f"{where}: frame rate is {self.rate} Hz, it must be positive: correct it in the file")
+        if not np.isfinite(self.start):
+            raise ClipError(f"{where}: starts at {self.start} s: correct the time of its first frame")
         if np.isinf(positions).any():
             frame, marker, _ = np.argwhere(np.isinf(positions))[0]
             raise ClipError(f"{where}: '{labels[marker]}' is infinite in frame {frame}: export the clip again")
@@ -87,8 +91,14 @@ class MarkerClip(Frames):
         positions.setflags(write=False)
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "rate", float(self.rate))
+        object.__setattr__(self, "start", float(self.start))
         object.__setattr__(self, "positions", positions)
         object.__setattr__(self, "warnings", tuple(self.warnings))
+
+    @property
+    def timestamps(self) -> np.ndarray:
+        """(T,) time of every frame on the recording's clock [s]: what is matched with forces and with other files."""
+        return self.start + self.times
 
     def index(self, label: str) -> int:
         """Column of a label.
@@ -111,7 +121,9 @@ class MarkerClip(Frames):
         return replace(self, labels=labels, positions=self.positions[:, [self.index(label) for label in labels]])
 
     def crop(self, start_s: float, end_s: float) -> MarkerClip:
-        """The frames from `start_s` to `end_s` [s], both included; the first of them becomes time zero.
+        """The frames from `start_s` to `end_s` [s] after the first one, both included.
+
+        The first of them becomes time zero of `times`; `start` and `timestamps` stay on the recording's clock.
 
         Raises:
             ClipError: fewer than two frames lie between the two times.
@@ -123,7 +135,7 @@ class MarkerClip(Frames):
                 f"clip '{self.name}': no two frames between {start_s:g} s and {end_s:g} s: "
                 f"it runs from 0 to {self.duration:.2f} s"
             )
-        return replace(self, positions=self.positions[first : last + 1])
+        return replace(self, positions=self.positions[first : last + 1], start=self.start + first / self.rate)
 
     def resample(self, rate: float) -> MarkerClip:
         """The same motion at another frame rate [Hz], linear between the frames.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,17 @@ def test_times_and_duration(ramp_clip):
     assert ramp_clip.n_frames == 11
     assert ramp_clip.duration == pytest.approx(1.0)
     np.testing.assert_allclose(ramp_clip.times, np.linspace(0, 1, 11))
+
+
+def test_timestamps_stay_on_the_clock_of_the_recording(ramp_clip):
+    late = replace(ramp_clip, start=3.41)
+    np.testing.assert_allclose(late.times, ramp_clip.times)
+    np.testing.assert_allclose(late.timestamps, 3.41 + np.arange(11) / 10)
+    part = late.crop(0.2, 0.7)
+    assert part.start == pytest.approx(3.61) and part.times[0] == 0.0
+    assert late.resample(20.0).start == late.select(["a"]).start == 3.41
+    with pytest.raises(ClipError, match="starts at nan"):
+        replace(ramp_clip, start=np.nan)
 
 
 def test_unknown_marker_offers_the_nearest():

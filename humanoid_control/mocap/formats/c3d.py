@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,7 +39,10 @@ def parse_c3d(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
         ClipError: not a C3D file, damaged, no marker in it, or not a person's size in any unit.
     """
     content = decode_c3d(data, source)
-    labels, warnings = distinct_labels(_labels(content))
+    n_points = content.points.shape[1]
+    if n_points == 0:
+        raise ClipError(f"{source}: holds no points, only analog channels: it goes with a clip, as its forces")
+    labels, warnings = distinct_labels((content.all_texts("POINT:LABELS") + [""] * n_points)[:n_points])
     outputs = {label for group in _OUTPUT_GROUPS for label in content.texts(f"POINT:{group}")}
     keep = [i for i, label in enumerate(labels) if label not in outputs and not label.lower().endswith(_OUTPUT_ENDINGS)]
     if not keep:
@@ -54,18 +58,8 @@ def parse_c3d(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
         positions=positions * scale,
         source=source,
         warnings=content.warnings + warnings + unit_warnings,
+        start=content.start,
     )
-
-
-def _labels(content: C3dContent) -> list[str]:
-    """One label a point: LABELS, LABELS2, ... hold up to 255 each; points beyond them have none."""
-    n_points = content.points.shape[1]
-    labels = list(content.texts("POINT:LABELS"))
-    more = 2
-    while len(labels) < n_points and content.texts(f"POINT:LABELS{more}"):
-        labels += content.texts(f"POINT:LABELS{more}")
-        more += 1
-    return (labels + [""] * n_points)[:n_points]
 
 
 # -------- container
@@ -75,14 +69,33 @@ _MAGIC = 0x50
 _INTEL, _DEC, _SGI = 84, 85, 86
 
 
+class AnalogChannels(NamedTuple):
+    """Analog channels of a C3D file, scaled.
+
+    Attributes:
+        values: (n, C) samples in `units`.
+        labels, units: of the C channels; "" where the file has none.
+        rate: samples a second [Hz].
+        start: time of the first sample on the recording's clock [s].
+    """
+
+    values: np.ndarray
+    labels: tuple[str, ...]
+    units: tuple[str, ...]
+    rate: float
+    start: float
+
+
 @dataclass(frozen=True, eq=False)
 class C3dContent:
-    """3D points and parameters of a C3D file.
+    """3D points, analog samples and parameters of a C3D file.
 
     Args:
         points: (T, M, 3) in file units; where `missing` is set the numbers mean nothing.
         missing: (T, M) true where the residual word is negative.
         rate: frames a second [Hz].
+        start: time of the first frame on the recording's clock [s]: frame 1 of a recording is its time 0.
+        samples: (T * S, C) analog samples as stored, S of them a frame.
         parameters: every parameter by "GROUP:NAME": a list of strings, or an array of numbers.
         warnings: fields that contradict each other.
     """
@@ -90,6 +103,8 @@ class C3dContent:
     points: np.ndarray
     missing: np.ndarray
     rate: float
+    start: float
+    samples: np.ndarray
     parameters: dict[str, list[str] | np.ndarray]
     warnings: tuple[str, ...]
 
@@ -97,6 +112,42 @@ class C3dContent:
         """A parameter of strings; empty when the file has no such parameter or it holds numbers."""
         value = self.parameters.get(name, [])
         return value if isinstance(value, list) else []
+
+    def all_texts(self, name: str) -> list[str]:
+        """Strings of NAME, NAME2, NAME3, ...: each of these holds up to 255."""
+        return [text for part in self._parts(name) for text in self.texts(part)]
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A parameter of numbers, flat, the first index runs fastest; empty where the file has none of that name."""
+        value = self.parameters.get(name)
+        return value if isinstance(value, np.ndarray) else np.empty(0)
+
+    def _parts(self, name: str) -> list[str]:
+        parts = [name]
+        while f"{name}{len(parts) + 1}" in self.parameters:
+            parts.append(f"{name}{len(parts) + 1}")
+        return parts
+
+    def analog(self) -> AnalogChannels:
+        """Analog channels in their units: (stored - OFFSET) SCALE GEN_SCALE; a file without any gives none."""
+        n, count = self.samples.shape
+        unsigned = "UNSIGNED" in (text.upper() for text in self.texts("ANALOG:FORMAT"))
+        offset = self._channels("ANALOG:OFFSET", 0.0)
+        stored = self.samples.astype(float)
+        if unsigned and self.samples.dtype.kind == "i":
+            stored, offset = stored % 65536, offset % 65536
+        general = self.numbers("ANALOG:GEN_SCALE")
+        scale = self._channels("ANALOG:SCALE", 1.0) * (float(general[0]) if general.size else 1.0)
+        names = [(self.all_texts(f"ANALOG:{what}") + [""] * count)[:count] for what in ("LABELS", "UNITS")]
+        rate = self.rate * n / max(len(self.points), 1)
+        return AnalogChannels((stored - offset) * scale, tuple(names[0]), tuple(names[1]), rate, self.start)
+
+    def _channels(self, name: str, default: float) -> np.ndarray:
+        """(C,) a number of every analog channel, the default where the file states none or one that is not finite."""
+        out = np.full(self.samples.shape[1], default)
+        stated = np.concatenate([self.numbers(part) for part in self._parts(name)])[: len(out)].astype(float)
+        out[: len(stated)] = np.where(np.isfinite(stated), stated, default)
+        return out
 
 
 class _Numbers:
@@ -120,7 +171,7 @@ class _Numbers:
 
 
 def decode_c3d(data: bytes, source: str) -> C3dContent:
-    """Decode the points and parameters of a C3D file in any of its six encodings (Intel, DEC, SGI; integer, real).
+    """Decode a C3D file in any of its six encodings (Intel, DEC, SGI; integer, real).
 
     Args:
         data: the bytes of the file.
@@ -137,6 +188,7 @@ def decode_c3d(data: bytes, source: str) -> C3dContent:
         raise ClipError(f"{source}: the C3D header points to no parameter section: the file is damaged")
     numbers = _Numbers(section[3])
     n_points, n_analog, first, last = (int(v) & 0xFFFF for v in numbers.integers(data[2:10]))
+    per_frame = max(int(numbers.integers(data[18:20])[0]) & 0xFFFF, 1)
     scale, rate = (float(numbers.floats(data[at : at + 4])[0]) for at in (12, 20))
     data_start = int(numbers.integers(data[16:18])[0]) & 0xFFFF
     # Some writers state too few parameter blocks: the frames begin where the section really ends.
@@ -150,16 +202,24 @@ def decode_c3d(data: bytes, source: str) -> C3dContent:
     integer = scale > 0
     frame_bytes = (4 * n_points + n_analog) * (2 if integer else 4)
     raw = data[max(data_start - 1, 0) * _BLOCK :]
-    if data_start < 2 or n_points == 0 or n_frames < 1 or not math.isfinite(scale) or scale == 0:
+    # No points are right where the file is one of forces: then the parameters agree and there are analog channels.
+    empty = n_points == 0 and (n_analog == 0 or np.any(parameters.get("POINT:USED", 0) != np.int16(0)))
+    if data_start < 2 or empty or n_frames < 1 or not math.isfinite(scale) or scale == 0:
         raise ClipError(f"{source}: the C3D header is damaged ({n_points} points, {n_frames} frames, scale {scale:g})")
     if len(raw) < frame_bytes * n_frames:
         raise ClipError(f"{source}: ends after {len(raw) // frame_bytes} of {n_frames} frames: copy or export it again")
     words = (numbers.integers if integer else numbers.floats)(raw[: frame_bytes * n_frames])
     with np.errstate(invalid="ignore"):  # a signalling NaN in a damaged file
-        frames = words.reshape(n_frames, -1)[:, : 4 * n_points].reshape(n_frames, n_points, 4).astype(float)
+        rows = words.reshape(n_frames, -1)
+        frames = rows[:, : 4 * n_points].reshape(n_frames, n_points, 4).astype(float)
     points = frames[..., :3] * (scale if integer else 1.0)
+    if n_analog % per_frame:
+        warnings.append(f"{n_analog} analog samples a frame are not {per_frame} of each channel: they are left out")
+        n_analog = 0
+    samples = rows[:, 4 * n_points : 4 * n_points + n_analog].reshape(n_frames * per_frame, n_analog // per_frame)
+    begin = max(_first_frame(parameters, first) - 1, 0) / rate if rate > 0 else 0.0
     # The sign of the fourth word says whether the point was seen; NaN there counts as unseen.
-    return C3dContent(points, ~(frames[..., 3] > -1.0), rate, parameters, tuple(warnings))
+    return C3dContent(points, ~(frames[..., 3] > -1.0), rate, begin, samples, parameters, tuple(warnings))
 
 
 def _parameters(section: bytes, numbers: _Numbers, source: str) -> dict[str, list[str] | np.ndarray]:
@@ -213,6 +273,16 @@ def _preferred(parameters: dict, name: str, header: float, warnings: list[str]) 
     if math.isfinite(header) and header != 0 and abs(number / header - 1) > 1e-3:
         warnings.append(f"{name} says {number:g}, the header {header:g}: {name} is used")
     return number
+
+
+def _first_frame(parameters: dict, first: int) -> int:
+    """Number of the first frame: the header's, or TRIAL:ACTUAL_START_FIELD where it goes beyond 16 bits."""
+    value = parameters.get("TRIAL:ACTUAL_START_FIELD")
+    if isinstance(value, np.ndarray) and value.dtype.kind == "i" and value.size == 2:
+        actual = (int(value[0]) & 0xFFFF) | (int(value[1]) & 0xFFFF) << 16
+        if first in (actual & 0xFFFF, min(actual, 0xFFFF)):
+            return actual
+    return first
 
 
 def _frame_count(parameters: dict, first: int, last: int, warnings: list[str]) -> int:

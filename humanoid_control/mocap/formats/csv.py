@@ -53,7 +53,9 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
     found, rate_warnings = _rate(numbers, header, rate, source)
     scale, unit_warnings = scale_of_markers(positions, header.unit, source, size)
     warnings += header.warnings + rate_warnings + unit_warnings
-    return MarkerClip(PurePath(source).stem, labels, found, positions * scale, source, warnings)
+    first = numbers[0, header.time[0]] * header.time[1] if header.time else 0.0
+    start = float(first) if np.isfinite(first) else 0.0
+    return MarkerClip(PurePath(source).stem, labels, found, positions * scale, source, warnings, start=start)
 
 
 def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:

@@ -47,13 +47,17 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
         warnings += (f"the header says {declared} frames, the file holds {len(positions)}: all are used",)
     scale, unit_warnings = scale_of_markers(positions, header.get("units", ""), source, size)
     warnings += unit_warnings + _rate_warning(times, rate)
-    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings)
+    start = float(times[0]) if len(times) and math.isfinite(times[0]) else 0.0
+    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings, start=start)
 
 
 def _header(keys: str, values: str) -> dict[str, str]:
     """The second and third line as a dictionary with lower-case keys."""
-    pairs = zip(keys.split("\t"), values.split("\t"), strict=False)
-    return {key.strip().lower(): value.strip() for key, value in pairs if key.strip()}
+    names, cells = ([cell.strip() for cell in line.split("\t")] for line in (keys, values))
+    told, given = [name for name in names if name], [cell for cell in cells if cell]
+    if len(cells) > len(names) and len(told) == len(given):  # some writers double the tabs of one line
+        names, cells = told, given
+    return {name.lower(): cell for name, cell in zip(names, cells, strict=False) if name}
 
 
 def _number(text: str, field: str, source: str) -> float:

@@ -246,3 +246,11 @@ def test_random_damage_ends_in_a_clip_or_a_message(tmp_path):
         except HumanoidError as error:
             assert str(error).isprintable() and str(error)
     assert 0 < read < 72
+
+
+def test_start_is_the_first_time_of_the_file():
+    rows = one_row()
+    for row in rows[1:]:
+        row[0] = f"{float(row[0]) + 2.5:.6f}"
+    assert parse_csv(text_of(rows), "x.csv").start == 2.5
+    assert parse_csv(text_of(one_row(time=None)), "x.csv", rate=5.0).start == 0.0

@@ -108,3 +108,16 @@ def test_damage_is_named_in_one_line(data, says):
         parse_trc(data, "x.trc")
     assert says in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(("first", "start"), [("0.23", 0.23), ("", 0.0)])
+def test_start_is_the_time_of_the_first_row(first, start):
+    clip = parse_trc(trc(rows=[f"23\t{first}\t100\t0\t1700\t0\t50\t20", *ROWS[1:]]), "x.trc")
+    assert clip.start == start
+    np.testing.assert_allclose(clip.timestamps, start + np.array([0, 0.02, 0.04]))
+
+
+def test_header_with_doubled_tabs(model_file):
+    clip = load_clip(model_file("human_motion/rajagopal_walk/motion_capture_walk.trc"))
+    assert (clip.rate, clip.n_frames, clip.warnings) == (100.0, 238, ())
+    assert load_clip(model_file("human_motion/rajagopal_run/motion_capture_run.trc")).start == 0.23

@@ -1,0 +1,1 @@
+"""Human motion: measured forces, smooth derivatives."""

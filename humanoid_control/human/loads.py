@@ -1,0 +1,271 @@
+"""Forces as OpenSim stores them: a table (.mot, .sto), and the ExternalLoads file that says which column is what.
+
+Headers of these tables lie about rows and columns, or are those of SIMM: only the line `endheader` and the line of
+labels after it are believed. A force comes with a point of application that is rubbish while nobody stands on the
+plate, so each sample is turned into force and moment about the world origin, p x F + M, before anything is
+interpolated.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.documents import parse_xml
+from humanoid_control.errors import (
+    ClipError,
+    RobotError,
+    UnknownNameError,
+    first_few,
+    nearest_names,
+    offer_names,
+    shown,
+)
+from humanoid_control.human.wrenches import LOADED, MeasuredWrench, saturated_intervals
+from humanoid_control.mocap.formats.common import UNITS, known_unit
+
+_AXIS = re.compile(r"^(?P<base>.+?)_?(?P<axis>[xyz123])$", re.IGNORECASE)
+_FARTHEST = 50.0  # [m] of a loaded point from the origin
+_MOST_HEADER = 200  # lines
+
+
+class StorageTable(NamedTuple):
+    """Content of a .mot or .sto file.
+
+    Attributes:
+        labels: of the C columns after the time.
+        times: (n,) growing [s].
+        values: (n, C).
+        in_degrees: whether the header says so, in its field or in prose; None where it says nothing.
+        warnings: where the header contradicts the rows.
+    """
+
+    labels: tuple[str, ...]
+    times: np.ndarray
+    values: np.ndarray
+    in_degrees: bool | None
+    warnings: tuple[str, ...]
+
+
+class _Load(NamedTuple):
+    """One ExternalForce: its name, the body it acts on, and the columns (3 each) of force, point and torque."""
+
+    name: str
+    body: str
+    force: list[int]
+    point: list[int]
+    torque: list[int]
+
+
+def read_storage(path: str | Path) -> StorageTable:
+    """Table of a .mot or .sto file, of OpenSim's versions or SIMM's.
+
+    Raises:
+        ClipError: not readable, not such a file, a row of another width, something that is no number, or times that do
+            not grow; with the line.
+    """
+    try:
+        lines = Path(path).expanduser().read_bytes().decode("utf-8-sig", errors="replace").splitlines()
+    except OSError as error:
+        raise ClipError(f"{path}: cannot be read: {error.strerror or error}") from None
+    head = next((k for k, line in enumerate(lines[:_MOST_HEADER]) if line.strip().lower() == "endheader"), None)
+    if head is None or len(lines) < head + 2:
+        raise ClipError(f"{path}: not a .mot or .sto file: no line 'endheader' with labels after it")
+    labels = lines[head + 1].split()
+    if not labels or labels[0].lower() != "time" or len(labels) < 2:
+        raise ClipError(f"{path}: line {head + 2} must name the columns, time first")
+    rows = [(k, line.split()) for k, line in enumerate(lines[head + 2 :], start=head + 3) if line.strip()]
+    for k, row in rows:
+        if len(row) != len(labels):
+            raise ClipError(f"{path}: line {k} has {len(row)} cells for {len(labels)} labels: the file is cut off")
+    try:
+        table = np.array([row for _, row in rows], dtype=float).reshape(len(rows), len(labels))
+    except ValueError as error:
+        raise ClipError(f"{path}: holds something that is no number: {error}") from None
+    if not len(table):
+        raise ClipError(f"{path}: has a header but no rows: export it again")
+    grows = np.concatenate([[True], np.diff(table[:, 0]) > 0]) & np.isfinite(table[:, 0])
+    if not grows.all():
+        raise ClipError(f"{path}: line {rows[int(np.argmin(grows))][0]}: the time does not grow: sort the rows")
+    text = "\n".join(lines[:head]).lower()
+    stated = re.search(r"\b(?:nrows\s*=|datarows)\s*(\d+)", text)
+    warnings: tuple[str, ...] = ()
+    if stated and int(stated[1]) != len(table):
+        warnings = (f"the header says {int(stated[1])} rows, the file holds {len(table)}: all are used",)
+    return StorageTable(tuple(labels[1:]), table[:, 0], table[:, 1:], _in_degrees(text), warnings)
+
+
+def _in_degrees(header: str) -> bool | None:
+    field = re.search(r"indegrees\s*=\s*(yes|no)", header)
+    if field:
+        return field[1] == "yes"
+    prose = re.search(r"angles are in (degrees|radians)", header)
+    return prose[1] == "degrees" if prose else None
+
+
+def read_loads(path: str | Path, table: str | Path | None = None, unit: str = "m") -> tuple[MeasuredWrench, ...]:
+    """Wrenches of an ExternalLoads file, or of a table of forces alone.
+
+    Args:
+        path: an ExternalLoads .xml, or a .mot or .sto whose columns are named as OpenSim's.
+        table: .mot or .sto that holds the numbers; by default the one that the .xml names, sought where it says and
+            beside it.
+        unit: of points, and of moments with N: m, or mm as OpenSim's own C3D export has it.
+
+    Returns:
+        One for each force, in the order of the file, with the body that the file hangs it on.
+
+    Raises:
+        ClipError: a file cannot be read, names columns that are not there, expresses a force in another body than
+            ground, or its loaded points are far from any laboratory.
+        UnknownNameError: no such unit.
+    """
+    path = Path(path).expanduser()
+    if not known_unit(unit):
+        raise UnknownNameError("unit", unit, UNITS)
+    if path.suffix.lower() == ".xml":
+        document = _external_loads(path)
+        source = Path(table) if table is not None else _data_file(path, document)
+        content = read_storage(source)
+        loads, skipped = _declared(document, content.labels, str(path))
+    else:
+        source, content = path, read_storage(path)
+        loads, skipped = _named(content.labels), ()
+    if not loads:
+        raise ClipError(f"{path}: holds no force: columns are named like ground_force_vx, ground_force_px")
+    return tuple(_wrench(load, content, UNITS[known_unit(unit)], str(source), skipped) for load in loads)
+
+
+def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tuple[str, ...]) -> MeasuredWrench:
+    """Force and moment about the world origin of one load."""
+    zeros = np.zeros((len(table.times), 3))
+    force = table.values[:, load.force] if load.force else zeros
+    point = table.values[:, load.point] * unit if load.point else zeros
+    torque = table.values[:, load.torque] * unit if load.torque else zeros
+    # A point beside no force means nothing; it may be NaN.
+    point = np.where((force == 0).all(axis=1)[:, None], 0.0, point)
+    size = np.linalg.norm(np.nan_to_num(force), axis=1)
+    loaded = (size > LOADED) & np.isfinite(point).all(axis=1)
+    normal, surface = np.array([0.0, 1.0, 0.0]), np.zeros(3)
+    if loaded.any():
+        mean, surface = force[loaded].mean(axis=0), np.median(point[loaded], axis=0)
+        normal = np.eye(3)[np.argmax(np.abs(mean))] * np.sign(mean[np.argmax(np.abs(mean))])
+        if np.abs(surface).max() > _FARTHEST:
+            raise ClipError(
+                f"{source}: the force '{load.name}' acts {np.abs(surface).max():.0f} m from the origin: "
+                "are its points in millimetres? (then the unit is mm)"
+            )
+    missing = ~np.isfinite(np.hstack([force, point, torque])).all(axis=1)
+    said = table.warnings + said
+    if missing.any():
+        said += (f"'{load.name}' has no numbers in {int(missing.sum())} of {len(missing)} samples",)
+    flat = saturated_intervals(table.times, np.nan_to_num(force))
+    if flat:
+        said += (f"'{load.name}' is at its limit {first_few(f'from {a:.3f} to {b:.3f} s' for a, b in flat)}",)
+    moment = np.cross(point, force) + torque
+    return MeasuredWrench(load.name, table.times, force, moment, normal, surface, load.body, None, flat, said)
+
+
+# -------- which column is what
+
+
+def _external_loads(path: Path) -> ET.Element:
+    """The ExternalLoads element of a file."""
+    try:
+        document = parse_xml(path.read_text(encoding="utf-8", errors="replace").strip(), str(path), "ExternalLoads")
+    except OSError as error:
+        raise ClipError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except RobotError as error:
+        raise ClipError(str(error)) from None
+    loads = document if document.tag == "ExternalLoads" else document.find(".//ExternalLoads")
+    if loads is None:
+        raise ClipError(f"{path}: holds no ExternalLoads: name the file that says which forces act on which body")
+    return loads
+
+
+def _data_file(path: Path, loads: ET.Element) -> Path:
+    """The table that an ExternalLoads file names: where it says, or of that name beside it."""
+    named = (loads.findtext("datafile") or "").strip()
+    if not named or named.lower() == "unassigned":
+        raise ClipError(f"{path}: names no datafile: give the .mot beside it")
+    name = named.replace("\\", "/")
+    for candidate in (path.parent / name, path.parent / Path(name).name):
+        if candidate.is_file():
+            return candidate
+    raise ClipError(f"{path}: its datafile {shown(named)} is neither there nor beside it: give the .mot")
+
+
+def _declared(loads: ET.Element, labels: tuple[str, ...], where: str) -> tuple[list[_Load], tuple[str, ...]]:
+    """Loads of an ExternalLoads element, and what is left out."""
+    found, skipped = [], []
+    objects = loads.find("objects")
+    for k, force in enumerate(objects.iter("ExternalForce") if objects is not None else (), start=1):
+        name = (force.get("name") or f"force {k}").strip()
+
+        def text(tag: str, force: ET.Element = force) -> str:
+            value = (force.findtext(tag) or "").strip()
+            return "" if value.lower() == "unassigned" else value
+
+        if text("isDisabled").lower() == "true" or text("appliesForce").lower() == "false":
+            skipped.append(f"the force '{name}' is switched off in {Path(where).name}: left out")
+            continue
+        for tag in ("force_expressed_in_body", "point_expressed_in_body"):
+            frame = text(tag).rpartition("/")[2] or "ground"
+            if frame != "ground":
+                raise ClipError(f"{where}: '{name}' is expressed in {shown(frame)} ({tag}): only ground is read")
+        columns = [_columns(text(f"{what}_identifier"), labels, where) for what in ("force", "point", "torque")]
+        if not columns[0] and not columns[2]:
+            raise ClipError(f"{where}: '{name}' names neither force nor torque")
+        if columns[0] and not columns[1]:
+            raise ClipError(f"{where}: '{name}' has no point_identifier: its point of application is needed")
+        found.append(_Load(name, text("applied_to_body").rpartition("/")[2], *columns))
+    return found, tuple(skipped)
+
+
+def _columns(identifier: str, labels: tuple[str, ...], where: str) -> list[int]:
+    """The three columns that begin with an identifier and end with an axis; an underscore between belongs to neither.
+
+    An identifier is a prefix: `ground_force_v` + `x`, `ground_torque` + `_x`.
+    """
+    if not identifier:
+        return []
+    columns: dict[str, int] = {}
+    for k, label in enumerate(labels):
+        rest = label[len(identifier) :].lstrip("_").lower() if label.startswith(identifier) else ""
+        if rest in ("x", "y", "z", "1", "2", "3"):
+            columns.setdefault(rest.translate(str.maketrans("123", "xyz")), k)
+    if len(columns) < 3:
+        near = nearest_names(identifier, labels)
+        raise ClipError(
+            f"{where}: '{shown(identifier)}' begins {len(columns)} columns that end with x, y and z, 3 are needed: "
+            f"{offer_names(identifier, near or labels, 'columns')}"
+        )
+    return [columns[axis] for axis in "xyz"]
+
+
+def _named(labels: tuple[str, ...]) -> list[_Load]:
+    """Loads by the names of the columns alone: ground_force_r_v, _p and ground_torque_r_; or f1, p1, m1."""
+    triples: dict[str, dict[str, int]] = {}
+    for k, label in enumerate(labels):
+        if match := _AXIS.match(label):
+            axis = match["axis"].lower().translate(str.maketrans("123", "xyz"))
+            triples.setdefault(match["base"], {})[axis] = k
+    whole = {base: [axes[a] for a in "xyz"] for base, axes in triples.items() if len(axes) == 3}
+    loads = []
+    for base, force in whole.items():
+        stem, number = base[:-1], re.fullmatch(r"f(\d+)", base)
+        if number:
+            others, name = (f"p{number[1]}", f"m{number[1]}"), base
+        elif base.endswith("v"):
+            others, name = (f"{stem}p", f"{stem}m"), stem.strip("_")
+        else:
+            continue
+        torques = (others[1], stem.replace("force", "torque"), stem.replace("force", "torque").rstrip("_"))
+        torque = next((whole[t] for t in torques if t in whole), [])
+        if others[0] in whole:
+            loads.append(_Load(name, "", force, whole[others[0]], torque))
+    return loads

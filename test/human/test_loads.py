@@ -1,0 +1,205 @@
+"""Tables and ExternalLoads of OpenSim: the traps of real files, and what bad ones say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from humanoid_control.errors import ClipError, UnknownNameError
+from humanoid_control.human.loads import read_loads, read_storage
+
+# Order as in real files: both torques after both forces; point of the unloaded plate nowhere.
+LABELS = (
+    "time R_fvx R_fvy R_fvz R_px R_py R_pz L_fvx L_fvy L_fvz L_px L_py L_pz R_torque_x R_torque_y R_torque_z Tx Ty Tz"
+)
+ROWS = np.array(
+    [
+        [0.50, 0, 0, 0, 346.1, 0, 96.4, 0, 90, 0, 0.2, 0, 0.3, 0, 0, 0, 0, 1, 0],
+        [0.51, 0, 0, 0, 344.1, 0, 95.8, 0, 80, 0, 0.2, 0, 0.3, 0, 0, 0, 0, 1, 0],
+        [0.52, 10, 500, -20, 0.1, 0.02, 0.4, 0, 70, 0, 0.2, 0, 0.3, 0, 5, 0, 0, 1, 0],
+    ]
+)
+
+
+def force(name, f, p, t, body="calcn_r", more=""):
+    return (
+        f'<ExternalForce name="{name}"><applied_to_body> {body} </applied_to_body>{more}'
+        f"<force_identifier> {f} </force_identifier><point_identifier>{p}</point_identifier>"
+        f"<torque_identifier>{t}</torque_identifier></ExternalForce>"
+    )
+
+
+RIGHT, LEFT = force("right", "R_fv", "R_p", "R_torque"), force("left", "L_fv", "L_p", "T", "/bodyset/calcn_l")
+
+
+def mot(rows=ROWS, labels=LABELS, head="forces\nversion=1\nnRows=3\nnColumns=19\ninDegrees=yes\n"):
+    return head + "endheader\n" + labels.replace(" ", "\t") + "\n" + "\n".join("\t".join(map(str, r)) for r in rows)
+
+
+@pytest.fixture
+def files(tmp_path):
+    def write(forces=RIGHT + LEFT, table=None, datafile="../ExpData/grf.mot", head=""):
+        (tmp_path / "grf.mot").write_text(mot() if table is None else table)
+        path = tmp_path / "loads.xml"
+        path.write_text(
+            f'<?xml version="1.0"?><OpenSimDocument Version="40000"><ExternalLoads name="x">{head}<objects>{forces}'
+            f"</objects><datafile> {datafile} </datafile></ExternalLoads></OpenSimDocument>"
+        )
+        return path
+
+    return write
+
+
+def test_moment_is_that_about_the_origin_sample_by_sample(files):
+    right, left = read_loads(files())
+    assert (right.name, right.body, left.body) == ("right", "calcn_r", "calcn_l")
+    np.testing.assert_allclose(
+        right.moment, [[0, 0, 0], [0, 0, 0], np.cross([0.1, 0.02, 0.4], [10, 500, -20]) + [0, 5, 0]]
+    )
+    np.testing.assert_allclose(left.moment[0], np.cross([0.2, 0, 0.3], [0, 90, 0]) + [0, 1, 0])
+    np.testing.assert_allclose(right.center_of_pressure()[2], [0.1, 0.02, 0.4], atol=1e-12)
+    assert right.normal.tolist() == [0, 1, 0]
+    # Half way into the strike the moment is half of that of the first loaded sample: no spike of the point at 344 m.
+    between = right.resampled(np.array([0.515]))
+    np.testing.assert_allclose(between.moment[0], right.moment[2] / 2, atol=1e-9)
+
+
+def test_point_that_is_no_number_beside_no_force_means_nothing(files):
+    rows = ROWS.copy()
+    rows[:2, 4] = np.nan
+    right, _ = read_loads(files(table=mot(rows)))
+    assert np.isfinite(right.moment).all() and right.warnings == ()
+    rows[2, 4] = np.nan
+    right, _ = read_loads(files(table=mot(rows)))
+    assert np.isnan(right.moment[2]).any() and "no numbers in 1 of 3" in right.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("folder", "xml", "span", "bodies"),
+    [
+        ("gait2354_walk", "subject01_walk1_grf", (0.0, 2.5), ["calcn_r", "calcn_l"]),
+        ("rajagopal_run", "grf_run", (0.23, 5.32), ["calcn_r", "calcn_l"]),
+        ("rajagopal_walk", "grf_walk", (0.0, 2.3885), ["calcn_r", "calcn_l"]),
+        ("addbiomechanics_subject4", "walking2_external_forces", (0.0, 1.31), ["talus_r", "talus_r"]),
+        ("opensim_core_tests/id", "subject01_walk1_grf", (0.0, 15.0133), ["calcn_r", "calcn_l"]),
+    ],
+)
+def test_real_files(model_file, folder, xml, span, bodies):
+    path = model_file(f"human_motion/{folder}/{xml}.xml")
+    wrenches = read_loads(path)
+    assert [w.body for w in wrenches] == bodies
+    for wrench in wrenches:
+        assert (wrench.times[0], wrench.times[-1]) == pytest.approx(span)
+        assert 600 < wrench.normal_force.max() < 3000 and wrench.normal.tolist() == [0, 1, 0]
+        # p x F of a foot in the laboratory; the rubbish points alone would give thousands of N m.
+        assert np.abs(wrench.moment).max() < 4.0 * np.abs(wrench.force).max()
+        sole = wrench.center_of_pressure()[wrench.normal_force > 100]
+        assert np.abs(sole).max() < 3.0 and np.ptp(sole[:, 1]) < 1e-9
+    # By the names of the columns alone the same forces are found.
+    alone = read_loads(next(path.parent.glob("*grf*.mot")) if "core" in folder else path.with_name(
+        {"walking2_external_forces": "walking2_grf"}.get(xml, xml) + ".mot"))  # fmt: skip
+    for ours, declared in zip(alone, wrenches, strict=True):
+        np.testing.assert_array_equal(ours.moment, declared.moment)
+        assert ours.body == ""
+
+
+def test_first_loaded_frame_has_no_spike(model_file):
+    """Points of an unloaded plate lie 346 m away: between unloaded and loaded samples they must not count."""
+    right, _ = read_loads(model_file("human_motion/rajagopal_walk/grf_walk.xml"))
+    frames = np.arange(0, 2.38, 0.01) + 0.00031
+    at = right.resampled(frames)
+    pressed = at.normal_force > 0
+    assert np.abs(at.center_of_pressure()[pressed]).max() < 2.5
+
+
+def test_export_of_opensim_in_millimetres_must_be_called_so(model_file):
+    path = model_file("human_motion/force_plates/reference/std_cop_walking2_grfs.sto")
+    with pytest.raises(ClipError, match=r"f1' acts .* are its points in millimetres"):
+        read_loads(path)
+    f1, f2 = read_loads(path, unit="mm")
+    assert (f1.name, f2.name) == ("f1", "f2") and f1.normal.tolist() == [0, 0, 1]
+    np.testing.assert_allclose(
+        f1.moment_about(f1.center_of_pressure())[:, 2], read_storage(path).values[:, 8] / 1e3, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "degrees", "rows"),
+    [
+        ("gait2354_walk/reference/subject01_walk1_ik.mot", True, 73),
+        ("opensim_core_tests/id/subject01_walk1_ik.mot", True, 211),  # in prose only
+        ("rajagopal_walk/grf_walk.mot", False, 4778),
+        ("rajagopal_run/grf_run.mot", None, 5091),
+    ],
+)
+def test_headers_of_every_kind(model_file, name, degrees, rows):
+    table = read_storage(model_file(f"human_motion/{name}"))
+    assert (table.in_degrees, len(table.times), table.warnings) == (degrees, rows, ())
+
+
+def test_header_that_lies_about_rows_is_said(files):
+    right, _ = read_loads(files(table=mot().replace("nRows=3", "nRows=100")))
+    assert "says 100 rows, the file holds 3" in right.warnings[0]
+
+
+def test_force_that_is_switched_off_is_left_out(files):
+    off = force("off", "L_fv", "L_p", "T", more="<isDisabled>true</isDisabled>")
+    (right,) = read_loads(files(RIGHT + off))
+    assert "'off' is switched off" in right.warnings[0]
+    with pytest.raises(ClipError, match="holds no force"):
+        read_loads(files(force("off", "L_fv", "L_p", "T", more="<appliesForce>false</appliesForce>")))
+
+
+def test_defaults_are_no_forces(files):
+    assert len(read_loads(files(head=f"<defaults>{force('default', 'a', 'b', 'c')}</defaults>"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("forces", "says"),
+    [
+        (force("right", "R_fw", "R_p", ""), "'R_fw' begins 0 columns .* did you mean R_fv"),
+        (force("right", "R_", "R_p", ""), "'R_' begins 0 columns"),
+        (force("right", "R_fv", "", ""), "no point_identifier"),
+        (force("right", "", "", ""), "neither force nor torque"),
+        (force("right", "R_fv", "R_p", "", more="<force_expressed_in_body>tibia_r</force_expressed_in_body>"),
+         r"expressed in tibia_r \(force_expressed_in_body\): only ground"),
+    ],
+)  # fmt: skip
+def test_forces_that_cannot_be_used_are_named(files, forces, says):
+    with pytest.raises(ClipError, match=says):
+        read_loads(files(forces))
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("nothing", "no line 'endheader'"),
+        (mot(labels=LABELS.replace("time", "t")), "time first"),
+        (mot()[:-4], "line 10 has 18 cells for 19 labels"),
+        (mot(rows=[]), "no rows"),
+        (mot().replace("344.1", "oops"), "no number"),
+        (mot(rows=ROWS[[0, 2, 1]]), "line 10: the time does not grow"),
+    ],
+)
+def test_tables_that_cannot_be_read_say_where(files, table, says):
+    with pytest.raises(ClipError, match=says):
+        read_loads(files(table=table))
+
+
+def test_files_that_are_not_there_or_not_xml(files, tmp_path):
+    with pytest.raises(ClipError, match=r"datafile other\.mot is neither there nor beside it"):
+        read_loads(files(datafile="other.mot"))
+    with pytest.raises(ClipError, match="names no datafile"):
+        read_loads(files(datafile="Unassigned"))
+    assert len(read_loads(files(datafile="Unassigned"), tmp_path / "grf.mot")) == 2
+    broken = tmp_path / "x.xml"
+    broken.write_text("<ExternalLoads>")
+    with pytest.raises(ClipError, match=r"x\.xml: not ExternalLoads, XML error"):
+        read_loads(broken)
+    broken.write_text("<a/>")
+    with pytest.raises(ClipError, match="holds no ExternalLoads"):
+        read_loads(broken)
+    with pytest.raises(ClipError, match="cannot be read"):
+        read_loads(tmp_path / "no.mot")
+    with pytest.raises(UnknownNameError, match="unknown unit 'feet'"):
+        read_loads(files(), unit="feet")
