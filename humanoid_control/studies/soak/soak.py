@@ -10,6 +10,8 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +32,7 @@ from humanoid_control.terminal import Table, machine
 PAUSE = (6.0, 10.0)  # [s] of calm before the next fault
 BEFORE, AFTER = 0.5, 5.0  # [s] around a fault that belong to it
 LASTING = 3.0  # [s] of an intrusion
+ENDS = 20.0  # [s] in which a recorder whose disk is full must end
 ESSENTIAL = ("whole_body_ik", "state_estimator", "simulator")
 HELPERS = ("trajectory_streamer", "viewer")
 KILL, HANG, INTRUDE, FILL = "kill -9", "hang", "intrude", "fill"
@@ -210,7 +213,7 @@ def fill_disk(session: Session, room: int = ROOM) -> str:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
     ) as recorder:
         session.run(LASTING)
-        end = time.monotonic() + START
+        end = time.monotonic() + ENDS
         while recorder.poll() is None and time.monotonic() < end and not session.stopped.is_set():
             session.run(0.1)
         ended = recorder.poll() is not None
