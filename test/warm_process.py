@@ -9,6 +9,7 @@ would not have.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -25,6 +26,7 @@ import humanoid_control
 
 LIBRARIES = ("scipy.spatial", "coal", "rich.table", "rich.progress", "matplotlib.figure", "rosbags.typesys")
 LEFT_OUT = ("rclpy", "viser")  # they have threads, or what imports them may not be at hand
+PR_SET_PDEATHSIG = 1  # of Linux
 
 
 class WarmProcess:
@@ -112,7 +114,8 @@ class ForkedProcess:
 
 
 def _become(job: dict) -> int:
-    """In the fork: become what was asked for; its exit code."""
+    """In the fork: become what was asked for; its exit code. It does not outlive tests that were killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
     os.chdir(job["cwd"])
     os.environ.clear()
