@@ -16,6 +16,9 @@ from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.evaluation.bag import BagReader, BagWriter, typestore
 from humanoid_control.evaluation.reaching import read_reach
 from humanoid_control.evaluation.recorded_run import read_run
+from humanoid_control.human.force_plates import read_force_plates
+from humanoid_control.human.loads import read_loads
+from humanoid_control.human.wrenches import MeasuredWrench
 from humanoid_control.mocap import clean, find_body_points, load_clip
 from humanoid_control.mocap.marker_sets import find_marker_set
 from humanoid_control.multibody.model import from_pinocchio
@@ -32,6 +35,7 @@ from humanoid_control.tendons.mappings.neural import fit_neural
 from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid
 from humanoid_control.tendons.mappings.postures import random_postures
 from humanoid_control.tendons.mappings.table import build_table
+from test.c3d_writer import c3d_file
 from test.reference.straight_tendons import ARM_LENGTHS, LIMITS
 
 URDF = """<?xml version="1.0"?>
@@ -237,6 +241,49 @@ def _c3d(folder: Path) -> None:
     frames = np.concatenate([body, np.zeros((T, M, 1))], axis=2).astype("<f4").tobytes()
     parameters = bytes((1, 0x50, 2, 84)) + section
     (folder / "a.c3d").write_bytes(header.ljust(512, b"\0") + parameters.ljust(1024, b"\0") + frames)
+
+
+def _plates(folder: Path) -> None:
+    """A C3D file of one force plate."""
+    corners = np.array([(500, 400, 0), (0, 400, 0), (0, 0, 0), (500, 0, 0)], dtype=float)
+    parameters = {
+        "ANALOG:UNITS": ["N"] * 3 + ["Nmm"] * 3,
+        "FORCE_PLATFORM:USED": np.array([1]),
+        "FORCE_PLATFORM:TYPE": np.array([2]),
+        "FORCE_PLATFORM:CORNERS": corners.T[:, :, None],
+        "FORCE_PLATFORM:ORIGIN": np.array([[0.0], [0.0], [-40.0]]),
+        "FORCE_PLATFORM:CHANNEL": np.arange(1, 7)[:, None],
+    }
+    samples = np.outer(np.sin(np.arange(60) / 10) > 0, [10.0, 5, 700, 2000, 3000, 100])
+    (folder / "a.c3d").write_bytes(c3d_file(samples, parameters))
+
+
+def _loads(folder: Path) -> None:
+    """Forces of OpenSim: a table and the file that says what is what."""
+    names = [f"{what}{axis}" for what in ("f_v", "f_p", "t_") for axis in "xyz"]
+    rows = ["\t".join(map(str, (k / 100, 10, 700 + k, 5, 0.1, 0, 0.2, 0, k, 0))) for k in range(30)]
+    table = ["forces", "nRows=30", "nColumns=10", "endheader", "\t".join(["time", *names]), *rows]
+    tags = {
+        "applied_to_body": "calcn_r",
+        "force_identifier": "f_v",
+        "point_identifier": "f_p",
+        "torque_identifier": "t",
+    }
+    force = "".join(f"<{tag}>{value}</{tag}>\n" for tag, value in tags.items())
+    _write(
+        folder,
+        a__mot="\n".join(table),
+        a__xml=f'<ExternalLoads name="x"><objects><ExternalForce name="r">\n{force}</ExternalForce></objects>\n'
+        "<datafile>a.mot</datafile></ExternalLoads>",
+    )
+
+
+def use_wrenches(read: Callable[[Path], tuple[MeasuredWrench, ...]]) -> Callable[[Path], None]:
+    def use(path: Path) -> None:
+        for wrench in read(path):
+            wrench.zeroed().cut().center_of_pressure()
+
+    return use
 
 
 def _trc(folder: Path) -> None:
@@ -520,5 +567,7 @@ KINDS: dict[str, FileKind] = {
     "table": FileKind(_mappings, ("table.npz",), "table.npz", use_mapping),
     "mjcf": FileKind(lambda f: _write(f, a__xml=MJCF), ("a.xml",), "a.xml", use_model(read_mjcf)),
     "cardsflow": FileKind(_cardsflow, ("cardsflow.xml", "model.urdf"), "cardsflow.xml", use_model(read_cardsflow)),
+    "wrenches c3d": FileKind(_plates, ("a.c3d",), "a.c3d", use_wrenches(read_force_plates)),
+    "wrenches xml": FileKind(_loads, ("a.xml", "a.mot"), "a.xml", use_wrenches(read_loads)),
     "bag": FileKind(_bag_and_robot, ("bag/bag.mcap", "bag/metadata.yaml"), "bag", use_bag),
 }

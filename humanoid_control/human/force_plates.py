@@ -26,6 +26,7 @@ from humanoid_control.mocap.formats.c3d import AnalogChannels, C3dContent, decod
 from humanoid_control.mocap.formats.common import UNITS, known_unit
 
 TYPES = {1: 6, 2: 6, 3: 8, 4: 6}  # number of channels, by type
+_LARGEST = 1e9  # N, N mm or volts: greater numbers are damage
 _SIDES = (0.1, 10.0)  # [m] of a plate
 _FORCE_UNITS = {"n": 1.0, "newton": 1.0, "newtons": 1.0, "kn": 1e3, "lbf": 4.4482216152605, "lb": 4.4482216152605}
 
@@ -83,12 +84,16 @@ def force_plates(content: C3dContent, source: str) -> tuple[MeasuredWrench, ...]
     out = []
     for plate in plates:
         raw = analog.values[:, plate.channels]
+        broken = ~(np.abs(raw) < _LARGEST).all(axis=1)
+        raw[broken] = np.nan
         F, M = _in_plate(plate, raw, _scales(plate, analog, _length_unit(content)))
         normal = plate.R[:, 2] * _side(plate, content)
         force, moment = F @ plate.R.T, M @ plate.R.T
         name = f"force plate {plate.number}"
-        flat = saturated_intervals(times, raw)
+        flat = saturated_intervals(times, np.nan_to_num(raw))
         said = [*skipped]
+        if broken.any():
+            said.append(f"{name} has no numbers in {int(broken.sum())} of {len(broken)} samples")
         if flat:
             said.append(f"{name} is at its limit {first_few(f'from {a:.3f} to {b:.3f} s' for a, b in flat)}")
         wrench = MeasuredWrench(

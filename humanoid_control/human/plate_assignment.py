@@ -18,7 +18,6 @@ from humanoid_control.errors import SizeError
 from humanoid_control.human.force_clock import check_overlap, offset_offer
 from humanoid_control.human.sole_contact import AssignmentSettings, SoleScene
 from humanoid_control.human.wrenches import MeasuredWrench
-from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
 
 _SHORT = 0.1  # [s] of load: too short for a foot to come to rest, so the nearest is taken; long enough to count as one
 _LEVER = 0.02  # [m] standard deviation of a foot's moment over that of its force: small, so that the lever rule holds
@@ -292,14 +291,10 @@ def split(both: np.ndarray, p1: np.ndarray, p2: np.ndarray, normal: np.ndarray) 
     H[:, 3:, 3:] = 2 * w * np.eye(3)
     g = np.hstack([-f - w * np.einsum("nji,nj->ni", D, rest), -w * rest])
     x = np.linalg.solve(H, -g[..., None])[..., 0]
-    free = np.full(6, 1e9)
-    nothing, multipliers = (np.zeros((0, 6)), np.zeros(0)), np.zeros(6)
-    for k in np.flatnonzero((x[:, 2] < 0) | (x[:, 2] > f[:, 2])):
-        low, high = -free, free.copy()
-        low[2], high[2] = 0.0, max(f[k, 2], 0.0)
-        solve_box_qp(BoxQp(H[k], g[k], low, high, *nothing), 0, 1.0, x[k], multipliers)
+    # With one bound at each end, the optimum lies on the bound wherever the free one lies beyond it; and a foot without
+    # normal force has no other force or moment either.
     share = np.hstack([x[:, :3], x[:, 3:] + np.cross(a, x[:, :3])])
-    share[x[:, 2] <= 1e-9] = 0.0
-    whole = x[:, 2] >= f[:, 2] - 1e-9
+    none, whole = x[:, 2] <= 0, x[:, 2] >= f[:, 2]
+    share[none] = 0.0
     share[whole] = np.hstack([f, m])[whole]
     return np.hstack([share[:, :3] @ axes, share[:, 3:] @ axes])

@@ -98,7 +98,7 @@ class MeasuredWrench:
         quiet = self._unloaded()
         if quiet is None:
             return self._saying(f"{self.name} is never unloaded: its zero cannot be checked")
-        zero_force, zero_moment = np.median(self.force[quiet], axis=0), np.median(self.moment[quiet], axis=0)
+        zero_force, zero_moment = (np.nanmedian(x[quiet], axis=0) for x in (self.force, self.moment))
         out = replace(self, force=self.force - zero_force, moment=self.moment - zero_moment)
         size = float(np.linalg.norm(zero_force))
         return out._saying(f"{self.name} reads {size:.1f} N unloaded: taken out") if size > 5 else out

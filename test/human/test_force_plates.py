@@ -192,6 +192,16 @@ def test_channel_at_its_limit_is_flagged():
     assert "at its limit from 0.000 to 0.004 s, from 0.020 to 0.024 s" in wrench.warnings[0]
 
 
+def test_samples_that_are_no_numbers_stay_missing_and_are_said():
+    data = bytearray(plate_file(2))
+    samples = np.frombuffer(data[-N * 24 :], dtype="<f4").reshape(N, 6).copy()
+    samples[3, 4], samples[5, 0], samples[7, 2] = np.nan, np.inf, 1e30
+    data[-N * 24 :] = samples.tobytes()
+    (wrench,) = force_plates(decode_c3d(bytes(data), "x.c3d"), "x.c3d")
+    assert np.flatnonzero(np.isnan(wrench.force).any(axis=1)).tolist() == [3, 5, 7]
+    assert "no numbers in 3 of 40 samples" in wrench.warnings[0] and wrench.saturated == ()
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

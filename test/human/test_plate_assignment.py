@@ -249,3 +249,12 @@ def test_what_cannot_be_used():
         assign_plates([true, replace(true, times=T + 0.001, name="late")], FRAMES, standing())
     with pytest.raises(SizeError, match="at least one plate"):
         assign_plates([], FRAMES, standing())
+
+
+def test_foot_that_stands_on_its_own_plate_shares_no_other():
+    """The force on one plate lies between the feet, too far from the left sole; the right foot is on its own plate."""
+    right = shares(np.zeros(1000))["right"]
+    astray = np.hstack([np.outer(np.full(1000, 500.0), UP), np.tile(np.cross([1.0, 0.03, 0], 500 * UP), (1000, 1))])
+    loads = assign_plates([plate(astray, "a"), plate(right, "b")], FRAMES, standing())
+    assert [c.feet for c in loads.contacts] == [(), ("right",)]
+    assert not loads.estimated.any() and "a from 0.00 to 2.00 s: 500 N with nobody on it" in loads.warnings[0]

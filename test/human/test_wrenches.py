@@ -49,6 +49,18 @@ def test_zero_of_the_unloaded_plate_is_taken_out(zero):
     assert bool(clean.warnings) == (zero[2] != 0.0)
 
 
+def test_samples_that_are_missing_leave_the_zero_and_the_load_alone():
+    raw = step_of(zero=(0.0, 0.0, 12.0))
+    holes = raw.force.copy()
+    holes[[5, 900]] = np.nan
+    moment = raw.moment.copy()
+    moment[7] = np.nan
+    clean = replace(raw, force=holes, moment=moment).zeroed()
+    np.testing.assert_allclose(np.nanmedian(clean.normal_force), 0, atol=1e-9)
+    assert np.isfinite(clean.moment).all(axis=1).sum() == 1999 and np.isnan(clean.force[900]).all()
+    assert np.isfinite(clean.low_passed(12.0).force).all(), "short gaps are bridged by the filter"
+
+
 @pytest.mark.parametrize("size", [60.0, 300.0])
 def test_plate_that_is_never_unloaded_keeps_its_zero(size):
     standing = replace(step_of(), force=np.outer(size + 10 * np.sin(T), [0, 0, 1.0]))

@@ -133,14 +133,17 @@ class C3dContent:
         n, count = self.samples.shape
         unsigned = "UNSIGNED" in (text.upper() for text in self.texts("ANALOG:FORMAT"))
         offset = self._channels("ANALOG:OFFSET", 0.0)
-        stored = self.samples.astype(float)
+        with np.errstate(invalid="ignore"):  # a signalling NaN in a damaged file
+            stored = self.samples.astype(float)
         if unsigned and self.samples.dtype.kind == "i":
             stored, offset = stored % 65536, offset % 65536
         general = self.numbers("ANALOG:GEN_SCALE")
         scale = self._channels("ANALOG:SCALE", 1.0) * (float(general[0]) if general.size else 1.0)
         names = [(self.all_texts(f"ANALOG:{what}") + [""] * count)[:count] for what in ("LABELS", "UNITS")]
         rate = self.rate * n / max(len(self.points), 1)
-        return AnalogChannels((stored - offset) * scale, tuple(names[0]), tuple(names[1]), rate, self.start)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = (stored - offset) * scale
+        return AnalogChannels(values, tuple(names[0]), tuple(names[1]), rate, self.start)
 
     def _channels(self, name: str, default: float) -> np.ndarray:
         """(C,) a number of every analog channel, the default where the file states none or one that is not finite."""
