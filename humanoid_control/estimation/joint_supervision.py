@@ -64,6 +64,8 @@ class SupervisionLimits:
         late: time after which nobody should move on without news of the joints [s].
         jump: change from one sample to the next, as a multiple of what the joint's speed allows.
         jumps: samples in a row that must have jumped; until then they are dropped.
+        jump_time: time from the first to the last of them [s]: where states come over a network, what was held up for
+            a while comes in a burst, and looks like a jump until the joint could have come there since.
     """
 
     following_error: float | np.ndarray = 0.15
@@ -75,17 +77,18 @@ class SupervisionLimits:
     late: float = 0.1
     jump: float = 3.0
     jumps: int = 3
+    jump_time: float = 0.0
 
     def check(self) -> None:
         """Refuse numbers out of range.
 
         Raises:
-            ConfigError: the first that is not positive; `lag` and `debounce` may be 0.
+            ConfigError: the first that is not positive; `lag`, `debounce` and `jump_time` may be 0.
         """
         for name in ("following_error", "silence", "frozen", "frozen_move", "jump", "jumps"):
             if not np.all(np.asarray(getattr(self, name)) > 0):
                 raise ConfigError(f"supervision: {name} must be positive, got {getattr(self, name)}")
-        for name in ("lag", "debounce"):
+        for name in ("lag", "debounce", "jump_time"):
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"supervision: {name} must be 0 or more, got {getattr(self, name)}")
 
@@ -128,7 +131,7 @@ class JointSupervision:
         self._position, self._stamp = np.full(n, np.nan), np.full(n, -np.inf)
         self._seen = np.full(n, np.nan)
         self._off_since, self._bad_since = np.full(n, np.inf), np.full(n, np.inf)
-        self._jumped = np.zeros(n, dtype=int)
+        self._jumped, self._jumps_since = np.zeros(n, dtype=int), np.zeros(n)
         self._changed, self._command_then = np.full(n, np.nan), np.full(n, np.nan)
         self._found: JointFault | None = None
 
@@ -152,7 +155,7 @@ class JointSupervision:
         self._bad_since[bad] = np.minimum(self._bad_since[bad], now)
         self._note(JointFaultKind.NOT_A_NUMBER, bad, now - self._bad_since[bad], self.limits.debounce)
         self._seen[joints] = now
-        joints, q = self._without_jumps(joints, q, at)
+        joints, q = self._without_jumps(now, joints, q, at)
         self._look_for_frozen(now, joints, q)
         self._position[joints], self._stamp[joints] = q, at
         if self._count:
@@ -192,15 +195,17 @@ class JointSupervision:
         if value[k] > limits[k]:
             self._found = JointFault(kind, self.names[joints[k]], float(value[k]), float(limits[k]))
 
-    def _without_jumps(self, joints: np.ndarray, q: np.ndarray, at: float) -> tuple[np.ndarray, np.ndarray]:
+    def _without_jumps(self, now: float, joints: np.ndarray, q: np.ndarray, at: float) -> tuple[np.ndarray, np.ndarray]:
         """The samples that a joint can have come to since its last one."""
         with np.errstate(invalid="ignore"):
             moved = np.abs(q - self._position[joints])
             gap = np.maximum(at - self._stamp[joints], SHORTEST)
             allowed = np.maximum(self.limits.jump * self._velocity[joints] * gap, ROUNDING)
             far = moved > allowed  # never of a first sample, which is compared with NaN
+        self._jumps_since[joints] = np.where(self._jumped[joints] > 0, self._jumps_since[joints], now)
         self._jumped[joints] = np.where(far, self._jumped[joints] + 1, 0)
-        often = far & (self._jumped[joints] >= self.limits.jumps)
+        lasted = now - self._jumps_since[joints] >= self.limits.jump_time
+        often = far & (self._jumped[joints] >= self.limits.jumps) & lasted
         self._note(JointFaultKind.JUMP, joints[often], moved[often], allowed[often])
         return joints[~far], q[~far]
 

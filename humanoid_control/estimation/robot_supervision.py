@@ -11,6 +11,7 @@ from humanoid_control.estimation.joint_supervision import JointSupervision, Supe
 
 LATE = 1.0  # [s] after the states were late, for which a robot that is elsewhere was out of reach: it is no fault,
 AGAIN = 5.0  # [s] unless it is so once more
+BURST = 0.05  # [s] for which what was held up and comes in a burst may look like a jump: of 0.1 s at full speed
 LOST_AFTER = 0.2  # [s] without states after which others are warned
 
 
@@ -56,7 +57,9 @@ class RobotSupervision:
             timeout: silence of the states after which the robot is away [s].
         """
         self._timeout, self._stops = timeout, following_error > 0
-        self._joints.limits = SupervisionLimits(following_error or np.inf, silence=timeout + LOST_AFTER)
+        self._joints.limits = SupervisionLimits(
+            following_error or np.inf, silence=timeout + LOST_AFTER, jump_time=BURST
+        )
 
     def forget(self) -> None:
         """Nothing is commanded any more."""

@@ -127,3 +127,19 @@ def test_a_limit_of_zero_lets_nothing_of_a_joint_stop_it():
     run.s.configure(0.1, 0.5)
     run.go(1.0, stuck(run.q[1]))
     assert run.s.stopped
+
+
+@pytest.mark.parametrize(("stall", "jump", "fault"), [(0.06, 0.0, False), (0.0, 1.0, True)])
+def test_what_was_held_up_is_no_jump_and_a_jump_is_one(stall, jump, fault):
+    """States whose sender stalls are stamped when they are sent on: at full speed they leap, but not for long."""
+    run = Run(error=10.0)
+    run.go(0.2)
+    begin, q = run.now, np.zeros(2)
+    for k in range(200):
+        run.now += 0.004
+        moving = 3.0 * (run.now - begin) if k < 25 or k > 25 + stall / 0.004 else q[1]
+        q = np.array([0.0, moving + (jump if k > 50 else 0.0)])
+        run.s.measure(run.now, BOTH, q, run.now)
+        run.s.command(run.now, q)
+        run.s.judge(run.now, 0.0)
+    assert ("knee: measurement jumped" in run.s.fault) is fault

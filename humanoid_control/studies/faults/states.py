@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from humanoid_control.nodes import find_stack
 from humanoid_control.studies.companion import Companion
 from humanoid_control.studies.faults.figures import (
@@ -32,6 +34,7 @@ BY_ITSELF = 0.7  # [s] after a fault for which it may begin to move by itself, w
 FOLLOWABLE = 20.0  # [rad/s^2] by simulated drives; at the node's default some joints are thrown about by their stops
 NOTICED, STOPPED = 0.5, 0.2  # [s]
 SPEED, TINY = 1.05, 1e-9
+HARMLESS = 0.15  # [rad] of commands in a time: joint states that stand still in it are as those of a robot that rests
 WORDS = {
     "silent": ("no joint states", "no estimated_joint_states", "not measured"),
     "frozen": ("frozen", "following error"),
@@ -83,6 +86,7 @@ def wrong_states(stack: ObservedStack, relay: Companion, plan: Plan, kind: str, 
     named, text = window.first_said(WORDS[kind], at["began"], joint)
     said = [f"{t.node}: {t.message}" for t in window.told if t.level and t.t >= at["began"]]
     over, _ = over_speed(commands, velocity)
+    during = commands.between(at["began"], at["ended"]).q
     moves = moves_from(commands, velocity, max(at["ended"], rests if math.isfinite(rests) else 0.0))
     return {
         "well_before": well,
@@ -94,8 +98,10 @@ def wrong_states(stack: ObservedStack, relay: Companion, plan: Plan, kind: str, 
         "moves_again_s": moves - at["ended"],
         "resync": resync,
         "words": text or " | ".join(dict.fromkeys(said)),
+        "moved": float(np.ptp(during, axis=0).max()) if len(during) else 0.0,
         "over_speed": over,
-        "beyond": beyond_range(commands, stack.robot),
+        # The first command is where the robot is, be that outside its range.
+        "beyond": max(0.0, beyond_range(commands, stack.robot) - beyond_range(joints, stack.robot)),
         "speed": float((abs(joints.v) / velocity).max(initial=0.0)),
         "stale": not math.isfinite(moves),
     }
@@ -128,16 +134,19 @@ def moves_again(stack: ObservedStack, window: Window, ended: float) -> tuple[Win
 
 def judge(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
     """Faults that were missed, times, limits and recoveries."""
-    missed = [o for o in outcomes if o["named_s"] is None or o["at_rest_s"] is None]
-    noticed = [number(o["noticed_s"]) for o in outcomes]
-    stops = [number(o["stop_s"]) for o in outcomes]
+    idle = [o for o in outcomes if o["case"][0] == "frozen" and o["moved"] < HARMLESS]
+    missed = [o for o in outcomes if o not in idle and (o["named_s"] is None or o["at_rest_s"] is None)]
+    shown = [o for o in outcomes if o not in idle]
+    noticed = [number(o["noticed_s"]) for o in shown]
+    stops = [number(o["stop_s"]) for o in shown]
     back = [number(o["moves_again_s"]) for o in outcomes]
     found = [
         Measured("not noticed", len(missed), 0),
+        Measured("  frozen while the dance rests: nothing to notice", len(idle)),
         Measured("  of these not named", sum(o["named_s"] is None for o in missed)),
         Measured("  of these not at rest", sum(o["at_rest_s"] is None for o in missed)),
         *spread("noticed after", noticed, {"p50": None, "p99": None, "max": NOTICED}),
-        *spread("at rest after", [number(o["at_rest_s"]) for o in outcomes], {"p50": None, "max": None}),
+        *spread("at rest after", [number(o["at_rest_s"]) for o in shown], {"p50": None, "max": None}),
         *spread("braked stop", stops, {"p50": None, "max": STOPPED}),
         *spread("moves again after", back, {"p50": None, "max": BACK}),
         Measured("went on only after resync", sum(o["resync"] for o in outcomes)),
