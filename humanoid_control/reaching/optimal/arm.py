@@ -90,7 +90,7 @@ def robot_arm(robot: Robot, side: str, posture: str = "neutral") -> Arm:
     """
     if side not in SIDES:
         raise UnknownNameError("arm", side, SIDES)
-    point, joints = _arm_joints(robot, SIDES[side])
+    point, joints = arm_joints(robot, SIDES[side])
     model, q = robot.model, robot.q(posture)
     held = [j for j in range(1, model.njoints) if j - 1 not in set(joints.tolist())]
     chain = pin.buildReducedModel(model, held, q)
@@ -127,7 +127,7 @@ def _told(limits: np.ndarray) -> np.ndarray:
     return np.where(limits > 0.0, limits, np.inf)
 
 
-def _arm_joints(robot: Robot, side: str) -> tuple[str, np.ndarray]:
+def arm_joints(robot: Robot, side: str) -> tuple[str, np.ndarray]:
     """The point that reaches, and the joints that move it but not the trunk, from the trunk outwards."""
     point = next((f"{side}_{h}" for h in HANDS if f"{side}_{h}" in robot.points), None)
     if point is None:

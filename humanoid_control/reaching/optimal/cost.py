@@ -18,6 +18,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, F3, I2
 from humanoid_control.numerics.packed import unpack
 from humanoid_control.reaching.optimal.hand_jerk import HandJerk, hand_jerk
+from humanoid_control.reaching.optimal.inverse_dynamics import STEP as COMPLEX_STEP
 from humanoid_control.reaching.optimal.inverse_dynamics import (
     ArmMotion,
     SecondDerivatives,
@@ -29,7 +30,6 @@ from humanoid_control.reaching.optimal.inverse_dynamics import (
     torque_rate,
     torque_second_derivatives,
 )
-from humanoid_control.reaching.optimal.inverse_dynamics import STEP as COMPLEX_STEP
 from humanoid_control.reaching.optimal.parametrisation import Quadrature
 from humanoid_control.reaching.optimal.spatial_motion import ArmModel
 
@@ -129,9 +129,7 @@ def reach_cost(table: np.ndarray, x: np.ndarray) -> float:
 
 
 @kernel
-def reach_cost_derivatives(
-    table: np.ndarray, x: np.ndarray, level: int, gradient: np.ndarray, H: np.ndarray
-) -> float:
+def reach_cost_derivatives(table: np.ndarray, x: np.ndarray, level: int, gradient: np.ndarray, H: np.ndarray) -> float:
     """Cost of the trajectory x (G, N), gradient (n,) and Hessian by the unknowns.
 
     Args:

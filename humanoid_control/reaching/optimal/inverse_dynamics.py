@@ -5,7 +5,7 @@ All of it follows from one sum. For a virtual motion u of the bodies, u_b = sum_
     lambda . tau = sum_b u_b . (I_b A_b + V_b x* I_b V_b)
 
 and a turn of joint j is, seen from the bodies beyond it, a change of the motion of what lies before it: by
-psi_j = V_p x S_j, chi_j = A_p x S_j + V_p x psi_j and upsilon_j = u_p x S_j, p being the body before the joint. With the
+psi_j = V_p x S_j, chi_j = A_p x S_j + V_p x psi_j and upsilon_j = u_p x S_j, p the body before the joint. With the
 sums over the bodies beyond the joint, inertia I_j, force F_j, momentum H_j, and
 
     B(V) u = V x* I u - u x* I V - I (V x u) = (2 [p_V x l + v x (w x h) + E (omega x w)], 0),   E = tr(I) / 2 - I
@@ -26,6 +26,7 @@ import numpy as np
 from humanoid_control.jit import kernel
 from humanoid_control.reaching.optimal.spatial_motion import (
     ArmModel,
+    Six,
     add,
     along,
     cross,
@@ -166,12 +167,12 @@ def move_arm(arm: ArmModel, q: np.ndarray, v: np.ndarray, a: np.ndarray, s: ArmM
         H = momentum(s.m[j], h, s.I, j, V)
         put(s.H, j, H)
         put(s.F, j, add(momentum(s.m[j], h, s.I, j, A), cross_force(V, H)))
-        w, l = (V[0], V[1], V[2]), (V[3], V[4], V[5])
-        far = h[0] * l[0] + h[1] * l[1] + h[2] * l[2]
+        w, lin = (V[0], V[1], V[2]), (V[3], V[4], V[5])
+        far = h[0] * lin[0] + h[1] * lin[1] + h[2] * lin[2]
         for i in range(3):  # W = 2 (E [omega]x - [v]x [h]x);  [v]x [h]x = h v' - (v . h)
             row = cross((s.E[j, i, 0], s.E[j, i, 1], s.E[j, i, 2]), w)
             for k in range(3):
-                s.W[j, i, k] = 2.0 * (row[k] - h[i] * l[k])
+                s.W[j, i, k] = 2.0 * (row[k] - h[i] * lin[k])
             s.W[j, i, i] += 2.0 * far
     for j in range(n - 2, -1, -1):
         s.m[j] += s.m[j + 1]
@@ -186,13 +187,13 @@ def move_arm(arm: ArmModel, q: np.ndarray, v: np.ndarray, a: np.ndarray, s: ArmM
 
 
 @kernel
-def beyond(s: ArmMotion, j: int, u: np.ndarray) -> np.ndarray:
+def beyond(s: ArmMotion, j: int, u: Six) -> Six:
     """I_j u: momentum of all beyond joint j, moving by u as one."""
     return momentum(s.m[j], (s.h[j, 0], s.h[j, 1], s.h[j, 2]), s.I, j, u)
 
 
 @kernel
-def coriolis(s: ArmMotion, j: int, u: np.ndarray) -> np.ndarray:
+def coriolis(s: ArmMotion, j: int, u: Six) -> Six:
     """B_j u."""
     a = times(s.W, j, (u[0], u[1], u[2]))
     b = cross((s.H[j, 3], s.H[j, 4], s.H[j, 5]), (u[3], u[4], u[5]))
@@ -201,7 +202,7 @@ def coriolis(s: ArmMotion, j: int, u: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def coriolis_transposed(s: ArmMotion, j: int, u: np.ndarray) -> np.ndarray:
+def coriolis_transposed(s: ArmMotion, j: int, u: Six) -> Six:
     """B_j' u."""
     w = (u[0], u[1], u[2])
     a = times_transposed(s.W, j, w)
@@ -301,14 +302,14 @@ def _sum_virtual(s: ArmMotion, U: np.ndarray, P: np.ndarray, Q: np.ndarray, K: n
             s.h[j, 2] - (0.0 if last else s.h[j + 1, 2]),
         )
         u = six(U, j + 1)
-        w, l = (u[0], u[1], u[2]), (u[3], u[4], u[5])
-        far = h[0] * l[0] + h[1] * l[1] + h[2] * l[2]
+        w, lin = (u[0], u[1], u[2]), (u[3], u[4], u[5])
+        far = h[0] * lin[0] + h[1] * lin[1] + h[2] * lin[2]
         swing = cross(w, h)
         for i in range(3):
-            P[j, 3 + i] = m * l[i] + swing[i]
+            P[j, 3 + i] = m * lin[i] + swing[i]
             row = cross((s.E[j, i, 0], s.E[j, i, 1], s.E[j, i, 2]), w)
             for k in range(3):  # (omega x h) x l + E (omega x w)
-                K[j, i, k] = h[i] * l[k] - row[k]
+                K[j, i, k] = h[i] * lin[k] - row[k]
             K[j, i, i] -= far
         B = coriolis(s, j, u)
         L = beyond(s, j, u)
@@ -328,7 +329,7 @@ def _sum_virtual(s: ArmMotion, U: np.ndarray, P: np.ndarray, Q: np.ndarray, K: n
 
 
 @kernel
-def _steady(P: np.ndarray, K: np.ndarray, j: int, V: np.ndarray) -> np.ndarray:
+def _steady(P: Six, K: np.ndarray, j: int, V: Six) -> Six:
     """Sum over the bodies beyond joint j of B(V) u, with the same V for all."""
     a = cross((V[3], V[4], V[5]), (P[3], P[4], P[5]))
     b = times(K, j, (V[0], V[1], V[2]))

@@ -2,8 +2,8 @@
 
 The step solves (H + mu D) d = -g, D being the diagonal of the Hessian of Gauss and Newton at the start: with that, the
 scale of a knot's position, speed and acceleration does not matter. mu falls after steps that gain what was predicted
-and rises after others (Nielsen 1999), and until the matrix is positive definite. Far from an optimum H is the Hessian of
-Gauss and Newton where `exact` is False; that one never fails, but creeps where torques stay large at the optimum.
+and rises after others (Nielsen 1999), and until the matrix is positive definite. Where `exact` is False, H is the
+Hessian of Gauss and Newton: it never fails, but creeps where torques stay large at the optimum.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from humanoid_control.numerics.array_types import F1, F3
 
 QUINTIC, CUBIC, NINTH = "quintic", "cubic", "ninth"
 PARAMETRISATIONS = {
-    QUINTIC: "quintic Hermite segments: smooth in position, speed and acceleration, at every knot a choice of all three",
+    QUINTIC: "quintic Hermite segments, without jumps in position, speed and acceleration",
     CUBIC: "cubic Hermite segments: accelerations jump at the knots; for the torque alone",
     NINTH: "one polynomial of ninth order, by two inner points; for times up to 2 s",
 }
@@ -75,9 +75,7 @@ class Parametrisation:
         self.order = first if kind == NINTH else np.tile(first[: self._stride], self.segments + 1)
         self._coefficients = _cardinal(_AT[kind], _ORDER[kind])
         nodes, weight = np.polynomial.legendre.leggauss(_POINTS[kind])
-        self.quadrature = Quadrature(
-            self._basis(0.5 * (nodes + 1)), 0.5 * self.h * weight, self.segments, self._stride
-        )
+        self.quadrature = Quadrature(self._basis(0.5 * (nodes + 1)), 0.5 * self.h * weight, self.segments, self._stride)
 
     @property
     def has_jerk(self) -> bool:
@@ -102,7 +100,7 @@ class Parametrisation:
         return np.linspace(0.0, self.seconds, 4 if self.kind == NINTH else self.segments + 1)
 
     def evaluate(self, x: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Position, velocity, acceleration and jerk (4, T, N) of numbers x (G, N) at times t (T,) within the duration."""
+        """Position, velocity, acceleration and jerk (4, T, N) of numbers x (G, N) at times t (T,) [s]."""
         s = np.clip(np.asarray(t, dtype=float) / self.h, 0.0, self.segments)
         k = np.minimum(s.astype(int), self.segments - 1)
         phi = self._basis(s - k)

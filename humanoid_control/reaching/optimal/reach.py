@@ -22,7 +22,7 @@ from humanoid_control.numerics.packed import Packed
 from humanoid_control.reaching.optimal.arm import Arm
 from humanoid_control.reaching.optimal.cost import ANGLE, SPEED, TORQUE, CostWeights, Limits, ReachProblem, reach_cost
 from humanoid_control.reaching.optimal.inverse_dynamics import arm_motion, move_arm, torque, torque_derivatives
-from humanoid_control.reaching.optimal.newton import Minimum, minimise, minimise_within
+from humanoid_control.reaching.optimal.newton import Minimum, minimise_within
 from humanoid_control.reaching.optimal.parametrisation import (
     CUBIC,
     NINTH,
@@ -77,8 +77,8 @@ class ReachSettings:
         blind = [c for c in self.cost if c != "torque"]
         if self.parametrisation == CUBIC and blind:
             raise ConfigError(
-                f"the cost '{blind[0]}' needs accelerations without jumps: on cubic segments it is 0 for nonsense; take "
-                f"'{QUINTIC}' or '{NINTH}'"
+                f"the cost '{blind[0]}' needs accelerations without jumps: on cubic segments it is 0 for nonsense; "
+                f"take '{QUINTIC}' or '{NINTH}'"
             )
         if self.starts not in (1, 2, 3):
             raise ConfigError(f"1, 2 or 3 starts can be tried, got {self.starts}")
@@ -164,9 +164,7 @@ def synthesise(
         still = Minimum(first, total, 0, True)
         return _outcome(arm, settings, parametrisation, {STRAIGHT: (still, np.zeros(3))}, costs, notes)
     found = {
-        name: minimise_within(
-            problem, x, SLACK, iterations=settings.iterations, tolerance=settings.tolerance
-        )
+        name: minimise_within(problem, x, SLACK, iterations=settings.iterations, tolerance=settings.tolerance)
         for name, x in starts(arm, parametrisation, settings, *ends).items()
     }
     best = min(found.values(), key=lambda one: _rank(*one))
@@ -191,7 +189,9 @@ def _outcome(
     minimum, excess = found[start]
     if (excess > SLACK).any():
         kinds = [name for name, e, s in zip(("angles", "speeds", "torques"), excess, SLACK, strict=True) if e > s]
-        notes.append(f"no motion of {parametrisation.seconds:g} s keeps the limits of {' and '.join(kinds)}: take longer")
+        notes.append(
+            f"no motion of {parametrisation.seconds:g} s keeps the limits of {' and '.join(kinds)}: take longer"
+        )
     if not minimum.converged:
         notes.append("the search was stopped before it came to its end")
     return Reach(
