@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from humanoid_control.cli.retarget import FORMATS, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file
 from humanoid_control.terminal import console, print_json, progress, table, warn
+
+if TYPE_CHECKING:
+    from humanoid_control.reaching import Arm, Reach
+    from humanoid_control.retargeting import JointTrajectory
+    from humanoid_control.robots import Robot
 
 PERSON = "person"
 PERSON_POSTURES = {"zero": (0.0, 0.0, 0.0, 0.0), "rest": (-18.0, -6.0, -13.0, 33.0)}
@@ -92,7 +97,7 @@ def costs_of(words: list[str]) -> dict[str, float]:
 
 def _synthesised(args: argparse.Namespace) -> int:
     from humanoid_control.reaching import ReachSettings, person_arm, robot_arm, synthesise
-    from humanoid_control.robots import Robot, load_robot
+    from humanoid_control.robots import load_robot
 
     settings = ReachSettings(costs_of(args.cost or ["mtc"]), args.param or "quintic", gravity=args.gravity != "off")
     if args.to is None:
@@ -104,9 +109,10 @@ def _synthesised(args: argparse.Namespace) -> int:
     else:
         robot = load_robot(args.robot or "lola", "fixed")
         arm, other = robot_arm(robot, args.arm or "right"), robot.postures["neutral"]
-    ends = [_end(text, arm, robot, args.arm or "right") for text in (args.__dict__["from"], args.to)]
+    side = args.arm or "right"
+    start, goal = _end(vars(args)["from"], arm, robot, side), _end(args.to, arm, robot, side)
     loaded = arm.with_payload(args.payload) if args.payload else arm
-    reach = synthesise(loaded, *ends, 1.0 if args.seconds is None else args.seconds, settings)
+    reach = synthesise(loaded, start, goal, 1.0 if args.seconds is None else args.seconds, settings)
     for note in reach.notes:
         warn(note)
     touching: list[Any] = []
@@ -127,7 +133,7 @@ def _synthesised(args: argparse.Namespace) -> int:
     return 0
 
 
-def _end(text: str | None, arm: Any, robot: Any, side: str) -> np.ndarray:
+def _end(text: str | None, arm: Arm, robot: Robot | None, side: str) -> np.ndarray:
     """Angles (N,) [rad] of the arm that an end of the reach means."""
     from humanoid_control.reaching.optimal.robot_reach import arm_angles, hand_posture
 
@@ -142,11 +148,11 @@ def _end(text: str | None, arm: Any, robot: Any, side: str) -> np.ndarray:
             joints = ", ".join(arm.joint_names)
             raise ConfigError(f"an end has {arm.n} angles in degrees, of {joints}; got {len(angles)}")
         return np.deg2rad(angles)
-    postures = PERSON_POSTURES if robot is None else robot.postures
+    known = PERSON_POSTURES if robot is None else robot.postures
     name = text or ("rest" if robot is None else "neutral")
-    if name not in postures:
-        raise UnknownNameError("posture", name, postures, hint="(or hand=x,y,z, or angles in degrees)")
-    return np.deg2rad(postures[name]) if robot is None else arm_angles(robot, arm, postures[name])
+    if name not in known:
+        raise UnknownNameError("posture", name, known, hint="(or hand=x,y,z, or angles in degrees)")
+    return np.deg2rad(PERSON_POSTURES[name]) if robot is None else arm_angles(robot, arm, robot.postures[name])
 
 
 def _is_number(text: str) -> bool:
@@ -164,7 +170,7 @@ def _numbers(text: str, what: str) -> np.ndarray:
         raise ConfigError(f"{what}, got '{text}'") from None
 
 
-def _trajectory(robot: Any, q: np.ndarray, v: np.ndarray, rate: float, touching: list[Any]) -> Any:
+def _trajectory(robot: Robot, q: np.ndarray, v: np.ndarray, rate: float, touching: list[Any]) -> JointTrajectory:
     from humanoid_control.retargeting import JointTrajectory
 
     T = len(q)
@@ -176,7 +182,7 @@ def _trajectory(robot: Any, q: np.ndarray, v: np.ndarray, rate: float, touching:
     )
 
 
-def _print(args: argparse.Namespace, reach: Any, touching: list[Any]) -> None:
+def _print(args: argparse.Namespace, reach: Reach, touching: list[Any]) -> None:
     t = np.linspace(0.0, reach.seconds, 201)
     q, v, _, _ = reach.at(t)
     tau = reach.torques(t)

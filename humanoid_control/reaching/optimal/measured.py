@@ -88,7 +88,7 @@ def read_measured_reaches(path: str | Path) -> list[MeasuredReach]:
 
 def _motions(tasks: np.ndarray, path: Path) -> Iterator[MeasuredReach]:
     for (repetition, task), cell in np.ndenumerate(tasks):
-        parts: Sequence[Any] = cell.ravel() if isinstance(cell, np.ndarray) and cell.dtype == object else [cell]
+        parts: list[Any] = list(cell.ravel()) if isinstance(cell, np.ndarray) and cell.dtype.kind == "O" else [cell]
         places = PLACES[task] if task < len(PLACES) else ()
         for k, part in enumerate(parts):
             where = f"{path}: repetition {repetition + 1}, task {task + 1}, motion {k + 1}"
