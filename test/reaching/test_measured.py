@@ -24,7 +24,7 @@ def test_all_motions_of_a_person_are_read(person):
     one = person[0]
     assert (one.task, one.repetition, one.motion, one.begin, one.end) == (1, 1, 1, "R", "1")
     assert one.seconds == pytest.approx(1.89)
-    assert np.allclose(np.rad2deg(one.q[0]), [-20.28, -6.70, -9.27, 38.79], atol=0.01)
+    assert np.allclose(np.rad2deg(one.q[0]), [-20.625, -2.743, 1.180, 37.477], atol=0.01)
     assert min(r.seconds for r in person) > 0.3 and max(r.seconds for r in person) < 4
 
 

@@ -176,8 +176,9 @@ def test_of_several_starts_the_best_is_taken_and_said():
     arm = person_arm(5)
     start, goal = np.append(REST, 0.0), np.append(UP, 0.3)
     reach = synthesise(arm, start, goal, 1.0, ReachSettings({"torque": 1.0}))
-    assert len(reach.found) == 3 and reach.found[reach.start] == min(reach.found.values()) == reach.cost
-    assert reach.cost < 0.999 * max(reach.found.values())
+    assert len(reach.found) == 3 and reach.found[reach.start] == reach.cost
+    straight = synthesise(arm, start, goal, 1.0, ReachSettings({"torque": 1.0}, starts=1))
+    assert straight.start == "straight" and reach.cost < 0.9 * straight.cost
     assert len(synthesise(arm, start, goal, 1.0, ReachSettings({"maj": 1.0})).found) == 1
 
 

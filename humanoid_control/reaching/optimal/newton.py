@@ -22,6 +22,8 @@ MU_FIRST, MU_LEAST, MU_MOST = 1e-2, 1e-9, 1e12
 MU_FALL = 0.2  # mu falls to this share at most
 DIAGONAL_LEAST = 1e-6  # of the largest entry of D
 BEYOND = 1e9  # as far as this from a limit that is none
+FIRST_EXCESS = 100.0  # times the slack
+TOLERANCE, ROUGH = 1e-6, 1e-3  # of `minimise`: at the end, and in the first round of multipliers
 RHO_RISE = 4.0  # from one round of multipliers to the next
 
 
@@ -51,7 +53,7 @@ def band_width(column: np.ndarray, stride: int, local: int, segments: int) -> in
 
 
 def minimise(
-    problem: ReachProblem, x: np.ndarray, iterations: int = 200, tolerance: float = 1e-6, exact: bool = True
+    problem: ReachProblem, x: np.ndarray, iterations: int = 200, tolerance: float = TOLERANCE, exact: bool = True
 ) -> Minimum:
     """Change the free numbers of a trajectory until its cost is least.
 
@@ -129,6 +131,8 @@ def minimise_within(
 ) -> tuple[Minimum, np.ndarray]:
     """Least cost within the limits at the points of the quadrature: rounds of `minimise`, multipliers between them.
 
+    The limits push from the first round on: where a motion may go anywhere first, it ends far off, in another optimum.
+
     Args:
         problem: with limits, its multipliers and penalties are ignored. x: (G, N) start.
         slack: (3,) by which angles, speeds and torques may exceed their limits. rounds: at most.
@@ -138,33 +142,34 @@ def minimise_within(
         the minimum, its cost without the terms of limits, and the largest excess (3,) over the limits.
     """
     low, high = problem.limits.low, problem.limits.high
-    free = problem._replace(limits=problem.limits._replace(penalty=np.zeros(3)))
-    found = minimise(free, x, **options)
-    steps = found.iterations
     bounded = np.isfinite(high).any(axis=1) | np.isfinite(low).any(axis=1)
-    value = limited_values(problem, found.x)
-    excess = _excess(value, low, high)
-    if (excess <= slack).all():
-        return found, excess
-    points = len(value)
+    free = problem._replace(limits=problem.limits._replace(penalty=np.zeros(3)))
+    if not bounded.any():
+        return minimise(free, x, **options), np.zeros(3)
+    table = Packed(free).table
+    points = len(problem.limits.above)
     below, above = np.zeros((points, *low.shape)), np.zeros((points, *low.shape))
-    # A limit that is exceeded by ten times its slack costs, all along, as much as the motion itself.
+    # A limit that is exceeded by a hundred times its slack costs, all along, as much as the first motion itself.
     duration = float(problem.quadrature.weight.sum()) * problem.quadrature.segments
-    penalty = np.where(bounded, 2.0 * max(found.cost, 1e-12) / duration / (10.0 * slack) ** 2, 0.0)
-    for _ in range(rounds):
+    penalty = np.where(bounded, 2.0 * max(reach_cost(table, x), 1e-12) / duration / (FIRST_EXCESS * slack) ** 2, 0.0)
+    tolerance = options.pop("tolerance", TOLERANCE)
+    steps, found, inside = 0, Minimum(x, 0.0, 0, False), False
+    for k in range(rounds):
         limits = problem.limits._replace(below=below, above=above, penalty=penalty)
-        found = minimise(problem._replace(limits=limits), found.x, **options)
+        rough = tolerance if inside else max(tolerance, ROUGH / 10**k)
+        found = minimise(problem._replace(limits=limits), found.x, tolerance=rough, **options)
         steps += found.iterations
         value = limited_values(problem, found.x)
         excess = _excess(value, low, high)
-        if (excess <= slack).all():
+        inside = bool((excess <= slack).all())
+        if inside and rough == tolerance:
             break
         rho = penalty[:, None]
         above = np.maximum(0.0, above + rho * np.maximum(value - high, -BEYOND))
         below = np.maximum(0.0, below + rho * np.maximum(low - value, -BEYOND))
-        penalty = penalty * RHO_RISE
-    cost = float(reach_cost(Packed(free).table, found.x))
-    return replace(found, cost=cost, iterations=steps), excess
+        if not inside:
+            penalty = penalty * RHO_RISE
+    return replace(found, cost=float(reach_cost(table, found.x)), iterations=steps), excess
 
 
 def _excess(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

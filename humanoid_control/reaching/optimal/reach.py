@@ -6,14 +6,16 @@
     reach = synthesise(arm, np.zeros(4), np.array([-0.3, -1.2, 0.0, 0.9]), 0.8)
     print(reach.cost, reach.at(np.linspace(0, 0.8, 5))[0])
 
-Costs of the torque have several optima, so more than one start is tried: straight in the joints, and two detours, over
-postures that are easier and harder to hold.
+The squared torque has many optima, so more than one start is tried: straight in the joints, and two detours over
+postures that are easier to hold. After some steps only the best of them goes on. The other criteria have one optimum
+near the straight reach.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -38,7 +40,8 @@ CRITERIA = {
     "mchj": "minimum constrained hand jerk: of the hand's jerk, ends given in the joints [m^2 / s^5]",
 }
 SEGMENTS = {"torque": 8, "mtc": 4, "maj": 4, "mchj": 4}
-STRAIGHT, EASY, HARD = "straight", "a detour over postures that are easier to hold", "a detour on the other side"
+STRAIGHT, EASY, FAR = "straight", "a detour over easier postures", "a detour twice as far"
+RACE, RACE_TOLERANCE = 40, 1e-3  # steps after which only the best start goes on
 SAME = 1e-9  # [rad] ends that are nearer are equal
 SLACK = np.array([1e-3, 1e-2, 0.05])  # by which angles [rad], speeds [rad/s] and torques [N m] may exceed their limits
 
@@ -98,9 +101,8 @@ class Reach:
     Attributes:
         arm: that reaches. settings: as asked. parametrisation, x: of the trajectory.
         cost: integral of half the squares, of the criterion; of several without a unit.
-        costs: criterion -> its value, of all that the parametrisation allows.
         start: which start led there. iterations: of all starts. converged: whether the search came to its end.
-        found: start -> cost that it led to.
+        found: start -> cost that it led to, or had when it was left.
         excess: (3,) largest excess over limits of angles [rad], speeds [rad/s], torques [N m]; 0 where they are kept.
         notes: lines on what a user should know.
     """
@@ -110,13 +112,17 @@ class Reach:
     parametrisation: Parametrisation
     x: np.ndarray
     cost: float
-    costs: Mapping[str, float]
     start: str
     iterations: int
     converged: bool
     found: Mapping[str, float]
     excess: np.ndarray
     notes: tuple[str, ...]
+
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """Value of every criterion that the parametrisation allows."""
+        return criteria_of(self.arm, self.parametrisation, self.x)
 
     @property
     def seconds(self) -> float:
@@ -159,33 +165,35 @@ def synthesise(
     first = minimum_jerk_start(parametrisation, *ends)
     if float(np.abs(ends[1] - ends[0]).max()) < SAME:
         notes.append("start and goal are the same posture: the arm stays there")
-        costs = criteria_of(arm, parametrisation, first)
         total = float(reach_cost(Packed(problem).table, first))
         still = Minimum(first, total, 0, True)
-        return _outcome(arm, settings, parametrisation, {STRAIGHT: (still, np.zeros(3))}, costs, notes)
-    found = {
-        name: minimise_within(problem, x, SLACK, iterations=settings.iterations, tolerance=settings.tolerance)
-        for name, x in starts(arm, parametrisation, settings, *ends).items()
-    }
-    best = min(found.values(), key=lambda one: _rank(*one))
-    costs = criteria_of(arm, parametrisation, best[0].x)
-    return _outcome(arm, settings, parametrisation, found, costs, notes)
+        return _outcome(arm, settings, parametrisation, STRAIGHT, {STRAIGHT: (still, np.zeros(3))}, notes)
+    tried = starts(arm, parametrisation, settings, *ends)
+    options = {"tolerance": settings.tolerance, "iterations": settings.iterations}
+    found = {}
+    if len(tried) > 1:
+        race = options | {"iterations": min(RACE, settings.iterations), "tolerance": RACE_TOLERANCE}
+        found = {name: minimise_within(problem, x, SLACK, rounds=1, **race) for name, x in tried.items()}
+    name = min(found, key=lambda n: _merit(*found[n])) if found else STRAIGHT
+    minimum, excess = minimise_within(problem, found[name][0].x if found else tried[name], SLACK, **options)
+    steps = sum(one.iterations for one, _ in found.values()) + minimum.iterations
+    found[name] = replace(minimum, iterations=steps), excess
+    return _outcome(arm, settings, parametrisation, name, found, notes)
 
 
-def _rank(minimum: Minimum, excess: np.ndarray) -> tuple[bool, float]:
-    """Order of outcomes: those within the limits first, then by cost."""
-    return bool((excess > SLACK).any()), minimum.cost
+def _merit(minimum: Minimum, excess: np.ndarray) -> float:
+    """Cost of a start that has only been raced: what exceeds limits makes it dearer."""
+    return minimum.cost * (1.0 + float(np.max(excess / (100.0 * SLACK))))
 
 
 def _outcome(
     arm: Arm,
     settings: ReachSettings,
     parametrisation: Parametrisation,
+    start: str,
     found: Mapping[str, tuple[Minimum, np.ndarray]],
-    costs: Mapping[str, float],
     notes: list[str],
 ) -> Reach:
-    start = min(found, key=lambda name: _rank(*found[name]))
     minimum, excess = found[start]
     if (excess > SLACK).any():
         kinds = [name for name, e, s in zip(("angles", "speeds", "torques"), excess, SLACK, strict=True) if e > s]
@@ -200,9 +208,8 @@ def _outcome(
         parametrisation,
         minimum.x,
         minimum.cost,
-        costs,
         start,
-        sum(one.iterations for one, _ in found.values()),
+        minimum.iterations,
         minimum.converged,
         {name: one.cost for name, (one, _) in found.items()},
         excess,
@@ -297,10 +304,10 @@ def starts(
 ) -> dict[str, np.ndarray]:
     """Trajectories (G, N) from which the search begins, by name."""
     out = {STRAIGHT: minimum_jerk_start(parametrisation, start, goal)}
-    if settings.starts == 1 or set(settings.cost) == {"maj"}:  # a quadratic function has one minimum
+    if settings.starts == 1 or "torque" not in settings.cost:
         return out
     detour = easier_posture(arm, 0.5 * (start + goal)) - 0.5 * (start + goal)
-    for name, way in ((EASY, detour), (HARD, -detour))[: settings.starts - 1]:
+    for name, way in ((EASY, detour), (FAR, 2.0 * detour))[: settings.starts - 1]:
         out[name] = minimum_jerk_start(parametrisation, start, goal, way)
     return out
 
