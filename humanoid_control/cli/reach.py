@@ -13,6 +13,7 @@ from humanoid_control.cli.retarget import FORMATS, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file
 from humanoid_control.terminal import console, print_json, progress, table, warn
+from humanoid_control.warm_up import compiling_told
 
 if TYPE_CHECKING:
     from humanoid_control.reaching import Arm, Reach
@@ -23,6 +24,7 @@ PERSON = "person"
 PERSON_POSTURES = {"zero": (0.0, 0.0, 0.0, 0.0), "rest": (-18.0, -6.0, -13.0, 33.0)}
 """Of the measured people at rest, the median of all motions that begin so [deg]."""
 RATE = 100.0  # [Hz]
+ADVICE = "compiling reaches for this machine, only this once: about a minute"
 EXAMPLES = """examples:
   humanoid reach --robot lola --arm right --from neutral --to 40,-20,60 --cost mtc
   humanoid reach --robot wabian2 --to hand=0.3,-0.25,0.95 --cost torque -o reach.csv
@@ -112,7 +114,8 @@ def _synthesised(args: argparse.Namespace) -> int:
     side = args.arm or "right"
     start, goal = _end(vars(args)["from"], arm, robot, side), _end(args.to, arm, robot, side)
     loaded = arm.with_payload(args.payload) if args.payload else arm
-    reach = synthesise(loaded, start, goal, 1.0 if args.seconds is None else args.seconds, settings)
+    with compiling_told(warn, ADVICE):
+        reach = synthesise(loaded, start, goal, 1.0 if args.seconds is None else args.seconds, settings)
     for note in reach.notes:
         warn(note)
     touching: list[Any] = []
@@ -235,7 +238,7 @@ def _measured(args: argparse.Namespace) -> int:
 
     reaches = read_measured_reaches(Path(args.measured))
     rows: list[dict[str, Any]] = []
-    with progress("reaches", len(reaches), quiet=args.json) as show:
+    with compiling_told(warn, ADVICE), progress("reaches", len(reaches), quiet=args.json) as show:
         for k, one in enumerate(reaches):
             rows += compare_person([one])
             show(k + 1)

@@ -48,7 +48,7 @@ def hand_posture(robot: Robot, side: str, position: np.ndarray, posture: np.ndar
     point, joints = arm_joints(robot, SIDES[side])
     free = {robot.joint_names[j] for j in joints}
     task = PointTask(robot, point)
-    task.target[:] = position
+    task.set_target(position)
     dofs = DofSelection(robot, held=[name for name in robot.joint_names if name not in free])
     solver = ConstrainedGoals(robot, stop=StopSettings(iterations=200, converged=1e-7), dofs=dofs)
     rng = np.random.default_rng(0)
