@@ -320,9 +320,11 @@ def _tendons(rows: ByName) -> str:
 def _reaching(rows: ByName) -> str:
     words = {
         "reach_5_ms": "least torque, 5 joints, 8 segments",
-        "crocoddyl_5_ms": "crocoddyl, 5 joints, 60 nodes",
+        "reach_5_free_ms": "the same without ranges of joints",
+        "crocoddyl_5_ms": "crocoddyl, 5 joints, 60 nodes, without ranges",
         "reach_7_ms": "least torque, 7 joints, 8 segments",
-        "crocoddyl_7_ms": "crocoddyl, 7 joints, 60 nodes",
+        "reach_7_free_ms": "the same without ranges of joints",
+        "crocoddyl_7_ms": "crocoddyl, 7 joints, 60 nodes, without ranges",
         "mtc_4_ms": "least torque change, 4 joints, 4 segments",
         "swing_2_ms": "least torque, 2 joints, 4 segments",
     }

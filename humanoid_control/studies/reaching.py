@@ -71,8 +71,8 @@ def run_study(
     """
     if not 1 <= repetition <= 10:
         raise ConfigError(f"repetition must be 1 to 10, got {repetition}")
-    files = _files(data)
     kept = KeptOutcomes(resume, "compared reaches")
+    files = _files(data)
     jobs = [(str(f), repetition) for f in files]
     for f in files:  # what is wrong with one is told before anything is computed
         read_measured_reaches(f)

@@ -18,7 +18,7 @@ from humanoid_control.numerics.packed import Packed
 from humanoid_control.reaching.optimal.cost import TORQUE, ReachProblem, reach_cost, reach_cost_derivatives
 from humanoid_control.reaching.optimal.inverse_dynamics import arm_motion, move_arm, torque
 
-MU_FIRST, MU_LEAST, MU_MOST = 1e-2, 1e-9, 1e12
+MU_FIRST, MU_AGAIN, MU_LEAST, MU_MOST = 1e-2, 1e-4, 1e-9, 1e12
 MU_FALL = 0.2  # mu falls to this share at most
 DIAGONAL_LEAST = 1e-6  # of the largest entry of D
 BEYOND = 1e9  # as far as this from a limit that is none
@@ -34,12 +34,14 @@ class Minimum:
     Attributes:
         x: (G, N) numbers of the trajectory. cost: there.
         iterations: Newton steps tried. converged: whether the next one would have gained less than the tolerance.
+        merit: cost with the terms of limits; that by which starts are compared.
     """
 
     x: np.ndarray
     cost: float
     iterations: int
     converged: bool
+    merit: float = np.inf
 
 
 def band_width(column: np.ndarray, stride: int, local: int, segments: int) -> int:
@@ -53,13 +55,19 @@ def band_width(column: np.ndarray, stride: int, local: int, segments: int) -> in
 
 
 def minimise(
-    problem: ReachProblem, x: np.ndarray, iterations: int = 200, tolerance: float = TOLERANCE, exact: bool = True
+    problem: ReachProblem,
+    x: np.ndarray,
+    iterations: int = 200,
+    tolerance: float = TOLERANCE,
+    exact: bool = True,
+    shift: float = MU_FIRST,
 ) -> Minimum:
     """Change the free numbers of a trajectory until its cost is least.
 
     Args:
         problem: whose. x: (G, N) start. iterations: at most.
         tolerance: of the gain that a step predicts, as a share of the cost. exact: False: Gauss-Newton alone.
+        shift: first mu.
     """
     x, column, level = x.copy(), problem.column, 2 if exact else 1
     n, joints = int(column.max()) + 1, x.shape[1]
@@ -74,7 +82,7 @@ def minimise(
     D = np.maximum(H[:, 0], DIAGONAL_LEAST * H[:, 0].max() + 1e-300)
     if exact:
         reach_cost_derivatives(table, x, level, g, H)
-    mu, rise, trial = MU_FIRST, 2.0, np.empty_like(x)
+    mu, rise, trial = shift, 2.0, np.empty_like(x)
     for k in range(iterations):
         while True:
             L = H.copy()
@@ -145,7 +153,8 @@ def minimise_within(
     bounded = np.isfinite(high).any(axis=1) | np.isfinite(low).any(axis=1)
     free = problem._replace(limits=problem.limits._replace(penalty=np.zeros(3)))
     if not bounded.any():
-        return minimise(free, x, **options), np.zeros(3)
+        found = minimise(free, x, **options)
+        return replace(found, merit=found.cost), np.zeros(3)
     table = Packed(free).table
     points = len(problem.limits.above)
     below, above = np.zeros((points, *low.shape)), np.zeros((points, *low.shape))
@@ -157,7 +166,8 @@ def minimise_within(
     for k in range(rounds):
         limits = problem.limits._replace(below=below, above=above, penalty=penalty)
         rough = tolerance if inside else max(tolerance, ROUGH / 10**k)
-        found = minimise(problem._replace(limits=limits), found.x, tolerance=rough, **options)
+        shift = MU_AGAIN if k else MU_FIRST
+        found = minimise(problem._replace(limits=limits), found.x, tolerance=rough, shift=shift, **options)
         steps += found.iterations
         value = limited_values(problem, found.x)
         excess = _excess(value, low, high)
@@ -169,7 +179,8 @@ def minimise_within(
         below = np.maximum(0.0, below + rho * np.maximum(low - value, -BEYOND))
         if not inside:
             penalty = penalty * RHO_RISE
-    return replace(found, cost=float(reach_cost(table, found.x)), iterations=steps), excess
+    cost = float(reach_cost(table, found.x))
+    return replace(found, cost=cost, iterations=steps, merit=found.cost), excess
 
 
 def _excess(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:

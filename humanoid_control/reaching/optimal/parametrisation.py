@@ -9,6 +9,7 @@ so all numbers x are angles, whatever the duration, and the basis phi is that of
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ NINTH_TIME = 2.0  # [s] beyond it one polynomial is too stiff for what people do
 ORDERS = 4  # position, velocity, acceleration, jerk
 _AT = {QUINTIC: (0, 0, 0, 1, 1, 1), CUBIC: (0, 0, 1, 1), NINTH: (0, 0, 0, 1 / 3, 1 / 3, 2 / 3, 2 / 3, 1, 1, 1)}
 _ORDER = {QUINTIC: (0, 1, 2, 0, 1, 2), CUBIC: (0, 1, 0, 1), NINTH: (0, 1, 2, 0, 1, 0, 1, 0, 1, 2)}
-_POINTS = {QUINTIC: 5, CUBIC: 4, NINTH: 14}
+_POINTS = {QUINTIC: 5, CUBIC: 5, NINTH: 14}
 
 
 class Quadrature(NamedTuple):
@@ -54,8 +55,12 @@ class Parametrisation:
         quadrature: the points at which costs are summed.
     """
 
-    def __init__(self, kind: str, segments: int, seconds: float) -> None:
+    def __init__(self, kind: str, segments: int, seconds: float, points: int = 0) -> None:
         """Prepare.
+
+        Args:
+            kind, segments, seconds: as the attributes.
+            points: of the quadrature in a segment; 0: as many as the squared jerk needs, and 2 more.
 
         Raises:
             UnknownNameError: another kind. ConfigError: a duration that is not positive, or no segments.
@@ -73,8 +78,8 @@ class Parametrisation:
         self.numbers = self._stride * (self.segments - 1) + self._local
         first = np.array(_ORDER[kind])
         self.order = first if kind == NINTH else np.tile(first[: self._stride], self.segments + 1)
-        self._coefficients = _cardinal(_AT[kind], _ORDER[kind])
-        nodes, weight = np.polynomial.legendre.leggauss(_POINTS[kind])
+        self._polynomials = _basis_polynomials(kind)
+        nodes, weight = np.polynomial.legendre.leggauss(points or _POINTS[kind])
         self.quadrature = Quadrature(self._basis(0.5 * (nodes + 1)), 0.5 * self.h * weight, self.segments, self._stride)
 
     @property
@@ -109,19 +114,24 @@ class Parametrisation:
 
     def _basis(self, s: np.ndarray) -> np.ndarray:
         """(T, L, 4) at normalised times (T,)."""
-        out = np.empty((len(s), self._local, ORDERS))
-        for order in range(ORDERS):
-            for a in range(self._local):
-                polynomial = np.polynomial.Polynomial(self._coefficients[a]).deriv(order)
-                out[:, a, order] = polynomial(s) / self.h**order
-        return out
+        powers = s[:, None] ** np.arange(self._local)
+        return np.ascontiguousarray(np.einsum("tp,kap->tak", powers, self._polynomials) / self.h ** np.arange(ORDERS))
 
 
-def _cardinal(at: tuple[float, ...], order: tuple[int, ...]) -> np.ndarray:
-    """Coefficients (L, L), lowest first, of the polynomials that have one of L derivatives 1 and all others 0."""
+@functools.cache
+def _basis_polynomials(kind: str) -> np.ndarray:
+    """Coefficients (4, L, L), lowest first, of the basis and of its first three derivatives by normalised time.
+
+    Each polynomial of the basis has one of the L numbers of a segment 1, and all others 0.
+    """
+    at, order = _AT[kind], _ORDER[kind]
     n = len(at)
     rows = np.zeros((n, n))
     for i, (s, k) in enumerate(zip(at, order, strict=True)):
         for p in range(k, n):
             rows[i, p] = np.prod(np.arange(p - k + 1, p + 1)) * s ** (p - k)
-    return np.asarray(np.linalg.inv(rows).T)
+    out = np.zeros((ORDERS, n, n))
+    out[0] = np.linalg.inv(rows).T
+    for k in range(1, ORDERS):
+        out[k, :, :-1] = out[k - 1, :, 1:] * np.arange(1, n)
+    return out

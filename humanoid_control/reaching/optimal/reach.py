@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,10 @@ CRITERIA = {
     "maj": "minimum angle jerk: of the joints' jerks [rad^2 / s^5]",
     "mchj": "minimum constrained hand jerk: of the hand's jerk, ends given in the joints [m^2 / s^5]",
 }
+POINTS = {"torque": 7, "mtc": 5, "maj": 5, "mchj": 5}
+"""Points of the quadrature in a segment. With 5, the squared torque of seven joints came out a hundred times too small: the
+search finds motions that are violent between the points only."""
+FINER, TRUE_WITHIN, MOST_POINTS = 4, 0.01, 19  # points that are added, until the cost is right to this share
 SEGMENTS = {"torque": 8, "mtc": 4, "maj": 4, "mchj": 4}
 STRAIGHT, EASY, FAR = "straight", "a detour over easier postures", "a detour twice as far"
 RACE, RACE_TOLERANCE = 40, 1e-3  # steps after which only the best start goes on
@@ -87,6 +92,11 @@ class ReachSettings:
             raise ConfigError(f"1, 2 or 3 starts can be tried, got {self.starts}")
         if not 0 <= self.segments <= 100:
             raise ConfigError(f"a reach has 1 to 100 segments, got {self.segments}")
+
+    @property
+    def points(self) -> int:
+        """Points of the quadrature in a segment; 0: as the parametrisation says."""
+        return 0 if self.parametrisation == NINTH else max(POINTS[name] for name in self.cost)
 
     @property
     def count(self) -> int:
@@ -153,7 +163,7 @@ def synthesise(
     """
     settings = settings or ReachSettings()
     arm = arm if settings.gravity else arm.without_gravity()
-    parametrisation = Parametrisation(settings.parametrisation, settings.count, seconds)
+    parametrisation = Parametrisation(settings.parametrisation, settings.count, seconds, settings.points)
     notes: list[str] = []
     if settings.parametrisation == NINTH and seconds > NINTH_TIME:
         notes.append(
@@ -169,21 +179,26 @@ def synthesise(
         still = Minimum(first, total, 0, True)
         return _outcome(arm, settings, parametrisation, STRAIGHT, {STRAIGHT: (still, np.zeros(3))}, notes)
     tried = starts(arm, parametrisation, settings, *ends)
-    options = {"tolerance": settings.tolerance, "iterations": settings.iterations}
+    options: dict[str, Any] = {"tolerance": settings.tolerance, "iterations": settings.iterations}
     found = {}
     if len(tried) > 1:
         race = options | {"iterations": min(RACE, settings.iterations), "tolerance": RACE_TOLERANCE}
         found = {name: minimise_within(problem, x, SLACK, rounds=1, **race) for name, x in tried.items()}
-    name = min(found, key=lambda n: _merit(*found[n])) if found else STRAIGHT
+    name = min(found, key=lambda n: found[n][0].merit) if found else STRAIGHT
     minimum, excess = minimise_within(problem, found[name][0].x if found else tried[name], SLACK, **options)
     steps = sum(one.iterations for one, _ in found.values()) + minimum.iterations
+    points = len(parametrisation.quadrature.weight)
+    while points < MOST_POINTS:  # what the points see must be the motion
+        points += FINER
+        finer = Parametrisation(settings.parametrisation, settings.count, seconds, points)
+        problem = problem_on(problem, finer)
+        true = float(reach_cost(Packed(problem).table, minimum.x))
+        if abs(true - minimum.cost) <= TRUE_WITHIN * true:
+            break
+        minimum, excess = minimise_within(problem, minimum.x, SLACK, **options)
+        steps += minimum.iterations
     found[name] = replace(minimum, iterations=steps), excess
     return _outcome(arm, settings, parametrisation, name, found, notes)
-
-
-def _merit(minimum: Minimum, excess: np.ndarray) -> float:
-    """Cost of a start that has only been raced: what exceeds limits makes it dearer."""
-    return minimum.cost * (1.0 + float(np.max(excess / (100.0 * SLACK))))
 
 
 def _outcome(
@@ -258,6 +273,14 @@ def reach_problem(
     else:
         weights = dict.fromkeys(weights, 1.0)
     return ReachProblem(arm.model, quadrature, _weights(weights), limits, column)
+
+
+def problem_on(problem: ReachProblem, parametrisation: Parametrisation) -> ReachProblem:
+    """The same problem summed at the points of another quadrature of the same trajectories."""
+    quadrature, limits = parametrisation.quadrature, problem.limits
+    none = np.zeros((quadrature.segments * len(quadrature.weight), *limits.low.shape))
+    limits = Limits(limits.low, limits.high, none, none.copy(), np.zeros(3))
+    return problem._replace(quadrature=quadrature, limits=limits)
 
 
 def _weights(of: Mapping[str, float]) -> CostWeights:
