@@ -100,7 +100,7 @@ BENCHES = {
     "reaching": BenchEntry(
         "optimal reaches of 2 to 7 joints, beside the best of ten starts and crocoddyl where installed (about 20 s)",
         {},
-        "reaching",
+        "motion.reaching",
     ),
     "driver": BenchEntry(
         "a real robot's driver: frames beside the makers' libraries, lateness, message to frame (about 4 min)",

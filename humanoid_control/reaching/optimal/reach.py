@@ -41,8 +41,8 @@ CRITERIA = {
     "mchj": "minimum constrained hand jerk: of the hand's jerk, ends given in the joints [m^2 / s^5]",
 }
 POINTS = {"torque": 7, "mtc": 5, "maj": 5, "mchj": 5}
-"""Points of the quadrature in a segment. With 5, the squared torque of seven joints came out a hundred times too small: the
-search finds motions that are violent between the points only."""
+"""Points of the quadrature in a segment. With 5, the squared torque of seven joints came out a hundred times too small:
+the search finds motions that are violent between the points only."""
 FINER, TRUE_WITHIN, MOST_POINTS = 4, 0.01, 19  # points that are added, until the cost is right to this share
 SEGMENTS = {"torque": 8, "mtc": 4, "maj": 4, "mchj": 4}
 STRAIGHT, EASY, FAR = "straight", "a detour over easier postures", "a detour twice as far"
