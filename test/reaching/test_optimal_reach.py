@@ -55,6 +55,16 @@ def test_the_quadrature_sees_what_lies_between_the_knots():
     assert costs["mtc"] == pytest.approx(0.5 * 0.9 * np.mean(np.sum(rate[inside] ** 2, axis=1)), rel=0.05)
 
 
+def test_the_search_cannot_cheat_the_quadrature():
+    """Seven joints find motions that are violent between few points: what is told is the cost of the motion."""
+    rest, up = np.append(REST, [0.0, 0.0, 0.0]), np.append(UP, [0.3, 0.1, 0.2])
+    settings = ReachSettings({"torque": 1.0}, free_acceleration=True, tolerance=3e-4, **LONE)
+    arm = person_arm(7)
+    reach = synthesise(arm, rest, up, 1.0, settings)
+    fine = criteria_of(arm, Parametrisation("quintic", 8, 1.0, 40), reach.x)["torque"]
+    assert reach.cost == pytest.approx(fine, rel=0.015)
+
+
 @pytest.mark.parametrize("kind", ["quintic", "cubic", "ninth"])
 def test_derivatives_go_through_the_quintic_basis(kind):
     """Position to jerk are derivatives of one another, and C2 (C1 of cubics) at the knots."""

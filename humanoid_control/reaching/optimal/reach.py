@@ -46,7 +46,8 @@ the search finds motions that are violent between the points only."""
 FINER, TRUE_WITHIN, MOST_POINTS = 4, 0.01, 19  # points that are added, until the cost is right to this share
 SEGMENTS = {"torque": 8, "mtc": 4, "maj": 4, "mchj": 4}
 STRAIGHT, EASY, FAR = "straight", "a detour over easier postures", "a detour twice as far"
-RACE, RACE_TOLERANCE = 40, 1e-3  # steps after which only the best start goes on
+RACE, RACE_TOLERANCE, RACE_POINTS = 20, 1e-3, 5
+"""Steps after which only the best start goes on, and how closely it is searched until then."""
 SAME = 1e-9  # [rad] ends that are nearer are equal
 SLACK = np.array([1e-3, 1e-2, 0.05])  # by which angles [rad], speeds [rad/s] and torques [N m] may exceed their limits
 
@@ -183,7 +184,9 @@ def synthesise(
     found = {}
     if len(tried) > 1:
         race = options | {"iterations": min(RACE, settings.iterations), "tolerance": RACE_TOLERANCE}
-        found = {name: minimise_within(problem, x, SLACK, rounds=1, **race) for name, x in tried.items()}
+        coarse = Parametrisation(settings.parametrisation, settings.count, seconds, RACE_POINTS)
+        rough = problem_on(problem, coarse) if settings.points > RACE_POINTS else problem
+        found = {name: minimise_within(rough, x, SLACK, rounds=1, **race) for name, x in tried.items()}
     name = min(found, key=lambda n: found[n][0].merit) if found else STRAIGHT
     minimum, excess = minimise_within(problem, found[name][0].x if found else tried[name], SLACK, **options)
     steps = sum(one.iterations for one, _ in found.values()) + minimum.iterations
