@@ -8,6 +8,7 @@ import pytest
 
 from humanoid_control.cli.main import main
 from humanoid_control.robots import load_robot
+from test.conftest import DATA
 
 
 @pytest.fixture
@@ -98,3 +99,19 @@ def test_a_bag_is_written_for_replay(reach, tmp_path):
     pytest.importorskip("rosbags")
     code, _, err = reach("--to 20,-20,40 --cost maj -o out.mcap")
     assert code == 0 and (tmp_path / "out.mcap").stat().st_size > 1000, err
+
+
+def test_a_person_s_reaches_are_compared_with_all_criteria(reach, tmp_path):
+    path = DATA / "human_motion" / "reaching_hug_mp" / "S02_trajs.mat"
+    if not path.is_file():
+        pytest.skip(f"needs {path}: set HUMANOID_TEST_DATA to the folder that holds human_motion/")
+    from scipy.io import loadmat, savemat
+
+    savemat(tmp_path / "S02.mat", {"tasks": loadmat(path)["tasks"][4:5, :1]})  # six motions
+    code, out, err = reach("--measured S02.mat --json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert len(told["reaches"]) == 6 and {"maj", "mtc", "torque", "mchj"} <= set(told["summary"])
+    assert 0 < told["summary"]["maj"]["median"] < 12 < told["summary"]["torque"]["median"]
+    code, out, _ = reach("--measured S02.mat")
+    assert code == 0 and "nearest" in out and "6 reaches" in out
