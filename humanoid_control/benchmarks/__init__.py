@@ -97,6 +97,11 @@ BENCHES = {
         {"robot": "kengoro_upper"},
         "tendons",
     ),
+    "reaching": BenchEntry(
+        "optimal reaches of 2 to 7 joints, beside the best of ten starts and crocoddyl where installed (about 20 s)",
+        {},
+        "motion.reaching",
+    ),
     "driver": BenchEntry(
         "a real robot's driver: frames beside the makers' libraries, lateness, message to frame (about 4 min)",
         {"only": "", "seconds": 10.0, "trials": 100},

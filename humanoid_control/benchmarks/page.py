@@ -317,6 +317,26 @@ def _tendons(rows: ByName) -> str:
     return head + markdown_table(["", "median", "99th percentile", "beside"], lines)
 
 
+def _reaching(rows: ByName) -> str:
+    words = {
+        "reach_5_ms": "least torque, 5 joints, 8 segments",
+        "reach_5_free_ms": "the same without ranges of joints",
+        "crocoddyl_5_ms": "crocoddyl, 5 joints, 60 nodes, without ranges",
+        "reach_7_ms": "least torque, 7 joints, 8 segments",
+        "reach_7_free_ms": "the same without ranges of joints",
+        "crocoddyl_7_ms": "crocoddyl, 7 joints, 60 nodes, without ranges",
+        "mtc_4_ms": "least torque change, 4 joints, 4 segments",
+        "swing_2_ms": "least torque, 2 joints, 4 segments",
+    }
+    lines = [
+        [f"{text} (`{name}`)", _with_unit(r), _with_unit(r, "p99"), r["cost"], r["gap_percent"]]
+        for name, text in words.items()
+        if (r := rows.get(name))
+    ]
+    head = "A reach of a person's arm, from its ends to the trajectory:\n\n"
+    return head + markdown_table(["", "median", "99th percentile", "cost", "above the best of ten, %"], lines)
+
+
 METHODS = {
     "ours_3_steps": "this package, at most 3 steps a frame",
     "ours_1_step": "this package, 1 step",
@@ -365,6 +385,7 @@ TITLES = {
     "dynamics": "Forward dynamics",
     "distance": "Swept-sphere volumes",
     "tendons": "Tendons",
+    "reaching": "Optimal reaches",
     "driver": "The driver of a real robot",
     "walk": "Walking",
 }
@@ -376,6 +397,7 @@ SECTIONS: dict[str, Callable[[ByName], str]] = {
     "dynamics": _dynamics,
     "distance": _distance,
     "tendons": _tendons,
+    "reaching": _reaching,
 }
 
 

@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   humanoid bench tendons --json
   humanoid bench ik
   humanoid bench loop --seconds 20
+  humanoid bench reaching --json
   humanoid bench driver --only cycle_compute,unitree
   humanoid bench walk --quick
   humanoid bench walk --keep trials/

@@ -23,6 +23,7 @@ COMMANDS = {
     "tendons": "a robot's tendons and the groups of its joints; mappings fitted to them",
     "clip": "what is in a motion file: labels, rate, a stick figure, the nearest marker sets; drafts a marker set",
     "retarget": "turn a motion clip into a joint trajectory: CSV, NPZ or MCAP",
+    "reach": "the motion of an arm that costs least, from posture to posture, or beside one that was measured",
     "score": "how well robots imitate a clip: errors, collisions, limits; tables, JSON, a page with plots",
     "study": "published conclusions, tried on these models: holds, does not hold, cannot be decided",
     "bench": "how fast: solvers, dynamics, distances, the whole stack, beside other libraries",

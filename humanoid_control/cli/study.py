@@ -40,6 +40,7 @@ EXAMPLES = """examples:
   humanoid study walking --robot talos.urdf             any robot with two feet, 20 steps at 0.15 m/s
   humanoid study sternum --clip dance1.trc --clip walk1.trc    each person with the constants of the others
   humanoid study clearance --commands 10000000 --resume clearance.jsonl
+  humanoid study reaching --data HuG-MP/ --resume reaching.jsonl      people beside criteria of motion
   humanoid study hosts --resume hosts.jsonl             the robot on one host, its controller on another (root)
   humanoid study hosts --only cuts --robot lola
   humanoid study faults --resume faults.jsonl           all rows, about three hours
@@ -82,8 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     imitation, momentum, calibration, safety, worlds = (
         options[n] for n in ("imitation", "momentum", "calibration", "safety", "worlds")
     )
-    walking, dance, tendons, sternum, hosts, clearance, faults = (
-        options[n] for n in ("walking", "dance", "tendons", "sternum", "hosts", "clearance", "faults")
+    walking, dance, tendons, sternum, hosts, clearance, faults, reaching = (
+        options[n] for n in ("walking", "dance", "tendons", "sternum", "hosts", "clearance", "faults", "reaching")
     )
     imitation.add(
         "--clip", action="append", type=given, dest="clips", help="motion file, not the built-in dance; repeatable"
@@ -142,6 +143,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     clearance.add("--seed", type=int, help="of the targets (default: 0)")
     clearance.add("--workers", type=int, help="processes (default: one a core)")
     clearance.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
+    reaching.add("--data", type=folder_path, help="of S01_trajs.mat and so on (default: in $HUMANOID_TEST_DATA)")
+    reaching.add("--repetition", type=int, help="of each motion, 1 to 10 (default: 5)")
+    reaching.add("--workers", type=int, help="processes (default: one a core)")
+    reaching.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
+    reaching.add("--details", action="store_true", help="also the rules")
     hosts.add("--robot", type=given, help="of the catalogue, or a URDF (default: hrp2)")
     hosts.add("--only", type=comma_list, help="links, cuts, clocks (default: all)")
     hosts.add("--seconds", type=float, help="of the dance over each link and with each clock (default: 10)")
@@ -155,7 +161,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         study.add("--only", type=comma_list, help=f"some {what}")
         study.add("--details", action="store_true", help="also the rules and every number")
     sternum.add("--details", action="store_true", help="also what the columns mean")
-    for study in (momentum, calibration, worlds, walking, dance, tendons, sternum, hosts, clearance, faults):
+    for study in (momentum, calibration, worlds, walking, dance, tendons, sternum, hosts, clearance, faults, reaching):
         study.add("-o", "--output", type=folder_path, help="folder to write")
     imitation.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():

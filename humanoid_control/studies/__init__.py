@@ -63,6 +63,10 @@ STUDIES = {
         "joint angles from tendon lengths: E1 to E6 of Kawaharazuka, earlier estimators, others' arms (minutes)",
         "kawaharazuka2018.report",
     ),
+    "reaching": StudyEntry(
+        "people's reaches beside minimum jerk, torque change and torque: Simonidis 2011, 7.2 (a minute)",
+        "reaching",
+    ),
     "clearance": StudyEntry(
         "commands by the hundred thousand, measured by the shapes of the published URDF: none may touch (minutes)",
         "clearance",

@@ -1,4 +1,4 @@
-"""Kernels that no node needs, compiled ahead for those who call the package: dynamics, volumes, null-space solvers."""
+"""Kernels that no node needs, compiled ahead for those who call the package: dynamics, volumes, solvers, reaches."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from humanoid_control.collision.ssv.distance import measure_blocks, nearest_at
 from humanoid_control.ik.null_space.least_squares import factored_rows
 from humanoid_control.jit import are_compiled
 from humanoid_control.multibody.forward_dynamics import articulated_body_at, dense_at, sparse_at
+from humanoid_control.reaching.optimal.cost import reach_cost, reach_cost_derivatives
+from humanoid_control.reaching.optimal.inverse_dynamics import torque_derivatives
 from humanoid_control.simulation.state_space.model import full_rates, reduced_rates
 
-ADVICE = "compiling dynamics and distances for this machine, only this once: about a minute"
+ADVICE = "compiling dynamics, distances and reaches for this machine, only this once: about two minutes"
 KERNELS: tuple[Any, ...] = (
     articulated_body_at,
     sparse_at,
@@ -22,6 +24,9 @@ KERNELS: tuple[Any, ...] = (
     nearest_at,
     measure_blocks,
     factored_rows,
+    reach_cost,
+    reach_cost_derivatives,
+    torque_derivatives,
 )
 
 
@@ -36,6 +41,7 @@ def compile_kernels() -> None:
     from humanoid_control.ik import DofSelection, lola_tasks
     from humanoid_control.ik.null_space import ResolvedRate, SelfCollisionCost
     from humanoid_control.multibody import SOLVERS, ForwardDynamics, Model, from_pinocchio, joint_wrenches, totals
+    from humanoid_control.reaching import ReachSettings, robot_arm, synthesise
     from humanoid_control.robots import load_robot
     from humanoid_control.robots.volumes import segment_pairs, volumes_of
     from humanoid_control.simulation.state_space import StateSpaceModel
@@ -57,6 +63,8 @@ def compile_kernels() -> None:
     pairs.nearest()
     corner = np.zeros((1, 1, 3))
     volume_distances("pp", corner, np.zeros(1), corner + 1.0, np.zeros(1))
+    arm = robot_arm(load_robot("lola", "fixed"), "right")
+    synthesise(arm, np.zeros(arm.n), np.full(arm.n, -0.3), 1.0, ReachSettings({"torque": 1.0}, starts=2))
 
 
 if __name__ == "__main__":

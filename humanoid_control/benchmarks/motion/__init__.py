@@ -1,0 +1,1 @@
+"""Speed of what makes motions ahead of time: optimal reaches."""

@@ -1,0 +1,348 @@
+"""Cost of an arm's motion, summed by quadrature, with its gradient and its exact Hessian as a band.
+
+The integrand is half the square of the torque, of its rate, of the joints' jerk, of the hand's jerk, each with a
+weight. At every point the derivatives by z = (q, v, a, jerk) are built first, and carried over to the numbers of the
+trajectory by the basis functions, of which a point sees only those of its segment.
+
+Limits of angles, speeds and torques are inequalities at the same points, by an augmented Lagrangian: for c <= 0 with
+multiplier l and penalty rho, (max(0, l + rho c)^2 - l^2) / (2 rho).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1, F2, F3, I2
+from humanoid_control.numerics.packed import unpack
+from humanoid_control.reaching.optimal.hand_jerk import HandJerk, hand_jerk
+from humanoid_control.reaching.optimal.inverse_dynamics import STEP as COMPLEX_STEP
+from humanoid_control.reaching.optimal.inverse_dynamics import (
+    ArmMotion,
+    SecondDerivatives,
+    TorqueRate,
+    arm_motion,
+    move_arm,
+    torque,
+    torque_derivatives,
+    torque_rate,
+    torque_second_derivatives,
+)
+from humanoid_control.reaching.optimal.parametrisation import Quadrature
+from humanoid_control.reaching.optimal.spatial_motion import ArmModel
+
+ANGLE, SPEED, TORQUE = range(3)
+
+
+class CostWeights(NamedTuple):
+    """Factors of the squares: 1/(N m)^2, s^2/(N m)^2, s^6/rad^2, s^6/m^2, all by s where costs are to have no unit."""
+
+    torque: float
+    torque_change: float
+    jerk: float
+    hand_jerk: float
+
+
+class Limits(NamedTuple):
+    """Limits at the points of the quadrature, and the multipliers that hold them.
+
+    Attributes:
+        low, high: (3, N) of angles [rad], speeds [rad/s] and torques [N m]; infinite: none.
+        below, above: (P, 3, N) multipliers, not negative.
+        penalty: (3,) rho; 0: not watched.
+    """
+
+    low: F2
+    high: F2
+    below: F3
+    above: F3
+    penalty: F1
+
+
+class ReachProblem(NamedTuple):
+    """What a reach costs, as a function of the numbers x (G, N) of its trajectory.
+
+    Attributes:
+        arm: that moves. quadrature: points and basis. weights: of the costs. limits: of the motion.
+        column: (G, N) place of each number among the unknowns; -1: fixed.
+    """
+
+    arm: ArmModel
+    quadrature: Quadrature
+    weights: CostWeights
+    limits: Limits
+    column: I2
+
+
+class CostMemory(NamedTuple):
+    """Arrays that `reach_cost` uses again for every point."""
+
+    motion: ArmMotion
+    along: ArmMotion
+    rate: TorqueRate
+    hand: HandJerk
+    second: SecondDerivatives
+    z: np.ndarray
+    tau: np.ndarray
+    J: np.ndarray
+    g: np.ndarray
+    C: np.ndarray
+    T: np.ndarray
+
+
+@kernel
+def cost_memory(n: int, local: int) -> CostMemory:
+    """Memory for an arm of n joints, and `local` numbers a segment."""
+    real, steps = np.zeros(n), np.zeros(n, np.complex128)
+    rate = TorqueRate(np.zeros(n), np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n)))
+    hand = HandJerk(np.zeros(3), np.zeros((3, n)), np.zeros((3, n)), np.zeros((3, n)), np.zeros((3, n)))
+    second = SecondDerivatives(np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n)))
+    return CostMemory(
+        arm_motion(real),
+        arm_motion(steps),
+        rate,
+        hand,
+        second,
+        np.zeros((4, n)),
+        np.zeros(n),
+        np.zeros((n, 4 * n)),
+        np.zeros(4 * n),
+        np.zeros((4 * n, 4 * n)),
+        np.zeros((local, 4, n, n)),
+    )
+
+
+@kernel
+def reach_cost(table: np.ndarray, x: np.ndarray) -> float:
+    """Cost of the trajectory x (G, N), with the terms of its limits; `table` is that of a packed ReachProblem."""
+    problem = unpack(table, ReachProblem)
+    quadrature, memory = problem.quadrature, cost_memory(x.shape[1], problem.quadrature.phi.shape[1])
+    total = 0.0
+    for segment in range(quadrature.segments):
+        for point in range(quadrature.weight.shape[0]):
+            _place(quadrature, segment, point, x, memory.z)
+            p = segment * quadrature.weight.shape[0] + point
+            total += quadrature.weight[point] * _integrand(problem, p, memory, 0)
+    return total
+
+
+@kernel
+def reach_cost_derivatives(table: np.ndarray, x: np.ndarray, level: int, gradient: np.ndarray, H: np.ndarray) -> float:
+    """Cost of the trajectory x (G, N), gradient (n,) and Hessian by the unknowns.
+
+    Args:
+        table: of a packed ReachProblem.
+        level: 1: Hessian of Gauss and Newton; 2: exact (but for the hand's jerk).
+        gradient, H: filled; H (n, w + 1): entry (i, k), k <= i, stands at [k, i - k], as LAPACK has bands.
+    """
+    problem = unpack(table, ReachProblem)
+    quadrature, memory = problem.quadrature, cost_memory(x.shape[1], problem.quadrature.phi.shape[1])
+    gradient[:] = 0.0
+    H[:] = 0.0
+    total = 0.0
+    for segment in range(quadrature.segments):
+        for point in range(quadrature.weight.shape[0]):
+            _place(quadrature, segment, point, x, memory.z)
+            p, weight = segment * quadrature.weight.shape[0] + point, quadrature.weight[point]
+            total += weight * _integrand(problem, p, memory, level)
+            first = segment * quadrature.stride
+            _spread(quadrature.phi[point], weight, problem.column[first:], memory, gradient, H)
+    return total
+
+
+@kernel
+def _place(quadrature: Quadrature, segment: int, point: int, x: np.ndarray, z: np.ndarray) -> None:
+    """Position, velocity, acceleration and jerk z (4, N) at a point."""
+    phi, first = quadrature.phi[point], segment * quadrature.stride
+    for k in range(4):
+        for i in range(x.shape[1]):
+            t = 0.0
+            for a in range(phi.shape[0]):
+                t += phi[a, k] * x[first + a, i]
+            z[k, i] = t
+
+
+@kernel
+def _integrand(problem: ReachProblem, p: int, memory: CostMemory, level: int) -> float:
+    """Cost density at z; from level 1 its gradient g (4N,) and Hessian C (4N, 4N) by z too."""
+    arm, weights, z = problem.arm, problem.weights, memory.z
+    n = z.shape[1]
+    if level > 0:
+        memory.g[:] = 0.0
+        memory.C[:] = 0.0
+    cost = 0.0
+    if weights.jerk > 0.0:
+        for i in range(n):
+            cost += 0.5 * weights.jerk * z[3, i] ** 2
+            if level > 0:
+                memory.g[3 * n + i] += weights.jerk * z[3, i]
+                memory.C[3 * n + i, 3 * n + i] += weights.jerk
+    limits = problem.limits
+    for kind in range(2):
+        if limits.penalty[kind] > 0.0:
+            for i in range(n):
+                c, slope, curve = _held(limits, p, kind, i, z[kind, i])
+                cost += c
+                if level > 0:
+                    memory.g[kind * n + i] += slope
+                    memory.C[kind * n + i, kind * n + i] += curve
+    if weights.torque > 0.0 or limits.penalty[TORQUE] > 0.0:
+        cost += _torque_cost(problem, p, memory, level)
+    if weights.torque_change > 0.0:
+        cost += _torque_change_cost(arm, weights.torque_change, memory, level)
+    if weights.hand_jerk > 0.0:
+        hand_jerk(arm, z, memory.motion, memory.hand)
+        h = memory.hand
+        cost += 0.5 * weights.hand_jerk * (h.jerk[0] ** 2 + h.jerk[1] ** 2 + h.jerk[2] ** 2)
+        if level > 0:
+            for r in range(3):
+                for i in range(n):
+                    memory.J[r, i], memory.J[r, n + i] = h.by_q[r, i], h.by_v[r, i]
+                    memory.J[r, 2 * n + i], memory.J[r, 3 * n + i] = h.by_a[r, i], h.by_jerk[r, i]
+                _add_square(memory, r, 4 * n, weights.hand_jerk * h.jerk[r], weights.hand_jerk)
+    return cost
+
+
+@kernel
+def _held(limits: Limits, p: int, kind: int, i: int, value: float) -> tuple[float, float, float]:
+    """Term of an augmented Lagrangian for low <= value <= high, with its first and second derivative."""
+    rho, cost, slope, curve = limits.penalty[kind], 0.0, 0.0, 0.0
+    for upper in range(2):
+        limit = limits.high[kind, i] if upper else limits.low[kind, i]
+        if np.isinf(limit):
+            continue
+        sign = 1.0 if upper else -1.0
+        multiplier = limits.above[p, kind, i] if upper else limits.below[p, kind, i]
+        force = max(0.0, multiplier + rho * sign * (value - limit))
+        cost += (force * force - multiplier * multiplier) / (2.0 * rho)
+        slope += sign * force
+        curve += rho if force > 0.0 else 0.0
+    return cost, slope, curve
+
+
+@kernel
+def _add_square(memory: CostMemory, r: int, size: int, slope: float, curve: float) -> None:
+    """Add to g and C what comes of a scalar whose derivative by z is row r of J."""
+    for i in range(size):
+        memory.g[i] += slope * memory.J[r, i]
+        t = curve * memory.J[r, i]
+        for k in range(i + 1):
+            memory.C[i, k] += t * memory.J[r, k]
+
+
+@kernel
+def _torque_cost(problem: ReachProblem, p: int, memory: CostMemory, level: int) -> float:
+    """Density of the squared torque and of the torques' limits."""
+    z, tau, s, weight = memory.z, memory.tau, memory.motion, problem.weights.torque
+    n, limited = z.shape[1], problem.limits.penalty[TORQUE] > 0.0
+    move_arm(problem.arm, z[0], z[1], z[2], s)
+    torque(s, tau)
+    cost = 0.0
+    if level > 0:
+        torque_derivatives(s, memory.rate.by_q, memory.rate.by_v, memory.rate.by_a)
+    for r in range(n):
+        cost += 0.5 * weight * tau[r] * tau[r]
+        slope, curve = weight * tau[r], weight
+        if limited:
+            c, dc, ddc = _held(problem.limits, p, TORQUE, r, tau[r])
+            cost, slope, curve = cost + c, slope + dc, curve + ddc
+        tau[r] = slope
+        if level > 0:
+            for i in range(n):
+                memory.J[r, i], memory.J[r, n + i] = memory.rate.by_q[r, i], memory.rate.by_v[r, i]
+                memory.J[r, 2 * n + i] = memory.rate.by_a[r, i]
+            _add_square(memory, r, 3 * n, slope, curve)
+    if level > 1:
+        d, C = memory.second, memory.C
+        torque_second_derivatives(s, tau, d)
+        for i in range(n):
+            for k in range(n):
+                C[i, k] += d.qq[i, k]
+                C[n + i, k] += d.vq[i, k]
+                C[n + i, n + k] += d.vv[i, k]
+                C[2 * n + i, k] += d.aq[i, k]
+    return cost
+
+
+@kernel
+def _torque_change_cost(arm: ArmModel, weight: float, memory: CostMemory, level: int) -> float:
+    """Density of the squared rate of the torque."""
+    z, out, cost = memory.z, memory.rate, 0.0
+    n = z.shape[1]
+    torque_rate(arm, z[0], z[1], z[2], z[3], memory.along, out)
+    for r in range(n):
+        cost += 0.5 * weight * out.rate[r] ** 2
+        if level > 0:
+            for i in range(n):
+                memory.J[r, i], memory.J[r, n + i] = out.by_q[r, i], out.by_v[r, i]
+                memory.J[r, 2 * n + i], memory.J[r, 3 * n + i] = out.by_a[r, i], out.by_jerk[r, i]
+            _add_square(memory, r, 4 * n, weight * out.rate[r], weight)
+    if level > 1:
+        _add_rate_curvature(memory, weight)
+    return cost
+
+
+@kernel
+def _add_rate_curvature(memory: CostMemory, weight: float) -> None:
+    """Add the second derivatives of weight (rate . tau') to C, by those of rate . tau and their rates.
+
+    As d f' / d z^(k) = (d f / d z^(k))' + d f / d z^(k-1) along any motion, also of second derivatives.
+    """
+    n, C = memory.z.shape[1], memory.C
+    factor = weight * memory.rate.rate
+    d = SecondDerivatives(
+        np.zeros((n, n), np.complex128),
+        np.zeros((n, n), np.complex128),
+        np.zeros((n, n), np.complex128),
+        np.zeros((n, n), np.complex128),
+    )
+    torque_second_derivatives(memory.along, factor, d)
+    for i in range(n):
+        for k in range(n):
+            C[i, k] += d.qq[i, k].imag / COMPLEX_STEP
+            C[n + i, k] += d.vq[i, k].imag / COMPLEX_STEP + d.qq[i, k].real
+            C[n + i, n + k] += d.vv[i, k].imag / COMPLEX_STEP + d.vq[k, i].real + d.vq[i, k].real
+            C[2 * n + i, k] += d.aq[i, k].imag / COMPLEX_STEP + d.vq[i, k].real
+            C[2 * n + i, n + k] += d.vv[i, k].real + d.aq[i, k].real
+            C[3 * n + i, k] += d.aq[i, k].real
+
+
+@kernel
+def _spread(
+    phi: np.ndarray, weight: float, column: np.ndarray, memory: CostMemory, gradient: np.ndarray, H: np.ndarray
+) -> None:
+    """Add weight g and weight C of a point to gradient and Hessian by the unknowns of its segment; C is lower."""
+    local, n = phi.shape[0], memory.z.shape[1]
+    C, T, g = memory.C, memory.T, memory.g
+    for i in range(4 * n):
+        for k in range(i):
+            C[k, i] = C[i, k]
+    for b in range(local):
+        if column[b, 0] < 0:
+            continue
+        for i in range(n):
+            t = 0.0
+            for k in range(4):
+                t += phi[b, k] * g[k * n + i]
+            gradient[column[b, i]] += weight * t
+        for k in range(4):
+            for i in range(n):
+                for j in range(n):
+                    t = 0.0
+                    for m in range(4):
+                        t += phi[b, m] * C[k * n + i, m * n + j]
+                    T[b, k, i, j] = weight * t
+    for a in range(local):
+        if column[a, 0] < 0:
+            continue
+        p0, p1, p2, p3 = phi[a, 0], phi[a, 1], phi[a, 2], phi[a, 3]
+        for b in range(a + 1):
+            if column[b, 0] < 0:
+                continue
+            for i in range(n):
+                row = column[a, i]
+                for j in range(i + 1 if a == b else n):
+                    t = p0 * T[b, 0, i, j] + p1 * T[b, 1, i, j] + p2 * T[b, 2, i, j] + p3 * T[b, 3, i, j]
+                    H[column[b, j], row - column[b, j]] += t

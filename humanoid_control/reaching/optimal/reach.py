@@ -1,0 +1,370 @@
+"""Optimal reaches: the motion of an arm from one posture to another that costs least (after Simonidis et al. 2011).
+
+    from humanoid_control.reaching import person_arm, synthesise
+
+    arm = person_arm(4)
+    reach = synthesise(arm, np.zeros(4), np.array([-0.3, -1.2, 0.0, 0.9]), 0.8)
+    print(reach.cost, reach.at(np.linspace(0, 0.8, 5))[0])
+
+The squared torque has many optima, so more than one start is tried: straight in the joints, and two detours over
+postures that are easier to hold. After some steps only the best of them goes on. The other criteria have one optimum
+near the straight reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.numerics.packed import Packed
+from humanoid_control.reaching.optimal.arm import Arm
+from humanoid_control.reaching.optimal.cost import ANGLE, SPEED, TORQUE, CostWeights, Limits, ReachProblem, reach_cost
+from humanoid_control.reaching.optimal.inverse_dynamics import arm_motion, move_arm, torque, torque_derivatives
+from humanoid_control.reaching.optimal.newton import Minimum, minimise_within
+from humanoid_control.reaching.optimal.parametrisation import (
+    CUBIC,
+    NINTH,
+    NINTH_TIME,
+    QUINTIC,
+    Parametrisation,
+)
+
+CRITERIA = {
+    "torque": "minimum torque: half the integral of the squared torques [N^2 m^2 s]",
+    "mtc": "minimum torque change: of their rates (Uno, Kawato and Suzuki 1989) [N^2 m^2 / s]",
+    "maj": "minimum angle jerk: of the joints' jerks [rad^2 / s^5]",
+    "mchj": "minimum constrained hand jerk: of the hand's jerk, ends given in the joints [m^2 / s^5]",
+}
+POINTS = {"torque": 7, "mtc": 5, "maj": 5, "mchj": 5}
+"""Points of the quadrature in a segment. With 5, the squared torque of seven joints came out a hundred times too small:
+the search finds motions that are violent between the points only."""
+FINER, TRUE_WITHIN, MOST_POINTS = 4, 0.01, 19  # points that are added, until the cost is right to this share
+SEGMENTS = {"torque": 8, "mtc": 4, "maj": 4, "mchj": 4}
+STRAIGHT, EASY, FAR = "straight", "a detour over easier postures", "a detour twice as far"
+RACE, RACE_TOLERANCE, RACE_POINTS = 20, 1e-3, 5
+"""Steps after which only the best start goes on, and how closely it is searched until then."""
+SAME = 1e-9  # [rad] ends that are nearer are equal
+SLACK = np.array([1e-3, 1e-2, 0.05])  # by which angles [rad], speeds [rad/s] and torques [N m] may exceed their limits
+
+
+@dataclass(frozen=True)
+class ReachSettings:
+    """What a reach is to be good at, and how it is found.
+
+    Attributes:
+        cost: criterion -> weight. One alone is taken as it is; of several, each counts by its value on the straight
+            reach of least jerk, so that weights have no unit.
+        parametrisation: one of PARAMETRISATIONS. segments: of Hermite segments; 0: as the criterion needs.
+        gravity: whether things have weight. limits: whether angles, speeds and torques keep the arm's limits.
+        free_acceleration: the accelerations at both ends are free, else 0.
+        starts: 1: straight; 2, 3: with detours. iterations, tolerance: of `minimise`.
+    """
+
+    cost: Mapping[str, float] = field(default_factory=lambda: {"mtc": 1.0})
+    parametrisation: str = QUINTIC
+    segments: int = 0
+    gravity: bool = True
+    limits: bool = True
+    free_acceleration: bool = False
+    starts: int = 3
+    iterations: int = 300
+    tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        for name, weight in self.cost.items():
+            if name not in CRITERIA:
+                raise UnknownNameError("cost", name, CRITERIA)
+            if not (np.isfinite(weight) and weight > 0):
+                raise ConfigError(f"the weight of the cost '{name}' must be positive, got {weight:g}")
+        if not self.cost:
+            raise ConfigError(f"a reach needs a cost: {', '.join(CRITERIA)}")
+        blind = [c for c in self.cost if c != "torque"]
+        if self.parametrisation == CUBIC and blind:
+            raise ConfigError(
+                f"the cost '{blind[0]}' needs accelerations without jumps: on cubic segments it is 0 for nonsense; "
+                f"take '{QUINTIC}' or '{NINTH}'"
+            )
+        if self.starts not in (1, 2, 3):
+            raise ConfigError(f"1, 2 or 3 starts can be tried, got {self.starts}")
+        if not 0 <= self.segments <= 100:
+            raise ConfigError(f"a reach has 1 to 100 segments, got {self.segments}")
+
+    @property
+    def points(self) -> int:
+        """Points of the quadrature in a segment; 0: as the parametrisation says."""
+        return 0 if self.parametrisation == NINTH else max(POINTS[name] for name in self.cost)
+
+    @property
+    def count(self) -> int:
+        """Segments of the trajectory."""
+        return self.segments or max(SEGMENTS[name] for name in self.cost)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A motion of an arm from one posture to another.
+
+    Attributes:
+        arm: that reaches. settings: as asked. parametrisation, x: of the trajectory.
+        cost: integral of half the squares, of the criterion; of several without a unit.
+        start: which start led there. iterations: of all starts. converged: whether the search came to its end.
+        found: start -> cost that it led to, or had when it was left.
+        excess: (3,) largest excess over limits of angles [rad], speeds [rad/s], torques [N m]; 0 where they are kept.
+        notes: lines on what a user should know.
+    """
+
+    arm: Arm
+    settings: ReachSettings
+    parametrisation: Parametrisation
+    x: np.ndarray
+    cost: float
+    start: str
+    iterations: int
+    converged: bool
+    found: Mapping[str, float]
+    excess: np.ndarray
+    notes: tuple[str, ...]
+
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """Value of every criterion that the parametrisation allows."""
+        return criteria_of(self.arm, self.parametrisation, self.x)
+
+    @property
+    def seconds(self) -> float:
+        """Duration [s]."""
+        return self.parametrisation.seconds
+
+    def at(self, t: np.ndarray) -> np.ndarray:
+        """Position, velocity, acceleration and jerk (4, T, N) at times t (T,) [s]."""
+        return self.parametrisation.evaluate(self.x, t)
+
+    def torques(self, t: np.ndarray) -> np.ndarray:
+        """Torques (T, N) [N m] at times t (T,) [s]."""
+        q, v, a, _ = self.at(t)
+        return self.arm.torque(q, v, a)
+
+
+def synthesise(
+    arm: Arm, start: np.ndarray, goal: np.ndarray, seconds: float, settings: ReachSettings | None = None
+) -> Reach:
+    """The motion from rest at one posture to rest at another that costs least.
+
+    Args:
+        arm: that reaches. start, goal: (N,) [rad]; what is outside the arm's range is clipped, and noted.
+        seconds: duration. settings: of cost and search.
+
+    Raises:
+        ConfigError: a duration that is not positive, or postures of another size or no numbers.
+    """
+    settings = settings or ReachSettings()
+    arm = arm if settings.gravity else arm.without_gravity()
+    parametrisation = Parametrisation(settings.parametrisation, settings.count, seconds, settings.points)
+    notes: list[str] = []
+    if settings.parametrisation == NINTH and seconds > NINTH_TIME:
+        notes.append(
+            f"one polynomial of ninth order is for reaches of up to {NINTH_TIME:g} s, this one takes {seconds:g} s: "
+            f"take '{QUINTIC}'"
+        )
+    ends = [_end(arm, q, what, settings.limits, notes) for q, what in ((start, "start"), (goal, "goal"))]
+    problem = reach_problem(arm, parametrisation, settings, *ends)
+    first = minimum_jerk_start(parametrisation, *ends)
+    if float(np.abs(ends[1] - ends[0]).max()) < SAME:
+        notes.append("start and goal are the same posture: the arm stays there")
+        total = float(reach_cost(Packed(problem).table, first))
+        still = Minimum(first, total, 0, True)
+        return _outcome(arm, settings, parametrisation, STRAIGHT, {STRAIGHT: (still, np.zeros(3))}, notes)
+    tried = starts(arm, parametrisation, settings, *ends)
+    options: dict[str, Any] = {"tolerance": settings.tolerance, "iterations": settings.iterations}
+    found = {}
+    if len(tried) > 1:
+        race = options | {"iterations": min(RACE, settings.iterations), "tolerance": RACE_TOLERANCE}
+        coarse = Parametrisation(settings.parametrisation, settings.count, seconds, RACE_POINTS)
+        rough = problem_on(problem, coarse) if settings.points > RACE_POINTS else problem
+        found = {name: minimise_within(rough, x, SLACK, rounds=1, **race) for name, x in tried.items()}
+    name = min(found, key=lambda n: found[n][0].merit) if found else STRAIGHT
+    minimum, excess = minimise_within(problem, found[name][0].x if found else tried[name], SLACK, **options)
+    steps = sum(one.iterations for one, _ in found.values()) + minimum.iterations
+    points = len(parametrisation.quadrature.weight)
+    while points < MOST_POINTS:  # what the points see must be the motion
+        points += FINER
+        finer = Parametrisation(settings.parametrisation, settings.count, seconds, points)
+        problem = problem_on(problem, finer)
+        true = float(reach_cost(Packed(problem).table, minimum.x))
+        if abs(true - minimum.cost) <= TRUE_WITHIN * true:
+            break
+        minimum, excess = minimise_within(problem, minimum.x, SLACK, **options)
+        steps += minimum.iterations
+    found[name] = replace(minimum, iterations=steps), excess
+    return _outcome(arm, settings, parametrisation, name, found, notes)
+
+
+def _outcome(
+    arm: Arm,
+    settings: ReachSettings,
+    parametrisation: Parametrisation,
+    start: str,
+    found: Mapping[str, tuple[Minimum, np.ndarray]],
+    notes: list[str],
+) -> Reach:
+    minimum, excess = found[start]
+    if (excess > SLACK).any():
+        kinds = [name for name, e, s in zip(("angles", "speeds", "torques"), excess, SLACK, strict=True) if e > s]
+        notes.append(
+            f"no motion of {parametrisation.seconds:g} s keeps the limits of {' and '.join(kinds)}: take longer"
+        )
+    if not minimum.converged:
+        notes.append("the search was stopped before it came to its end")
+    return Reach(
+        arm,
+        settings,
+        parametrisation,
+        minimum.x,
+        minimum.cost,
+        start,
+        minimum.iterations,
+        minimum.converged,
+        {name: one.cost for name, (one, _) in found.items()},
+        excess,
+        tuple(notes),
+    )
+
+
+def _end(arm: Arm, q: np.ndarray, what: str, clip: bool, notes: list[str]) -> np.ndarray:
+    """A posture within the arm's range."""
+    q = np.array(q, dtype=float)
+    if q.shape != (arm.n,) or not np.isfinite(q).all():
+        raise ConfigError(f"the {what} of a reach must be {arm.n} numbers, the angles of {', '.join(arm.joint_names)}")
+    inside = np.clip(q, arm.lower, arm.upper)
+    if not clip:
+        return q
+    for k in np.flatnonzero(np.abs(inside - q) > 1e-9):
+        angle, limit = np.rad2deg(q[k]), np.rad2deg(inside[k])
+        notes.append(f"{what}: {arm.joint_names[k]} at {angle:.1f} deg is outside its range: taken as {limit:.1f} deg")
+    return np.asarray(inside)
+
+
+# -------- Problem
+
+
+def reach_problem(
+    arm: Arm, parametrisation: Parametrisation, settings: ReachSettings, start: np.ndarray, goal: np.ndarray
+) -> ReachProblem:
+    """Cost of a reach as a function of the numbers of its trajectory."""
+    G, N = parametrisation.numbers, arm.n
+    fixed = parametrisation.ends(settings.free_acceleration)
+    column = np.full((G, N), -1, dtype=np.int64)
+    column[~fixed] = np.arange(int((~fixed).sum()) * N).reshape(-1, N)
+    quadrature = parametrisation.quadrature
+    points = quadrature.segments * len(quadrature.weight)
+    low, high = np.full((3, N), -np.inf), np.full((3, N), np.inf)
+    if settings.limits:
+        low[ANGLE], high[ANGLE] = arm.lower, arm.upper
+        low[SPEED], high[SPEED] = -arm.velocity, arm.velocity
+        if settings.gravity:
+            low[TORQUE], high[TORQUE] = -arm.effort, arm.effort
+    limits = Limits(low, high, np.zeros((points, 3, N)), np.zeros((points, 3, N)), np.zeros(3))
+    weights = dict(settings.cost)
+    if len(weights) > 1:
+        scale = criteria_of(arm, parametrisation, minimum_jerk_start(parametrisation, start, goal))
+        weights = {name: w / max(scale[name], 1e-12) for name, w in weights.items()}
+    else:
+        weights = dict.fromkeys(weights, 1.0)
+    return ReachProblem(arm.model, quadrature, _weights(weights), limits, column)
+
+
+def problem_on(problem: ReachProblem, parametrisation: Parametrisation) -> ReachProblem:
+    """The same problem summed at the points of another quadrature of the same trajectories."""
+    quadrature, limits = parametrisation.quadrature, problem.limits
+    none = np.zeros((quadrature.segments * len(quadrature.weight), *limits.low.shape))
+    limits = Limits(limits.low, limits.high, none, none.copy(), np.zeros(3))
+    return problem._replace(quadrature=quadrature, limits=limits)
+
+
+def _weights(of: Mapping[str, float]) -> CostWeights:
+    return CostWeights(of.get("torque", 0.0), of.get("mtc", 0.0), of.get("maj", 0.0), of.get("mchj", 0.0))
+
+
+def criteria_of(arm: Arm, parametrisation: Parametrisation, x: np.ndarray) -> dict[str, float]:
+    """Value of every criterion on a trajectory x (G, N); on cubic segments only the torque's."""
+    quadrature, N = parametrisation.quadrature, arm.n
+    points = quadrature.segments * len(quadrature.weight)
+    endless = np.full((3, N), np.inf)
+    limits = Limits(-endless, endless, np.zeros((points, 3, N)), np.zeros((points, 3, N)), np.zeros(3))
+    none = np.full(x.shape, -1, dtype=np.int64)
+    out = {}
+    for name in CRITERIA if parametrisation.has_jerk else ("torque",):
+        problem = ReachProblem(arm.model, quadrature, _weights({name: 1.0}), limits, none)
+        out[name] = float(reach_cost(Packed(problem).table, np.ascontiguousarray(x)))
+    return out
+
+
+# -------- Starts
+
+
+def minimum_jerk_start(
+    parametrisation: Parametrisation, start: np.ndarray, goal: np.ndarray, detour: np.ndarray | None = None
+) -> np.ndarray:
+    """Numbers (G, N) of the straight reach of least jerk; `detour` (N,) is added half way, and fades to both ends."""
+    s = parametrisation.knots() / parametrisation.seconds
+    T = parametrisation.seconds
+    profile = np.polynomial.Polynomial([0, 0, 0, 10, -15, 6])
+    bump = np.polynomial.Polynomial([0, 0, 0, 64, -192, 192, -64])
+    way = goal - start
+    values = []
+    for order in range(3):
+        value = np.outer(profile.deriv(order)(s), way) if order else start + np.outer(profile(s), way)
+        if detour is not None:
+            value = value + np.outer(bump.deriv(order)(s) if order else bump(s), detour)
+        values.append(value / T**order)
+    return parametrisation.fit(*values)
+
+
+def starts(
+    arm: Arm, parametrisation: Parametrisation, settings: ReachSettings, start: np.ndarray, goal: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Trajectories (G, N) from which the search begins, by name."""
+    out = {STRAIGHT: minimum_jerk_start(parametrisation, start, goal)}
+    if settings.starts == 1 or "torque" not in settings.cost:
+        return out
+    detour = easier_posture(arm, 0.5 * (start + goal)) - 0.5 * (start + goal)
+    for name, way in ((EASY, detour), (FAR, 2.0 * detour))[: settings.starts - 1]:
+        out[name] = minimum_jerk_start(parametrisation, start, goal, way)
+    return out
+
+
+def easier_posture(arm: Arm, q: np.ndarray) -> np.ndarray:
+    """A posture (N,) near q (N,), within the range, that takes less torque to hold; without gravity, nearer to 0.
+
+    Levenberg-Marquardt on the squared torques of gravity.
+    """
+    if not np.any(arm.model.gravity):
+        return np.clip(0.5 * q, arm.lower, arm.upper)
+    best, mu = q.copy(), 1.0
+    tau, G = holding_torque(arm, best)
+    scale = max(float(np.abs(G).max()) ** 2, 1e-12)
+    for _ in range(20):
+        step = np.linalg.solve(G.T @ G + mu * scale * np.eye(arm.n), -G.T @ tau)
+        trial = np.clip(best + step, arm.lower, arm.upper)
+        tau_there, G_there = holding_torque(arm, trial)
+        if tau_there @ tau_there < tau @ tau:
+            best, tau, G, mu = trial, tau_there, G_there, mu / 3
+        else:
+            mu *= 4
+    return best
+
+
+def holding_torque(arm: Arm, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Torques (N,) that hold a posture q (N,) and their derivatives (N, N)."""
+    q, still = np.ascontiguousarray(q, dtype=float), np.zeros(arm.n)
+    memory, tau = arm_motion(q), np.empty(arm.n)
+    G, by_v, M = np.empty((arm.n, arm.n)), np.empty((arm.n, arm.n)), np.empty((arm.n, arm.n))
+    move_arm(arm.model, q, still, still, memory)
+    torque(memory, tau)
+    torque_derivatives(memory, G, by_v, M)
+    return tau, G

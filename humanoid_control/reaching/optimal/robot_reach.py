@@ -1,0 +1,110 @@
+"""A reach on a robot: postures for places of its hand, angles of all joints over time, and where it touches itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.ik import PointTask
+from humanoid_control.ik.free_velocities import DofSelection
+from humanoid_control.ik.position import ConstrainedGoals, StopSettings
+from humanoid_control.reaching.optimal.arm import SIDES, Arm, arm_joints
+from humanoid_control.reaching.optimal.reach import Reach
+from humanoid_control.robots import Robot
+
+MET = 1e-3  # [m] a hand that comes as near as this is there
+TRIES = 12  # postures from which inverse kinematics begins
+
+
+@dataclass(frozen=True)
+class Touch:
+    """Two parts of a robot that touch during a reach.
+
+    Attributes:
+        names: of the parts. begin, end: first and last moment [s]. depth: most overlap [m].
+    """
+
+    names: tuple[str, str]
+    begin: float
+    end: float
+    depth: float
+
+
+def hand_posture(robot: Robot, side: str, position: np.ndarray, posture: np.ndarray) -> np.ndarray:
+    """Angles (n,) of all joints with the hand at a place, the others as they are, within the ranges.
+
+    Args:
+        robot: with a fixed base. side: 'left' or 'right'. position: (3,) in the world [m].
+        posture: (n,) from which it is looked for first.
+
+    Raises:
+        ConfigError: the hand cannot come there; how near it comes.
+    """
+    position = np.asarray(position, dtype=float)
+    if position.shape != (3,) or not np.isfinite(position).all():
+        raise ConfigError("a place of the hand is three numbers, x, y and z in metres")
+    point, joints = arm_joints(robot, SIDES[side])
+    free = {robot.joint_names[j] for j in joints}
+    task = PointTask(robot, point)
+    task.set_target(position)
+    dofs = DofSelection(robot, held=[name for name in robot.joint_names if name not in free])
+    solver = ConstrainedGoals(robot, stop=StopSettings(iterations=200, converged=1e-7), dofs=dofs)
+    rng = np.random.default_rng(0)
+    low, high = robot.range_within(np.pi)
+    best, nearest = posture, np.inf
+    for k in range(TRIES):
+        begin = posture.copy()
+        if k:
+            begin[joints] = rng.uniform(low[joints], high[joints])
+        found = solver.solve(robot.q(begin), [task])
+        if found.residual < nearest:
+            best, nearest = robot.joints(found.q).copy(), found.residual
+        if nearest < 1e-6:
+            break
+    if nearest > MET:
+        raise ConfigError(
+            f"the {side} hand of {robot.name} cannot come to {position[0]:g},{position[1]:g},{position[2]:g} m: "
+            f"it comes as near as {100 * nearest:.1f} cm"
+        )
+    return best
+
+
+def joint_motion(robot: Robot, reach: Reach, posture: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and velocities (T, n) of all joints; those that do not reach keep a posture (n,).
+
+    The last sample is the end of the reach, also where it does not fall on a multiple of the period.
+
+    Args:
+        rate: samples a second [Hz].
+    """
+    t = np.arange(0.0, reach.seconds + 0.5 / rate, 1.0 / rate).clip(max=reach.seconds)
+    q, v = np.tile(posture, (len(t), 1)), np.zeros((len(t), robot.n))
+    joints = [robot.joint_index(name) for name in reach.arm.joint_names]
+    q[:, joints], v[:, joints] = reach.at(t)[:2]
+    return q, v
+
+
+def touches(robot: Robot, positions: np.ndarray, rate: float) -> list[Touch]:
+    """Pairs of the robot's collision shapes that overlap during a motion (T, n), in the order in which they do.
+
+    Pairs that overlap in the neutral posture already are not told.
+    """
+    monitor = robot.collision_monitor()
+    found: dict[int, list[tuple[float, float]]] = {}
+    resting = {int(pair) for pair in monitor.update(robot.q(), 0.0).pair}
+    for k, joints in enumerate(positions):
+        near = monitor.update(robot.q(joints), 0.0)
+        for pair, distance in zip(near.pair.tolist(), near.distance.tolist(), strict=True):
+            if pair not in resting:
+                found.setdefault(pair, []).append((k / rate, -distance))
+    return [
+        Touch(monitor.name(pair), seen[0][0], seen[-1][0], max(depth for _, depth in seen))
+        for pair, seen in sorted(found.items(), key=lambda item: item[1][0][0])
+    ]
+
+
+def arm_angles(robot: Robot, arm: Arm, joints: np.ndarray) -> np.ndarray:
+    """Angles (N,) of an arm's joints among those of its robot (n,)."""
+    return np.array([joints[robot.joint_index(name)] for name in arm.joint_names])
