@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.errors import RobotError
-from humanoid_control.jit import kernel
+from humanoid_control.jit import inlined
 from humanoid_control.numerics.array_types import F1, I1
 
 POLYNOMIAL, SPLINE = 0, 1
@@ -137,7 +137,7 @@ def _third(x: np.ndarray, y: np.ndarray) -> float:
     return float(d[0])
 
 
-@kernel
+@inlined
 def evaluate(table: FunctionTable, k: int, u: float) -> tuple[float, float, float]:
     """Value, first and second derivative of the k-th function at u."""
     at, n, data = table.start[k], table.size[k], table.data

@@ -15,7 +15,7 @@ import numpy as np
 
 from humanoid_control.human.elements import Axis, Body, Coupling, Joint
 from humanoid_control.human.functions import Function, FunctionTable, evaluate, pack_functions
-from humanoid_control.jit import kernel
+from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
 from humanoid_control.numerics.packed import Packed, unpack
 
@@ -29,6 +29,7 @@ class Chain(NamedTuple):
     Attributes:
         parent (nb,): of each body, -1 for the ground.
         R_P (nb, 3, 3), p_P (nb, 3): frame P in the parent. R_C, p_C: the inverse of frame C, for X_b = ... X_C^-1.
+        simple (nb,): 1 where R_P is the identity, 2 where C is, 3 where both are.
         first (nb + 1,): first axis of each body: translations, then rotations.
         turns (na,): 1 for a rotation. own (na,): 0, 1, 2 for the axis x, y, z of the frame, 3 for another.
         axis (na, 3): unit vectors in frame P (translations) or in the body (rotations).
@@ -43,6 +44,7 @@ class Chain(NamedTuple):
     p_P: F2
     R_C: F3
     p_C: F2
+    simple: I1
     first: I1
     turns: I1
     own: I1
@@ -104,6 +106,7 @@ def lay_out(
             _stack([j.P.p for j in joints]),
             _stack([x.R for x in inverse]),
             _stack([x.p for x in inverse]),
+            np.array([_is_identity(j.P.R) + 2 * _is_identity(j.C.R, *j.C.p) for j in joints], dtype=np.int64),
             np.array(first, dtype=np.int64),
             ints[0],
             ints[1],
@@ -130,11 +133,15 @@ def _own_axis(axis: Axis) -> tuple[np.ndarray, int, Function]:
     return vector, GENERAL, axis.function
 
 
+def _is_identity(R: np.ndarray, *p: float) -> int:
+    return int(np.array_equal(R, np.eye(3)) and not any(p))
+
+
 def _stack(arrays: list[np.ndarray]) -> np.ndarray:
     return np.ascontiguousarray(np.array(arrays, dtype=float))
 
 
-@kernel
+@inlined
 def compose(A: np.ndarray, a: np.ndarray, B: np.ndarray, b: np.ndarray, R: np.ndarray, p: np.ndarray) -> None:
     """The frame (R, p) = (A, a) (B, b); the result may not be one of them."""
     for i in range(3):
@@ -145,7 +152,7 @@ def compose(A: np.ndarray, a: np.ndarray, B: np.ndarray, b: np.ndarray, R: np.nd
         p[i] = a[i] + x * b[0] + y * b[1] + z * b[2]
 
 
-@kernel
+@inlined
 def turn(R: np.ndarray, own: int, axis: np.ndarray, angle: float) -> None:
     """R := R Rot(axis, angle)."""
     c, s = math.cos(angle), math.sin(angle)
@@ -163,7 +170,7 @@ def turn(R: np.ndarray, own: int, axis: np.ndarray, angle: float) -> None:
         R[i, 2] = u * (t * x * z + s * y) + v * (t * y * z - s * x) + w * (t * z * z + c)
 
 
-@kernel
+@inlined
 def direction(R: np.ndarray, own: int, axis: np.ndarray, W: np.ndarray) -> None:
     """W = R axis."""
     for i in range(3):
@@ -173,7 +180,7 @@ def direction(R: np.ndarray, own: int, axis: np.ndarray, W: np.ndarray) -> None:
             W[i] = R[i, 0] * axis[0] + R[i, 1] * axis[1] + R[i, 2] * axis[2]
 
 
-@kernel
+@inlined
 def axis_value(chain: Chain, a: int, q: np.ndarray) -> tuple[float, float, float]:
     """Value of an axis, and its first and second derivative by the coordinate."""
     c = chain.coordinate[a]
@@ -187,7 +194,7 @@ def axis_value(chain: Chain, a: int, q: np.ndarray) -> tuple[float, float, float
     return f, f1 * u1, f2 * u1 * u1 + f1 * u2
 
 
-@kernel
+@inlined
 def place_body(chain: Chain, b: int, q: np.ndarray, pose: Pose, R: np.ndarray) -> None:
     """Pose of one body from that of its parent, and its axes. R (3, 3) is memory."""
     up, o = chain.parent[b], pose.pivot[b]
@@ -196,6 +203,12 @@ def place_body(chain: Chain, b: int, q: np.ndarray, pose: Pose, R: np.ndarray) -
             o[i] = chain.p_P[b, i]
             for j in range(3):
                 R[i, j] = chain.R_P[b, i, j]
+    elif chain.simple[b] & 1:
+        offset = chain.p_P[b]
+        for i in range(3):
+            x, y, z = pose.R[up, i, 0], pose.R[up, i, 1], pose.R[up, i, 2]
+            R[i, 0], R[i, 1], R[i, 2] = x, y, z
+            o[i] = pose.p[up, i] + x * offset[0] + y * offset[1] + z * offset[2]
     else:
         compose(pose.R[up], pose.p[up], chain.R_P[b], chain.p_P[b], R, o)
     for a in range(chain.first[b], chain.first[b + 1]):
@@ -203,11 +216,18 @@ def place_body(chain: Chain, b: int, q: np.ndarray, pose: Pose, R: np.ndarray) -
         W = pose.W[a]
         direction(R, chain.own[a], chain.axis[a], W)
         if chain.turns[a]:
-            turn(R, chain.own[a], chain.axis[a], f)
+            if f != 0.0:
+                turn(R, chain.own[a], chain.axis[a], f)
         else:
             for i in range(3):
                 o[i] += f * W[i]
-    compose(R, o, chain.R_C[b], chain.p_C[b], pose.R[b], pose.p[b])
+    if chain.simple[b] & 2:
+        for i in range(3):
+            pose.p[b, i] = o[i]
+            for j in range(3):
+                pose.R[b, i, j] = R[i, j]
+    else:
+        compose(R, o, chain.R_C[b], chain.p_C[b], pose.R[b], pose.p[b])
 
 
 @kernel
@@ -215,6 +235,13 @@ def place(chain: Chain, q: np.ndarray, pose: Pose) -> None:
     """Poses of all bodies for coordinates q (n,)."""
     R = np.empty((3, 3))
     for b in range(len(chain.parent)):
+        place_body(chain, b, q, pose, R)
+
+
+@kernel
+def place_some(chain: Chain, bodies: np.ndarray, q: np.ndarray, pose: Pose, R: np.ndarray) -> None:
+    """Poses of some bodies, parents first; R (3, 3) is memory."""
+    for b in bodies:
         place_body(chain, b, q, pose, R)
 
 
@@ -279,3 +306,18 @@ def body_velocities(table: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tuple[n
                     u += rate * pose.W[a]
             u += np.cross(w, pose.p[b])
     return omega, v
+
+
+@kernel
+def rotation_volumes(table: np.ndarray, q: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """Volume spanned by three axes each, (T, k) for axes (k, 3): 0 where a joint of three rotations is locked."""
+    chain = unpack(table, Chain)
+    pose = make_pose(chain)
+    out = np.empty((len(q), len(axes)))
+    for t in range(len(q)):
+        place(chain, q[t], pose)
+        for k in range(len(axes)):
+            a, b, c = pose.W[axes[k, 0]], pose.W[axes[k, 1]], pose.W[axes[k, 2]]
+            x, y, z = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+            out[t, k] = x * c[0] + y * c[1] + z * c[2]
+    return out

@@ -93,7 +93,7 @@ class Person:
             raise UnknownNameError("coordinate", coordinate, self.names) from None
 
     def with_dependent(self, q: np.ndarray) -> dict[str, np.ndarray]:
-        """Values of all coordinates by name, dependent ones too, of q (..., n): each of its shape without the last axis."""
+        """Values of all coordinates by name, dependent ones too: of q (..., n), each without the last axis."""
         q = np.asarray(q, dtype=float)
         out = {name: q[..., k] for k, name in enumerate(self.names)}
         functions = {c.dependent: c for c in self.couplings}

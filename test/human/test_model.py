@@ -6,35 +6,10 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import RobotError, SizeError, UnknownNameError
-from humanoid_control.human import Axis, Body, Coordinate, Coupling, Frame, Function, Joint, Marker, Person
+from humanoid_control.human import Body, Coordinate, Coupling, Function, Joint, Marker
 
 LINE = Function((0.0, 1.0))
-
-
-def ball(name):
-    return Body(name, 2.0, np.array([0.01, -0.1, 0.02]), np.diag([0.02, 0.01, 0.03]))
-
-
-def small_person(**changes):
-    """Two bodies: a free one, and one that a coordinate with splines, a polynomial and a skew axis moves."""
-    skew, t = np.array([0.3, -0.5, 0.8]), 0.2
-    P = Frame(np.array([[np.cos(t), -np.sin(t), 0], [np.sin(t), np.cos(t), 0], [0, 0, 1.0]]), np.array([0, -0.3, 0.1]))
-    spline = Function((), (-0.5, 0.0, 0.4, 1.0), (0.0, 0.02, -0.01, 0.03))
-    root = Joint(
-        "root", "ground", "trunk", Frame(), Frame(),
-        tuple(Axis(a, LINE, c) for a, c in zip(np.eye(3)[[2, 0, 1]], "abc", strict=True)),
-        tuple(Axis(a, LINE, c) for a, c in zip(np.eye(3), "xyz", strict=True)),
-    )  # fmt: skip
-    knee = Joint(
-        "knee", "trunk", "shank", P, Frame(P.R, np.array([0.0, 0.05, 0.0])),
-        (Axis(-np.eye(3)[0], LINE, "k"), Axis(skew, Function((0.1, 0.2, -0.3)), "k"), Axis(np.eye(3)[2], LINE, "l")),
-        (Axis(skew, spline, "k"), Axis(np.eye(3)[1], Function((0.04,)))),
-    )  # fmt: skip
-    plain = {"name": "small", "bodies": (ball("trunk"), ball("shank")), "joints": (root, knee)}
-    coordinates = tuple(Coordinate(c, c not in "xyz") for c in "abcxyzkl")
-    plain |= {"all_coordinates": coordinates, "couplings": (Coupling("l", "k", Function((0.1, -0.7, 0.2))),)}
-    plain["markers"] = (Marker("m", "shank", np.array([0.1, -0.2, 0.03])),)
-    return Person(**plain | changes)
+TRUNK, SHANK = (Body(name, 1.0, np.zeros(3), np.eye(3)) for name in ("trunk", "shank"))
 
 
 def test_bodies_are_where_opensim_has_them(walker, human_motion):
@@ -52,7 +27,7 @@ def test_bodies_are_where_opensim_has_them(walker, human_motion):
             assert np.allclose(p[t, b] + R[t, b] @ walker.bodies[b].com, body["centre_of_mass"], rtol=0, atol=1e-12)
 
 
-def test_velocities_are_the_change_of_the_poses():
+def test_velocities_are_the_change_of_the_poses(small_person):
     person, rng, h = small_person(), np.random.default_rng(1), 1e-6
     assert person.names == tuple("abcxyzk")
     for k in (-1.2, 0.3, 1.5):  # also outside of the spline's points
@@ -65,7 +40,7 @@ def test_velocities_are_the_change_of_the_poses():
         assert np.allclose(np.stack([S[:, 2, 1], S[:, 0, 2], S[:, 1, 0]], 1), omega[0], atol=1e-8)
 
 
-def test_a_dependent_coordinate_follows():
+def test_a_dependent_coordinate_follows(small_person):
     person = small_person()
     q = np.zeros((2, 7))
     q[1, 6] = 0.5
@@ -85,12 +60,12 @@ def test_all_bodies_of_another_size_put_all_markers_in_proportion(walker):
     assert np.allclose(walker.with_mass(70.0).bodies[3].inertia * walker.mass, 70.0 * walker.bodies[3].inertia)
 
 
-def test_what_does_not_belong_together_is_refused():
+def test_what_does_not_belong_together_is_refused(small_person):
     person = small_person()
     root, knee = person.joints
     loop = Joint("root", "shank", "trunk")
     bad = {
-        "'trunk' occurs more than once": {"bodies": (ball("trunk"), ball("trunk"))},
+        "'trunk' occurs more than once": {"bodies": (TRUNK, TRUNK)},
         "form a loop": {"joints": (loop, knee)},
         "has no joint": {"joints": (root,)},
         "moves with 'k', which is not there": {"all_coordinates": tuple(Coordinate(c) for c in "abcxyzl")},
@@ -102,7 +77,7 @@ def test_what_does_not_belong_together_is_refused():
         },
         "names the coordinate 'o'": {"couplings": (Coupling("l", "o", LINE),)},
         "which follows another": {"couplings": (Coupling("l", "k", LINE), Coupling("k", "a", LINE))},
-        "mass of -1": {"bodies": (Body("trunk", -1.0, np.zeros(3), np.eye(3)), ball("shank"))},
+        "mass of -1": {"bodies": (Body("trunk", -1.0, np.zeros(3), np.eye(3)), SHANK)},
         "holds no bodies": {"bodies": (), "joints": ()},
     }
     for told, change in bad.items():
