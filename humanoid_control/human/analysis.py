@@ -198,7 +198,7 @@ def _moments(
         variance = acceleration_variance(found.std[rows], rate, settings.cutoff)
         forces: WeightedForces = weighted_inverse_dynamics(
             person,
-            tuple(p[good] for p in parts),  # type: ignore[arg-type]
+            (parts[0][good], parts[1][good], parts[2][good]),
             {body: w[good] for body, w in given.items()},
             variance,
             settings.plate_variance,

@@ -20,6 +20,7 @@ COLUMNS = 4
 PHASES = 8  # postures in the filmstrip
 FORCE_SCALE = 1 / 1500  # [m/N] of an arrow
 SIDES = {"_r": SERIES[1], "_l": SERIES[5], "": SERIES[2]}
+SEEN = 0.8  # [rad, m] standard deviation beyond which a coordinate's band would hide its curve
 STRETCH = 0.55  # [m] between postures of somebody who does not move on
 
 
@@ -136,9 +137,10 @@ def _curves(a: Analysis, moments: bool) -> str:
             values = scale * (a.tau if moments else a.motion.values)[:, k]
             ax.plot(a.times, values, color=color, linewidth=1.3)
             if not moments:
-                spread = 2 * scale * np.where(np.isfinite(a.fit.std[:, k]), a.fit.std[:, k], np.nan)
+                spread = 2 * scale * np.where(a.fit.std[:, k] < SEEN, a.fit.std[:, k], np.nan)
                 ax.fill_between(a.times, values - spread, values + spread, color=color, alpha=0.2, linewidth=0)
-        ax.set_title(name.replace("_", " "))
+        seen = moments or any(np.nanmedian(a.fit.std[:, k]) < SEEN for k in members)
+        ax.set_title(name.replace("_", " ") + ("" if seen else " (not seen)"))
     for ax in axes[len(pairs) :]:
         ax.set_visible(False)
     keys = [("right", SIDES["_r"]), ("left", SIDES["_l"]), ("no side", SIDES[""])]
