@@ -133,6 +133,7 @@ def analyse(
     tasks, settings = tasks or FitTasks(), settings or AnalysisSettings()
     check_cutoff(settings.cutoff, clip.rate)
     said = [*person.notes, *clip.warnings]
+    person = with_free_root(person)
     clip, wrenches, turned = _upright(person, clip, wrenches)
     said += [turned] if turned else []
     found = fit(person, clip.positions, clip.labels, tasks, settings.fit)
@@ -215,6 +216,13 @@ def _moments(
 def upward(person: Person) -> np.ndarray:
     """(3,) unit vector against gravity."""
     return -person.gravity / np.linalg.norm(person.gravity)
+
+
+def with_free_root(person: Person) -> Person:
+    """The person whose root has no bounds: models bound its angles to half a turn or less, recordings do not."""
+    root = {person.names[k] for k in root_coordinates(person)}
+    free = tuple(replace(c, clamped=False) if c.name in root else c for c in person.all_coordinates)
+    return replace(person, all_coordinates=free)
 
 
 def root_force(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarray:

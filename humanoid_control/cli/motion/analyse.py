@@ -49,16 +49,18 @@ def run(args: argparse.Namespace) -> int:
     require_range("mass", args.mass, *MASS)
     require_range("cutoff", args.cutoff, *CUTOFF)
     require_range("offset", args.offset, -1e6, 1e6)
-    if args.model is None:
-        raise ConfigError("give --model subject.osim: the model of who was recorded")
     check_folder(args.output)
     if args.output is not None and args.output.is_dir() and any(args.output.iterdir()) and not args.force:
         raise ConfigError(f"{args.output} is not empty: name another folder, or write into it with --force")
+    clip = load_clip(args.clip, unit=args.unit or "")
+    wrenches = _forces(args)
+    if args.setup is not None and not Path(args.setup).expanduser().is_file():
+        raise ConfigError(f"{args.setup}: no such file: --setup is a setup file of OpenSim's inverse kinematics")
+    if args.model is None:
+        raise ConfigError("give --model subject.osim: the model of who was recorded")
     person = read_osim(args.model)
     person = person if args.mass is None else person.with_mass(args.mass)
-    clip = load_clip(args.clip, unit=args.unit or "")
     tasks = None if args.setup is None else read_ik_setup(args.setup, person)
-    wrenches = _forces(args)
     found = analyse(person, clip, wrenches, tasks, AnalysisSettings(cutoff=args.cutoff, offset=args.offset))
     told = summary(found)
     if args.output is not None:
