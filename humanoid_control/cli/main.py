@@ -25,6 +25,7 @@ COMMANDS = {
     "retarget": "turn a motion clip into a joint trajectory: CSV, NPZ or MCAP",
     "reach": "the motion of an arm that costs least, from posture to posture, or beside one that was measured",
     "score": "how well robots imitate a clip: errors, collisions, limits; tables, JSON, a page with plots",
+    "analyse": "a recorded person: joint angles from markers, moments from force plates, a page about both",
     "study": "published conclusions, tried on these models: holds, does not hold, cannot be decided",
     "bench": "how fast: solvers, dynamics, distances, the whole stack, beside other libraries",
     "soak": "a stack runs while nodes are killed and nonsense arrives: what was promised beside what was seen",
@@ -43,6 +44,7 @@ FOLDERS = {
     "hardware": "deployment",
     "soak": "deployment",
     "ros2_control": "deployment",
+    "analyse": "motion",
 }
 """Of commands that do not lie beside this file."""
 EXIT_INTERRUPTED = 130

@@ -1,1 +1,58 @@
-"""Human motion: measured forces, smooth derivatives."""
+"""The person as a model: fitted to markers, and the forces that moved it.
+
+from humanoid_control.human import Person, read_osim
+
+person = read_osim("subject.osim")
+markers = person.marker_positions(person.rest)
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.human.analysis import Analysis as Analysis
+    from humanoid_control.human.analysis import AnalysisSettings as AnalysisSettings
+    from humanoid_control.human.analysis import analyse as analyse
+    from humanoid_control.human.dynamics import GeneralisedForces as GeneralisedForces
+    from humanoid_control.human.dynamics import WeightedForces as WeightedForces
+    from humanoid_control.human.dynamics import acceleration_variance as acceleration_variance
+    from humanoid_control.human.dynamics import inverse_dynamics as inverse_dynamics
+    from humanoid_control.human.dynamics import weighted_inverse_dynamics as weighted_inverse_dynamics
+    from humanoid_control.human.elements import Axis as Axis
+    from humanoid_control.human.elements import Body as Body
+    from humanoid_control.human.elements import Coordinate as Coordinate
+    from humanoid_control.human.elements import Coupling as Coupling
+    from humanoid_control.human.elements import Frame as Frame
+    from humanoid_control.human.elements import Joint as Joint
+    from humanoid_control.human.elements import Marker as Marker
+    from humanoid_control.human.functions import Function as Function
+    from humanoid_control.human.ik_setup import CoordinateTask as CoordinateTask
+    from humanoid_control.human.ik_setup import FitTasks as FitTasks
+    from humanoid_control.human.ik_setup import read_ik_setup as read_ik_setup
+    from humanoid_control.human.marker_fit import REASONS as REASONS
+    from humanoid_control.human.marker_fit import Fit as Fit
+    from humanoid_control.human.marker_fit import FitSettings as FitSettings
+    from humanoid_control.human.marker_fit import fit as fit
+    from humanoid_control.human.model import Person as Person
+    from humanoid_control.human.osim import read_osim as read_osim
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "analysis": ["Analysis", "AnalysisSettings", "analyse"],
+        "dynamics": [
+            "GeneralisedForces",
+            "WeightedForces",
+            "acceleration_variance",
+            "inverse_dynamics",
+            "weighted_inverse_dynamics",
+        ],
+        "elements": ["Axis", "Body", "Coordinate", "Coupling", "Frame", "Joint", "Marker"],
+        "functions": ["Function"],
+        "ik_setup": ["CoordinateTask", "FitTasks", "read_ik_setup"],
+        "marker_fit": ["Fit", "FitSettings", "REASONS", "fit"],
+        "model": ["Person"],
+        "osim": ["read_osim"],
+    },
+)

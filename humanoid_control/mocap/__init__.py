@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from humanoid_control.mocap.marker_sets import BodyLocator as BodyLocator
     from humanoid_control.mocap.marker_sets import MarkerSet as MarkerSet
     from humanoid_control.mocap.marker_sets import MarkerSetRule as MarkerSetRule
+    from humanoid_control.mocap.marker_sets import plain_label as plain_label
     from humanoid_control.mocap.marker_sets import read_marker_set as read_marker_set
     from humanoid_control.mocap.sternum import SternumSettings as SternumSettings
     from humanoid_control.mocap.sternum import estimate_sternum as estimate_sternum
@@ -55,7 +56,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "human_model": ["HumanBody", "human_markers"],
         "live": ["LiveBody", "LiveCalibration", "MarkerTracks", "TrackSettings"],
         "load": ["CLIP_NAMES", "load_body_points", "load_clip"],
-        "marker_sets": ["MARKER_SETS", "BodyLocator", "MarkerSet", "MarkerSetRule", "read_marker_set"],
+        "marker_sets": ["MARKER_SETS", "BodyLocator", "MarkerSet", "MarkerSetRule", "plain_label", "read_marker_set"],
         "sternum": ["SternumSettings", "estimate_sternum", "fit_sternum"],
     },
 )

@@ -9,6 +9,8 @@ import numpy as np
 
 from humanoid_control.jit import kernel
 
+SINGULAR = 1e-13  # of a pivot, as a share of the diagonal
+
 
 @kernel
 def cholesky(M: np.ndarray, n: int, L: np.ndarray) -> bool:
@@ -44,6 +46,57 @@ def solve_factored(L: np.ndarray, n: int, b: np.ndarray) -> None:
         for k in range(i + 1, n):
             s -= L[k, i] * b[k]
         b[i] = s / L[i, i]
+
+
+@kernel
+def skyline_cholesky(M: np.ndarray, first: np.ndarray, n: int, L: np.ndarray) -> bool:
+    """As `cholesky`, of a matrix whose row i is zero before the column first[i]; L has its zeros there too.
+
+    False also where a pivot vanishes beside its diagonal: M is then singular to working precision.
+    """
+    for i in range(n):
+        a = first[i]
+        for j in range(a, i):
+            s = M[i, j]
+            for k in range(max(a, first[j]), j):
+                s -= L[i, k] * L[j, k]
+            L[i, j] = s / L[j, j]
+        s = M[i, i]
+        for k in range(a, i):
+            s -= L[i, k] * L[i, k]
+        if not s > SINGULAR * M[i, i]:
+            return False
+        L[i, i] = np.sqrt(s)
+    return True
+
+
+@kernel
+def solve_skyline(L: np.ndarray, first: np.ndarray, n: int, b: np.ndarray) -> None:
+    """b := (L L')^-1 b, for a factor of `skyline_cholesky`."""
+    for i in range(n):
+        s = b[i]
+        for k in range(first[i], i):
+            s -= L[i, k] * b[k]
+        b[i] = s / L[i, i]
+    for i in range(n - 1, -1, -1):
+        b[i] /= L[i, i]
+        for k in range(first[i], i):
+            b[k] -= L[i, k] * b[i]
+
+
+@kernel
+def inverse_diagonal(L: np.ndarray, first: np.ndarray, n: int, y: np.ndarray, out: np.ndarray) -> None:
+    """out := the diagonal of (L L')^-1, for a factor of `skyline_cholesky`; y (n,) is memory."""
+    for c in range(n):
+        y[c] = 1.0 / L[c, c]
+        total = y[c] * y[c]
+        for i in range(c + 1, n):
+            s = 0.0
+            for k in range(max(c, first[i]), i):
+                s -= L[i, k] * y[k]
+            y[i] = s / L[i, i]
+            total += y[i] * y[i]
+        out[c] = total
 
 
 @kernel

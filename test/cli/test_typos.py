@@ -84,6 +84,14 @@ ROWS = {
         "--measured": ("--measured nowhere.mat", "nowhere.mat: cannot be read"),
     },
     "warm": {"groups": ("simulatoin", "unknown group 'simulatoin': did you mean simulation")},
+    "analyse": {
+        "clip": ("dnace", "did you mean dance"),
+        "--model": ("dance --model subjcet.osim", "subjcet.osim"),
+        "--forces": ("dance --forces nowhere.mot", "nowhere.mot"),
+        "--setup": ("dance --setup nowhere.xml", "nowhere.xml: no such file"),
+        "--output": ("dance -o nowhere/deep", "the folder nowhere does not exist"),
+        "--unit": ("dance --unit milimetre", "milimetre"),
+    },
     "score": {
         "clip": ("dnace", "did you mean dance"),
         "--robot": ("dance --robot hrp2 --robot hpr2", "did you mean hrp2"),

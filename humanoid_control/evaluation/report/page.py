@@ -109,14 +109,15 @@ def _posture_tables(s: RobotScore, most: int = 3) -> list[Table]:
 
 
 def _table(t: Table) -> str:
-    return f"<h3>{escape(t.title)}</h3>\n{_grid(t)}"
+    return f"<h3>{escape(t.title)}</h3>\n{grid(t)}"
 
 
 def _folded(t: Table) -> str:
-    return f"<details><summary>{escape(t.title)}</summary>\n{_grid(t)}</details>"
+    return f"<details><summary>{escape(t.title)}</summary>\n{grid(t)}</details>"
 
 
-def _grid(t: Table) -> str:
+def grid(t: Table) -> str:
+    """A table as HTML, without its title."""
     text = [any(not _is_number(row[k]) for row in t.rows) for k in range(len(t.columns))]
     head = "".join(f"<th{' class=text' * text[k]}>{escape(str(c))}</th>" for k, c in enumerate(t.columns))
     rows = []

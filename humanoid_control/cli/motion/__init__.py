@@ -1,0 +1,1 @@
+"""Commands about motions of people, and of arms that move as people do."""

@@ -1,0 +1,125 @@
+"""`humanoid analyse`: joint angles, moments and what is left unexplained, of a recorded person."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from humanoid_control.cli.parser import CLIP_HELP, folder_path, given, require_range
+from humanoid_control.errors import ConfigError
+from humanoid_control.files import check_folder, whole_files
+from humanoid_control.terminal import Table, console, plain_values, print_json, print_parts, warn
+
+EXAMPLES = """examples:
+  humanoid analyse walk.trc --model subject.osim                            joint angles
+  humanoid analyse walk.trc --model subject.osim --forces grf.mot -o walk/  and moments, in files and on a page
+  humanoid analyse walk.c3d --model subject.osim                            plates of the C3D file itself
+  humanoid analyse run.trc --model subject.osim --forces grf.xml --setup ik_setup.xml --cutoff 15 -o run/
+  humanoid analyse walk.trc --model subject.osim --forces grf.mot --offset 0.12 --json
+
+The folder holds angles.mot, torques.sto and forces.mot (as OpenSim reads them), motion.npz, motion.csv, report.json and
+report.html. A model has the size and markers of who was recorded; its mass is theirs unless --mass says otherwise.
+"""
+MASS, CUTOFF = (1.0, 500.0), (0.1, 1000.0)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("clip", type=given, help=CLIP_HELP)
+    parser.add_argument("--model", type=given, help="OpenSim model (.osim) of who was recorded")
+    parser.add_argument("--forces", type=given, help="force plates: .mot, .sto, ExternalLoads .xml, or a C3D file")
+    parser.add_argument("--setup", type=given, help="weights of markers: setup file of OpenSim's inverse kinematics")
+    parser.add_argument("--mass", type=float, help="of the person [kg] (default: the model's)")
+    parser.add_argument("--cutoff", type=float, default=6.0, help="of the low-pass filter [Hz] (6; running: 15)")
+    parser.add_argument("--offset", type=float, default=0.0, help="seconds by which the forces are to come later (0)")
+    parser.add_argument("--unit", type=given, help="of the clip's numbers: mm, cm, m, inch (default: as found)")
+    parser.add_argument("-o", "--output", type=folder_path, metavar="DIR", help="folder to write")
+    parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+def run(args: argparse.Namespace) -> int:
+    from humanoid_control.human import AnalysisSettings, analyse, read_ik_setup, read_osim
+    from humanoid_control.human.records import summary
+    from humanoid_control.mocap import load_clip
+
+    require_range("mass", args.mass, *MASS)
+    require_range("cutoff", args.cutoff, *CUTOFF)
+    require_range("offset", args.offset, -1e6, 1e6)
+    check_folder(args.output)
+    if args.output is not None and args.output.is_dir() and any(args.output.iterdir()) and not args.force:
+        raise ConfigError(f"{args.output} is not empty: name another folder, or write into it with --force")
+    clip = load_clip(args.clip, unit=args.unit or "")
+    wrenches = _forces(args)
+    if args.setup is not None and not Path(args.setup).expanduser().is_file():
+        raise ConfigError(f"{args.setup}: no such file: --setup is a setup file of OpenSim's inverse kinematics")
+    if args.model is None:
+        raise ConfigError("give --model subject.osim: the model of who was recorded")
+    person = read_osim(args.model)
+    person = person if args.mass is None else person.with_mass(args.mass)
+    tasks = None if args.setup is None else read_ik_setup(args.setup, person)
+    found = analyse(person, clip, wrenches, tasks, AnalysisSettings(cutoff=args.cutoff, offset=args.offset))
+    told = summary(found)
+    if args.output is not None:
+        from humanoid_control.evaluation.report.person_page import person_page
+        from humanoid_control.human.records import write_records
+
+        command = "humanoid " + shlex.join(sys.argv[1:])
+        page = person_page(found, command)
+        with whole_files(args.output) as part:
+            write_records(found, part)
+            (part / "report.json").write_text(json.dumps(plain_values(told), allow_nan=False, indent=1))
+            (part / "report.html").write_text(page, encoding="utf-8")
+    if args.json:
+        print_json(told)
+        return 0
+    for text in found.warnings:
+        warn(text)
+    print_parts(_tables(told))
+    if args.output is not None:
+        console.print(f"written: {args.output} (angles, moments, forces; look at {args.output}/report.html)")
+    return 0
+
+
+def _forces(args: argparse.Namespace) -> Any:
+    """Wrenches of the plates: of the file that is named, or of the clip itself."""
+    from humanoid_control.human.force_plates import read_force_plates
+    from humanoid_control.human.loads import read_loads
+
+    path = args.forces
+    if path is None:
+        return _own_plates(args.clip)
+    return read_force_plates(path) if Path(path).suffix.lower() == ".c3d" else read_loads(path)
+
+
+def _own_plates(clip: str) -> Any:
+    from humanoid_control.human.force_plates import force_plates, has_force_plates
+    from humanoid_control.mocap.formats.c3d import decode_c3d
+
+    if Path(clip).suffix.lower() != ".c3d":
+        return ()
+    content = decode_c3d(Path(clip).expanduser().read_bytes(), clip)  # it was read as a clip before
+    return force_plates(content, clip) if has_force_plates(content) else ()
+
+
+def _tables(told: dict[str, Any]) -> list[Table | str]:
+    worst = list(told["by_marker_mm"].items())[:5]
+    rows = [
+        ["frames", told["frames"]],
+        ["markers, root mean square", f"{told['marker_rms_mm']:.1f} mm"],
+        ["the worst", ", ".join(f"{name} {mm:.0f}" for name, mm in worst) + " mm"],
+        ["frames with moments", told["frames_with_moments"]],
+    ]
+    parts: list[Table | str] = [Table(f"{told['clip']} by {told['model']}, {told['mass_kg']:.1f} kg", ["", ""], rows)]
+    if "residual" in told:
+        residual = dict(told["residual"])
+        weight = residual.pop("force_of_weight")
+        body = [[name, f"{v['before']:.2f}", f"{v['after']:.3f}"] for name, v in residual.items()]
+        share = [f"{100 * weight[k]:.2f} %" for k in ("before", "after")]
+        body.append(["force, of the weight", *share])
+        title = "what forces and masses leave at the root, root mean square [N m, N]"
+        parts.append(Table(title, ["coordinate", "as measured", "corrected"], body))
+    return parts

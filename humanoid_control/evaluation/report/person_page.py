@@ -1,0 +1,244 @@
+"""The page of a person's motion: one HTML file with residuals, angles, moments, forces and a picture of the motion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from humanoid_control import __version__
+from humanoid_control.evaluation.report.page import STYLE, grid
+from humanoid_control.evaluation.report.plots import INK, SERIES, subplots, svg
+from humanoid_control.human.analysis import Analysis
+from humanoid_control.human.records import marker_ranking, residual_table
+from humanoid_control.terminal import Table
+
+WIDTH = 10.0
+COLUMNS = 4
+PHASES = 8  # postures in the filmstrip
+FORCE_SCALE = 1 / 1500  # [m/N] of an arrow
+SIDES = {"_r": SERIES[1], "_l": SERIES[5], "": SERIES[2]}
+SEEN = 0.8  # [rad, m] standard deviation beyond which a coordinate's band would hide its curve
+STRETCH = 0.55  # [m] between postures of somebody who does not move on
+
+
+def person_page(a: Analysis, command: str = "") -> str:
+    """The HTML text; it refers to nothing outside itself.
+
+    Args:
+        a: the analysis.
+        command: with which it can be done again.
+    """
+    rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))
+    parts = [
+        f"<h1>“{escape(a.clip.name)}” by {escape(a.person.name)}</h1>",
+        f"<p>{a.clip.n_frames} frames at {a.clip.rate:g} Hz, {len(a.fit.labels)} markers, {a.person.n} coordinates, "
+        f"{a.person.mass:.1f} kg; filter {a.settings.cutoff:g} Hz. Markers lie {rms:.1f} mm from the model's "
+        f"(root mean square); moments are known in {int(a.explained.sum())} frames.</p>",
+        *([f"<p>{escape(_verdict(a))}</p>"] if a.loads is not None and a.explained.any() else []),
+        "<h2>The motion</h2>",
+        _motion(a),
+        "<h2>What was found and supposed</h2>",
+        "<ul>" + "".join(f"<li>{escape(w)}.</li>" for w in a.warnings) + "</ul>" if a.warnings else "<p>Nothing.</p>",
+        "<h2>Markers</h2>",
+        _residuals(a),
+        f"<details><summary>markers, the worst first</summary>{grid(_markers(a))}</details>",
+        "<h2>Joint angles</h2>",
+        '<p class="note">With a band of twice the standard deviation by the residuals of the markers; degrees or '
+        "metres.</p>",
+        _curves(a, moments=False),
+    ]
+    if a.loads is not None and a.explained.any():
+        parts += ["<h2>Joint moments</h2>", '<p class="note">N m per kg of the person.</p>', _curves(a, moments=True)]
+        parts += ["<h2>Forces and the root</h2>", _forces(a), grid(_root(a)), grid(_contacts(a))]
+    if command:
+        parts.append(f"<h2>Again</h2><pre>{escape(command)}</pre>")
+    parts.append(f'<p class="note">humanoid_control {__version__}, humanoid analyse.</p>')
+    head = (
+        f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(a.clip.name)}</title>'
+    )
+    body = "\n".join(parts)
+    return f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head><body>\n{body}\n</body></html>\n'
+
+
+def _verdict(a: Analysis) -> str:
+    force = residual_table(a)["force_of_weight"]
+    before, after, good = (100 * force[k] for k in ("before", "after", "good_below"))
+    word = "below" if before < good else "above"
+    return (
+        f"Forces at the root that nothing explains: {before:.1f} % of the weight as measured, {word} the {good:.0f} % "
+        f"that Hicks et al. 2015 call good; {after:.1f} % after accelerations took their share"
+    )
+
+
+def _markers(a: Analysis) -> Table:
+    place = {m.name: m for m in a.person.markers}
+    rows = [[name, place[name].body, round(mm, 1)] for name, mm in marker_ranking(a)]
+    return Table("markers", ["marker", "body", "rms mm"], rows)
+
+
+def _root(a: Analysis) -> Table:
+    rows = [
+        [name, round(v["before"], 2), round(v["after"], 3)]
+        for name, v in residual_table(a).items()
+        if name != "force_of_weight"
+    ]
+    return Table("root", ["residual of the root, rms [N m, N]", "as measured", "corrected"], rows)
+
+
+def _contacts(a: Analysis) -> Table:
+    assert a.loads is not None
+    rows = [
+        [c.plate, round(c.start, 3), round(c.end, 3), " and ".join(c.feet) or "nobody", round(c.peak)]
+        for c in a.loads.contacts
+    ]
+    return Table("contacts", ["plate", "from [s]", "to [s]", "foot", "peak [N]"], rows)
+
+
+# -------- Plots
+
+
+def _residuals(a: Analysis) -> str:
+    figure, (ax,) = subplots(1, 1, WIDTH, 2.2)
+    ax.fill_between(a.times, 1e3 * np.nanmin(a.fit.residuals, axis=1), 1e3 * a.fit.worst, color=SERIES[1], alpha=0.2)
+    ax.plot(a.times, 1e3 * a.fit.rms, color=SERIES[1])
+    ax.set_ylabel("mm")
+    ax.set_xlabel("time [s]")
+    ax.set_ylim(bottom=0)
+    return svg(figure, "residual of the markers over time", [("root mean square, and range", SERIES[1])])
+
+
+def _side(name: str) -> tuple[str, str]:
+    """Name without its side, and the side."""
+    for side in ("_r", "_l"):
+        if name.endswith(side):
+            return name[: -len(side)], side
+        if f"{side}_" in name:
+            return name.replace(f"{side}_", "_", 1), side
+    return name, ""
+
+
+def _curves(a: Analysis, moments: bool) -> str:
+    """One plot for each coordinate, left and right in the same."""
+    pairs: dict[str, list[int]] = {}
+    for k, c in enumerate(a.person.coordinates):
+        if moments and (k in a.root or not c.rotational):
+            continue
+        if c.locked:
+            continue
+        pairs.setdefault(_side(c.name)[0], []).append(k)
+    rows = -(-len(pairs) // COLUMNS)
+    figure, axes = subplots(rows, COLUMNS, WIDTH, 1.7 * rows, sharex=True)
+    for ax, (name, members) in zip(axes, pairs.items(), strict=False):
+        for k in members:
+            color, scale = SIDES[_side(a.person.names[k])[1]], _scale(a, k, moments)
+            values = scale * (a.tau if moments else a.motion.values)[:, k]
+            ax.plot(a.times, values, color=color, linewidth=1.3)
+            if not moments:
+                spread = 2 * scale * np.where(a.fit.std[:, k] < SEEN, a.fit.std[:, k], np.nan)
+                ax.fill_between(a.times, values - spread, values + spread, color=color, alpha=0.2, linewidth=0)
+        seen = moments or any(np.nanmedian(a.fit.std[:, k]) < SEEN for k in members)
+        ax.set_title(name.replace("_", " ") + ("" if seen else " (not seen)"))
+    for ax in axes[len(pairs) :]:
+        ax.set_visible(False)
+    keys = [("right", SIDES["_r"]), ("left", SIDES["_l"]), ("no side", SIDES[""])]
+    return svg(figure, "joint moments over time" if moments else "joint angles over time", keys)
+
+
+def _scale(a: Analysis, k: int, moments: bool) -> float:
+    if moments:
+        return 1 / a.person.mass
+    return float(180 / np.pi) if a.person.rotational[k] else 1.0
+
+
+def _forces(a: Analysis) -> str:
+    assert a.loads is not None
+    figure, (force, root) = subplots(2, 1, WIDTH, 3.8, sharex=True)
+    for foot, wrench in a.loads.wrenches.items():
+        force.plot(wrench.times, wrench.force @ a.up, color=SIDES[f"_{foot[0]}"], linewidth=1.2)
+    force.axhline(a.weight, color=INK, linewidth=0.6)
+    force.set_ylabel("on the feet,\nupwards [N]")
+    lengths = [not a.person.rotational[k] for k in a.root]
+    for values, color in ((a.residual_before, SERIES[7]), (a.residual, SERIES[2])):
+        size = np.linalg.norm(values[:, lengths], axis=1)
+        root.plot(a.times, size, color=color, linewidth=1.2)
+    root.set_ylabel("unexplained\nat the root [N]")
+    root.set_xlabel("time [s]")
+    keys = [("right", SIDES["_r"]), ("left", SIDES["_l"]), ("as measured", SERIES[7]), ("corrected", SERIES[2])]
+    return svg(figure, "forces on the feet, and what is left at the root", keys)
+
+
+def _motion(a: Analysis) -> str:
+    """Postures from the side: the fitted person, measured markers hollow and fitted ones full, forces as arrows."""
+    frames = np.unique(np.linspace(0, a.clip.n_frames - 1, PHASES).astype(int))
+    _, p = a.person.body_poses(a.motion.values[frames])
+    fitted = a.person.marker_positions(a.motion.values[frames])
+    columns = [a.clip.labels.index(label) for label in _clip_labels(a)]
+    along, offsets = _direction(a, p)
+    figure, (ax,) = subplots(1, 1, WIDTH, 3.6)
+    bones = _bones(a)
+    for i, frame in enumerate(frames):
+        shift = offsets[i]
+
+        def flat(x: np.ndarray, shift: float = shift) -> np.ndarray:
+            return np.stack([x @ along + shift, x @ a.up], axis=-1)
+
+        for parent, child in bones:
+            line = flat(np.stack([p[i, parent], p[i, child]]))
+            ax.plot(line[:, 0], line[:, 1], color=SERIES[7], linewidth=2, solid_capstyle="round")
+        shown = flat(fitted[i])
+        ax.plot(shown[:, 0], shown[:, 1], ".", color=SERIES[1], markersize=2.5)
+        seen = flat(a.clip.positions[frame][columns])
+        ax.plot(seen[:, 0], seen[:, 1], "o", markersize=3.2, markerfacecolor="none", markeredgecolor=SERIES[0], mew=0.5)
+        _arrows(a, ax, a.times[frame], flat)
+        x, y = flat(p[i, 0] - 1.15 * a.up)
+        ax.annotate(f"{a.times[frame]:.2f} s", (x, y), ha="center", fontsize=7, color=INK)
+    ax.set_aspect("equal")
+    ax.grid(visible=False)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)
+    keys = [("measured", SERIES[0]), ("fitted", SERIES[1]), ("bodies", SERIES[7]), ("forces", SERIES[2])]
+    return svg(figure, "postures from the side with markers and forces", keys)
+
+
+def _clip_labels(a: Analysis) -> list[str]:
+    """Labels of the clip that were fitted, as the clip spells them."""
+    from humanoid_control.human.ik_setup import FitTasks
+    from humanoid_control.human.marker_fit import match_markers
+
+    return [a.clip.labels[k] for k, _ in match_markers(a.person, a.clip.labels, FitTasks())]
+
+
+def _direction(a: Analysis, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Horizontal direction to look along across, and offset of each posture so that none covers another."""
+    way = p[-1, 0] - p[0, 0]
+    way = way - (way @ a.up) * a.up
+    axis = np.eye(3)[0] if abs(a.up[0]) < 0.9 else np.eye(3)[1]
+    if np.linalg.norm(way) < 0.3:
+        way = axis
+    along = way / np.linalg.norm(way)
+    place = p[:, 0] @ along
+    count = len(p)
+    wanted = np.linspace(0, max(float(place[-1] - place[0]), STRETCH * (count - 1)), count)
+    return along, wanted - place
+
+
+def _bones(a: Analysis) -> list[tuple[int, int]]:
+    names = a.person.body_names
+    return [(names.index(j.parent), names.index(j.child)) for j in a.person.joints if j.parent in names]
+
+
+def _arrows(a: Analysis, ax: Axes, time: float, flat: Callable[[np.ndarray], np.ndarray]) -> None:
+    if a.loads is None:
+        return
+    for wrench in a.loads.wrenches.values():
+        k = int(np.argmin(np.abs(wrench.times - time)))
+        if wrench.normal_force[k] <= 0 or abs(wrench.times[k] - time) > 0.02:
+            continue
+        at = wrench.center_of_pressure()[k]
+        (x0, y0), (x1, y1) = flat(at), flat(at + FORCE_SCALE * wrench.force[k])
+        arrow = {"arrowstyle": "-|>", "color": SERIES[2], "linewidth": 1.4}
+        ax.annotate("", (x1, y1), (x0, y0), arrowprops=arrow)

@@ -1,0 +1,304 @@
+"""Analysis of a recorded motion: markers and force plates in, joint angles, moments and what is left unexplained out.
+
+The sequence is that of gait laboratories: fit, low-pass with derivatives, forces given to feet, inverse dynamics. What
+the forces do not explain gives no moments: there they are NaN, and it is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+from humanoid_control.human.derivatives import SHORTEST, SmoothMotion, check_cutoff, differentiate
+from humanoid_control.human.dynamics import (
+    PLATE_VARIANCE,
+    WeightedForces,
+    acceleration_variance,
+    inverse_dynamics,
+    weighted_inverse_dynamics,
+)
+from humanoid_control.human.ik_setup import FitTasks
+from humanoid_control.human.marker_fit import Fit, FitSettings, fit, match_markers, root_coordinates
+from humanoid_control.human.model import Person
+from humanoid_control.human.plate_assignment import FootLoads, assign_plates
+from humanoid_control.human.wrenches import MeasuredWrench, check_same_gravity
+from humanoid_control.mocap import MarkerClip
+
+FOOT_WORDS = re.compile(r"calcn|foot|toes?|talus|hindfoot|forefoot", re.I)
+SIDES = {"right": re.compile(r"(^|_|\.)r($|_|\.)|right", re.I), "left": re.compile(r"(^|_|\.)l($|_|\.)|left", re.I)}
+CARRIES = ("calcn", "foot", "hindfoot")  # the body of a foot on which the load acts, the first that is there
+UNEXPLAINED = 0.2  # of the weight: vertical force of the root beyond which a contact was not measured
+GOOD_RESIDUAL = 0.05  # of the weight (Hicks et al. 2015)
+FRAMES_OF_UP = 25  # frames that tell which way is up
+
+
+@dataclass(frozen=True)
+class AnalysisSettings:
+    """Settings of an analysis.
+
+    Args:
+        cutoff: of the low-pass filter of coordinates and of forces [Hz]: 6 for walking, 12 to 15 for running.
+        plate_variance: of the root's force and moment by the plates [N^2, N^2 m^2]; infinite to leave accelerations
+            as they were measured.
+        offset: by which the clock of the forces is behind that of the clip [s].
+        fit: of the markers.
+    """
+
+    cutoff: float = 6.0
+    plate_variance: float = PLATE_VARIANCE
+    offset: float = 0.0
+    fit: FitSettings = field(default_factory=FitSettings)
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """What was found of a motion.
+
+    Args:
+        clip: the markers, in the axes of the person.
+        person: that was fitted.
+        fit: of the markers.
+        motion: q with its derivatives, filtered (T, n).
+        tau: (T, n) generalised forces [N m, N], the root's first six among them as far as the plates leave them; NaN
+            where contacts are not explained, and everywhere without forces.
+        residual_before, residual: (T, 6) of the root, before and after the correction by the plates; NaN as tau.
+        loads: forces of the plates by foot, at the frames; None without forces.
+        carriers: body on which the load of each foot acts.
+        warnings: what was found or supposed, one sentence each.
+    """
+
+    clip: MarkerClip
+    person: Person
+    fit: Fit
+    motion: SmoothMotion
+    tau: np.ndarray
+    residual_before: np.ndarray
+    residual: np.ndarray
+    loads: FootLoads | None
+    carriers: dict[str, str]
+    settings: AnalysisSettings
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def times(self) -> np.ndarray:
+        """(T,) on the recording's clock [s]."""
+        return self.clip.timestamps
+
+    @property
+    def root(self) -> list[int]:
+        """Coordinates of the root in q."""
+        return root_coordinates(self.person)
+
+    @property
+    def weight(self) -> float:
+        """Of the person [N]."""
+        return self.person.mass * float(np.linalg.norm(self.person.gravity))
+
+    @cached_property
+    def up(self) -> np.ndarray:
+        """(3,) unit vector against gravity."""
+        return upward(self.person)
+
+    @cached_property
+    def explained(self) -> np.ndarray:
+        """(T,) frames whose forces are known."""
+        return np.isfinite(self.tau).all(axis=1)
+
+
+def analyse(
+    person: Person,
+    clip: MarkerClip,
+    wrenches: Sequence[MeasuredWrench] = (),
+    tasks: FitTasks | None = None,
+    settings: AnalysisSettings | None = None,
+) -> Analysis:
+    """Analyse a motion.
+
+    Args:
+        person: of the size and mass of who was recorded.
+        clip: markers in any of the axes in use; it is turned so that up is that of the person.
+        wrenches: of all plates, in the axes of the clip; none gives angles alone.
+        tasks: weights of the fit.
+        settings: by default those of `AnalysisSettings`.
+
+    Raises:
+        ClipError: markers that are not the person's, a clip and forces with no time or no vertical in common.
+        ConfigError: a cut-off beyond half the rate, bad tasks.
+    """
+    tasks, settings = tasks or FitTasks(), settings or AnalysisSettings()
+    check_cutoff(settings.cutoff, clip.rate)
+    said = [*person.notes, *clip.warnings]
+    person = with_free_root(person)
+    clip, wrenches, turned = _upright(person, clip, wrenches)
+    said += [turned] if turned else []
+    found = fit(person, clip.positions, clip.labels, tasks, settings.fit)
+    said += found.warnings
+    motion = differentiate(clip.timestamps, found.q, settings.cutoff)
+    said += motion.warnings
+    T, n = found.q.shape
+    nothing = np.full((T, n), np.nan), np.full((T, 6), np.nan), np.full((T, 6), np.nan)
+    if not wrenches:
+        said.append("no forces were given: angles alone, no moments")
+        return Analysis(clip, person, found, motion, *nothing, None, {}, settings, tuple(said))
+    if T < SHORTEST:
+        raise ClipError(f"'{clip.name}' has {T} frames: moments need at least {SHORTEST}")
+    zeroed = [w.zeroed() for w in wrenches]
+    zeroed = [replace(w, times=w.times + settings.offset) for w in zeroed]
+    check_same_gravity(upward(person), zeroed, clip.name, ", ".join(w.name for w in zeroed))
+    feet, carriers = feet_of(person)
+    points = sole_points(person, found.q, feet)
+    bodies = {body: foot for foot, names in feet.items() for body in names}
+    loads = assign_plates(zeroed, clip.timestamps, points, bodies)
+    said += [s for w in zeroed for s in w.warnings] + list(loads.warnings)
+    tau, before, after = _moments(person, found, motion, loads, carriers, settings, clip.rate)
+    unknown = ~np.isfinite(tau).all(axis=1)
+    if unknown.any():
+        said.append(
+            f"{unknown.sum()} of {T} frames have no moments: a contact that no plate measured, or outside their record"
+        )
+    return Analysis(clip, person, found, motion, tau, before, after, loads, carriers, settings, tuple(said))
+
+
+def _moments(
+    person: Person,
+    found: Fit,
+    motion: SmoothMotion,
+    loads: FootLoads,
+    carriers: dict[str, str],
+    settings: AnalysisSettings,
+    rate: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """tau (T, n), residual before and after (T, 6); NaN where the forces do not explain the motion."""
+    T, n = found.q.shape
+    tau, before, after = np.full((T, n), np.nan), np.full((T, 6), np.nan), np.full((T, 6), np.nan)
+    wrenches = {}
+    known = np.isfinite(motion.acceleration).all(axis=1)
+    for foot, wrench in loads.wrenches.items():
+        at = wrench.low_passed(min(settings.cutoff, 0.45 / np.median(np.diff(wrench.times)))).resampled(motion.times)
+        wrenches[carriers[foot]] = np.hstack([at.force, at.moment])
+        known &= np.isfinite(wrenches[carriers[foot]]).all(axis=1)
+    if not known.any():
+        return tau, before, after
+    parts = motion.values[known], motion.velocity[known], motion.acceleration[known]
+    given = {body: w[known] for body, w in wrenches.items()}
+    plain = inverse_dynamics(person, *parts, given)
+    rows = np.flatnonzero(known)
+    # What lifts the root: the contact that nobody measured.
+    vertical = root_force(person, parts[0], plain.residual) @ upward(person)
+    good = np.abs(vertical) < UNEXPLAINED * person.mass * np.linalg.norm(person.gravity)
+    rows = rows[good]
+    before[rows] = plain.residual[good]
+    if not len(rows):
+        return tau, before, after
+    if np.isfinite(settings.plate_variance):
+        variance = acceleration_variance(found.std[rows], rate, settings.cutoff)
+        forces: WeightedForces = weighted_inverse_dynamics(
+            person,
+            (parts[0][good], parts[1][good], parts[2][good]),
+            {body: w[good] for body, w in given.items()},
+            variance,
+            settings.plate_variance,
+        )
+        tau[rows], after[rows] = forces.tau, forces.residual
+    else:
+        tau[rows], after[rows] = plain.tau[good], plain.residual[good]
+    return tau, before, after
+
+
+# -------- The person's own axes
+
+
+def upward(person: Person) -> np.ndarray:
+    """(3,) unit vector against gravity."""
+    return -person.gravity / np.linalg.norm(person.gravity)
+
+
+def with_free_root(person: Person) -> Person:
+    """The person whose root has no bounds: models bound its angles to half a turn or less, recordings do not."""
+    root = {person.names[k] for k in root_coordinates(person)}
+    free = tuple(replace(c, clamped=False) if c.name in root else c for c in person.all_coordinates)
+    return replace(person, all_coordinates=free)
+
+
+def root_force(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarray:
+    """(T, 3) force of the root [N] in the ground: of its three translations; residual (T, 6) as `inverse_dynamics` has
+    it."""
+    joint = person.joints[0]
+    named = {a.coordinate: joint.P.R @ a.vector for a in joint.translations}
+    names = [person.names[k] for k in root_coordinates(person)]
+    axes = np.array([named.get(name, np.zeros(3)) for name in names])
+    return residual @ axes
+
+
+def _upright(
+    person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench]
+) -> tuple[MarkerClip, list[MeasuredWrench], str]:
+    """Clip and forces in axes whose up is the person's, and what was done: which way the trunk points tells it."""
+    pairs = match_markers(person, clip.labels, FitTasks())
+    counts = np.isfinite(clip.positions[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
+    frames = np.argsort(-counts, kind="stable")[:: max(1, len(counts) // FRAMES_OF_UP)][:FRAMES_OF_UP]
+    found = fit(person, clip.positions[np.sort(frames)], clip.labels, None, FitSettings(swaps=False, outliers=0))
+    R_rest = person.body_poses(person.rest)[0][0, 0]
+    R = person.body_poses(found.q)[0][:, 0]
+    trunk = (R @ (R_rest.T @ upward(person))).mean(axis=0)
+    k = int(np.argmax(np.abs(trunk)))
+    up = np.sign(trunk[k]) * np.eye(3)[k]
+    target = upward(person)
+    if up @ target > 0.99:
+        return clip, list(wrenches), ""
+    turn = _turning(up, target)
+    turned = replace(clip, positions=clip.positions @ turn.T)
+    axis = f"{'+' if up.sum() > 0 else '-'}{'xyz'[k]}"
+    return turned, [w.rotated(turn) for w in wrenches], f"up is {axis} in the clip: turned to the model's axes"
+
+
+def _turning(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The smallest rotation (3, 3) of the unit vector a to b."""
+    if a @ b < -0.99:
+        other = np.eye(3)[int(np.argmin(np.abs(a)))]
+        return 2 * np.outer(other, other) - np.eye(3)
+    v = np.cross(a, b)
+    cross = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
+    return np.eye(3) + cross + cross @ cross / (1 + a @ b)
+
+
+# -------- Feet
+
+
+def feet_of(person: Person) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+    """Bodies of each foot by side, and the one that carries the load.
+
+    Raises:
+        ClipError: no body is named as one of a foot.
+    """
+    feet: dict[str, tuple[str, ...]] = {}
+    carriers = {}
+    for side, pattern in SIDES.items():
+        names = tuple(n for n in person.body_names if FOOT_WORDS.search(n) and pattern.search(n))
+        if not names:
+            continue
+        feet[side] = names
+        first = [n for word in CARRIES for n in names if word in n.lower()]
+        carriers[side] = first[0] if first else names[0]
+    if not feet:
+        raise ClipError(f"{person.name} has no body that is named as a foot: forces cannot be given to one")
+    return feet, carriers
+
+
+def sole_points(person: Person, q: np.ndarray, feet: dict[str, tuple[str, ...]]) -> dict[str, np.ndarray]:
+    """Points (T, k, 3) [m] of each foot: its markers, and the origins of its bodies."""
+    R, p = person.body_poses(q)
+    out = {}
+    for side, names in feet.items():
+        points = [p[:, person.body_index(n)] for n in names]
+        for marker in person.markers:
+            if marker.body in names:
+                b = person.body_index(marker.body)
+                points.append(p[:, b] + R[:, b] @ np.asarray(marker.place))
+        out[side] = np.stack(points, axis=1)
+    return out

@@ -1,0 +1,323 @@
+"""Kinematics of functional joints in compiled code: poses of bodies and the columns of their axes, frame by frame.
+
+`Chain` is the person as flat arrays, `Pose` what one frame gives. With W_k the direction of an axis in the ground at
+the moment that it acts, O the joint's moved origin and f' the derivative of its function, a point x of the body or of
+any that hangs on it moves with the coordinate by f' W_k x (x - O) for a rotation and by f' W_k for a translation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.human.elements import Axis, Body, Coupling, Joint
+from humanoid_control.human.functions import Function, FunctionTable, evaluate, pack_functions
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.array_types import F1, F2, F3, I1
+from humanoid_control.numerics.packed import Packed, unpack
+
+GENERAL = 3  # an axis that is none of the frame's own
+_LINE = Function((0.0, 1.0))
+
+
+class Chain(NamedTuple):
+    """Bodies and joints, parents first; nb bodies, na moving or constant axes.
+
+    Attributes:
+        parent (nb,): of each body, -1 for the ground.
+        R_P (nb, 3, 3), p_P (nb, 3): frame P in the parent. R_C, p_C: the inverse of frame C, for X_b = ... X_C^-1.
+        simple (nb,): 1 where R_P is the identity, 2 where C is, 3 where both are.
+        first (nb + 1,): first axis of each body: translations, then rotations.
+        turns (na,): 1 for a rotation. own (na,): 0, 1, 2 for the axis x, y, z of the frame, 3 for another.
+        axis (na, 3): unit vectors in frame P (translations) or in the body (rotations).
+        coordinate (na,): entry of q, -1 for a constant. function (na,): row of `functions`.
+        coupling (na,): row of the function that gives the axis' coordinate from that entry of q, -1 for itself.
+        mass (nb,), com (nb, 3), inertia (nb, 3, 3) about the centre of mass. gravity (3,).
+        n: number of coordinates.
+    """
+
+    parent: I1
+    R_P: F3
+    p_P: F2
+    R_C: F3
+    p_C: F2
+    simple: I1
+    first: I1
+    turns: I1
+    own: I1
+    axis: F2
+    coordinate: I1
+    function: I1
+    coupling: I1
+    functions: FunctionTable
+    mass: F1
+    com: F2
+    inertia: F3
+    gravity: F1
+    n: int
+
+
+class Pose(NamedTuple):
+    """One frame: R (nb, 3, 3), p (nb, 3) of bodies, pivot (nb, 3) their joints' O; W (na, 3), f', f'' (na,) of axes."""
+
+    R: F3
+    p: F2
+    pivot: F2
+    W: F2
+    d1: F1
+    d2: F1
+
+
+def lay_out(
+    bodies: Sequence[Body],
+    joints: Sequence[Joint],
+    names: Sequence[str],
+    couplings: Sequence[Coupling],
+    gravity: np.ndarray,
+) -> Packed[Chain]:
+    """Flat arrays of bodies, parents first, and of their joints in the same order; names of independent coordinates."""
+    index = {body.name: k for k, body in enumerate(bodies)}
+    place = {name: k for k, name in enumerate(names)}
+    functions: list[Function] = []
+    coupling_of = {c.dependent: (place[c.independent], k) for k, c in enumerate(couplings)}
+    functions += [c.function for c in couplings]
+    rows: list[tuple[int, int, np.ndarray, int, int, int]] = []
+    first = [0]
+    for joint in joints:
+        for turns, axes in ((0, joint.translations), (1, joint.rotations)):
+            for axis in axes:
+                if axis.function.constant and float(axis.function(0.0)) == 0.0:
+                    continue
+                vector, own, f = _own_axis(axis)
+                functions.append(f)
+                q, through = (-1, -1) if f.constant else coupling_of.get(axis.coordinate, (-2, -1))
+                rows.append((turns, own, vector, place[axis.coordinate] if q == -2 else q, len(functions) - 1, through))
+        first.append(len(rows))
+    turns_, own_, vectors, entries, which, through_ = zip(*rows, strict=True) if rows else ((),) * 6
+    inverse = [j.C.inverse() for j in joints]
+    ints = [np.array(v, dtype=np.int64) for v in (turns_, own_, entries, which, through_)]
+    return Packed(
+        Chain(
+            np.array([index.get(j.parent, -1) for j in joints], dtype=np.int64),
+            _stack([j.P.R for j in joints]),
+            _stack([j.P.p for j in joints]),
+            _stack([x.R for x in inverse]),
+            _stack([x.p for x in inverse]),
+            np.array([_is_identity(j.P.R) + 2 * _is_identity(j.C.R, *j.C.p) for j in joints], dtype=np.int64),
+            np.array(first, dtype=np.int64),
+            ints[0],
+            ints[1],
+            np.array(vectors, dtype=float).reshape(-1, 3),
+            ints[2],
+            ints[3],
+            ints[4],
+            pack_functions(functions or [_LINE]),
+            np.array([b.mass for b in bodies], dtype=float),
+            _stack([b.com for b in bodies]),
+            _stack([b.inertia for b in bodies]),
+            np.array(gravity, dtype=float),
+            len(names),
+        )
+    )
+
+
+def _own_axis(axis: Axis) -> tuple[np.ndarray, int, Function]:
+    """Unit vector, which of the frame's own axes it is, and the function: along -x it is x and the negative one."""
+    vector = np.asarray(axis.vector, dtype=float) / np.linalg.norm(axis.vector)
+    for k in range(3):
+        if abs(vector[k]) == 1.0:
+            return np.eye(3)[k], k, axis.function.scaled(float(vector[k]))
+    return vector, GENERAL, axis.function
+
+
+def _is_identity(R: np.ndarray, *p: float) -> int:
+    return int(np.array_equal(R, np.eye(3)) and not any(p))
+
+
+def _stack(arrays: list[np.ndarray]) -> np.ndarray:
+    return np.ascontiguousarray(np.array(arrays, dtype=float))
+
+
+@inlined
+def compose(A: np.ndarray, a: np.ndarray, B: np.ndarray, b: np.ndarray, R: np.ndarray, p: np.ndarray) -> None:
+    """The frame (R, p) = (A, a) (B, b); the result may not be one of them."""
+    for i in range(3):
+        x, y, z = A[i, 0], A[i, 1], A[i, 2]
+        R[i, 0] = x * B[0, 0] + y * B[1, 0] + z * B[2, 0]
+        R[i, 1] = x * B[0, 1] + y * B[1, 1] + z * B[2, 1]
+        R[i, 2] = x * B[0, 2] + y * B[1, 2] + z * B[2, 2]
+        p[i] = a[i] + x * b[0] + y * b[1] + z * b[2]
+
+
+@inlined
+def turn(R: np.ndarray, own: int, axis: np.ndarray, angle: float) -> None:
+    """R := R Rot(axis, angle)."""
+    c, s = math.cos(angle), math.sin(angle)
+    if own != GENERAL:
+        j, k = (own + 1) % 3, (own + 2) % 3
+        for i in range(3):
+            u, v = R[i, j], R[i, k]
+            R[i, j], R[i, k] = c * u + s * v, c * v - s * u
+        return
+    x, y, z, t = axis[0], axis[1], axis[2], 1.0 - c
+    for i in range(3):
+        u, v, w = R[i, 0], R[i, 1], R[i, 2]
+        R[i, 0] = u * (t * x * x + c) + v * (t * x * y + s * z) + w * (t * x * z - s * y)
+        R[i, 1] = u * (t * x * y - s * z) + v * (t * y * y + c) + w * (t * y * z + s * x)
+        R[i, 2] = u * (t * x * z + s * y) + v * (t * y * z - s * x) + w * (t * z * z + c)
+
+
+@inlined
+def direction(R: np.ndarray, own: int, axis: np.ndarray, W: np.ndarray) -> None:
+    """W = R axis."""
+    for i in range(3):
+        if own != GENERAL:
+            W[i] = R[i, own]
+        else:
+            W[i] = R[i, 0] * axis[0] + R[i, 1] * axis[1] + R[i, 2] * axis[2]
+
+
+@inlined
+def axis_value(chain: Chain, a: int, q: np.ndarray) -> tuple[float, float, float]:
+    """Value of an axis, and its first and second derivative by the coordinate."""
+    c = chain.coordinate[a]
+    if c < 0:
+        return evaluate(chain.functions, chain.function[a], 0.0)
+    k = chain.coupling[a]
+    if k < 0:
+        return evaluate(chain.functions, chain.function[a], q[c])
+    u, u1, u2 = evaluate(chain.functions, k, q[c])
+    f, f1, f2 = evaluate(chain.functions, chain.function[a], u)
+    return f, f1 * u1, f2 * u1 * u1 + f1 * u2
+
+
+@inlined
+def place_body(chain: Chain, b: int, q: np.ndarray, pose: Pose, R: np.ndarray) -> None:
+    """Pose of one body from that of its parent, and its axes. R (3, 3) is memory."""
+    up, o = chain.parent[b], pose.pivot[b]
+    if up < 0:
+        for i in range(3):
+            o[i] = chain.p_P[b, i]
+            for j in range(3):
+                R[i, j] = chain.R_P[b, i, j]
+    elif chain.simple[b] & 1:
+        offset = chain.p_P[b]
+        for i in range(3):
+            x, y, z = pose.R[up, i, 0], pose.R[up, i, 1], pose.R[up, i, 2]
+            R[i, 0], R[i, 1], R[i, 2] = x, y, z
+            o[i] = pose.p[up, i] + x * offset[0] + y * offset[1] + z * offset[2]
+    else:
+        compose(pose.R[up], pose.p[up], chain.R_P[b], chain.p_P[b], R, o)
+    for a in range(chain.first[b], chain.first[b + 1]):
+        f, pose.d1[a], pose.d2[a] = axis_value(chain, a, q)
+        W = pose.W[a]
+        direction(R, chain.own[a], chain.axis[a], W)
+        if chain.turns[a]:
+            if f != 0.0:
+                turn(R, chain.own[a], chain.axis[a], f)
+        else:
+            for i in range(3):
+                o[i] += f * W[i]
+    if chain.simple[b] & 2:
+        for i in range(3):
+            pose.p[b, i] = o[i]
+            for j in range(3):
+                pose.R[b, i, j] = R[i, j]
+    else:
+        compose(R, o, chain.R_C[b], chain.p_C[b], pose.R[b], pose.p[b])
+
+
+@kernel
+def place(chain: Chain, q: np.ndarray, pose: Pose) -> None:
+    """Poses of all bodies for coordinates q (n,)."""
+    R = np.empty((3, 3))
+    for b in range(len(chain.parent)):
+        place_body(chain, b, q, pose, R)
+
+
+@kernel
+def place_some(chain: Chain, bodies: np.ndarray, q: np.ndarray, pose: Pose, R: np.ndarray) -> None:
+    """Poses of some bodies, parents first; R (3, 3) is memory."""
+    for b in bodies:
+        place_body(chain, b, q, pose, R)
+
+
+@kernel
+def make_pose(chain: Chain) -> Pose:
+    """Memory for one frame of a chain."""
+    nb, na = len(chain.parent), len(chain.turns)
+    return Pose(
+        np.zeros((nb, 3, 3)), np.zeros((nb, 3)), np.zeros((nb, 3)), np.zeros((na, 3)), np.zeros(na), np.zeros(na)
+    )
+
+
+@kernel
+def place_clip(table: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rotations (T, nb, 3, 3) and origins (T, nb, 3) for q (T, n)."""
+    chain = unpack(table, Chain)
+    pose = make_pose(chain)
+    R, p = np.empty((len(q), len(chain.parent), 3, 3)), np.empty((len(q), len(chain.parent), 3))
+    for t in range(len(q)):
+        place(chain, q[t], pose)
+        R[t], p[t] = pose.R, pose.p
+    return R, p
+
+
+@kernel
+def marker_positions(table: np.ndarray, q: np.ndarray, bodies: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """(T, markers, 3) for q (T, n); bodies (markers,), places (markers, 3) in their axes."""
+    chain = unpack(table, Chain)
+    pose = make_pose(chain)
+    out = np.empty((len(q), len(bodies), 3))
+    for t in range(len(q)):
+        place(chain, q[t], pose)
+        for m in range(len(bodies)):
+            R, p, r = pose.R[bodies[m]], pose.p[bodies[m]], places[m]
+            for i in range(3):
+                out[t, m, i] = p[i] + R[i, 0] * r[0] + R[i, 1] * r[1] + R[i, 2] * r[2]
+    return out
+
+
+@kernel
+def body_velocities(table: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Angular velocities and velocities of the bodies' origins, (T, nb, 3) each."""
+    chain = unpack(table, Chain)
+    pose, nb = make_pose(chain), len(chain.parent)
+    omega, v = np.zeros((len(q), nb, 3)), np.zeros((len(q), nb, 3))
+    for t in range(len(q)):
+        place(chain, q[t], pose)
+        for b in range(nb):
+            up, w, u = chain.parent[b], omega[t, b], v[t, b]
+            # u is at first the velocity of the point of the body that is at the world's origin.
+            if up >= 0:
+                w[:] = omega[t, up]
+                u[:] = v[t, up] - np.cross(w, pose.p[up])
+            for a in range(chain.first[b], chain.first[b + 1]):
+                if chain.coordinate[a] < 0:
+                    continue
+                rate = pose.d1[a] * qd[t, chain.coordinate[a]]
+                if chain.turns[a]:
+                    w += rate * pose.W[a]
+                    u -= rate * np.cross(pose.W[a], pose.pivot[b])
+                else:
+                    u += rate * pose.W[a]
+            u += np.cross(w, pose.p[b])
+    return omega, v
+
+
+@kernel
+def rotation_volumes(table: np.ndarray, q: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """Volume spanned by three axes each, (T, k) for axes (k, 3): 0 where a joint of three rotations is locked."""
+    chain = unpack(table, Chain)
+    pose = make_pose(chain)
+    out = np.empty((len(q), len(axes)))
+    for t in range(len(q)):
+        place(chain, q[t], pose)
+        for k in range(len(axes)):
+            a, b, c = pose.W[axes[k, 0]], pose.W[axes[k, 1]], pose.W[axes[k, 2]]
+            x, y, z = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+            out[t, k] = x * c[0] + y * c[1] + z * c[2]
+    return out

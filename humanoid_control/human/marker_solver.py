@@ -1,0 +1,364 @@
+"""Posture that fits markers best, frame after frame: Newton and Levenberg-Marquardt steps within bounds.
+
+A step solves (H + lambda diag H) step = g over the coordinates that no active bound holds. H is the exact Hessian near
+a solution, so that few steps are needed, and that of Gauss and Newton where the exact one is no minimum's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.human.kinematics import Chain, Pose
+from humanoid_control.human.marker_equations import Equations, MarkerLayout, Prior, build
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import B1, F1, F2, F3, I2
+from humanoid_control.numerics.cholesky import inverse_diagonal, skyline_cholesky, solve_skyline
+from humanoid_control.numerics.packed import unpack
+
+CONVERGED, NO_DECREASE, TOO_MANY_STEPS, NOTHING_SEEN = 0, 1, 2, 3
+NEAR = 0.3  # [rad] steps below it use the exact Hessian
+FAINT, FIRST_DAMPING, MOST_DAMPING = 1e-7, 1e-3, 1e8
+LOOSE, LOOSE_STEPS = 1e-2, 12  # of starts that are compared
+BETTER = 0.999  # share of the cost that a later start must be below
+JUMP = 3.0  # of the running median, beyond which a frame starts anew
+CALM = 0.5e-6  # [m^2] cost a unit of weight that is never called a jump: 1 mm
+PATIENCE = 10  # frames until starts are tried again that did not help
+DRIFT = 1.05  # factor by which the running median follows in a frame
+
+
+class FitProblem(NamedTuple):
+    """What is the same in all frames.
+
+    Attributes:
+        layout: markers and free coordinates. u (nf,): weights of values that coordinates are pulled to.
+        hold: small weight that holds a coordinate of which no marker tells.
+        tolerance: largest step [rad, m] at which it stops. most: steps.
+        rest (n,): posture of a person at rest, and of coordinates that are not free.
+        root (nf,): true for coordinates of the root. turning (n,): true for angles that random starts change.
+        headings (K, n), offsets (S, n): postures whose root is tried at first; random offsets of a posture.
+    """
+
+    layout: MarkerLayout
+    u: F1
+    hold: float
+    tolerance: float
+    most: int
+    rest: F1
+    root: B1
+    turning: B1
+    headings: F2
+    offsets: F2
+
+
+class FrameData(NamedTuple):
+    """Measured markers (T, M, 3), their weights (T, M), 0 where not seen, and values to pull to (T or 1, nf)."""
+
+    markers: F3
+    weights: F2
+    reference: F2
+
+
+class FrameResults(NamedTuple):
+    """Results: q (T, n), cost, cost of the markers (T,), variance (T, nf) [rad^2, m^2], residuals (T, M) [m].
+
+    info (T, 4): steps, why it stopped, 1 where it started anew, coordinates that markers tell of.
+    """
+
+    q: F2
+    cost: F1
+    marker_cost: F1
+    variance: F2
+    residual: F2
+    info: I2
+
+
+class FitRecord(NamedTuple):
+    """All that a fit takes, fills and works in, as one record for `Packed`."""
+
+    chain: Chain
+    problem: FitProblem
+    data: FrameData
+    results: FrameResults
+    pose: Pose
+    equations: Equations
+
+
+@kernel
+def centre_of(markers: np.ndarray, weight: np.ndarray, centre: np.ndarray) -> float:
+    """Mean of the markers seen, into centre; returns the sum of the weights."""
+    total, count = 0.0, 0
+    centre[:] = 0.0
+    for m in range(len(weight)):
+        if weight[m] > 0.0:
+            total += weight[m]
+            count += 1
+            for i in range(3):
+                centre[i] += markers[m, i]
+    if count > 0:
+        centre /= count
+    return total
+
+
+@kernel
+def find_step(problem: FitProblem, eq: Equations, q: np.ndarray, held: np.ndarray, damping: float) -> bool:
+    """The step over the coordinates that are neither held nor at a bound that the cost pushes them against.
+
+    Returns False where the matrix is not positive definite.
+    """
+    layout, n = problem.layout, len(problem.layout.entry)
+    for r in range(n):
+        c = layout.entry[r]
+        outward = (q[c] <= layout.lower[r] and eq.g[r] < 0.0) or (q[c] >= layout.upper[r] and eq.g[r] > 0.0)
+        if held[r] or outward:
+            for k in range(layout.skyline[r], r):
+                eq.H[r, k] = 0.0
+            for k in range(r + 1, n):
+                if layout.skyline[k] <= r:
+                    eq.H[k, r] = 0.0
+            eq.H[r, r], eq.step[r] = 1.0, 0.0
+        else:
+            eq.H[r, r] *= 1.0 + damping
+            eq.step[r] = eq.g[r]
+    if not skyline_cholesky(eq.H, layout.skyline, n, eq.L):
+        return False
+    solve_skyline(eq.L, layout.skyline, n, eq.step)
+    return True
+
+
+@kernel
+def apply_step(layout: MarkerLayout, step: np.ndarray, q: np.ndarray, out: np.ndarray) -> float:
+    """out := q with the step, within bounds; returns the largest change."""
+    largest = 0.0
+    out[:] = q
+    for r in range(len(layout.entry)):
+        c = layout.entry[r]
+        out[c] = min(max(q[c] + step[r], layout.lower[r]), layout.upper[r])
+        largest = max(largest, abs(out[c] - q[c]))
+    return largest
+
+
+@kernel
+def solve_frame(
+    chain: Chain,
+    problem: FitProblem,
+    work: tuple[Pose, Equations],
+    measured: tuple[np.ndarray, np.ndarray, np.ndarray],
+    prior: Prior,
+    held: np.ndarray,
+    q: np.ndarray,
+    limits: tuple[float, int, bool],
+) -> tuple[float, float, int, int]:
+    """Improve q in place until the steps are small.
+
+    Args:
+        held (nf,): true for coordinates that stay.
+        q (n,): start within bounds.
+        limits: tolerance of a step, most steps, and whether the start is thought to be near.
+
+    Returns:
+        Cost, cost of the markers alone, steps, why it stopped. H is then that of Gauss and Newton where it converged.
+    """
+    layout, eq = problem.layout, work[1]
+    tolerance, most, exact = limits
+    trial = np.empty_like(q)
+    damping, last = 0.0, 0.0 if exact else 1.0
+    cost, markers = build(chain, layout, work, q, measured, prior, exact)
+    for count in range(1, most + 1):
+        if not find_step(problem, eq, q, held, damping):
+            damping = damping if exact else max(10.0 * damping, FIRST_DAMPING)
+            exact, last = False, 1.0
+            if damping > MOST_DAMPING:
+                return cost, markers, count, NO_DECREASE
+            build(chain, layout, work, q, measured, prior, exact)
+            continue
+        size = apply_step(layout, eq.step, q, trial)
+        exact = size < NEAR and last < NEAR and size > tolerance
+        new_cost, new_markers = build(chain, layout, work, trial, measured, prior, exact)
+        if size <= tolerance:
+            if new_cost <= cost:
+                q[:] = trial
+                return new_cost, new_markers, count, CONVERGED
+            build(chain, layout, work, q, measured, prior, False)
+            return cost, markers, count, CONVERGED
+        if new_cost <= cost:
+            q[:] = trial
+            cost, markers, last = new_cost, new_markers, size
+            damping = 0.1 * damping if damping > FAINT else 0.0
+            continue
+        damping, exact, last = max(10.0 * damping, FIRST_DAMPING), False, 1.0
+        if damping > MOST_DAMPING:
+            build(chain, layout, work, q, measured, prior, exact)
+            return cost, markers, count, NO_DECREASE
+        build(chain, layout, work, q, measured, prior, exact)
+    return cost, markers, most, TOO_MANY_STEPS
+
+
+@kernel
+def clip_to_bounds(layout: MarkerLayout, rest: np.ndarray, q: np.ndarray) -> None:
+    """Put free coordinates within their bounds, and the others where they rest."""
+    for c in range(len(q)):
+        trial = q[c]
+        q[c] = rest[c]
+        for r in range(len(layout.entry)):
+            if layout.entry[r] == c:
+                q[c] = min(max(trial, layout.lower[r]), layout.upper[r])
+
+
+@kernel
+def try_starts(
+    chain: Chain,
+    problem: FitProblem,
+    work: tuple[Pose, Equations],
+    measured: tuple[np.ndarray, np.ndarray, np.ndarray],
+    prior: Prior,
+    start: np.ndarray,
+    best: tuple[np.ndarray, float],
+) -> float:
+    """Try random postures around a start, and keep the best of them and of the one given.
+
+    Args:
+        start (n,): posture to vary.
+        best: posture (n,), changed in place where a better one is found, and its cost.
+
+    Returns:
+        Cost of the best.
+    """
+    q_best, cost_best = best
+    held, q = np.zeros(len(problem.layout.entry), dtype=np.bool_), np.empty_like(start)
+    for k in range(len(problem.offsets)):
+        for c in range(len(q)):
+            q[c] = start[c] + (problem.offsets[k, c] if problem.turning[c] else 0.0)
+        clip_to_bounds(problem.layout, problem.rest, q)
+        cost, _, _, _ = solve_frame(chain, problem, work, measured, prior, held, q, (LOOSE, LOOSE_STEPS, False))
+        if cost < BETTER * cost_best:
+            cost_best = cost
+            q_best[:] = q
+    return cost_best
+
+
+@kernel
+def first_posture(
+    chain: Chain,
+    problem: FitProblem,
+    work: tuple[Pose, Equations],
+    measured: tuple[np.ndarray, np.ndarray, np.ndarray],
+    prior: Prior,
+    q: np.ndarray,
+) -> None:
+    """Posture of a frame of which nothing is known: the root by itself from many headings, then all by many starts."""
+    held = ~problem.root
+    trial, start, least = np.empty_like(q), np.empty_like(q), np.inf
+    for k in range(len(problem.headings)):
+        trial[:] = problem.headings[k]
+        clip_to_bounds(problem.layout, problem.rest, trial)
+        cost, _, _, _ = solve_frame(chain, problem, work, measured, prior, held, trial, (LOOSE, LOOSE_STEPS, False))
+        if cost < BETTER * least:
+            least = cost
+            start[:] = trial
+    held[:] = False
+    q[:] = start
+    cost, _, _, _ = solve_frame(chain, problem, work, measured, prior, held, q, (LOOSE, LOOSE_STEPS, False))
+    try_starts(chain, problem, work, measured, prior, start, (q, cost))
+
+
+@kernel
+def tell(
+    chain: Chain,
+    problem: FitProblem,
+    work: tuple[Pose, Equations],
+    measured: tuple[np.ndarray, np.ndarray, np.ndarray],
+    results: FrameResults,
+    t: int,
+) -> None:
+    """Variances and residuals of a solved frame, from its last Hessian and pose."""
+    pose, eq = work
+    layout, n, (target, weight, _) = problem.layout, len(problem.layout.entry), measured
+    seen, count = 0, 0
+    for m in range(len(layout.body)):
+        results.residual[t, m] = np.nan
+        if weight[m] > 0.0:
+            count += 1
+            R, p, r, total = pose.R[layout.body[m]], pose.p[layout.body[m]], layout.place[m], 0.0
+            for i in range(3):
+                e = target[m, i] - p[i] - R[i, 0] * r[0] - R[i, 1] * r[1] - R[i, 2] * r[2]
+                total += e * e
+            results.residual[t, m] = np.sqrt(total)
+    for r in range(n):
+        eq.g[r] = eq.H[r, r] - problem.u[r]
+        if eq.g[r] > 10.0 * problem.hold:
+            seen += 1
+    results.info[t, 3] = seen
+    freedom = 3 * count - seen
+    if freedom <= 0 or not skyline_cholesky(eq.H, layout.skyline, n, eq.L):
+        results.variance[t] = np.inf
+        return
+    inverse_diagonal(eq.L, layout.skyline, n, eq.step, results.variance[t])
+    for r in range(n):
+        told = eq.g[r] > 10.0 * problem.hold or problem.u[r] > 0.0
+        results.variance[t, r] *= 2.0 * results.marker_cost[t] / freedom if told else np.inf
+
+
+@kernel
+def fit_frames(table: np.ndarray, frames: np.ndarray, anew: bool) -> None:
+    """Fit frames one after the other.
+
+    Args:
+        table: of a `FitRecord`.
+        frames: which.
+        anew: each from where the frame before led, the first from many starts; else each from its own q in `results`.
+    """
+    record = unpack(table, FitRecord)
+    chain, problem, data, results = record.chain, record.problem, record.data, record.results
+    layout, n = problem.layout, len(problem.rest)
+    work = (record.pose, record.equations)
+    centre, held = np.zeros(3), np.zeros(len(layout.entry), dtype=np.bool_)
+    q, other, q_hold = problem.rest.copy(), np.empty(n), problem.rest.copy()
+    known, usual, wait = 0, 0.0, 0  # frames since the last start, running median of the cost, frames to wait
+    for t in frames:
+        reference = data.reference[min(t, len(data.reference) - 1)]
+        total = centre_of(data.markers[t], data.weights[t], centre)
+        measured = (data.markers[t], data.weights[t], centre)
+        if not anew:
+            q_hold[:] = results.q[t]
+            known = 1
+        prior = Prior(problem.u, reference, problem.hold, q_hold)
+        if total == 0.0:
+            results.q[t] = q_hold
+            results.variance[t], results.residual[t] = np.inf, np.nan
+            results.cost[t], results.marker_cost[t], results.info[t, 0], results.info[t, 1] = np.nan, np.nan, 0, 3
+            known = min(known, 1)
+            continue
+        if known == 0:
+            first_posture(chain, problem, work, measured, prior, q)
+            q_hold[:] = q
+        elif known == 1:
+            q[:] = q_hold
+        else:
+            q[:] = 2.0 * q_hold - other
+        clip_to_bounds(layout, problem.rest, q)
+        limits = (problem.tolerance, problem.most, known > 0)
+        cost, markers, steps, why = solve_frame(chain, problem, work, measured, prior, held, q, limits)
+        results.info[t, 2] = 1 if known == 0 else 0
+        share = cost / total
+        if known > 0 and anew and wait == 0 and share > JUMP * usual and share > CALM:
+            was = cost
+            trial = q_hold.copy()
+            if solve_frame(chain, problem, work, measured, prior, held, trial, limits)[0] < BETTER * cost:
+                q[:] = trial
+            cost = try_starts(chain, problem, work, measured, prior, q_hold, (q, cost))
+            cost, markers, steps, why = solve_frame(chain, problem, work, measured, prior, held, q, limits)
+            results.info[t, 2] = 1
+            wait, known = (0, 0) if cost < BETTER * was else (PATIENCE, known)
+            share = cost / total
+        for c in layout.entry:  # what only holds is no part of the cost that is told
+            cost -= 0.5 * problem.hold * (q_hold[c] - q[c]) ** 2
+        wait = max(0, wait - 1)
+        usual = share if usual == 0.0 else (usual * DRIFT if share > usual else usual / DRIFT)
+        known = known + 1
+        other[:] = q_hold
+        q_hold[:] = q
+        results.q[t], results.cost[t], results.marker_cost[t] = q, cost, markers
+        results.info[t, 0], results.info[t, 1] = steps, why
+        tell(chain, problem, work, measured, results, t)

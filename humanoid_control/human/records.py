@@ -1,0 +1,143 @@
+"""Files of an analysis: tables that OpenSim reads, numbers for other programs, and a summary."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.human.analysis import GOOD_RESIDUAL, Analysis
+
+FILES = ("angles.mot", "torques.sto", "forces.mot", "motion.npz", "motion.csv", "report.json", "report.html")
+AXES = "xyz"
+
+
+def write_storage(
+    path: Path, name: str, labels: Sequence[str], times: np.ndarray, values: np.ndarray, in_degrees: bool
+) -> None:
+    """Write a table as OpenSim reads it (.mot, .sto).
+
+    Args:
+        path, name: of the file, and of what it holds.
+        labels: of the C columns after the time.
+        times: (n,) [s]. values: (n, C).
+        in_degrees: what the header says of angles.
+    """
+    head = [name, "version=1", f"nRows={len(times)}", f"nColumns={len(labels) + 1}"]
+    lines = [*head, f"inDegrees={'yes' if in_degrees else 'no'}", "endheader", "\t".join(["time", *labels])]
+    lines += ["\t".join([f"{t:.8f}", *(f"{v:.8f}" for v in row)]) for t, row in zip(times, values, strict=True)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def angles_table(a: Analysis) -> tuple[list[str], np.ndarray]:
+    """Names and values (T, C) of all coordinates, those that follow others too; angles in degrees."""
+    everything = a.person.with_dependent(a.motion.values)
+    scale = {c.name: 180 / np.pi if c.rotational else 1.0 for c in a.person.all_coordinates}
+    return list(everything), np.stack([scale[n] * v for n, v in everything.items()], axis=1)
+
+
+def moments_table(a: Analysis) -> tuple[list[str], np.ndarray]:
+    """Names and values (T, n) of generalised forces, as OpenSim's inverse dynamics names them [N m, N]."""
+    names = [f"{c.name}_{'moment' if c.rotational else 'force'}" for c in a.person.coordinates]
+    return names, a.tau
+
+
+def forces_table(a: Analysis) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """Times, names and values of the forces on the feet: force, its point (0 where nothing acts), free moment."""
+    assert a.loads is not None
+    names, columns = [], []
+    for foot, wrench in a.loads.wrenches.items():
+        s = foot[0]
+        pressed = wrench.normal_force > 0
+        point = np.where(pressed[:, None], wrench.center_of_pressure(), 0.0)
+        free = np.where(pressed, wrench.free_moment(), 0.0)[:, None] * wrench.normal
+        names += [f"ground_force_{s}_v{x}" for x in AXES] + [f"ground_force_{s}_p{x}" for x in AXES]
+        names += [f"ground_torque_{s}_{x}" for x in AXES]
+        columns += [wrench.force, np.nan_to_num(point), np.nan_to_num(free)]
+        times = wrench.times
+    return times, names, np.hstack(columns)
+
+
+def write_records(a: Analysis, folder: Path) -> None:
+    """Write all tables of an analysis into a folder that is there."""
+    names, angles = angles_table(a)
+    write_storage(folder / "angles.mot", "Coordinates", names, a.times, angles, True)
+    with (folder / "motion.csv").open("w", newline="") as out:
+        rows = csv.writer(out)
+        moments, tau = moments_table(a)
+        units = ["deg" if c.rotational else "m" for c in a.person.all_coordinates]
+        rows.writerow(["time_s", *(f"{n}_{u}" for n, u in zip(names, units, strict=True)), *moments])
+        for t, q, f in zip(a.times, angles, tau, strict=True):
+            rows.writerow([f"{t:.6f}", *(f"{v:.6g}" for v in q), *("" if np.isnan(v) else f"{v:.6g}" for v in f)])
+    arrays: dict[str, Any] = {
+        "coordinates": np.array(a.person.names),
+        "times": a.times,
+        "q": a.motion.values,
+        "qd": a.motion.velocity,
+        "qdd": a.motion.acceleration,
+        "std": a.fit.std,
+        "tau": a.tau,
+        "residual": a.residual,
+        "residual_before": a.residual_before,
+        "markers": np.array(a.fit.labels),
+        "marker_residuals": a.fit.residuals,
+    }
+    if a.loads is not None:
+        names, tau = moments_table(a)
+        e = a.explained  # OpenSim reads no NaN
+        write_storage(folder / "torques.sto", "Inverse Dynamics Generalized Forces", names, a.times[e], tau[e], False)
+        times, labels, forces = forces_table(a)
+        write_storage(folder / "forces.mot", "Forces on the feet", labels, times, forces, False)
+        arrays |= {"force_times": times, "force_labels": np.array(labels), "forces": forces}
+    np.savez_compressed(folder / "motion.npz", **arrays)
+
+
+def summary(a: Analysis) -> dict[str, Any]:
+    """What was found, in numbers: of the fit, of the root's residual, of the contacts; and all that was said."""
+    out: dict[str, Any] = {
+        "clip": a.clip.name,
+        "model": a.person.name,
+        "mass_kg": a.person.mass,
+        "coordinates": a.person.n,
+        "frames": a.clip.n_frames,
+        "rate_hz": a.clip.rate,
+        "start_s": a.clip.start,
+        "cutoff_hz": a.settings.cutoff,
+        "markers": len(a.fit.labels),
+        "marker_rms_mm": 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2))),
+        "marker_worst_mm": 1e3 * float(np.nanmax(a.fit.worst)),
+        "by_marker_mm": dict(marker_ranking(a)),
+        "frames_with_moments": int(a.explained.sum()),
+        "warnings": list(a.warnings),
+    }
+    if a.loads is not None and a.explained.any():
+        out["residual"] = residual_table(a)
+        out["contacts"] = [
+            {"plate": c.plate, "start_s": c.start, "end_s": c.end, "feet": list(c.feet), "peak_n": c.peak}
+            for c in a.loads.contacts
+        ]
+    return out
+
+
+def marker_ranking(a: Analysis) -> list[tuple[str, float]]:
+    """Root mean square residual [mm] of each marker that was seen, the worst first."""
+    seen = np.isfinite(a.fit.residuals)
+    squares = np.where(seen, a.fit.residuals, 0.0) ** 2
+    rms = 1e3 * np.sqrt(squares.sum(axis=0) / np.maximum(seen.sum(axis=0), 1))
+    ranked = [(a.fit.labels[k], float(rms[k])) for k in np.argsort(-rms) if seen[:, k].any()]
+    return ranked
+
+
+def residual_table(a: Analysis) -> dict[str, dict[str, float]]:
+    """Root mean square of the root's residual, of each coordinate, before and after: and in parts of the weight."""
+    e = a.explained
+    names = [a.person.names[k] for k in a.root]
+    lengths = [not a.person.rotational[k] for k in a.root]
+    before, after = (np.sqrt((r[e] ** 2).mean(axis=0)) for r in (a.residual_before, a.residual))
+    out = {n: {"before": float(b), "after": float(c)} for n, b, c in zip(names, before, after, strict=True)}
+    size = [float(np.linalg.norm(r[lengths]) / a.weight) for r in (before, after)]
+    good = {"before": size[0], "after": size[1], "good_below": GOOD_RESIDUAL}
+    return out | {"force_of_weight": good}

@@ -1,0 +1,96 @@
+"""`humanoid analyse`: files that OpenSim's readers and ours read again, a page that needs nothing else, or one line."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from humanoid_control.human import read_osim
+from humanoid_control.human.loads import read_loads, read_storage
+
+WALK = "human_motion/rajagopal_walk"
+
+
+@pytest.fixture(scope="module")
+def words(model_file):
+    """Words of the command for an overground walk."""
+    files = {
+        "--model": "computed_opensim46/subject_scaled_walk.osim",
+        "--forces": "grf_walk.xml",
+        "--setup": "ik_setup_walk.xml",
+    }
+    options = [w for option, name in files.items() for w in (option, str(model_file(f"{WALK}/{name}")))]
+    return ["analyse", str(model_file(f"{WALK}/motion_capture_walk.trc")), *options]
+
+
+@pytest.fixture(scope="module")
+def analysed(words, humanoid_once):
+    result = humanoid_once(*words, "--json", "-o", "walk")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout), humanoid_once.folder / "walk", humanoid_once
+
+
+def test_every_file_is_there_and_is_read_again(analysed, words):
+    told, folder, _ = analysed
+    person = read_osim(words[words.index("--model") + 1])
+    assert told == json.loads((folder / "report.json").read_text())
+    angles, moments = read_storage(folder / "angles.mot"), read_storage(folder / "torques.sto")
+    arrays = np.load(folder / "motion.npz")
+    assert angles.in_degrees and len(angles.times) == told["frames"] == 238
+    k = person.index("knee_angle_r")
+    np.testing.assert_allclose(
+        angles.values[:, angles.labels.index("knee_angle_r")], np.rad2deg(arrays["q"][:, k]), atol=1e-6
+    )
+    beta = angles.values[:, angles.labels.index("knee_angle_r_beta")]  # follows the knee
+    np.testing.assert_allclose(beta, np.rad2deg(arrays["q"][:, k]), atol=1e-6)
+    known = np.isfinite(arrays["tau"]).all(axis=1)
+    assert known.sum() == told["frames_with_moments"] == len(moments.times)
+    column = moments.values[:, moments.labels.index("knee_angle_r_moment")]
+    np.testing.assert_allclose(column, arrays["tau"][known, k], atol=1e-6)
+    again = {w.name: w for w in read_loads(folder / "forces.mot")}
+    assert len(again) == 2
+    before = {w.name: w for w in read_loads(words[words.index("--forces") + 1])}
+    ours = max(float(w.normal_force.max()) for w in again.values())
+    assert ours == pytest.approx(max(float(w.normal_force.max()) for w in before.values()), rel=1e-3)
+    rows = (folder / "motion.csv").read_text().splitlines()
+    assert len(rows) == 239 and rows[0].startswith("time_s,pelvis_tilt_deg")
+
+
+def test_the_page_needs_nothing_else_and_says_how_it_was_made(analysed):
+    _, folder, _ = analysed
+    page = (folder / "report.html").read_text()
+    assert page.count("<svg") == 5
+    assert not re.search(r'(src|href)="https?:', page) and "humanoid analyse" in page
+    assert "of the weight as measured" in page and "have no moments" in page
+
+
+def test_a_folder_with_files_is_not_written_into_unless_asked(analysed, words):
+    _, folder, humanoid = analysed
+    (folder / "report.html").write_text("mine")
+    result = humanoid(*words[:4], "-o", "walk")
+    assert result.returncode == 2 and "is not empty" in result.stderr
+    assert (folder / "report.html").read_text() == "mine"
+    result = humanoid(*words[:4], "-o", "walk", "--force")
+    assert result.returncode == 0 and (folder / "report.html").read_text() != "mine"
+    assert "no forces were given" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "answer"),
+    [
+        (["--mass", "0.1"], "mass"),
+        (["--cutoff", "70"], "between 0 and 50|below 50"),
+        (["--offset", "99"], "no time in common"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(words, humanoid, more, answer):
+    result = humanoid(*words, *more, "-o", "out")
+    assert result.returncode == 2 and len(result.stderr.strip().splitlines()) == 1
+    assert re.search(answer, result.stderr)
+    assert not list(humanoid.folder.glob("out/*"))
+
+
+def test_without_a_model_it_says_what_to_give(words, humanoid):
+    result = humanoid(*words[:2])
+    assert result.returncode == 2 and "give --model" in result.stderr
