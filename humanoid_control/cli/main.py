@@ -45,6 +45,7 @@ FOLDERS = {
     "soak": "deployment",
     "ros2_control": "deployment",
     "analyse": "motion",
+    "reach": "motion",
 }
 """Of commands that do not lie beside this file."""
 EXIT_INTERRUPTED = 130
