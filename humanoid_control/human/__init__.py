@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
+    from humanoid_control.human.calibration import Calibration as Calibration
+    from humanoid_control.human.calibration import CalibrationSettings as CalibrationSettings
+    from humanoid_control.human.calibration import calibrate as calibrate
     from humanoid_control.human.dynamics import GeneralisedForces as GeneralisedForces
     from humanoid_control.human.dynamics import WeightedForces as WeightedForces
     from humanoid_control.human.dynamics import acceleration_variance as acceleration_variance
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "calibration": ["Calibration", "CalibrationSettings", "calibrate"],
         "dynamics": [
             "GeneralisedForces",
             "WeightedForces",

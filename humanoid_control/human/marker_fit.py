@@ -6,6 +6,7 @@ left and right labels that are exchanged are found, angles are unwrapped, and po
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -220,7 +221,7 @@ class _ClipFit:
             person.rest.copy(),
             root,
             turning,
-            headings(person, lower, upper),
+            headings(person).copy(),
             settings.spread * rng.standard_normal((settings.starts, person.n)),
         )
         return problem, np.ascontiguousarray(reference[:, layout.entry])
@@ -388,14 +389,15 @@ def root_coordinates(person: Person) -> list[int]:
     return [person.index(name) for name in dict.fromkeys(names)]
 
 
-def headings(person: Person, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+@functools.lru_cache(maxsize=8)
+def headings(person: Person) -> np.ndarray:
     """Postures at rest (K, n) whose root is turned by quarters about its axes, each orientation once."""
     turns = [c for c in root_coordinates(person) if person.rotational[c] and not person.coordinates[c].locked]
     quarters = np.array(np.meshgrid(*[[0.0, np.pi / 2, -np.pi / 2, np.pi]] * len(turns), indexing="ij"))
     grid = np.tile(person.rest, (quarters[0].size if turns else 1, 1))
     if turns:
         grid[:, turns] = quarters.reshape(len(turns), -1).T
-    grid = np.clip(grid, lower, upper)
+    grid = np.clip(grid, *bounds_of(person))
     R, _ = person.body_poses(grid)
     _, first = np.unique(np.round(R[:, 0].reshape(len(grid), -1), 6) + 0.0, axis=0, return_index=True)
     return np.ascontiguousarray(grid[np.sort(first)])

@@ -20,7 +20,7 @@ from humanoid_control.numerics.packed import unpack
 CONVERGED, NO_DECREASE, TOO_MANY_STEPS, NOTHING_SEEN = 0, 1, 2, 3
 NEAR = 0.3  # [rad] steps below it use the exact Hessian
 FAINT, FIRST_DAMPING, MOST_DAMPING = 1e-7, 1e-3, 1e8
-LOOSE, LOOSE_STEPS = 1e-2, 12  # of starts that are compared
+LOOSE, LOOSE_STEPS = 1e-2, 8  # of starts that are compared
 BETTER = 0.999  # share of the cost that a later start must be below
 JUMP = 3.0  # of the running median, beyond which a frame starts anew
 CALM = 0.5e-6  # [m^2] cost a unit of weight that is never called a jump: 1 mm
