@@ -306,18 +306,3 @@ def body_velocities(table: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tuple[n
                     u += rate * pose.W[a]
             u += np.cross(w, pose.p[b])
     return omega, v
-
-
-@kernel
-def rotation_volumes(table: np.ndarray, q: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """Volume spanned by three axes each, (T, k) for axes (k, 3): 0 where a joint of three rotations is locked."""
-    chain = unpack(table, Chain)
-    pose = make_pose(chain)
-    out = np.empty((len(q), len(axes)))
-    for t in range(len(q)):
-        place(chain, q[t], pose)
-        for k in range(len(axes)):
-            a, b, c = pose.W[axes[k, 0]], pose.W[axes[k, 1]], pose.W[axes[k, 2]]
-            x, y, z = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
-            out[t, k] = x * c[0] + y * c[1] + z * c[2]
-    return out
