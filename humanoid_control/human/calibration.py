@@ -21,7 +21,7 @@ from humanoid_control.errors import ClipError, ConfigError
 from humanoid_control.files import mirrored_name
 from humanoid_control.human.elements import Marker
 from humanoid_control.human.ik_setup import FitTasks
-from humanoid_control.human.kinematics import Chain, axis_value, make_pose, place
+from humanoid_control.human.kinematics import Chain, make_pose, place
 from humanoid_control.human.marker_fit import Fit, FitSettings, fit
 from humanoid_control.human.model import Person
 from humanoid_control.jit import kernel
@@ -276,7 +276,7 @@ def columns(
             for a in range(chain.first[b], chain.first[b + 1]):
                 c = chain.coordinate[a]
                 if not chain.turns[a] and c >= 0 and lengths[c] and up >= 0:
-                    value = axis_value(chain, a, q[f])[0]
+                    value = pose.f[a]
                     for i in range(3):
                         size[b, i, group[up]] -= value * pose.W[a, i]
         for m in range(M):
