@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from humanoid_control.human.analysis import Analysis as Analysis
     from humanoid_control.human.analysis import AnalysisSettings as AnalysisSettings
     from humanoid_control.human.analysis import analyse as analyse
+    from humanoid_control.human.calibration import Calibration as Calibration
+    from humanoid_control.human.calibration import CalibrationSettings as CalibrationSettings
+    from humanoid_control.human.calibration import calibrate as calibrate
     from humanoid_control.human.dynamics import GeneralisedForces as GeneralisedForces
     from humanoid_control.human.dynamics import WeightedForces as WeightedForces
     from humanoid_control.human.dynamics import acceleration_variance as acceleration_variance
@@ -41,6 +44,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "analysis": ["Analysis", "AnalysisSettings", "analyse"],
+        "calibration": ["Calibration", "CalibrationSettings", "calibrate"],
         "dynamics": [
             "GeneralisedForces",
             "WeightedForces",

@@ -19,6 +19,7 @@ from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
 from humanoid_control.numerics.packed import Packed, unpack
 
+STRAIGHT = -2  # coupling of an axis that is a straight line of its coordinate
 GENERAL = 3  # an axis that is none of the frame's own
 _LINE = Function((0.0, 1.0))
 
@@ -34,7 +35,8 @@ class Chain(NamedTuple):
         turns (na,): 1 for a rotation. own (na,): 0, 1, 2 for the axis x, y, z of the frame, 3 for another.
         axis (na, 3): unit vectors in frame P (translations) or in the body (rotations).
         coordinate (na,): entry of q, -1 for a constant. function (na,): row of `functions`.
-        coupling (na,): row of the function that gives the axis' coordinate from that entry of q, -1 for itself.
+        coupling (na,): row of the function that gives the axis' coordinate from that entry of q, -1 for itself, or -2
+            where the axis is a straight line of that entry: offset + slope q (na,).
         mass (nb,), com (nb, 3), inertia (nb, 3, 3) about the centre of mass. gravity (3,).
         n: number of coordinates.
     """
@@ -52,6 +54,8 @@ class Chain(NamedTuple):
     coordinate: I1
     function: I1
     coupling: I1
+    offset: F1
+    slope: F1
     functions: FunctionTable
     mass: F1
     com: F2
@@ -61,12 +65,13 @@ class Chain(NamedTuple):
 
 
 class Pose(NamedTuple):
-    """One frame: R (nb, 3, 3), p (nb, 3) of bodies, pivot (nb, 3) their joints' O; W (na, 3), f', f'' (na,) of axes."""
+    """One frame: R (nb, 3, 3), p (nb, 3) of bodies, pivot (nb, 3) is O; W (na, 3), f, f', f'' (na,) of axes."""
 
     R: F3
     p: F2
     pivot: F2
     W: F2
+    f: F1
     d1: F1
     d2: F1
 
@@ -85,7 +90,7 @@ def lay_out(
     coupling_of = {c.dependent: (place[c.independent], k) for k, c in enumerate(couplings)}
     functions += [c.function for c in couplings]
     rows: list[tuple[int, int, np.ndarray, int, int, int]] = []
-    first = [0]
+    lines, first = list[tuple[float, float]](), [0]
     for joint in joints:
         for turns, axes in ((0, joint.translations), (1, joint.rotations)):
             for axis in axes:
@@ -94,7 +99,10 @@ def lay_out(
                 vector, own, f = _own_axis(axis)
                 functions.append(f)
                 q, through = (-1, -1) if f.constant else coupling_of.get(axis.coordinate, (-2, -1))
-                rows.append((turns, own, vector, place[axis.coordinate] if q == -2 else q, len(functions) - 1, through))
+                q = place[axis.coordinate] if q == -2 else q
+                straight = f.linear and through < 0
+                rows.append((turns, own, vector, q, len(functions) - 1, STRAIGHT if straight else through))
+                lines.append(_line(f) if straight else (0.0, 0.0))
         first.append(len(rows))
     turns_, own_, vectors, entries, which, through_ = zip(*rows, strict=True) if rows else ((),) * 6
     inverse = [j.C.inverse() for j in joints]
@@ -114,6 +122,8 @@ def lay_out(
             ints[2],
             ints[3],
             ints[4],
+            np.array([line[0] for line in lines], dtype=float),
+            np.array([line[1] for line in lines], dtype=float),
             pack_functions(functions or [_LINE]),
             np.array([b.mass for b in bodies], dtype=float),
             _stack([b.com for b in bodies]),
@@ -135,6 +145,11 @@ def _own_axis(axis: Axis) -> tuple[np.ndarray, int, Function]:
 
 def _is_identity(R: np.ndarray, *p: float) -> int:
     return int(np.array_equal(R, np.eye(3)) and not any(p))
+
+
+def _line(f: Function) -> tuple[float, float]:
+    """Offset and slope of a straight line."""
+    return f.gain * f.coefficients[0], f.gain * f.coefficients[1] if len(f.coefficients) > 1 else 0.0
 
 
 def _stack(arrays: list[np.ndarray]) -> np.ndarray:
@@ -180,13 +195,10 @@ def direction(R: np.ndarray, own: int, axis: np.ndarray, W: np.ndarray) -> None:
             W[i] = R[i, 0] * axis[0] + R[i, 1] * axis[1] + R[i, 2] * axis[2]
 
 
-@inlined
+@kernel
 def axis_value(chain: Chain, a: int, q: np.ndarray) -> tuple[float, float, float]:
-    """Value of an axis, and its first and second derivative by the coordinate."""
-    c = chain.coordinate[a]
-    if c < 0:
-        return evaluate(chain.functions, chain.function[a], 0.0)
-    k = chain.coupling[a]
+    """Value of an axis that is no straight line, and its first and second derivative by the coordinate."""
+    c, k = chain.coordinate[a], chain.coupling[a]
     if k < 0:
         return evaluate(chain.functions, chain.function[a], q[c])
     u, u1, u2 = evaluate(chain.functions, k, q[c])
@@ -194,9 +206,21 @@ def axis_value(chain: Chain, a: int, q: np.ndarray) -> tuple[float, float, float
     return f, f1 * u1, f2 * u1 * u1 + f1 * u2
 
 
+@kernel
+def find_values(chain: Chain, q: np.ndarray, pose: Pose) -> None:
+    """Values and derivatives of all axes, before the bodies are placed: the loop over these is then a tight one."""
+    for a in range(len(chain.turns)):
+        if chain.coupling[a] == STRAIGHT:
+            c = chain.coordinate[a]
+            pose.d1[a], pose.d2[a] = chain.slope[a], 0.0
+            pose.f[a] = chain.offset[a] + (chain.slope[a] * q[c] if c >= 0 else 0.0)
+        else:
+            pose.f[a], pose.d1[a], pose.d2[a] = axis_value(chain, a, q)
+
+
 @inlined
-def place_body(chain: Chain, b: int, q: np.ndarray, pose: Pose, R: np.ndarray) -> None:
-    """Pose of one body from that of its parent, and its axes. R (3, 3) is memory."""
+def place_body(chain: Chain, b: int, pose: Pose, R: np.ndarray) -> None:
+    """Pose of one body from that of its parent, and its axes, whose values are known. R (3, 3) is memory."""
     up, o = chain.parent[b], pose.pivot[b]
     if up < 0:
         for i in range(3):
@@ -212,8 +236,7 @@ def place_body(chain: Chain, b: int, q: np.ndarray, pose: Pose, R: np.ndarray) -
     else:
         compose(pose.R[up], pose.p[up], chain.R_P[b], chain.p_P[b], R, o)
     for a in range(chain.first[b], chain.first[b + 1]):
-        f, pose.d1[a], pose.d2[a] = axis_value(chain, a, q)
-        W = pose.W[a]
+        f, W = pose.f[a], pose.W[a]
         direction(R, chain.own[a], chain.axis[a], W)
         if chain.turns[a]:
             if f != 0.0:
@@ -234,24 +257,25 @@ def place_body(chain: Chain, b: int, q: np.ndarray, pose: Pose, R: np.ndarray) -
 def place(chain: Chain, q: np.ndarray, pose: Pose) -> None:
     """Poses of all bodies for coordinates q (n,)."""
     R = np.empty((3, 3))
+    find_values(chain, q, pose)
     for b in range(len(chain.parent)):
-        place_body(chain, b, q, pose, R)
+        place_body(chain, b, pose, R)
 
 
 @kernel
 def place_some(chain: Chain, bodies: np.ndarray, q: np.ndarray, pose: Pose, R: np.ndarray) -> None:
     """Poses of some bodies, parents first; R (3, 3) is memory."""
+    find_values(chain, q, pose)
     for b in bodies:
-        place_body(chain, b, q, pose, R)
+        place_body(chain, b, pose, R)
 
 
 @kernel
 def make_pose(chain: Chain) -> Pose:
     """Memory for one frame of a chain."""
     nb, na = len(chain.parent), len(chain.turns)
-    return Pose(
-        np.zeros((nb, 3, 3)), np.zeros((nb, 3)), np.zeros((nb, 3)), np.zeros((na, 3)), np.zeros(na), np.zeros(na)
-    )
+    bodies, axes = np.zeros((2, nb, 3)), np.zeros((3, na))
+    return Pose(np.zeros((nb, 3, 3)), bodies[0], bodies[1], np.zeros((na, 3)), axes[0], axes[1], axes[2])
 
 
 @kernel
@@ -306,18 +330,3 @@ def body_velocities(table: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tuple[n
                     u += rate * pose.W[a]
             u += np.cross(w, pose.p[b])
     return omega, v
-
-
-@kernel
-def rotation_volumes(table: np.ndarray, q: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """Volume spanned by three axes each, (T, k) for axes (k, 3): 0 where a joint of three rotations is locked."""
-    chain = unpack(table, Chain)
-    pose = make_pose(chain)
-    out = np.empty((len(q), len(axes)))
-    for t in range(len(q)):
-        place(chain, q[t], pose)
-        for k in range(len(axes)):
-            a, b, c = pose.W[axes[k, 0]], pose.W[axes[k, 1]], pose.W[axes[k, 2]]
-            x, y, z = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
-            out[t, k] = x * c[0] + y * c[1] + z * c[2]
-    return out

@@ -6,6 +6,7 @@ left and right labels that are exchanged are found, angles are unwrapped, and po
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +16,7 @@ from humanoid_control.errors import ClipError, SizeError, first_few
 from humanoid_control.files import mirrored_name
 from humanoid_control.human.elements import GROUND
 from humanoid_control.human.ik_setup import FitTasks
-from humanoid_control.human.kinematics import make_pose, marker_positions, rotation_volumes
+from humanoid_control.human.kinematics import make_pose, marker_positions
 from humanoid_control.human.marker_equations import lay_out_markers, make_equations
 from humanoid_control.human.marker_solver import FitProblem, FitRecord, FrameData, FrameResults, fit_frames
 from humanoid_control.human.model import Person
@@ -172,11 +173,12 @@ class _ClipFit:
         self.targets = np.ascontiguousarray(np.where(seen[..., None], markers, 0.0))
         self.weights = np.where(seen, self.given, 0.0)
         self._check_size(markers)
+        self.triples = rotation_triples(person)
         self.problem, self.reference = self._problem(tasks)
         T, M, n = len(markers), len(own), len(self.problem.layout.entry)
         self.results = FrameResults(
             np.zeros((T, person.n)), np.zeros(T), np.zeros(T), np.zeros((T, n)), np.zeros((T, M)),
-            np.zeros((T, 4), dtype=np.int64),
+            np.ones((T, len(self.triples))), np.zeros((T, 4), dtype=np.int64),
         )  # fmt: skip
 
     def _check_size(self, markers: np.ndarray) -> None:
@@ -220,8 +222,9 @@ class _ClipFit:
             person.rest.copy(),
             root,
             turning,
-            headings(person, lower, upper),
+            headings(person).copy(),
             settings.spread * rng.standard_normal((settings.starts, person.n)),
+            np.array(list(self.triples.values()), dtype=np.int64).reshape(-1, 3),
         )
         return problem, np.ascontiguousarray(reference[:, layout.entry])
 
@@ -244,7 +247,7 @@ class _ClipFit:
             self._weigh_outliers()
         self._tell_unseen()
         q = unwrapped(self.person, self.results.q)
-        self._tell_gimbal(q)
+        self._tell_gimbal()
         std = np.zeros_like(q)
         std[:, self.problem.layout.entry] = np.sqrt(self.results.variance)
         info = self.results.info
@@ -344,19 +347,11 @@ class _ClipFit:
         if names and len(names) < len(never):
             self.warnings.append(f"no marker tells of {first_few(names)}: held at rest")
 
-    def _tell_gimbal(self, q: np.ndarray) -> None:
-        chain = self.person.chain.record
-        joints = []
-        for b, name in enumerate(self.person.body_names):
-            axes = [a for a in range(chain.first[b], chain.first[b + 1]) if chain.turns[a] and chain.coordinate[a] >= 0]
-            if len({int(chain.coordinate[a]) for a in axes}) == 3 == len(axes):
-                joints.append((name, axes))
-        if not joints:
-            return
-        volumes = rotation_volumes(self.person.chain.table, q, np.array([axes for _, axes in joints], dtype=np.int64))
-        for (name, _), volume in zip(joints, np.abs(volumes).T, strict=True):
+    def _tell_gimbal(self) -> None:
+        used = {self.person.body_names[b] for b in self.problem.layout.used}
+        for name, volume in zip(self.triples, np.abs(self.results.volume).T, strict=True):
             near = np.flatnonzero(volume < GIMBAL)
-            if len(near):
+            if len(near) and name in used:
                 self.warnings.append(
                     f"the joint of {name} is near gimbal lock in {len(near)} frame(s), the first is {near[0]}: "
                     "its first and third angle say little there"
@@ -381,6 +376,16 @@ def bounds_of(person: Person) -> tuple[np.ndarray, np.ndarray]:
     return lower, np.array([c.upper if c.clamped else np.inf for c in person.coordinates])
 
 
+def rotation_triples(person: Person) -> dict[str, list[int]]:
+    """Axes of the joints with three rotations, each by a coordinate of its own, by the body that they move."""
+    chain, out = person.chain.record, {}
+    for b, name in enumerate(person.body_names):
+        axes = [a for a in range(chain.first[b], chain.first[b + 1]) if chain.turns[a] and chain.coordinate[a] >= 0]
+        if len({int(chain.coordinate[a]) for a in axes}) == 3 == len(axes):
+            out[name] = axes
+    return out
+
+
 def root_coordinates(person: Person) -> list[int]:
     """Coordinates of the joint between the ground and the first body."""
     joint = next(j for j in person.joints if j.parent == GROUND)
@@ -388,14 +393,15 @@ def root_coordinates(person: Person) -> list[int]:
     return [person.index(name) for name in dict.fromkeys(names)]
 
 
-def headings(person: Person, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+@functools.lru_cache(maxsize=8)
+def headings(person: Person) -> np.ndarray:
     """Postures at rest (K, n) whose root is turned by quarters about its axes, each orientation once."""
     turns = [c for c in root_coordinates(person) if person.rotational[c] and not person.coordinates[c].locked]
     quarters = np.array(np.meshgrid(*[[0.0, np.pi / 2, -np.pi / 2, np.pi]] * len(turns), indexing="ij"))
     grid = np.tile(person.rest, (quarters[0].size if turns else 1, 1))
     if turns:
         grid[:, turns] = quarters.reshape(len(turns), -1).T
-    grid = np.clip(grid, lower, upper)
+    grid = np.clip(grid, *bounds_of(person))
     R, _ = person.body_poses(grid)
     _, first = np.unique(np.round(R[:, 0].reshape(len(grid), -1), 6) + 0.0, axis=0, return_index=True)
     return np.ascontiguousarray(grid[np.sort(first)])

@@ -20,7 +20,7 @@ from humanoid_control.numerics.packed import unpack
 CONVERGED, NO_DECREASE, TOO_MANY_STEPS, NOTHING_SEEN = 0, 1, 2, 3
 NEAR = 0.3  # [rad] steps below it use the exact Hessian
 FAINT, FIRST_DAMPING, MOST_DAMPING = 1e-7, 1e-3, 1e8
-LOOSE, LOOSE_STEPS = 1e-2, 12  # of starts that are compared
+LOOSE, LOOSE_STEPS = 1e-2, 8  # of starts that are compared
 BETTER = 0.999  # share of the cost that a later start must be below
 JUMP = 3.0  # of the running median, beyond which a frame starts anew
 CALM = 0.5e-6  # [m^2] cost a unit of weight that is never called a jump: 1 mm
@@ -38,6 +38,7 @@ class FitProblem(NamedTuple):
         rest (n,): posture of a person at rest, and of coordinates that are not free.
         root (nf,): true for coordinates of the root. turning (n,): true for angles that random starts change.
         headings (K, n), offsets (S, n): postures whose root is tried at first; random offsets of a posture.
+        triples (j, 3): axes of the joints with three rotations.
     """
 
     layout: MarkerLayout
@@ -50,6 +51,7 @@ class FitProblem(NamedTuple):
     turning: B1
     headings: F2
     offsets: F2
+    triples: I2
 
 
 class FrameData(NamedTuple):
@@ -63,6 +65,8 @@ class FrameData(NamedTuple):
 class FrameResults(NamedTuple):
     """Results: q (T, n), cost, cost of the markers (T,), variance (T, nf) [rad^2, m^2], residuals (T, M) [m].
 
+    volume (T, j): spanned by the axes of joints with three rotations, 0 at gimbal lock.
+
     info (T, 4): steps, why it stopped, 1 where it started anew, coordinates that markers tell of.
     """
 
@@ -71,6 +75,7 @@ class FrameResults(NamedTuple):
     marker_cost: F1
     variance: F2
     residual: F2
+    volume: F2
     info: I2
 
 
@@ -276,6 +281,10 @@ def tell(
     pose, eq = work
     layout, n, (target, weight, _) = problem.layout, len(problem.layout.entry), measured
     seen, count = 0, 0
+    for j in range(len(problem.triples)):
+        a, b, c = pose.W[problem.triples[j, 0]], pose.W[problem.triples[j, 1]], pose.W[problem.triples[j, 2]]
+        x, y, z = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+        results.volume[t, j] = x * c[0] + y * c[1] + z * c[2]
     for m in range(len(layout.body)):
         results.residual[t, m] = np.nan
         if weight[m] > 0.0:

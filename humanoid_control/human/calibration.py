@@ -1,0 +1,303 @@
+"""Calibration of a person to a clip: sizes of the segments and places of the markers, left as large as right.
+
+Unknown are a factor of each group of bodies, the place of each marker in its body, and the coordinates of some frames.
+For given rotations every marker is linear in factors and places, so that Gauss-Newton takes few rounds. The coordinates
+of each frame are eliminated from its normal equations (Schur's complement):
+
+    S = sum_f (H_tt - H_tq H_qq^-1 H_qt),    s = sum_f (g_t - H_tq H_qq^-1 g_q),    theta += S^-1 s
+
+A factor and the places of the markers along a segment are nearly exchangeable: priors decide, tighter for anatomical
+markers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from humanoid_control.errors import ClipError, ConfigError
+from humanoid_control.files import mirrored_name
+from humanoid_control.human.elements import Marker
+from humanoid_control.human.ik_setup import FitTasks
+from humanoid_control.human.kinematics import Chain, make_pose, place
+from humanoid_control.human.marker_fit import Fit, FitSettings, fit
+from humanoid_control.human.model import Person
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.packed import unpack
+
+SMALLEST, LARGEST = 0.5, 1.6  # factors that a person may have beside the model
+
+
+@dataclass(frozen=True)
+class CalibrationSettings:
+    """Settings of a calibration.
+
+    Args:
+        frames: that are used, spread over the clip.
+        rounds: of Gauss-Newton.
+        noise: standard deviation of a marker beside a rigid body [m]: skin and camera.
+        anatomical, tracking: standard deviations of the places of markers in the model [m].
+        size: standard deviation of a segment's factor beside that of the whole body.
+    """
+
+    frames: int = 40
+    rounds: int = 3
+    noise: float = 0.01
+    anatomical: float = 0.005
+    tracking: float = 0.02
+    size: float = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Result of a calibration.
+
+    Args:
+        person: of the size of the subject, with its markers where the subject wears them.
+        factors: of each body beside the model that was given.
+        moved: distance of each marker from its place in the scaled model [m].
+        frames: that were used.
+        before, after: fits of these frames with the person given and with the result.
+    """
+
+    person: Person
+    factors: Mapping[str, float]
+    moved: Mapping[str, float]
+    frames: np.ndarray
+    before: Fit
+    after: Fit
+
+
+def calibrate(
+    person: Person,
+    markers: np.ndarray,
+    labels: Sequence[str],
+    tasks: FitTasks | None = None,
+    settings: CalibrationSettings | None = None,
+) -> Calibration:
+    """Find sizes of the segments and places of the markers from a clip, or from several put one after the other.
+
+    Masses do not follow from sizes: give the subject's with `Person.with_mass`.
+
+    Args:
+        person: the model; its masses keep their values.
+        markers: (T, M, 3) [m]; NaN where one is not seen.
+        labels: of the M markers.
+        tasks: weights of markers, as for `fit`.
+        settings: of the calibration.
+
+    Raises:
+        ClipError, SizeError, UnknownNameError: as `fit`; ClipError also for a size that no person has.
+        ConfigError: a setting that is not positive.
+    """
+    settings = settings or CalibrationSettings()
+    for name in ("frames", "rounds", "noise", "anatomical", "tracking", "size"):
+        if not getattr(settings, name) > 0:
+            raise ConfigError(f"{name} of the calibration is {getattr(settings, name)}: it must be positive")
+    markers = np.asarray(markers, dtype=float)
+    used = spread_frames(markers, settings.frames)
+    chosen, plain = markers[used], FitSettings(outliers=0.0, swaps=False, tolerance=1e-4)
+    before = last = fit(person, chosen, labels, tasks, plain)
+    first = person
+    person = person.with_markers([m for m in person.markers if m.name in before.labels])
+    group = body_groups(person)
+    total = np.ones(len(person.bodies))
+    home = {m.name: np.asarray(m.place, dtype=float) for m in person.markers}
+    for _ in range(settings.rounds):
+        person, change = _step(person, last, (chosen, labels), settings, (group, total, home))
+        total = total * change
+        home = {m.name: home[m.name] * change[person.body_index(m.body)] for m in person.markers}
+        last = fit(person, chosen, labels, tasks, plain)
+    moved = {m.name: float(np.linalg.norm(m.place - home[m.name])) for m in person.markers}
+    factors = dict(zip(person.body_names, total.tolist(), strict=True))
+    result = _with_all_markers(first, person, factors)
+    return Calibration(result, factors, moved, used, before, last)
+
+
+def spread_frames(markers: np.ndarray, most: int) -> np.ndarray:
+    """Frames over the whole clip, none of which lacks far more markers than usual."""
+    seen = np.isfinite(markers).all(axis=2).sum(axis=1)
+    good = np.flatnonzero(seen >= max(3, 0.8 * np.median(seen)))
+    if not len(good):
+        raise ClipError("no frame shows three markers: nothing can be calibrated")
+    return good[np.unique(np.linspace(0, len(good) - 1, most).round().astype(int))]
+
+
+def body_groups(person: Person) -> np.ndarray:
+    """(bodies,) group of each body: left with right; one without markers goes with what hangs on it, or its parent."""
+    marked = {m.body for m in person.markers}
+    parent = {j.child: j.parent for j in person.joints}
+    leader: dict[str, str] = {}
+    for name in person.body_names:
+        children = [c for c in person.body_names if parent[c] == name and c in marked]
+        leader[name] = name if name in marked else children[0] if children else leader.get(parent[name], name)
+    names = [min(leader[n], mirrored_name(leader[n])) for n in person.body_names]
+    order = list(dict.fromkeys(names))
+    return np.array([order.index(n) for n in names], dtype=np.int64)
+
+
+def _step(
+    person: Person,
+    last: Fit,
+    measured: tuple[np.ndarray, Sequence[str]],
+    settings: CalibrationSettings,
+    state: tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]],
+) -> tuple[Person, np.ndarray]:
+    """One round: the person with better sizes and places, and the change (bodies,) of the sizes."""
+    (markers, labels), (group, total, home) = measured, state
+    place_of = {m.name: k for k, m in enumerate(person.markers)}
+    own = [person.markers[place_of[name]] for name in last.labels]
+    bodies = np.array([person.body_index(m.body) for m in own], dtype=np.int64)
+    places = np.array([m.place for m in own])
+    lengths = np.array([not c.rotational for c in person.coordinates])
+    J, D, R = columns(person.chain.table, last.q, (bodies, places), group, lengths)
+    x = person.with_markers(own).marker_positions(last.q)
+    target = np.stack([markers[:, _column(labels, m.name)] for m in own], axis=1)
+    r = np.where(last.weights[..., None] > 0, target - x, 0.0)
+    weight = last.weights / last.weights[last.weights > 0].mean() / settings.noise**2
+    free = np.array([not c.locked for c in person.coordinates])
+    S, s = _eliminated(J[..., free], D, R, r, np.sqrt(weight))
+    G = D.shape[-1]
+    sigma = np.array([settings.anatomical if m.anatomical else settings.tracking for m in own]).repeat(3)
+    off = np.concatenate([home[m.name] for m in own]) - places.ravel()
+    _add_size_prior(S, s, np.log([total[group == g][0] for g in range(G)]), settings.size)
+    S[G:, G:] += np.diag(1 / sigma**2)
+    s[G:] += off / sigma**2
+    theta = np.linalg.solve(S, s)
+    change = np.exp(np.clip(theta[:G], -0.5, 0.5))[group]
+    _check_factors(person, total * change)
+    scaled = person.scaled(dict(zip(person.body_names, change.tolist(), strict=True)))
+    better = {m.name: p for m, p in zip(own, places + theta[G:].reshape(-1, 3), strict=True)}
+    grown = [
+        replace(m, place=better[m.name] * change[person.body_index(m.body)]) if m.name in better else n
+        for m, n in zip(person.markers, scaled.markers, strict=True)
+    ]
+    return scaled.with_markers(grown), change
+
+
+def _add_size_prior(S: np.ndarray, s: np.ndarray, log_size: np.ndarray, sigma: float) -> None:
+    """Let the factors stay near their common mean."""
+    G = len(log_size)
+    P = (np.eye(G) - 1.0 / G) / sigma**2
+    S[:G, :G] += P + 1e-6 * np.eye(G)
+    s[:G] -= P @ log_size
+
+
+def _eliminated(
+    J: np.ndarray, D: np.ndarray, R: np.ndarray, r: np.ndarray, root: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Normal equations of factors and places, summed over frames without their coordinates.
+
+    Args:
+        J (K, M, 3, n), D (K, M, 3, G), R (K, M, 3, 3): derivatives by coordinates, factors and the marker's own place.
+        r (K, M, 3): residuals. root (K, M): roots of the weights.
+    """
+    K, M, _, G = D.shape
+    size = G + 3 * M
+    S, s = np.zeros((size, size)), np.zeros(size)
+    A = np.zeros((M, 3, size))
+    for f in range(K):
+        w = root[f][:, None, None]
+        A[:, :, :G] = w * D[f]
+        for m in range(M):
+            A[m, :, G + 3 * m : G + 3 * m + 3] = root[f, m] * R[f, m]
+        B, a = (w * J[f]).reshape(3 * M, -1), (root[f][:, None] * r[f]).ravel()
+        flat = A.reshape(3 * M, size)
+        # Coordinates of which no marker tells have no column: they stay.
+        H = B.T @ B
+        H[np.diag_indices_from(H)] += 1e-9 * max(1.0, float(H.diagonal().max()))
+        solved = np.linalg.solve(H, B.T @ np.column_stack([flat, a]))
+        rest = flat - B @ solved[:, :-1]
+        S += flat.T @ rest
+        s += rest.T @ a
+    return (S + S.T) / 2, s
+
+
+def _column(labels: Sequence[str], name: str) -> int:
+    exact = list(labels)
+    if name in exact:
+        return exact.index(name)
+    return [label.rpartition(":")[2].strip().casefold() for label in labels].index(name.casefold())
+
+
+def _check_factors(person: Person, factors: np.ndarray) -> None:
+    for name, factor in zip(person.body_names, factors, strict=True):
+        if not SMALLEST <= factor <= LARGEST:
+            raise ClipError(
+                f"'{name}' would be {factor:.2f} times that of {person.name}, beyond {SMALLEST} to {LARGEST}: "
+                "are the markers in millimetres, or on other bodies than in the model?"
+            )
+
+
+def _with_all_markers(first: Person, person: Person, factors: Mapping[str, float]) -> Person:
+    """The calibrated person with the markers of the first, those that the clip lacks in proportion."""
+    own = {m.name: m for m in person.markers}
+    out: list[Marker] = [
+        own.get(m.name, replace(m, place=factors[m.body] * np.asarray(m.place))) for m in first.markers
+    ]
+    return person.with_markers(out)
+
+
+# -------- Compiled
+
+
+@kernel
+def columns(
+    table: np.ndarray, q: np.ndarray, markers: tuple[np.ndarray, np.ndarray], group: np.ndarray, lengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Derivatives of marker positions: by coordinates (K, M, 3, n), factors (K, M, 3, G), and rotations (K, M, 3, 3).
+
+    Args:
+        table: of the chain.
+        q: (K, n).
+        markers: bodies (M,) and places (M, 3).
+        group: of each body.
+        lengths (n,): true for coordinates that are lengths, which do not scale.
+    """
+    chain = unpack(table, Chain)
+    pose, nb, G = make_pose(chain), len(chain.parent), group.max() + 1
+    bodies, places = markers
+    K, M = len(q), len(bodies)
+    J, D, rotations = np.zeros((K, M, 3, chain.n)), np.zeros((K, M, 3, G)), np.zeros((K, M, 3, 3))
+    size = np.zeros((nb, 3, G))
+    for f in range(K):
+        place(chain, q[f], pose)
+        for b in range(nb):
+            up = chain.parent[b]
+            size[b] = 0.0
+            if up >= 0:
+                size[b] += size[up]
+            for i in range(3):
+                if up >= 0:
+                    size[b, i, group[up]] += pose.pivot[b, i] - pose.p[up, i]
+                size[b, i, group[b]] += pose.p[b, i] - pose.pivot[b, i]
+            for a in range(chain.first[b], chain.first[b + 1]):
+                c = chain.coordinate[a]
+                if not chain.turns[a] and c >= 0 and lengths[c] and up >= 0:
+                    value = pose.f[a]
+                    for i in range(3):
+                        size[b, i, group[up]] -= value * pose.W[a, i]
+        for m in range(M):
+            b = bodies[m]
+            R, r = pose.R[b], places[m]
+            rotations[f, m] = R
+            D[f, m] = size[b]
+            x = pose.p[b] + R[:, 0] * r[0] + R[:, 1] * r[1] + R[:, 2] * r[2]
+            for i in range(3):
+                D[f, m, i, group[b]] += x[i] - pose.p[b, i]
+            while b >= 0:
+                for a in range(chain.first[b], chain.first[b + 1]):
+                    c, W, o = chain.coordinate[a], pose.W[a], pose.pivot[b]
+                    if c < 0:
+                        continue
+                    if chain.turns[a]:
+                        J[f, m, 0, c] += pose.d1[a] * (W[1] * (x[2] - o[2]) - W[2] * (x[1] - o[1]))
+                        J[f, m, 1, c] += pose.d1[a] * (W[2] * (x[0] - o[0]) - W[0] * (x[2] - o[2]))
+                        J[f, m, 2, c] += pose.d1[a] * (W[0] * (x[1] - o[1]) - W[1] * (x[0] - o[0]))
+                    else:
+                        for i in range(3):
+                            J[f, m, i, c] += pose.d1[a] * W[i]
+                b = chain.parent[b]
+    return J, D, rotations
