@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from humanoid_control.errors import ClipError
+from humanoid_control.human.calibration import calibrate
 from humanoid_control.human.derivatives import SHORTEST, SmoothMotion, check_cutoff, differentiate
 from humanoid_control.human.dynamics import (
     PLATE_VARIANCE,
@@ -116,6 +117,7 @@ def analyse(
     wrenches: Sequence[MeasuredWrench] = (),
     tasks: FitTasks | None = None,
     settings: AnalysisSettings | None = None,
+    calibrate_by: Sequence[MarkerClip] = (),
 ) -> Analysis:
     """Analyse a motion.
 
@@ -125,6 +127,8 @@ def analyse(
         wrenches: of all plates, in the axes of the clip; none gives angles alone.
         tasks: weights of the fit.
         settings: by default those of `AnalysisSettings`.
+        calibrate_by: clips of the same markers and axes, such as a static trial or the clip itself, by which sizes of
+            the segments and places of the markers are found; none: the person is taken as it is.
 
     Raises:
         ClipError: markers that are not the person's, a clip and forces with no time or no vertical in common.
@@ -134,6 +138,9 @@ def analyse(
     check_cutoff(settings.cutoff, clip.rate)
     said = [*person.notes, *clip.warnings]
     person = with_free_root(person)
+    if calibrate_by:
+        person, found_sizes = calibrated(person, calibrate_by, tasks)
+        said.append(found_sizes)
     clip, wrenches, turned = _upright(person, clip, wrenches)
     said += [turned] if turned else []
     found = fit(person, clip.positions, clip.labels, tasks, settings.fit)
@@ -210,7 +217,32 @@ def _moments(
     return tau, before, after
 
 
-# -------- The person's own axes
+# -------- The person
+
+
+def calibrated(person: Person, clips: Sequence[MarkerClip], tasks: FitTasks) -> tuple[Person, str]:
+    """The person with sizes and markers of who was recorded, and a sentence about what was found.
+
+    Raises:
+        ClipError: as `calibrate`; clips without common labels.
+    """
+    labels = [label for label in clips[0].labels if all(label in c.labels for c in clips)]
+    if not labels:
+        raise ClipError(f"{' and '.join(c.name for c in clips)} have no marker in common: nothing to calibrate by")
+    # As many frames of each, so that a short static trial counts as much as a long motion.
+    most = max(c.n_frames for c in clips)
+    rows = [np.linspace(0, c.n_frames - 1, most).round().astype(int) for c in clips]
+    markers = np.concatenate([c.select(labels).positions[k] for c, k in zip(clips, rows, strict=True)])
+    found = calibrate(person, markers, labels, tasks)
+    size = [found.factors[b.name] for b in person.bodies if b.mass > 0]
+    before, after = (1e3 * float(np.sqrt(np.nanmean(f.rms**2))) for f in (found.before, found.after))
+    farthest = max(found.moved, key=lambda name: found.moved[name])
+    text = (
+        f"calibrated: segments {min(size):.2f} to {max(size):.2f} times the model's, {farthest} moved by "
+        f"{1e3 * found.moved[farthest]:.0f} mm, markers {before:.1f} mm off before and {after:.1f} mm after; the mass "
+        "stays the model's"
+    )
+    return found.person, text
 
 
 def upward(person: Person) -> np.ndarray:

@@ -87,6 +87,7 @@ ROWS = {
     "analyse": {
         "clip": ("dnace", "did you mean dance"),
         "--model": ("dance --model subjcet.osim", "subjcet.osim"),
+        "--static": ("dance --static gentle_dnace", "did you mean gentle_dance"),
         "--forces": ("dance --forces nowhere.mot", "nowhere.mot"),
         "--setup": ("dance --setup nowhere.xml", "nowhere.xml: no such file"),
         "--output": ("dance -o nowhere/deep", "the folder nowhere does not exist"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError, ConfigError
-from humanoid_control.human import AnalysisSettings, analyse, read_ik_setup
+from humanoid_control.human import AnalysisSettings, analyse, read_ik_setup, read_osim
 from humanoid_control.human.analysis import feet_of, root_force
 from humanoid_control.human.loads import read_loads
 from humanoid_control.mocap import load_clip
@@ -120,3 +120,18 @@ def test_feet_and_the_force_of_the_root(walker, small_person):
     residual = np.zeros((1, 6))
     residual[0, walker.index("pelvis_ty")] = 3.0
     np.testing.assert_allclose(root_force(walker, walker.rest[None], residual), [[0, 3.0, 0]])
+
+
+def test_a_generic_model_is_brought_to_the_size_of_the_clip(human_motion):
+    """A model that nobody scaled, and a file that hangs both plates on one foot."""
+    folder = "addbiomechanics_subject4"
+    person = read_osim(human_motion(f"{folder}/unscaled_generic.osim"))
+    clip = load_clip(human_motion(f"{folder}/walking2.trc"))
+    wrenches = read_loads(human_motion(f"{folder}/walking2_external_forces.xml"))
+    raw = analyse(person, clip, ())
+    a = analyse(person, clip, wrenches, calibrate_by=[clip])
+    rms = [np.sqrt(np.nanmean(x.fit.rms**2)) for x in (raw, a)]
+    assert rms[1] < 0.008 < 0.03 < rms[0]
+    assert any("calibrated: segments" in w for w in a.warnings)
+    assert any("left stands there" in w for w in a.warnings) and a.explained.sum() > 100
+    assert a.person.mass == pytest.approx(person.mass)

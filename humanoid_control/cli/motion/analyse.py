@@ -19,10 +19,12 @@ EXAMPLES = """examples:
   humanoid analyse walk.trc --model subject.osim --forces grf.mot -o walk/  and moments, in files and on a page
   humanoid analyse walk.c3d --model subject.osim                            plates of the C3D file itself
   humanoid analyse run.trc --model subject.osim --forces grf.xml --setup ik_setup.xml --cutoff 15 -o run/
+  humanoid analyse walk.trc --model generic.osim --static standing.trc --mass 72.6 --forces grf.mot -o walk/
   humanoid analyse walk.trc --model subject.osim --forces grf.mot --offset 0.12 --json
 
 The folder holds angles.mot, torques.sto and forces.mot (as OpenSim reads them), motion.npz, motion.csv, report.json and
-report.html. A model has the size and markers of who was recorded; its mass is theirs unless --mass says otherwise.
+report.html. A model has the size and markers of who was recorded, or --calibrate finds them; its mass is theirs unless
+--mass says otherwise.
 """
 MASS, CUTOFF = (1.0, 500.0), (0.1, 1000.0)
 
@@ -32,6 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=given, help="OpenSim model (.osim) of who was recorded")
     parser.add_argument("--forces", type=given, help="force plates: .mot, .sto, ExternalLoads .xml, or a C3D file")
     parser.add_argument("--setup", type=given, help="weights of markers: setup file of OpenSim's inverse kinematics")
+    parser.add_argument("--calibrate", action="store_true", help="find sizes and places of markers by the clip")
+    parser.add_argument("--static", type=given, help="and by this clip of somebody who stands")
     parser.add_argument("--mass", type=float, help="of the person [kg] (default: the model's)")
     parser.add_argument("--cutoff", type=float, default=6.0, help="of the low-pass filter [Hz] (6; running: 15)")
     parser.add_argument("--offset", type=float, default=0.0, help="seconds by which the forces are to come later (0)")
@@ -53,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None and args.output.is_dir() and any(args.output.iterdir()) and not args.force:
         raise ConfigError(f"{args.output} is not empty: name another folder, or write into it with --force")
     clip = load_clip(args.clip, unit=args.unit or "")
+    static = None if args.static is None else load_clip(args.static, unit=args.unit or "")
     wrenches = _forces(args)
     if args.setup is not None and not Path(args.setup).expanduser().is_file():
         raise ConfigError(f"{args.setup}: no such file: --setup is a setup file of OpenSim's inverse kinematics")
@@ -61,7 +66,10 @@ def run(args: argparse.Namespace) -> int:
     person = read_osim(args.model)
     person = person if args.mass is None else person.with_mass(args.mass)
     tasks = None if args.setup is None else read_ik_setup(args.setup, person)
-    found = analyse(person, clip, wrenches, tasks, AnalysisSettings(cutoff=args.cutoff, offset=args.offset))
+    by = [clip] if args.calibrate or static is not None else []
+    by += [static] if static is not None else []
+    settings = AnalysisSettings(cutoff=args.cutoff, offset=args.offset)
+    found = analyse(person, clip, wrenches, tasks, settings, by)
     told = summary(found)
     if args.output is not None:
         from humanoid_control.evaluation.report.person_page import person_page
