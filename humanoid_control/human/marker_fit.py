@@ -51,7 +51,7 @@ class FitSettings:
     tolerance: float = 1e-6
     most_steps: int = 100
     hold: float = 1e-8
-    starts: int = 24
+    starts: int = 20
     spread: float = 0.5
     outliers: float = 5.0
     swaps: bool = True
