@@ -162,7 +162,7 @@ def _step(
     G = D.shape[-1]
     sigma = np.array([settings.anatomical if m.anatomical else settings.tracking for m in own]).repeat(3)
     off = np.concatenate([home[m.name] for m in own]) - places.ravel()
-    _add_size_prior(S, s, np.log([total[group == g][0] for g in range(G)]), settings.size)
+    add_size_prior(S, s, np.log([total[group == g][0] for g in range(G)]), settings.size)
     S[G:, G:] += np.diag(1 / sigma**2)
     s[G:] += off / sigma**2
     theta = np.linalg.solve(S, s)
@@ -177,7 +177,7 @@ def _step(
     return scaled.with_markers(grown), change
 
 
-def _add_size_prior(S: np.ndarray, s: np.ndarray, log_size: np.ndarray, sigma: float) -> None:
+def add_size_prior(S: np.ndarray, s: np.ndarray, log_size: np.ndarray, sigma: float) -> None:
     """Let the factors stay near their common mean."""
     G = len(log_size)
     P = (np.eye(G) - 1.0 / G) / sigma**2

@@ -7,7 +7,7 @@ import pytest
 
 from humanoid_control.errors import ClipError, ConfigError
 from humanoid_control.human import CalibrationSettings, FitSettings, calibrate, fit, read_osim
-from humanoid_control.human.calibration import body_groups, columns
+from humanoid_control.human.calibration import add_size_prior, body_groups, columns
 from humanoid_control.mocap import load_clip
 
 PLAIN = FitSettings(outliers=0.0, swaps=False)
@@ -84,6 +84,13 @@ def test_bodies_of_both_sides_and_those_without_markers_share_a_factor(walker):
     group = dict(zip(walker.body_names, body_groups(walker), strict=True))
     assert group["tibia_l"] == group["tibia_r"] != group["femur_r"] == group["patella_r"]
     assert group["talus_r"] == group["calcn_l"]
+
+
+def test_without_markers_all_segments_go_to_their_common_size():
+    S, s, log_size = np.zeros((4, 4)), np.zeros(4), np.log([0.9, 1.0, 1.3])
+    add_size_prior(S, s, log_size, 0.1)
+    assert np.allclose(log_size + np.linalg.solve(S[:3, :3], s[:3]), log_size.mean(), atol=1e-6)
+    assert not S[3].any() and not s[3]
 
 
 def test_what_is_no_size_of_a_person_is_refused(walker):
