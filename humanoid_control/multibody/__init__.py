@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from humanoid_control.multibody.energy import joint_wrenches as joint_wrenches
     from humanoid_control.multibody.energy import total_momentum_rate as total_momentum_rate
     from humanoid_control.multibody.energy import totals as totals
+    from humanoid_control.multibody.force_elements import ForceElements as ForceElements
+    from humanoid_control.multibody.force_elements import JointElement as JointElement
+    from humanoid_control.multibody.force_elements import MuscleLaw as MuscleLaw
+    from humanoid_control.multibody.force_elements import PathElement as PathElement
+    from humanoid_control.multibody.force_elements import SpringLaw as SpringLaw
+    from humanoid_control.multibody.force_elements import routed_force as routed_force
     from humanoid_control.multibody.forward_dynamics import SOLVERS as SOLVERS
     from humanoid_control.multibody.forward_dynamics import ForwardDynamics as ForwardDynamics
     from humanoid_control.multibody.functional_joint import Axis as Axis
@@ -78,6 +84,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "forward_dynamics": ["SOLVERS", "ForwardDynamics"],
         "energy": ["Totals", "joint_wrenches", "total_momentum_rate", "totals"],
         "couplings": ["CouplerGeometry", "FourBarGeometry", "VergenceGeometry"],
+        "force_elements": ["ForceElements", "JointElement", "MuscleLaw", "PathElement", "SpringLaw", "routed_force"],
         "functional_joint": ["Axis", "FunctionalTree"],
         "mechanisms": ["AnkleScrews", "FourBar", "HarmonicDrive", "KneeScrew", "DriveMechanism", "Vergence"],
     },
