@@ -25,7 +25,8 @@ tree.add(
     inertia=0.05 * np.eye(3),
 )
 model = Model(tree.bodies)  # two coordinates
-print(ForwardDynamics(model)(np.array([0.1, -0.6]), np.zeros(2)))
+dynamics = ForwardDynamics(model, gravity=(0.0, -9.81, 0.0))
+print(dynamics(np.array([0.1, -0.6]), np.zeros(2)))
 ```
 """
 

@@ -1,5 +1,7 @@
 """Springs, ropes, muscles and joint springs: virtual work, energy, momentum, MuJoCo, and the routing of tendons."""
 
+import re
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -16,6 +18,7 @@ from humanoid_control.multibody import (
     MuscleLaw,
     PathElement,
     SpringLaw,
+    force_elements,
     free,
     from_pinocchio,
     prismatic,
@@ -26,6 +29,7 @@ from humanoid_control.multibody import (
 )
 from humanoid_control.multibody.force_elements import law_energy, law_force
 from humanoid_control.multibody.kinematics_pass import configuration_rate
+from humanoid_control.multibody.layout import PRISMATIC, REVOLUTE
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation.drives.tendon_plant import TendonPlant
 from test.multibody.random_trees import BASES, geared_model, random_bodies, random_inertia, random_state
@@ -114,7 +118,7 @@ def test_wrenches_do_the_work_of_the_lengths_and_angles(base):
         assert np.abs(tau).max() > 1
         power = -elements.force[:n] @ (G @ v) + elements.force[n:] @ (A @ v)
         assert elements.power.sum() == pytest.approx(power)
-    assert len(kinds) > 1
+    assert {motion for motion, _ in kinds} == {REVOLUTE, PRISMATIC} and len({coupling for _, coupling in kinds}) > 1
 
 
 def test_generalised_force_is_the_fall_of_the_stored_energy():
@@ -302,6 +306,12 @@ def test_a_rope_never_pushes_and_points_that_meet_give_numbers():
     model = Model([Body("a", "", free("a"), random_inertia(np.random.default_rng(0)))])
     elements = ForceElements(model, [PathElement("p", [("", [0, 0, 0]), ("a", [0, 0, 0])], SpringLaw(10.0, 0.2))])
     assert np.isfinite(elements.wrenches(ForwardDynamics(model), model.neutral(), np.ones(6))).all()
+
+
+def test_the_example_of_the_module_runs(capsys):
+    (block,) = re.findall(r"```python\n(.*?)```", force_elements.__doc__, re.S)
+    exec(compile(block, "force_elements", "exec"), {})
+    assert len(capsys.readouterr().out) > 10
 
 
 SHAFT = Inertia(0.0, np.zeros(3), np.diag([1e-3, 1e-3, 1e-3]))

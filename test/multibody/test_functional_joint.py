@@ -1,5 +1,6 @@
 """Functional joints: against their definition, against full chains projected on the coordinates, and pinocchio."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from humanoid_control.multibody import (
     Joint,
     Model,
     free,
+    functional_joint,
     polynomial,
     prismatic,
     revolute,
@@ -324,6 +326,12 @@ def test_three_coordinates_fit_vertebrae_that_moved_by_the_same_shares():
     ]
     x, rest = fit(Model(stiff))
     assert 1e-3 < rest < 0.05 and np.allclose(x[:2], q[:2], atol=0.3)  # origins alone hardly show the twist
+
+
+def test_the_example_of_the_module_runs(capsys):
+    (block,) = re.findall(r"```python\n(.*?)```", functional_joint.__doc__, re.S)
+    exec(compile(block, "functional_joint", "exec"), {})
+    assert len(capsys.readouterr().out) > 10
 
 
 # -------- What is refused
