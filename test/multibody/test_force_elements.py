@@ -301,7 +301,9 @@ def test_a_rope_never_pushes_and_points_that_meet_give_numbers():
     par = np.array(numbers)
     assert law_force(kind, par, 0.0, 0.4, 5.0) == 0 and law_force(kind, par, 0.0, 0.6, 0.0) == pytest.approx(10)
     assert law_force(kind, par, 0.0, 0.6, -5.0) == 0 and law_force(kind, par, 7.0, 0.4, 0.0) == 7
+    assert law_energy(kind, par, 0.4) == 0 and law_energy(kind, par, 0.6) == pytest.approx(0.5)
     spring = np.array(SpringLaw(100.0, 0.5, 10.0).numbers("spring")[1])
+    assert law_energy(kind, spring, 0.4) == pytest.approx(0.5)
     assert law_force(kind, spring, 0.0, 0.4, 0.0) == pytest.approx(-10)
     model = Model([Body("a", "", free("a"), random_inertia(np.random.default_rng(0)))])
     elements = ForceElements(model, [PathElement("p", [("", [0, 0, 0]), ("a", [0, 0, 0])], SpringLaw(10.0, 0.2))])

@@ -150,6 +150,8 @@ def test_bodies_are_where_the_product_of_the_six_motions_puts_them():
     about = body.about_origin + 2.0 * pin.skew(body.com) @ pin.skew(body.com)
     assert np.allclose(about, own.R @ mass["inertia"] @ own.R.T)
     assert sum(b.inertia.mass for b in model.bodies[1:4]) == 0
+    tree.add("point", "b", [Axis([0, 0, 1], revolute("p"))], mass=0.5, frames=(P, C))
+    assert np.allclose(tree.bodies[-1].inertia.com, tree.frames["point"].p), "in its own origin, if nothing is said"
 
 
 # -------- The full chain, projected
