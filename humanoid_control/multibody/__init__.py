@@ -31,8 +31,16 @@ if TYPE_CHECKING:
     from humanoid_control.multibody.energy import joint_wrenches as joint_wrenches
     from humanoid_control.multibody.energy import total_momentum_rate as total_momentum_rate
     from humanoid_control.multibody.energy import totals as totals
+    from humanoid_control.multibody.force_elements import ForceElements as ForceElements
+    from humanoid_control.multibody.force_elements import JointElement as JointElement
+    from humanoid_control.multibody.force_elements import MuscleLaw as MuscleLaw
+    from humanoid_control.multibody.force_elements import PathElement as PathElement
+    from humanoid_control.multibody.force_elements import SpringLaw as SpringLaw
+    from humanoid_control.multibody.force_elements import routed_force as routed_force
     from humanoid_control.multibody.forward_dynamics import SOLVERS as SOLVERS
     from humanoid_control.multibody.forward_dynamics import ForwardDynamics as ForwardDynamics
+    from humanoid_control.multibody.functional_joint import Axis as Axis
+    from humanoid_control.multibody.functional_joint import FunctionalTree as FunctionalTree
     from humanoid_control.multibody.mechanisms import AnkleScrews as AnkleScrews
     from humanoid_control.multibody.mechanisms import DriveMechanism as DriveMechanism
     from humanoid_control.multibody.mechanisms import FourBar as FourBar
@@ -47,10 +55,12 @@ if TYPE_CHECKING:
     from humanoid_control.multibody.model import Model as Model
     from humanoid_control.multibody.model import free as free
     from humanoid_control.multibody.model import from_pinocchio as from_pinocchio
+    from humanoid_control.multibody.model import polynomial as polynomial
     from humanoid_control.multibody.model import prismatic as prismatic
     from humanoid_control.multibody.model import quadratic as quadratic
     from humanoid_control.multibody.model import revolute as revolute
     from humanoid_control.multibody.model import rotor as rotor
+    from humanoid_control.multibody.model import spline as spline
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
@@ -64,14 +74,18 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "Model",
             "free",
             "from_pinocchio",
+            "polynomial",
             "prismatic",
             "quadratic",
             "revolute",
             "rotor",
+            "spline",
         ],
         "forward_dynamics": ["SOLVERS", "ForwardDynamics"],
         "energy": ["Totals", "joint_wrenches", "total_momentum_rate", "totals"],
         "couplings": ["CouplerGeometry", "FourBarGeometry", "VergenceGeometry"],
+        "force_elements": ["ForceElements", "JointElement", "MuscleLaw", "PathElement", "SpringLaw", "routed_force"],
+        "functional_joint": ["Axis", "FunctionalTree"],
         "mechanisms": ["AnkleScrews", "FourBar", "HarmonicDrive", "KneeScrew", "DriveMechanism", "Vergence"],
     },
 )

@@ -1,9 +1,9 @@
 """Couplings: the angle of a body as a function of joint coordinates that it shares, with gradient and Hessian.
 
-Gears, levers, planar four-bars and screws as compiled functions of numbers. Every function reads its parameters from a
-flat array `par` at the offset `at` (written by the `..._parameters` functions below) and returns the value, the first
-and the second derivatives by the joint coordinates; NaN where the loop cannot close. The rotor's angle of a screw is
-2 pi / lead times the length (Schwienbacher 2014, eq. (3.3), (3.22)).
+Gears, levers, planar four-bars, screws, splines and polynomials as compiled functions of numbers. Every function reads
+its parameters from a flat array `par` at the offset `at` (written by the `..._parameters` functions below) and returns
+the value, the first and the second derivatives by the joint coordinates; NaN where the loop cannot close. The rotor's
+angle of a screw is 2 pi / lead times the length (Schwienbacher 2014, eq. (3.3), (3.22)).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from humanoid_control.errors import RobotError
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.layout import BIAS, COORD, COUPLING, GRAD, NC, PAR, RATE
+from humanoid_control.numerics.spline import LINEAR_TERMS, polynomial_at, spline_at, spline_data
 
 # -------- Screws
 
@@ -204,6 +205,31 @@ def vergence_lever(par: np.ndarray, at: int, q: float) -> tuple[float, float, fl
     return phi - par[at + 9], phi_q, -rest / arm
 
 
+# -------- Measured motions
+
+
+@kernel
+def spline(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
+    """A cubic spline through points, straight outside of them.
+
+    Args:
+        par: number of points, then those of `numerics.spline.spline_data`, at `at`.
+        q: joint coordinate [rad or m].
+    """
+    return spline_at(par, at + 1, int(par[at]), q)
+
+
+@kernel
+def polynomial(par: np.ndarray, at: int, q: float) -> tuple[float, float, float]:
+    """c_0 + c_1 q + c_2 q^2 ...
+
+    Args:
+        par: number of coefficients, then they, the constant first, at `at`.
+        q: joint coordinate [rad or m].
+    """
+    return polynomial_at(par, at + 1, int(par[at]), q)
+
+
 # -------- Parameters
 
 Vector = Sequence[float] | np.ndarray
@@ -250,6 +276,19 @@ def linear_parameters(ratio: float, offset: float = 0.0) -> np.ndarray:
     if not np.isfinite(ratio) or ratio == 0:
         raise RobotError(f"a ratio must not be zero, got {ratio:g}")
     return np.array([ratio, offset], dtype=float)
+
+
+def spline_parameters(x: Vector, y: Vector) -> np.ndarray:
+    """For `spline`: through the points (x, y), x rising."""
+    return np.concatenate([[len(x)], spline_data(x, y)])
+
+
+def polynomial_parameters(coefficients: Vector) -> np.ndarray:
+    """For `polynomial`: at least c_0 and c_1."""
+    c = np.asarray(coefficients, dtype=float)
+    if c.ndim != 1 or len(c) < LINEAR_TERMS or not np.isfinite(c).all():
+        raise RobotError(f"a polynomial must have two finite coefficients or more, got {coefficients}")
+    return np.concatenate([[len(c)], c])
 
 
 def hinge_parameters(r_b: Vector, r_a: Vector, axis: Vector) -> np.ndarray:
@@ -373,6 +412,7 @@ def _check_branch(branch: int) -> None:
 # -------- Joint coordinates in the recursions
 
 IDENTITY, LINEAR, QUADRATIC, HINGE_SCREW, HINGE_TILT, COUPLER_SCREW, FOUR_BAR = 0, 1, 2, 3, 4, 5, 6
+SPLINE, POLYNOMIAL = 7, 8
 
 
 @inlined
@@ -404,8 +444,12 @@ def joint_coordinate(ints, i, par, qpos, q, v, W, o):
             z, z1, z11 = hinge_screw(par, at + 2, x)
         elif kind == HINGE_TILT:
             z, z1, z11 = hinge_tilt(par, at + 2, x)
-        else:
+        elif kind == FOUR_BAR:
             z, z1, z11 = four_bar(par, at + 2, x)
+        elif kind == SPLINE:
+            z, z1, z11 = spline(par, at + 2, x)
+        else:
+            z, z1, z11 = polynomial(par, at + 2, x)
         n = par[at]
         W[o + GRAD], W[o + RATE], W[o + BIAS] = n * z1, n * z1 * u, n * z11 * u * u
         return n * z + par[at + 1]

@@ -23,10 +23,16 @@ from humanoid_control.multibody.couplings import (
     IDENTITY,
     LINEAR,
     LINEAR_SIZE,
+    POLYNOMIAL,
     QUADRATIC,
+    SPLINE,
+    Vector,
+    polynomial_parameters,
+    spline_parameters,
 )
 from humanoid_control.multibody.layout import FREE, FREE_EULER, MAX_COORDINATES, PRISMATIC, REVOLUTE
 from humanoid_control.multibody.subsystems import TreeNode, pointer_tree, with_subsystems
+from humanoid_control.numerics.spline import spline_size
 
 ENVIRONMENT = ""
 # Coordinates and parameters of each coupling, the last four behind a gear; its name for messages.
@@ -77,6 +83,10 @@ class Joint:
         names, n, got = ", ".join(self.coordinates), len(self.coordinates), len(self.parameters)
         if self.coupling == QUADRATIC:
             kind, coordinates, size = "quadratic", n, 1 + n + n * (n + 1) // 2
+        elif self.coupling in (SPLINE, POLYNOMIAL):
+            count = int(np.nan_to_num(self.parameters[2])) if got > 2 else 0
+            kind, coordinates = "spline" if self.coupling == SPLINE else "polynomial", 1
+            size = 1 + LINEAR_SIZE + max(2, spline_size(count) if self.coupling == SPLINE else count)
         elif self.coupling in COUPLINGS:
             kind, coordinates, size = COUPLINGS[self.coupling]
         elif self.coupling == IDENTITY:
@@ -110,6 +120,30 @@ def free(name: str, euler: bool = False) -> Joint:
     if euler:
         return Joint(FREE_EULER, tuple(f"{name}.{c}" for c in ("phi", "theta", "psi", "x", "y", "z")))
     return Joint(FREE, tuple(f"{name}.{c}" for c in ("vx", "vy", "vz", "wx", "wy", "wz")))
+
+
+def spline(
+    coordinate: str, x: Vector, y: Vector, motion: int = REVOLUTE, ratio: float = 1.0, offset: float = 0.0
+) -> Joint:
+    """A measured motion: angle = ratio s(q) + offset, s the cubic spline through the points (x, y), x rising.
+
+    Its ends are those of Forsythe, Malcolm and Moler 1977; outside of the points it goes on straight.
+
+    Raises:
+        RobotError: points that make no spline.
+    """
+    numbers = (float(ratio), float(offset), *spline_parameters(x, y).tolist())
+    return Joint(motion, (coordinate,), SPLINE, numbers)
+
+
+def polynomial(coordinate: str, coefficients: Vector, motion: int = REVOLUTE) -> Joint:
+    """angle = c_0 + c_1 q + c_2 q^2 ... with at least two coefficients, the constant first.
+
+    Raises:
+        RobotError: fewer, or one that is not a number.
+    """
+    numbers = (1.0, 0.0, *polynomial_parameters(coefficients).tolist())
+    return Joint(motion, (coordinate,), POLYNOMIAL, numbers)
 
 
 def quadratic(

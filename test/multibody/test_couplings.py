@@ -19,6 +19,10 @@ from humanoid_control.multibody.couplings import (
     hinge_tilt,
     linear,
     linear_parameters,
+    polynomial,
+    polynomial_parameters,
+    spline,
+    spline_parameters,
     vergence_lever,
     vergence_parameters,
 )
@@ -57,6 +61,10 @@ def turn(axis, angle):
     return Rotation.from_rotvec(angle * axis / np.linalg.norm(axis))
 
 
+KNEE_POINTS = (
+    [-2.0944, -1.74533, -1.39626, -1.0472, -0.698132, -0.349066, -0.174533, 0.197344],
+    [-0.0032, 0.00179, 0.00411, 0.0041, 0.00212, -0.001, -0.0031, -0.005227],
+)  # travel of a shank on its thigh [m] over the flexion [rad]
 ONE_CAMERA = VergenceGeometry(**VERGENCE, share=1.0, branch=-1)
 ONE_JOINT = {
     "hinge_screw": (hinge_screw, hinge_parameters(KNEE_B, KNEE_A, KNEE_AXIS), -0.1, 2.1),
@@ -66,6 +74,9 @@ ONE_JOINT = {
     "vergence": (vergence_lever, vergence_parameters(VergenceGeometry(**VERGENCE)), -0.2, 0.7),
     "vergence, one camera": (vergence_lever, vergence_parameters(ONE_CAMERA), -0.1, 0.35),
     "linear": (linear, linear_parameters(-80.0, 0.3), -2.0, 2.0),
+    "polynomial": (polynomial, polynomial_parameters([0.3, -0.2, 0.7, 0.1, -0.3]), -1.5, 1.5),
+    "spline": (spline, spline_parameters(*KNEE_POINTS), -2.0, 0.15),
+    "spline, outside": (spline, spline_parameters(*KNEE_POINTS), 0.3, 1.0),
 }
 
 

@@ -15,15 +15,19 @@ from humanoid_control.multibody import (
     Joint,
     Model,
     free,
+    from_pinocchio,
+    polynomial,
     prismatic,
     quadratic,
     revolute,
     rotor,
+    spline,
 )
 from humanoid_control.multibody import layout as at
 from humanoid_control.multibody.couplings import FOUR_BAR, FourBarGeometry, four_bar, four_bar_parameters
 from humanoid_control.multibody.kinematics_pass import configuration_rate, integrate_configuration
 from humanoid_control.multibody.spatial import add_point_inertia
+from humanoid_control.robots import load_robot
 from humanoid_control.robots.denavit_hartenberg import dh_transform
 from test.multibody.random_trees import BASES, random_bodies, random_inertia, random_state
 from test.reference.denavit_hartenberg import dh_placement
@@ -53,6 +57,9 @@ def test_velocity_and_acceleration_of_every_body_are_the_derivatives_of_its_pose
         quadratic(["a", "b"], 0.1, [0.4, 0.3], np.array([[0.2, 0.1], [0.1, -0.3]])),
         quadratic(["a", "b"], 0.1, [0.4, 0.3], np.array([[0.2, 0.1], [0.1, -0.3]]), at.PRISMATIC),
         revolute("c"),
+        polynomial("a", [0.1, 0.4, -0.3, 0.2]),
+        spline("b", [-4.0, -2.0, 2.0, 4.0], [0.3, -0.2, 0.4, -0.1]),
+        spline("c", [-4.0, -2.0, 2.0, 4.0], [0.1, 0.5, -0.2, 0.3], at.PRISMATIC),
     ]
     bodies = [] if base == "fixed" else [Body("base", "", free("base", base == "euler"), random_inertia(rng))]
     for k, joint in enumerate(joints):
@@ -96,6 +103,29 @@ def test_velocity_and_acceleration_of_every_body_are_the_derivatives_of_its_pose
         assert np.allclose(row(dynamics, i, at.ROT, 9).reshape(3, 3), R) and np.allclose(
             row(dynamics, i, at.POS, 3), X[i, :3, 3]
         )
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_pose_velocity_and_acceleration_of_every_link_are_pinocchios(base):
+    robot = load_robot("lola", base)
+    tree, data, rng = from_pinocchio(robot.model), robot.model.createData(), np.random.default_rng(3)
+    model = Model(tree.bodies)
+    dynamics = ForwardDynamics(model)
+    for _ in range(4):
+        q = pin.randomConfiguration(robot.model, -np.ones(robot.nq), np.ones(robot.nq))
+        v = rng.normal(size=robot.nv)
+        qdd = dynamics(q, v, rng.normal(size=robot.nv) * 20)
+        pin.forwardKinematics(robot.model, data, q, v, qdd)
+        for i, body in enumerate(model.bodies):
+            j, turn = robot.model.getJointId(body.name), tree.turn[body.name]
+            X, u = data.oMi[j], pin.getVelocity(robot.model, data, j)
+            a = pin.getClassicalAcceleration(robot.model, data, j)
+            assert np.allclose(row(dynamics, i, at.ROT, 9).reshape(3, 3), X.rotation @ turn, atol=1e-12)
+            assert np.allclose(row(dynamics, i, at.POS, 3), X.translation, atol=1e-12)
+            expected = np.concatenate([turn.T @ u.angular, turn.T @ u.linear])
+            assert np.allclose(row(dynamics, i, at.OMEGA, 6), expected, atol=1e-11)
+            expected = np.concatenate([turn.T @ a.angular, turn.T @ a.linear])
+            assert np.allclose(row(dynamics, i, at.ACC, 6), expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
 
 
 def test_euler_angles_and_quaternion_of_the_base_give_the_same_motion():

@@ -8,9 +8,10 @@ coordinates: M = sum Jc^T m Jc + Jw^T I Jw.
 from __future__ import annotations
 
 import numpy as np
+from scipy.interpolate import make_interp_spline
 
 from humanoid_control.multibody import Model
-from humanoid_control.multibody.couplings import IDENTITY, LINEAR, QUADRATIC
+from humanoid_control.multibody.couplings import IDENTITY, LINEAR, POLYNOMIAL, QUADRATIC, SPLINE
 from humanoid_control.multibody.layout import FREE, FREE_EULER, PRISMATIC
 
 
@@ -48,12 +49,33 @@ def coupled(joint, x):
     par = np.array(joint.parameters)
     if joint.coupling == LINEAR:
         return par[0] * x[0] + par[1]
+    if joint.coupling == SPLINE:
+        n = int(par[2])
+        return par[0] * spline(par[3 : 3 + n], par[3 + n : 3 + n + 4 * (n - 1) : 4], par[-2], x[0]) + par[1]
+    if joint.coupling == POLYNOMIAL:
+        return par[0] * np.polyval(par[:2:-1], x[0]) + par[1]
     assert joint.coupling == QUADRATIC
     n = len(x)
     H = np.zeros((n, n))
     H[np.tril_indices(n)] = par[1 + n :]
     H = H + np.tril(H, -1).T
     return par[0] + par[1 : 1 + n] @ x + 0.5 * x @ H @ x
+
+
+def spline(x, values, last, u):
+    """The spline through these points, by SciPy, straight outside; u may be complex, with a small imaginary part."""
+    y = np.append(values, last)
+    assert len(x) >= 4
+
+    def powers(a, b):
+        return np.polynomial.polynomial.polyfit(a - a[0], b, 3)
+
+    ends = [(3, 6 * powers(x[:4], y[:4])[3])], [(3, 6 * powers(x[-4:], y[-4:])[3])]
+    f = make_interp_spline(x, y, k=3, bc_type=ends)
+    at = min(max(u.real, x[0]), x[-1])
+    inside = x[0] <= u.real <= x[-1]
+    t = u - at
+    return f(at) + t * f(at, 1) + (t**2 / 2 * f(at, 2) + t**3 / 6 * f(at, 3) if inside else 0.0)
 
 
 def poses(model: Model, q: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from humanoid_control.errors import ConfigError, RobotError, SimulationError, Un
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.acceleration_pass import acceleration_pass, base_acceleration
 from humanoid_control.multibody.arrays import Arrays
+from humanoid_control.multibody.force_elements import ForceElements
 from humanoid_control.multibody.inertia_pass import inertia_pass
 from humanoid_control.multibody.kinematics_pass import add_wrenches, configuration_rate, kinematics_pass
 from humanoid_control.multibody.layout import NW, RATE
@@ -172,7 +173,8 @@ class StateSpaceModel:
         self.points = contact_points(robot, engine_links(pinocchio, tree), self.settings.touching)
         self.arrays = Arrays(self.model, (0.0, 0.0, -self.settings.gravity))
         contact = contact_table(self.points, len(self.model.bodies), self.settings.ground, self.settings.contact)
-        self._world = WorldArrays(self.arrays.tables, self.arrays.work, contact)
+        none = ForceElements(self.model, []).table
+        self._world = WorldArrays(self.arrays.tables, self.arrays.work, contact, none)
         self._shafts = no_shafts() if self.train is None else shaft_table(self.train)
         m, p = len(self._shafts.body), 0 if self.points is None else len(self.points)
         self._nb = 6 if euler else 7

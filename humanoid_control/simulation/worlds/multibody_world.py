@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.multibody.arrays import Arrays
+from humanoid_control.multibody.couplings import Vector, checked_vector
+from humanoid_control.multibody.force_elements import ForceElements, JointElement, PathElement
 from humanoid_control.multibody.kinematics_pass import kinematics_pass
-from humanoid_control.multibody.model import Model, PinocchioBodies, from_pinocchio
+from humanoid_control.multibody.model import ENVIRONMENT, Model, PinocchioBodies, from_pinocchio
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact.forces import (
@@ -68,13 +71,49 @@ class CompiledWorld(EngineBase):
         self._links = engine_links(pinocchio, tree)
         self.points = contact_points(robot, self._links, settings.touching)
         contact = contact_table(self.points, len(model.bodies), settings.ground, settings.contact)
-        self._world = Packed(WorldArrays(self.arrays.tables, self.arrays.work, contact))
+        none = ForceElements(model, []).table
+        self._world = Packed(WorldArrays(self.arrays.tables, self.arrays.work, contact, none))
         touching = len(contact.body)
         self.layers, self.forces = np.zeros((touching, 3)), np.zeros((touching, 3))
         memory = np.zeros(model.nq), np.zeros(model.nv), np.zeros(model.nv), np.zeros(robot.n)
         self._state = Packed(WorldState(*memory, self.layers, self.forces))
         self._drives = drive_table(robot, self.drives, gains)
         self._no_pushes = Packed(push_table([]))
+
+    def attach(self, elements: Sequence[PathElement | JointElement]) -> ForceElements:
+        """Springs, ropes and muscles that act from now on, in place of those before; none where the list is empty.
+
+        Their forces are those at the beginning of a step: a stiffness that would swing a body in fewer than about
+        six steps diverges.
+
+        Args:
+            elements: their points in the axes of the robot's links, with the environment as `ENVIRONMENT`; of a joint
+                element the body is the name of the joint.
+
+        Returns:
+            The elements; their commands may be changed at any time, their states are those of the last step.
+
+        Raises:
+            UnknownNameError: no such link or joint. RobotError: see `ForceElements`.
+        """
+        model, placed = self.arrays.model, list[PathElement | JointElement]()
+        for e in elements:
+            points = [self._attached(*p) for p in e.points] if isinstance(e, PathElement) else []
+            placed.append(replace(e, points=points) if isinstance(e, PathElement) else e)
+        out = ForceElements(model, placed)
+        self._world = Packed(self._world.record._replace(elements=out.table))
+        return out
+
+    def _attached(self, link: str, r: Vector) -> tuple[str, Vector]:
+        """A point of a link (3,) as one of the engine's body that carries it."""
+        if link == ENVIRONMENT:
+            return link, r
+        frame = self.pushes.frame(link)
+        at = checked_vector(r, f"a point of link '{link}'")
+        if link not in self._links:  # fixed to what holds the robot
+            return ENVIRONMENT, self.model.frames[frame].placement.act(at)
+        body, X = self._links[link]
+        return self.arrays.model.bodies[body].name, X.act(at)
 
     def _settle(self, q: np.ndarray) -> None:
         """The layers of a robot that was put down at rest at the engine's configuration q."""

@@ -15,6 +15,7 @@ import numpy as np
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.acceleration_pass import acceleration_pass
 from humanoid_control.multibody.arrays import Tables, Work
+from humanoid_control.multibody.force_elements import ElementTable, add_element_wrenches
 from humanoid_control.multibody.inertia_pass import inertia_pass
 from humanoid_control.multibody.kinematics_pass import add_wrenches, integrate_configuration, kinematics_pass
 from humanoid_control.multibody.layout import ACC, COORD, NW, RATE, ROT
@@ -56,11 +57,12 @@ CONTACT_ROUNDS = 2  # after which contact is corrected
 
 
 class WorldArrays(NamedTuple):
-    """A robot's bodies as the recursions read and write them, and where they touch the ground."""
+    """A robot's bodies as the recursions read and write them, where they touch the ground, and springs on them."""
 
     tables: Tables
     work: Work
     contact: ContactTable
+    elements: ElementTable
 
 
 class WorldState(NamedTuple):
@@ -156,7 +158,7 @@ def run_steps(world, state, drives, pushes, schedule):
         How many steps were made, and FINE, or the coordinate whose velocity stopped being one: the state is then the
         last good one.
     """
-    t, w, c = unpack(world, WorldArrays)
+    t, w, c, elements = unpack(world, WorldArrays)
     x, pushes, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
     h, limits = schedule.h, ReferenceLimits(d.lower, d.upper, d.lead)
     n, nv = d.kp.shape[0], x.v.shape[0]
@@ -169,7 +171,7 @@ def run_steps(world, state, drives, pushes, schedule):
         silent = now - schedule.since >= schedule.coast
         advance_drive_references(d.mode, d.q_ref, d.v_ref, limits, joints, silent, h)
         drive_terms(d, joints, speed, a, h, force, inertia)
-        impressed_forces(t, w, x, c, pushes, now, h)
+        impressed_forces(t, w, x, c, elements, pushes, now, h)
         solve_step(t, w, x, c, tau, armature, h)
         rounds = 1
         while True:
@@ -212,8 +214,8 @@ def integrate_state(t, x, moved, h, fastest):
 
 
 @inlined
-def impressed_forces(t, w, x, c, pushes, now, h):
-    """Kinematics, then contact and pushes as impressed forces."""
+def impressed_forces(t, w, x, c, elements, pushes, now, h):
+    """Kinematics, then contact, pushes and force elements as impressed forces."""
     kinematics_pass(t, x.q, x.v, w)
     if c.body.shape[0] > 0:
         place_carriers(w.W, c)
@@ -223,6 +225,8 @@ def impressed_forces(t, w, x, c, pushes, now, h):
     for k in range(pushes.body.shape[0]):
         if now < pushes.until[k] - 1e-9:
             _push(w.W, pushes, k, c.wrench)
+    if elements.state.shape[0] > 0:
+        add_element_wrenches(t, w, elements, x.q, x.v, c.wrench)
 
 
 @inlined
@@ -334,7 +338,7 @@ def run_driven_steps(world, state, drives, pushes, motors, schedule):
     Args:
         motors: `Motors`.
     """
-    t, w, c = unpack(world, WorldArrays)
+    t, w, c, elements = unpack(world, WorldArrays)
     x, pushes, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
     s, e = motors
     W, limits = w.W, ReferenceLimits(d.lower, d.upper, d.lead)
@@ -356,7 +360,7 @@ def run_driven_steps(world, state, drives, pushes, motors, schedule):
             change = min(max(d.q_ref[j] - e.angles[j], -most), most)
             e.angles[j] += change
             e.rates[j] = change / h
-        impressed_forces(t, w, x, c, pushes, now, h)
+        impressed_forces(t, w, x, c, elements, pushes, now, h)
         tau[:] = 0.0
         armature[:] = 0.0
         _joint_loops(t, x, d, s, e, goal)

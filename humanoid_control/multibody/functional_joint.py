@@ -1,0 +1,157 @@
+"""Functional joints: up to three translations and three rotations, each a function of a coordinate that others share.
+
+As `CustomJoint` of OpenSim has it. Body b hangs on its parent p by
+
+    X_b = X_p X_P Trans(f_4 a_4 + f_5 a_5 + f_6 a_6) Rot(a_1, f_1) Rot(a_2, f_2) Rot(a_3, f_3) X_C^-1
+
+with constant frames P in the parent and C in the body, axes a_1 to a_6, and functions f_k of one coordinate each, or
+constant. In the engine it is a chain of elementary joints between bodies of which only the last has mass.
+
+```python
+import numpy as np
+
+from humanoid_control.multibody import Axis, ForwardDynamics, FunctionalTree, Model, revolute, spline
+
+tree = FunctionalTree()
+tree.add("femur", "", rotations=[Axis([0, 0, 1], revolute("hip"))], mass=9.0, com=[0, -0.17, 0], inertia=np.eye(3))
+slide = spline("knee", [-2.0, -1.0, -0.3, 0.1], [-0.03, 0.001, 0.004, -0.004])  # [rad] to [m]
+tree.add(
+    "tibia",
+    "femur",
+    rotations=[Axis([0, 0, 1], revolute("knee"))],
+    translations=[Axis([1, 0, 0], slide), Axis([0, 1, 0], -0.4)],
+    mass=3.5,
+    com=[0, -0.19, 0],
+    inertia=0.05 * np.eye(3),
+)
+model = Model(tree.bodies)  # two coordinates
+dynamics = ForwardDynamics(model, gravity=(0.0, -9.81, 0.0))
+print(dynamics(np.array([0.1, -0.6]), np.zeros(2)))
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.multibody.couplings import Vector, checked_vector, unit_vector
+from humanoid_control.multibody.layout import FREE, PRISMATIC, REVOLUTE
+from humanoid_control.multibody.model import ENVIRONMENT, Body, Inertia, Joint, axis_to_z
+from humanoid_control.numerics import rotation_matrix
+
+
+class Axis(NamedTuple):
+    """One axis of a functional joint.
+
+    Attributes:
+        direction: (3,), of any length.
+        moved: the function, as a joint of any coordinate and coupling; or a constant angle [rad] or distance [m].
+    """
+
+    direction: Vector
+    moved: Joint | float
+
+
+class Frame(NamedTuple):
+    """Pose of a frame in another: R (3, 3) turns its axes into the other's, p (3,) is its origin there [m]."""
+
+    R: np.ndarray
+    p: np.ndarray
+
+    def __matmul__(self, other: Frame) -> Frame:
+        return Frame(self.R @ other.R, self.p + self.R @ other.p)
+
+    def inverse(self) -> Frame:
+        """The other frame seen from this one."""
+        return Frame(self.R.T, -self.R.T @ self.p)
+
+
+IDENTITY_FRAME = Frame(np.eye(3), np.zeros(3))
+
+
+class FunctionalTree:
+    """Bodies with functional joints, each after its parent.
+
+    Attributes:
+        bodies: for `Model`; the last of a joint's chain has the name of the body.
+        frames: name -> the body's own frame, seen from the engine's body of that name.
+    """
+
+    def __init__(self) -> None:
+        self.bodies: list[Body] = []
+        self.frames: dict[str, Frame] = {ENVIRONMENT: IDENTITY_FRAME}
+
+    def add(
+        self,
+        name: str,
+        parent: str,
+        rotations: Sequence[Axis] = (),
+        translations: Sequence[Axis] = (),
+        *,
+        mass: float = 0.0,
+        com: Vector = (0.0, 0.0, 0.0),
+        inertia: np.ndarray | None = None,
+        frames: tuple[Frame, Frame] = (IDENTITY_FRAME, IDENTITY_FRAME),
+    ) -> None:
+        """Append a body and its joint.
+
+        Args:
+            rotations: up to three, about axes that turn with those before them.
+            translations: up to three, along axes of the parent's joint frame.
+            mass: [kg]. com: (3,) [m], in the body's own frame. inertia: (3, 3) [kg m^2] about it; default: none.
+            frames: P in the parent and C in the body.
+
+        Raises:
+            UnknownNameError: no such parent. RobotError: too many axes, one without direction, or none that moves.
+        """
+        if parent not in self.frames:
+            raise UnknownNameError("parent", parent, self.frames, hint=f"(of body '{name}')")
+        if len(rotations) > 3 or len(translations) > 3:
+            n = len(rotations), len(translations)
+            raise RobotError(f"body '{name}': a joint has up to 3 rotations and 3 translations, not {n[0]} and {n[1]}")
+        steps = [(PRISMATIC, axis) for axis in translations] + [(REVOLUTE, axis) for axis in rotations]
+        moving = sum(isinstance(axis.moved, Joint) for _, axis in steps)
+        if moving == 0:
+            raise RobotError(f"body '{name}': none of its axes moves: make it a part of its parent")
+        carrier, at, count = parent, self.frames[parent] @ frames[0], 0
+        new: list[Body] = []
+        for motion, axis in steps:
+            direction = unit_vector(axis.direction, f"body '{name}': an axis")
+            if not isinstance(axis.moved, Joint):
+                at = at @ _constant(motion, direction, float(axis.moved))
+                continue
+            count += 1
+            link = name if count == moving else f"{name}.{count}"
+            if axis.moved.motion >= FREE:
+                raise RobotError(f"body '{name}': the function of an axis is one of its own, not a free joint")
+            Q = axis_to_z(direction)
+            new.append(Body(link, carrier, replace(axis.moved, motion=motion), A=(at.R @ Q).T, r=at.p))
+            carrier, at = link, Frame(Q.T, np.zeros(3))
+        own = at @ frames[1].inverse()
+        about = np.zeros((3, 3)) if inertia is None else own.R @ np.asarray(inertia, float) @ own.R.T
+        centre = own.R @ checked_vector(com, f"body '{name}': its centre of gravity") + own.p
+        self.bodies += [*new[:-1], replace(new[-1], inertia=Inertia.about_com(mass, centre, about))]
+        self.frames[name] = own
+
+    def point(self, name: str, r: Vector) -> np.ndarray:
+        """A point (3,) of a body's own frame, seen from the engine's body of that name [m].
+
+        Raises:
+            UnknownNameError: no such body.
+        """
+        if name not in self.frames:
+            raise UnknownNameError("body", name, self.frames)
+        own = self.frames[name]
+        return own.R @ np.asarray(r, float) + own.p
+
+
+def _constant(motion: int, direction: np.ndarray, value: float) -> Frame:
+    """The frame moved along, or turned about, an axis by a constant."""
+    if motion == PRISMATIC:
+        return Frame(np.eye(3), value * direction)
+    return Frame(rotation_matrix(value * direction), np.zeros(3))

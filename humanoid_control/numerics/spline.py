@@ -1,0 +1,130 @@
+"""Functions of one number for kernels: cubic splines through points, and polynomials, with two derivatives.
+
+A spline is piecewise cubic with continuous second derivative. Its ends are those of Forsythe, Malcolm and Moler 1977:
+the third derivative of the first (last) piece is that of the cubic through the first (last) four points. With three
+points it is zero, with two the spline is a straight line. Outside it goes on linearly with the slope at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from humanoid_control.errors import RobotError
+from humanoid_control.jit import inlined
+from humanoid_control.numerics.array_types import F1
+
+LINEAR_TERMS = 2  # coefficients of a polynomial that is evaluated at once
+
+
+def check_spline(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> None:
+    """Make sure that a spline goes through these points.
+
+    Raises:
+        RobotError: fewer than two points, not as many y as x, x that do not rise, or no finite numbers.
+    """
+    if len(x) != len(y) or len(x) < 2:
+        raise RobotError(f"a spline of {len(x)} x and {len(y)} y: it needs two points or more of both")
+    if not np.isfinite([*x, *y]).all():
+        raise RobotError("a spline holds a number that is not finite")
+    if not (np.diff(x) > 0).all():
+        raise RobotError("the x of a spline must rise")
+
+
+def spline_size(points: int) -> int:
+    """Count of the numbers that `spline_data` gives for a number of points."""
+    return 5 * points - 2
+
+
+def spline_data(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> F1:
+    """Numbers (5 n - 2,) of a spline through n points, for `spline_at`.
+
+    First x (n,), then four coefficients of each piece in powers of the distance from its left point, the constant
+    first, then value and slope at the last point.
+
+    Raises:
+        RobotError: see `check_spline`.
+    """
+    check_spline(x, y)
+    at, values = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    pieces, last = spline_pieces(at, values)
+    return np.concatenate([at, pieces.ravel(), last])
+
+
+def spline_pieces(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
+    """Coefficients (n - 1, 4) of the pieces, the constant first, and value and slope at the last point.
+
+    Unknown are a sixth of the second derivatives at the points.
+    """
+    n = len(x)
+    h, slope = np.diff(x), np.diff(y) / np.diff(x)
+    M, rhs = np.zeros((n, n)), np.zeros(n)
+    if n == 2:
+        s: np.ndarray = np.zeros(2)
+    else:
+        for i in range(1, n - 1):
+            M[i, i - 1], M[i, i], M[i, i + 1] = h[i - 1], 2 * (h[i - 1] + h[i]), h[i]
+            rhs[i] = slope[i] - slope[i - 1]
+        M[0, :2], M[-1, -2:] = (-1.0, 1.0), (-1.0, 1.0)
+        if n > 3:
+            rhs[0], rhs[-1] = h[0] * _third_difference(x[:4], y[:4]), h[-1] * _third_difference(x[-4:], y[-4:])
+        s = np.linalg.solve(M, rhs)
+    first = slope - h * (s[1:] + 2 * s[:-1])
+    pieces = np.stack([y[:-1], first, 3 * s[:-1], np.diff(s) / h], axis=1)
+    _, b, c, d = pieces[-1]
+    return pieces, (float(y[-1]), float(b + h[-1] * (2 * c + 3 * d * h[-1])))
+
+
+def _third_difference(x: np.ndarray, y: np.ndarray) -> float:
+    """Third divided difference of four points."""
+    d: np.ndarray = y
+    for k in range(1, 4):
+        d = np.diff(d) / (x[k:] - x[:-k])
+    return float(d[0])
+
+
+# -------- In kernels
+
+
+@inlined
+def spline_at(data: F1, at: int, n: int, u: float) -> tuple[float, float, float]:
+    """Value, first and second derivative at u of a spline through n points.
+
+    Args:
+        data: of `spline_data`, from the offset `at` on.
+    """
+    pieces = at + n
+    if u < data[at]:
+        slope = data[pieces + 1]
+        return data[pieces] + slope * (u - data[at]), slope, 0.0
+    if u > data[at + n - 1]:
+        last = pieces + 4 * (n - 1)
+        return data[last] + data[last + 1] * (u - data[at + n - 1]), data[last + 1], 0.0
+    low, high = 0, n - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if u < data[at + middle]:
+            high = middle
+        else:
+            low = middle
+    t, c = u - data[at + low], pieces + 4 * low
+    b, c2, c3 = data[c + 1], data[c + 2], data[c + 3]
+    return data[c] + t * (b + t * (c2 + t * c3)), b + t * (2.0 * c2 + 3.0 * t * c3), 2.0 * c2 + 6.0 * t * c3
+
+
+@inlined
+def polynomial_at(data: F1, at: int, n: int, u: float) -> tuple[float, float, float]:
+    """Value, first and second derivative at u of a polynomial.
+
+    Args:
+        data: its n coefficients, two or more, the constant first, from the offset `at` on.
+    """
+    if n == LINEAR_TERMS:
+        return data[at] + data[at + 1] * u, data[at + 1], 0.0
+    f, d1, d2 = 0.0, 0.0, 0.0
+    for i in range(n - 1, -1, -1):
+        d2 = d2 * u + 2.0 * d1
+        d1 = d1 * u + f
+        f = f * u + data[at + i]
+    return f, d1, d2
