@@ -102,6 +102,11 @@ BENCHES = {
         {},
         "motion.reaching",
     ),
+    "human": BenchEntry(
+        "a person fitted to markers, calibrated, inverse dynamics; beside OpenSim where installed (about 10 s)",
+        {},
+        "motion.person",
+    ),
     "driver": BenchEntry(
         "a real robot's driver: frames beside the makers' libraries, lateness, message to frame (about 4 min)",
         {"only": "", "seconds": 10.0, "trials": 100},

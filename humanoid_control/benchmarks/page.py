@@ -386,6 +386,7 @@ TITLES = {
     "distance": "Swept-sphere volumes",
     "tendons": "Tendons",
     "reaching": "Optimal reaches",
+    "human": "A recorded person",
     "driver": "The driver of a real robot",
     "walk": "Walking",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +13,7 @@ import numpy as np
 
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.human import (
+    Fit,
     FitSettings,
     calibrate,
     fit,
@@ -20,10 +22,12 @@ from humanoid_control.human import (
     read_osim,
     weighted_inverse_dynamics,
 )
-from humanoid_control.mocap import load_clip
+from humanoid_control.human.loads import read_storage
+from humanoid_control.mocap import MarkerClip, load_clip
 from humanoid_control.paths import TEST_DATA, test_data
 
-COLUMNS = ["name", "unit", "median", "best", "n"]
+COLUMNS = ["name", "unit", "median", "best", "n", "ours_not_dearer_percent"]
+TITLE = "bench human, public recordings"
 ROUNDS = 5
 PLAIN = FitSettings(outliers=0.0, swaps=False)
 CLIPS = {
@@ -45,11 +49,51 @@ def measure(rounds: int = ROUNDS) -> list[dict[str, Any]]:
         tasks = read_ik_setup(folder / setup, person)
         times = _times(partial(fit, person, clip.positions, clip.labels, tasks, PLAIN), rounds)
         rows.append(_row(f"fit_{name}_fps", "1/s", clip.n_frames / times, max))
+        rows += _opensim(name, fit(person, clip.positions, clip.labels, tasks, PLAIN), clip)
         if name == "run":
             times = _times(partial(calibrate, person, clip.positions, clip.labels), rounds)
             rows.append(_row("calibrate_s", "s", times))
             rows += _dynamics(person, fit(person, clip.positions, clip.labels, tasks, PLAIN).q, clip.rate, rounds)
     return rows
+
+
+def _opensim(name: str, ours: Fit, clip: MarkerClip) -> list[dict[str, Any]]:
+    """The same fit by OpenSim's own tool, where it is installed: the same model, markers, weights and its accuracy.
+
+    Its frames are compared by the cost of both postures, by our own sum of squares.
+    """
+    try:
+        import opensim
+    except ImportError:
+        return []
+    folder, (model, trc, setup) = _folder(name), CLIPS[name]
+    opensim.Logger.setLevelString("Off")
+    with tempfile.TemporaryDirectory() as out:
+        tool = opensim.InverseKinematicsTool(str(folder / setup), False)
+        tool.setModel(opensim.Model(str(folder / "computed_opensim46" / model)))
+        tool.setMarkerDataFileName(str(folder / trc))
+        tool.setOutputMotionFileName(f"{out}/ik.mot")
+        tool.setResultsDir(out)
+        start = time.process_time()
+        tool.run()
+        spent = time.process_time() - start
+        theirs = read_storage(f"{out}/ik.mot")
+    person = ours.person
+    columns = [theirs.labels.index(n) for n in person.names]
+    q = theirs.values[:, columns] * np.where(person.rotational, np.pi / 180, 1.0)
+    frames = np.round((theirs.times - clip.start) * clip.rate).astype(int)
+    cheaper = 100 * float((ours.cost[frames] <= _cost(ours, clip, q, frames) * (1 + 1e-6)).mean())
+    row = _row(f"opensim_{name}_fps", "1/s", np.array([len(frames) / spent]), max)
+    return [{**row, "ours_not_dearer_percent": round(cheaper, 1)}]
+
+
+def _cost(ours: Fit, clip: MarkerClip, q: np.ndarray, frames: np.ndarray) -> np.ndarray:
+    """Half the weighted sum of squares (T,) of postures, as the fit has it."""
+    place = {m.name: k for k, m in enumerate(ours.person.markers)}
+    at = ours.person.marker_positions(q)[:, [place[label] for label in ours.labels]]
+    measured = clip.select(ours.labels).positions[frames]
+    squares = np.nan_to_num(((measured - at) ** 2).sum(axis=2))
+    return 0.5 * (ours.weights[frames] * squares).sum(axis=1)
 
 
 def _folder(name: str) -> Path:
