@@ -79,8 +79,9 @@ EXTRAS = {
     "check": ["ruff", "mypy", "types-PyYAML"],
     # What `humanoid bench` measures beside.
     "bench": ["pin-pink", "mink", "mujoco>=3.17", "qpsolvers", "daqp>=0.7", "filterpy", "dynamixel-sdk"],
-    # OpenSim's own fit beside ours, in `bench human`.
+    # What `bench human` and `bench reaching` measure beside: large, so each by itself.
     "bench-opensim": ["opensim>=4.6"],
+    "bench-crocoddyl": ["crocoddyl"],
     # The same, but its wheels pin their own pinocchio: it goes into a folder of its own (`make bench` does that).
     "bench-placo": ["placo>=0.10"],
     # The pages of docs/ as a site.

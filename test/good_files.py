@@ -16,9 +16,9 @@ from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.evaluation.bag import BagReader, BagWriter, typestore
 from humanoid_control.evaluation.reaching import read_reach
 from humanoid_control.evaluation.recorded_run import read_run
-from humanoid_control.human.force_plates import read_force_plates
-from humanoid_control.human.loads import read_loads
-from humanoid_control.human.wrenches import MeasuredWrench
+from humanoid_control.human.forces.force_plates import read_force_plates
+from humanoid_control.human.forces.loads import read_loads
+from humanoid_control.human.forces.wrenches import MeasuredWrench
 from humanoid_control.mocap import clean, find_body_points, load_clip
 from humanoid_control.mocap.marker_sets import find_marker_set
 from humanoid_control.multibody.model import from_pinocchio

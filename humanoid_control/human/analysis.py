@@ -23,11 +23,11 @@ from humanoid_control.human.dynamics import (
     inverse_dynamics,
     weighted_inverse_dynamics,
 )
+from humanoid_control.human.forces.plate_assignment import FootLoads, assign_plates
+from humanoid_control.human.forces.wrenches import MeasuredWrench, check_same_gravity
 from humanoid_control.human.ik_setup import FitTasks
 from humanoid_control.human.marker_fit import Fit, FitSettings, fit, match_markers, root_coordinates
 from humanoid_control.human.model import Person
-from humanoid_control.human.plate_assignment import FootLoads, assign_plates
-from humanoid_control.human.wrenches import MeasuredWrench, check_same_gravity
 from humanoid_control.mocap import MarkerClip
 
 FOOT_WORDS = re.compile(r"calcn|foot|toes?|talus|hindfoot|forefoot", re.I)

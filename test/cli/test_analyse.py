@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.human import read_osim
-from humanoid_control.human.loads import read_loads, read_storage
+from humanoid_control.human.forces.loads import read_loads, read_storage
 
 WALK = "human_motion/rajagopal_walk"
 

@@ -203,12 +203,16 @@ ROWS = {
         "--bus": ("--robot hrp2 --bus lopback -o a.yaml", "did you mean loopback"),
         "--output": ("--robot hrp2 --bus loopback -o nowhere/a.yaml", "the folder nowhere does not exist"),
     },
-    "hardware check": {"file": ("nowhere.yaml", "nowhere.yaml: not a readable hardware file")},
+    "hardware check": {
+        "file": ("nowhere.yaml", "nowhere.yaml: not a readable hardware file"),
+        "--calibration": ("robot.yaml --calibration nowhere/zeros.yaml", "nowhere/zeros.yaml"),
+    },
     "hardware scan": {"file": ("nowhere.yaml", "nowhere.yaml: not a readable hardware file")},
     "hardware call": {"--namespace": ("stop --namespace a-b", "letters, digits")},
     "hardware jog": {
         "file": ("nowhere.yaml l_knee --to 0.1", "nowhere.yaml: not a readable hardware file"),
         "joint": ("robot.yaml l_elbow_flexon --to 0.1", "did you mean l_elbow_flexion"),
+        "--calibration": ("robot.yaml l_elbow_flexion --to 0.1 --calibration nowhere/zeros.yaml", "nowhere/zeros.yaml"),
     },
     "bench stack": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench retarget": {

@@ -8,7 +8,7 @@ import pytest
 from humanoid_control.errors import ClipError, ConfigError
 from humanoid_control.human import AnalysisSettings, analyse, read_ik_setup, read_osim
 from humanoid_control.human.analysis import feet_of, root_force
-from humanoid_control.human.loads import read_loads
+from humanoid_control.human.forces.loads import read_loads
 from humanoid_control.mocap import load_clip
 
 WALK = "rajagopal_walk"

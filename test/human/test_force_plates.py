@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError
-from humanoid_control.human.force_plates import force_plates, read_force_plates
+from humanoid_control.human.forces.force_plates import force_plates, read_force_plates
 from humanoid_control.mocap.formats.c3d import decode_c3d
 from test.c3d_writer import c3d_file
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError, UnknownNameError
-from humanoid_control.human.loads import read_loads, read_storage
+from humanoid_control.human.forces.loads import read_loads, read_storage
 
 # Order as in real files: both torques after both forces; point of the unloaded plate nowhere.
 LABELS = (

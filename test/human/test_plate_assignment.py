@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError, ConfigError, SizeError
-from humanoid_control.human.force_clock import propose_offset
-from humanoid_control.human.force_plates import read_force_plates
-from humanoid_control.human.loads import read_loads
-from humanoid_control.human.plate_assignment import assign_plates, split
-from humanoid_control.human.sole_contact import AssignmentSettings, outline_distance
-from humanoid_control.human.wrenches import MeasuredWrench, check_same_gravity
+from humanoid_control.human.forces.force_clock import propose_offset
+from humanoid_control.human.forces.force_plates import read_force_plates
+from humanoid_control.human.forces.loads import read_loads
+from humanoid_control.human.forces.plate_assignment import assign_plates, split
+from humanoid_control.human.forces.sole_contact import AssignmentSettings, outline_distance
+from humanoid_control.human.forces.wrenches import MeasuredWrench, check_same_gravity
 from humanoid_control.mocap import load_clip
 
 UP = np.array([0.0, 0.0, 1.0])

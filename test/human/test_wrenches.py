@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError, ConfigError, SizeError
-from humanoid_control.human.force_plates import read_force_plates
-from humanoid_control.human.wrenches import MeasuredWrench, check_same_gravity, saturated_intervals
+from humanoid_control.human.forces.force_plates import read_force_plates
+from humanoid_control.human.forces.wrenches import MeasuredWrench, check_same_gravity, saturated_intervals
 
 RATE = 1000.0
 T = 0.23 + np.arange(2000) / RATE

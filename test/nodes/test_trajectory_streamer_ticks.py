@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from humanoid_control.estimation import Verdict
 from humanoid_control.nodes.trajectory_streamer import TrajectoryStreamer
 
 
@@ -13,7 +14,7 @@ def test_a_frame_between_two_ticks_sends_its_targets_and_leaves_the_joints_to_th
     """The solver keeps speeds by the node's own period: a step more would make the robot faster than allowed."""
     streamer, sent, solved = TrajectoryStreamer.__new__(TrajectoryStreamer), [], []
     streamer.source = SimpleNamespace(advance=lambda now: ("points", now), current="current")
-    streamer.reference = SimpleNamespace(started=True, step=solved.append, goes_on=lambda now: True)
+    streamer.reference = SimpleNamespace(started=True, step=solved.append, verdict=lambda now: Verdict.MOVE)
     streamer.publish = lambda points, stamp: sent.append(points)
     for ticks, frames in ((1, 0), (1, 3), (2, 1)):
         sent.clear(), solved.clear()

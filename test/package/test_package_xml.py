@@ -27,10 +27,12 @@ ROSDEP = {
 PYPI = {"pinocchio": "pin", "yaml": "pyyaml", "can": "python-can"}
 WITHOUT_KEY = {"viser"}
 PEERS = {
+    "crocoddyl": "crocoddyl",
     "cyclonedds": "cyclonedds>=11",
     "filterpy": "filterpy",
     "mink": "mink",
     "mujoco": "mujoco",
+    "opensim": "opensim>=4.6",
     "pink": "pin-pink",
     "placo": "placo>=0.10",
     "serial": "pyserial",

@@ -22,7 +22,7 @@ from humanoid_control.human import (
     read_osim,
     weighted_inverse_dynamics,
 )
-from humanoid_control.human.loads import read_storage
+from humanoid_control.human.forces.loads import read_storage
 from humanoid_control.mocap import MarkerClip, load_clip
 from humanoid_control.paths import TEST_DATA, test_data
 

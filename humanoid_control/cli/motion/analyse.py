@@ -94,8 +94,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _forces(args: argparse.Namespace) -> Any:
     """Wrenches of the plates: of the file that is named, or of the clip itself."""
-    from humanoid_control.human.force_plates import read_force_plates
-    from humanoid_control.human.loads import read_loads
+    from humanoid_control.human.forces.force_plates import read_force_plates
+    from humanoid_control.human.forces.loads import read_loads
 
     path = args.forces
     if path is None:
@@ -104,7 +104,7 @@ def _forces(args: argparse.Namespace) -> Any:
 
 
 def _own_plates(clip: str) -> Any:
-    from humanoid_control.human.force_plates import force_plates, has_force_plates
+    from humanoid_control.human.forces.force_plates import force_plates, has_force_plates
     from humanoid_control.mocap.formats.c3d import decode_c3d
 
     if Path(clip).suffix.lower() != ".c3d":

@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from humanoid_control.studies.soak.soak import Companion, fill_disk
+from humanoid_control.studies.companion import Companion
+from humanoid_control.studies.soak.soak import fill_disk
 from test.places import domain
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
@@ -24,7 +25,7 @@ def session(tmp_path):
 def flood(monkeypatch):
     """Markers, megabytes of them a second."""
     monkeypatch.setenv("ROS_DOMAIN_ID", domain("nodes"))
-    with Companion("intruder", "hrp2") as intruder:
+    with Companion("soak.intruder", "hrp2") as intruder:
         assert intruder.heard() == "ready"
         intruder.say("flood 60 0")
         yield

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.human.wrenches import MeasuredWrench
+from humanoid_control.human.forces.wrenches import MeasuredWrench
 from humanoid_control.jit import kernel
 
 

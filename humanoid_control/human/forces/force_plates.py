@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.errors import ClipError, first_few
-from humanoid_control.human.wrenches import MeasuredWrench, saturated_intervals, upright_force
+from humanoid_control.human.forces.wrenches import MeasuredWrench, saturated_intervals, upright_force
 from humanoid_control.mocap.formats.c3d import AnalogChannels, C3dContent, decode_c3d
 from humanoid_control.mocap.formats.common import UNITS, known_unit
 

@@ -25,7 +25,7 @@ from humanoid_control.errors import (
     offer_names,
     shown,
 )
-from humanoid_control.human.wrenches import LOADED, MeasuredWrench, saturated_intervals
+from humanoid_control.human.forces.wrenches import LOADED, MeasuredWrench, saturated_intervals
 from humanoid_control.mocap.formats.common import UNITS, known_unit
 
 _AXIS = re.compile(r"^(?P<base>.+?)_?(?P<axis>[xyz123])$", re.IGNORECASE)

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from humanoid_control.errors import ClipError
-from humanoid_control.human.sole_contact import AssignmentSettings, outline_distance, sole_velocity, surface_axes
-from humanoid_control.human.wrenches import MeasuredWrench
+from humanoid_control.human.forces.sole_contact import AssignmentSettings, outline_distance, sole_velocity, surface_axes
+from humanoid_control.human.forces.wrenches import MeasuredWrench
 
 _EXPLAINED = 0.6  # of the load that a proposed offset must put under feet
 _NEGLIGIBLE = 0.05  # [s] of an offset: below it the clocks agree

@@ -15,9 +15,9 @@ from itertools import combinations
 import numpy as np
 
 from humanoid_control.errors import SizeError
-from humanoid_control.human.force_clock import check_overlap, offset_offer
-from humanoid_control.human.sole_contact import AssignmentSettings, SoleScene
-from humanoid_control.human.wrenches import MeasuredWrench
+from humanoid_control.human.forces.force_clock import check_overlap, offset_offer
+from humanoid_control.human.forces.sole_contact import AssignmentSettings, SoleScene
+from humanoid_control.human.forces.wrenches import MeasuredWrench
 
 _SHORT = 0.1  # [s] of load: too short for a foot to come to rest, so the nearest is taken; long enough to count as one
 _LEVER = 0.02  # [m] standard deviation of a foot's moment over that of its force: small, so that the lever rule holds
