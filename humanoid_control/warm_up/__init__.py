@@ -1,4 +1,6 @@
-"""Kernels compiled ahead, a module a group of them: retargeting, simulation, tendons, walking, hardware, library."""
+"""Kernels compiled ahead, a module a group of them: retargeting, simulation, tendons, walking, hardware, human,
+library.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from typing import Any
 from humanoid_control.terminal import warn
 
 RETARGETING, SIMULATION, TENDONS = "retargeting", "simulation", "tendons"
-WALKING, HARDWARE = "walking", "hardware"
-GROUPS = (RETARGETING, SIMULATION, TENDONS, WALKING, HARDWARE, "library")  # modules of this room
+WALKING, HARDWARE, HUMAN = "walking", "hardware", "human"
+GROUPS = (RETARGETING, SIMULATION, TENDONS, WALKING, HARDWARE, HUMAN, "library")  # modules of this room
 
 
 def compile_first(*groups: str) -> None:

@@ -13,6 +13,7 @@ from humanoid_control.cli.parser import CLIP_HELP, folder_path, given, require_r
 from humanoid_control.errors import ConfigError
 from humanoid_control.files import check_folder, whole_files
 from humanoid_control.terminal import Table, console, plain_values, print_json, print_parts, warn
+from humanoid_control.warm_up import HUMAN, compile_first
 
 EXAMPLES = """examples:
   humanoid analyse walk.trc --model subject.osim                            joint angles
@@ -66,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
     person = read_osim(args.model)
     person = person if args.mass is None else person.with_mass(args.mass)
     tasks = None if args.setup is None else read_ik_setup(args.setup, person)
+    compile_first(HUMAN)
     by = [clip] if args.calibrate or static is not None else []
     by += [static] if static is not None else []
     settings = AnalysisSettings(cutoff=args.cutoff, offset=args.offset)

@@ -1,0 +1,77 @@
+"""Kernels of a recorded person compiled ahead: fit, calibration, inverse dynamics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.human.calibration import columns
+from humanoid_control.human.dynamics import generalised_forces
+from humanoid_control.human.forces.sole_contact import outline_distance
+from humanoid_control.human.kinematics import body_velocities, marker_positions, place_clip
+from humanoid_control.human.marker_equations import make_equations
+from humanoid_control.human.marker_solver import fit_frames
+from humanoid_control.jit import are_compiled
+
+ADVICE = "compiling the fit of a person for this machine, only this once: about half a minute"
+KERNELS: tuple[Any, ...] = (
+    place_clip,
+    marker_positions,
+    body_velocities,
+    fit_frames,
+    make_equations,
+    columns,
+    generalised_forces,
+    outline_distance,
+)
+
+
+def compiled() -> bool:
+    """True where these kernels are in memory or on disk."""
+    return are_compiled(KERNELS)
+
+
+def compile_kernels() -> None:
+    """Compile them by the analysis of two bodies; quick where it is done already."""
+    from humanoid_control.human import calibrate, fit, inverse_dynamics, weighted_inverse_dynamics
+
+    person = _two_bodies()
+    q = np.zeros((8, person.n))
+    q[:, -1] = np.linspace(0.1, 0.4, len(q))
+    markers = person.marker_positions(q)
+    person.body_twists(q, q)
+    labels = [m.name for m in person.markers]
+    fit(person, markers, labels)
+    calibrate(person, markers, labels)
+    loads = {"shank": np.zeros((len(q), 6))}
+    inverse_dynamics(person, q, q, q, loads)
+    weighted_inverse_dynamics(person, (q, q, q), loads, np.ones(person.n))
+    outline_distance(np.zeros((1, 2)), np.zeros((1, 3, 2)))
+
+
+def _two_bodies() -> Any:
+    """A thigh that flies, and a shank on a knee."""
+    from humanoid_control.human import Axis, Body, Coordinate, Function, Joint, Marker, Person
+
+    line, axes = Function((0.0, 1.0)), np.eye(3)
+    body = {name: Body(name, 2.0, np.zeros(3), 0.02 * np.eye(3)) for name in ("thigh", "shank")}
+    root = Joint(
+        "root",
+        "ground",
+        "thigh",
+        rotations=tuple(Axis(a, line, c) for a, c in zip(axes, "abc", strict=True)),
+        translations=tuple(Axis(a, line, c) for a, c in zip(axes, "xyz", strict=True)),
+    )
+    slide = Function((), (-1.0, 0.0, 1.0), (0.0, -0.4, -0.41))
+    knee = Joint(
+        "knee", "thigh", "shank", rotations=(Axis(axes[2], line, "k"),), translations=(Axis(axes[1], slide, "k"),)
+    )
+    coordinates = tuple(Coordinate(c, c not in "xyz") for c in "abcxyzk")
+    corners = 0.1 * np.array([[1, 0, 0], [-1, 0.5, 0], [0, -1, 1], [0, 1, -1]])
+    markers = tuple(Marker(f"{name}{k}", name, place) for name in body for k, place in enumerate(corners))
+    return Person("two bodies", tuple(body.values()), (root, knee), coordinates, markers)
+
+
+if __name__ == "__main__":
+    compile_kernels()
