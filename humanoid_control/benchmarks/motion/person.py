@@ -27,6 +27,7 @@ from humanoid_control.mocap import MarkerClip, load_clip
 from humanoid_control.paths import TEST_DATA, test_data
 
 COLUMNS = ["name", "unit", "median", "best", "n", "ours_not_dearer_percent"]
+NO_PEER = {"ours_not_dearer_percent": ""}
 TITLE = "bench human, public recordings"
 ROUNDS = 5
 PLAIN = FitSettings(outliers=0.0, swaps=False)
@@ -36,7 +37,7 @@ CLIPS = {
 }
 
 
-def measure(rounds: int = ROUNDS) -> list[dict[str, Any]]:
+def measure(rounds: int = ROUNDS, quiet: bool = True) -> list[dict[str, Any]]:
     """A row for each number; CPU time, so that other work on the machine counts little.
 
     Raises:
@@ -96,6 +97,16 @@ def _cost(ours: Fit, clip: MarkerClip, q: np.ndarray, frames: np.ndarray) -> np.
     return 0.5 * (ours.weights[frames] * squares).sum(axis=1)
 
 
+def notes(rows: list[dict[str, Any]]) -> list[str]:
+    """How many times as fast as OpenSim, where it was measured."""
+    found = {r["name"]: r["median"] for r in rows}
+    return [
+        f"{name}: {found[f'fit_{name}_fps'] / found[f'opensim_{name}_fps']:.0f} times OpenSim in this run"
+        for name in CLIPS
+        if f"opensim_{name}_fps" in found
+    ]
+
+
 def _folder(name: str) -> Path:
     folder = test_data(f"human_motion/rajagopal_{name}")
     if folder is None:
@@ -131,4 +142,4 @@ def _times(job: Callable[[], Any], rounds: int) -> np.ndarray:
 
 def _row(name: str, unit: str, values: np.ndarray, best: Callable[..., Any] = min) -> dict[str, Any]:
     median, top = float(np.median(values)), float(best(values))
-    return {"name": name, "unit": unit, "median": round(median, 4), "best": round(top, 4), "n": len(values)}
+    return {"name": name, "unit": unit, "median": round(median, 4), "best": round(top, 4), "n": len(values), **NO_PEER}
