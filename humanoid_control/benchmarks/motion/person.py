@@ -71,7 +71,8 @@ def _opensim(name: str, ours: Fit, clip: MarkerClip) -> list[dict[str, Any]]:
     opensim.Logger.setLevelString("Off")
     with tempfile.TemporaryDirectory() as out:
         tool = opensim.InverseKinematicsTool(str(folder / setup), False)
-        tool.setModel(opensim.Model(str(folder / "computed_opensim46" / model)))
+        subject = opensim.Model(str(folder / "computed_opensim46" / model))  # the tool does not keep it alive
+        tool.setModel(subject)
         tool.setMarkerDataFileName(str(folder / trc))
         tool.setOutputMotionFileName(f"{out}/ik.mot")
         tool.setResultsDir(out)
