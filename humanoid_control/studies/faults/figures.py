@@ -17,9 +17,7 @@ NEXT = 0.1  # [s] within which commands of another sender show that two command 
 EPISODE = 0.5  # [s] without such a change after which a contest is over
 STILL = 1e-3  # share of a joint's speed limit below which it rests
 RESTS = 0.1  # [s] for which a robot at rest rests
-SLOWEST = (
-    0.5  # [1/s] shares of its speed limit that a joint loses where it is braked, and does not come to rest anyway;
-)
+SLOWEST = 0.5  # [1/s] shares of its speed limit that a joint loses where it is braked, not only slower by itself
 LAST_STEPS = 2  # but in the last ones
 MOVES = 0.02  # share of a joint's speed limit with which a robot moves
 KEPT, BROKEN, SHOWN = "kept", "broken", ""
