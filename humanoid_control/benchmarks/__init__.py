@@ -104,7 +104,7 @@ BENCHES = {
     ),
     "human": BenchEntry(
         "a person fitted to markers, calibrated, inverse dynamics; beside OpenSim where installed (about 10 s)",
-        {},
+        {"rounds": 5},
         "motion.person",
     ),
     "driver": BenchEntry(

@@ -39,6 +39,7 @@ HELP = {
     "scale": "factor on the clip's size",
     "seconds": "how long to measure",
     "only": "some parts, with commas between them",
+    "rounds": "how often each thing is timed",
     "trials": "how often a driver is killed; a tenth of it: how often an emergency stop is called",
     "quick": "a sample of all trials",
     "keep": "folder of trials; those that are there are not done again",

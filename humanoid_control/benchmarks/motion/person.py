@@ -68,6 +68,7 @@ def _opensim(name: str, ours: Fit, clip: MarkerClip) -> list[dict[str, Any]]:
     except ImportError:
         return []
     folder, (model, trc, setup) = _folder(name), CLIPS[name]
+    opensim.Logger.removeFileSink()  # it would leave a file wherever the command is called
     opensim.Logger.setLevelString("Off")
     with tempfile.TemporaryDirectory() as out:
         tool = opensim.InverseKinematicsTool(str(folder / setup), False)
