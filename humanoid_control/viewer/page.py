@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Iterable
@@ -22,7 +21,8 @@ SLOW_EVERY = 6  # distances, texts and plots are refreshed every so many frames
 STALE = 1.0  # [s]
 SILENT = 5.0  # [s] after its last diagnostics, of which there is one a second, a node is taken to hang
 MOST_TROUBLES = 3  # lines on top of the panel
-FOLLOW_STEP = 0.02  # [m] by which the robot moves before the camera goes along
+FOLLOW_SHARE = 0.1  # of the way to the robot that a picture makes up for
+FOLLOW_JUMP = 2.0  # [m] beyond which it is made up for at once
 OVER, AGAIN = "This run is over", "To see it again, leave this page open and run"
 FAREWELL = 0.3  # [s] for the last words to reach the pages
 PAIR_WIDTH, PAIR_MIDDLE = 2.8, 0.5  # [m] of the robot and the dancer on its left
@@ -172,7 +172,7 @@ class ViewerPage:
         self._frame = 0
         self.targets: dict[str, tuple[float, float, float]] = {}
         self._X_moved: pin.SE3 | None = None
-        self._followed: np.ndarray | None = None
+        self._offset = np.zeros(3)
         self._set_camera()
         self.server.on_client_connect(self._look_from_a_phone)
         self._draw_robot(robot.postures["neutral"], None)
@@ -284,19 +284,12 @@ class ViewerPage:
             self.scene.move_com(center if self._X_moved is None else self._X_moved.act(center))
 
     def _follow(self, place: np.ndarray) -> None:
-        """Move every open page's camera by as much as the robot went since it was moved last."""
-        if self._followed is None or not self.scene.visible("follow"):
-            self._followed = place.copy()
+        """Bring the robot before the cameras: what they see moves the other way, smoothly: a step's sway stays."""
+        if not self.scene.visible("follow"):
             return
-        way = (place - self._followed) * [1.0, 1.0, 0.0]
-        if float(np.linalg.norm(way)) < FOLLOW_STEP:
-            return
-        self._followed = place.copy()
-        self.server.initial_camera.position = np.asarray(self.server.initial_camera.position) + way
-        self.server.initial_camera.look_at = np.asarray(self.server.initial_camera.look_at) + way
-        for client in self.server.get_clients().values():
-            with contextlib.suppress(AssertionError):  # a page that has just been opened does not know its camera yet
-                client.camera.position = client.camera.position + way  # what it looks at goes along
+        way = -place * [1.0, 1.0, 0.0] - self._offset
+        self._offset += way if np.abs(way).max() > FOLLOW_JUMP else FOLLOW_SHARE * way
+        self.scene.move_world(self._offset)
 
     def say_over(self, replay: str) -> None:
         """Tell every open page that the run is over, and the command that plays it again; pages outlive the server."""

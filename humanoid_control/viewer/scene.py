@@ -30,6 +30,7 @@ COM_COLOR = (230, 40, 160)
 FREE, NEAR, TOUCHING = (70, 190, 90), (245, 190, 40), (225, 50, 40)
 FLOOR_SECTION = 1.0  # [m]
 NEAR_DISTANCE = 0.05  # [m]
+WORLD = "/world"  # frame below which everything is drawn: the page follows the robot by moving it
 MOVED = 1e-4  # [m] and of the quaternion: a link that moved less is not sent again
 
 
@@ -54,33 +55,34 @@ class Scene:
         self.server, self.robot = server, robot
         scene = server.scene
         scene.set_up_direction("+z")
+        self._world = scene.add_frame(WORLD, show_axes=False)
         self._floor = scene.add_grid(
-            "/floor", width=6.0, height=6.0, cell_size=0.25, section_size=FLOOR_SECTION, shadow_opacity=0.25
+            f"{WORLD}/floor", width=6.0, height=6.0, cell_size=0.25, section_size=FLOOR_SECTION, shadow_opacity=0.25
         )
         self._links: dict[str, viser.FrameHandle] = {}
         tree = parse_urdf(robot.urdf, robot.name)
         for link, meshes in link_meshes(tree, folder).items():
             if meshes:
-                self._links[link] = scene.add_frame(f"/robot/{link}", show_axes=False)
+                self._links[link] = scene.add_frame(f"{WORLD}/robot/{link}", show_axes=False)
                 for k, ((vertices, faces), color) in enumerate(meshes):
-                    scene.add_mesh_simple(f"/robot/{link}/{k}", vertices, faces, color=color, flat_shading=False)
+                    scene.add_mesh_simple(f"{WORLD}/robot/{link}/{k}", vertices, faces, color=color, flat_shading=False)
         self._shapes = []
         self._shape_color = [FREE] * len(robot.shapes)
         self._shape_frames: dict[str, viser.FrameHandle] = {}
         for k, item in enumerate(robot.shapes):
             if item.link not in self._shape_frames:
-                self._shape_frames[item.link] = scene.add_frame(f"/shapes/{item.link}", show_axes=False)
+                self._shape_frames[item.link] = scene.add_frame(f"{WORLD}/shapes/{item.link}", show_axes=False)
             vertices, faces = shape_mesh(item.shape)
-            name = f"/shapes/{item.link}/{k}"
+            name = f"{WORLD}/shapes/{item.link}/{k}"
             mesh = scene.add_mesh_simple(name, vertices, faces, color=FREE, opacity=0.45, cast_shadow=False)
             self._shapes.append(mesh)
         self._targets: viser.LineSegmentsHandle | None = None
         self._errors: viser.LineSegmentsHandle | None = None
         self._dancer: viser.LineSegmentsHandle | None = None
         self._dancer_points: viser.PointCloudHandle | None = None
-        self._com = scene.add_icosphere("/com/ball", radius=0.03, color=COM_COLOR)
-        self._com_floor = scene.add_cylinder("/com/floor", radius=0.035, height=0.004, color=COM_COLOR)
-        self._markers = {topic: MarkerLayer(server, f"/{topic}") for topic in MARKERS}
+        self._com = scene.add_icosphere(f"{WORLD}/com/ball", radius=0.03, color=COM_COLOR)
+        self._com_floor = scene.add_cylinder(f"{WORLD}/com/floor", radius=0.035, height=0.004, color=COM_COLOR)
+        self._markers = {topic: MarkerLayer(server, f"{WORLD}/{topic}") for topic in MARKERS}
         self._visible = {name: name not in hidden for name in SHOWN}
         self._folders: dict[str, list] = {
             "robot": list(self._links.values()),
@@ -118,6 +120,15 @@ class Scene:
                 if np.abs(handle.position - X.translation).max() + np.abs(handle.wxyz - wxyz).max() > MOVED:
                     handle.position, handle.wxyz = X.translation, wxyz
 
+    def move_world(self, offset: np.ndarray) -> None:
+        """Draw everything by an offset (3,) [m] from where it is.
+
+        The page follows a robot by this and leaves every camera alone: a camera's place, as a browser last told it, is
+        old, and steps that are added to it lose each other's way while the visitor turns his view.
+        """
+        if np.abs(self._world.position - offset).max() > MOVED:
+            self._world.position = offset
+
     def move_floor(self, place: np.ndarray) -> None:
         """Put the floor below a place (3,), by whole sections: its lines stay where they are in the world."""
         x, y = FLOOR_SECTION * np.round(place[:2] / FLOOR_SECTION)
@@ -153,7 +164,7 @@ class Scene:
         """Lines (n, 2, 3) of the targets, made anew where their number is another."""
         visible = self._visible["targets"]
         if handle is None or handle.points.shape != lines.shape:
-            path = f"/targets/{name}"
+            path = f"{WORLD}/targets/{name}"
             return self.server.scene.add_line_segments(path, lines, color, thickness=thickness, visible=visible)
         handle.points = lines
         return handle
@@ -166,10 +177,15 @@ class Scene:
         scene, visible = self.server.scene, self._visible["dancer"]
         if self._dancer is None or self._dancer.points.shape != lines.shape:
             self._dancer = scene.add_line_segments(
-                "/dancer/bones", lines, DANCER_COLOR, thickness=0.025, visible=visible
+                f"{WORLD}/dancer/bones", lines, DANCER_COLOR, thickness=0.025, visible=visible
             )
             self._dancer_points = scene.add_point_cloud(
-                "/dancer/points", segments, (20, 60, 140), point_size=0.045, point_shape="circle", visible=visible
+                f"{WORLD}/dancer/points",
+                segments,
+                (20, 60, 140),
+                point_size=0.045,
+                point_shape="circle",
+                visible=visible,
             )
             return
         assert self._dancer_points is not None

@@ -6,6 +6,7 @@ import time
 from types import SimpleNamespace
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from humanoid_control.robots import load_robot
@@ -144,6 +145,37 @@ def test_the_page_shows_the_robot_and_follows_it(page, chromium):
 
     page.scene.show("robot", False)
     until_seen(browser, lambda p: (p.max(axis=2) < 90).sum() < 0.1 * len(rows), "the robot must go")
+
+
+def test_a_robot_that_walks_stays_in_the_picture_on_the_floor(page, chromium):
+    browser = chromium
+    look_at(page, browser)
+    assert browser.settle(SCENE)
+    before = pixels(browser.picture(SCENE))
+    page.scene.show("follow", True)
+    X, joints = page.robot.X_world_root, page.robot.postures["neutral"]
+    x, y, z, w = pin.Quaternion(X.rotation).coeffs()
+
+    def walk_to(way, times):
+        state = heard(page, joints)
+        at = dict(zip("xyz", X.translation + [way, 0.0, 0.0], strict=True))
+        pose = SimpleNamespace(
+            position=SimpleNamespace(**at), orientation=SimpleNamespace(x=float(x), y=float(y), z=float(z), w=float(w))
+        )
+        state.on_odometry(SimpleNamespace(pose=SimpleNamespace(pose=pose)))
+        for _ in range(times):
+            state.on_joints(SimpleNamespace(name=list(page.robot.joint_names), position=list(joints)))
+            page.draw(state, 0.0, 0.0)
+
+    for k in range(1, 41):
+        walk_to(0.25 * k, 6)
+    walk_to(10.0, 80)
+    assert browser.settle(SCENE)
+    after = pixels(browser.picture(SCENE))
+    walk_to(0.0, 1)
+    page.scene.show("follow", False)
+    changed = (np.abs(after.astype(int) - before).max(axis=2) > 40).mean()
+    assert changed < 0.02, "ten metres on, the same robot is seen from the same place, on the same floor"
 
 
 def test_shapes_are_coloured_by_distance_and_the_panel_acts(page, chromium):

@@ -5,6 +5,7 @@ import time
 from types import SimpleNamespace as N
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 viser = pytest.importorskip("viser")
@@ -150,7 +151,6 @@ def test_a_robot_that_walks_is_drawn_where_it_thinks_it_is_and_everything_goes_a
     state.on_truth(odometry(5.0, 5.0, root[2]))
     assert state.root_pose().translation[0] == 5.0, "the simulator's, while nobody estimates"
     state.on_odometry(odometry(2.0, -1.0, root[2]))
-    eye = np.array(page.server.initial_camera.position)
     page._draw_robot(robot.postures["neutral"], state.root_pose())
     X = state.root_pose() * robot.X_world_root.inverse() * robot.link_poses(robot.q())["l_foot"]
     assert np.allclose(page.scene._links["l_foot"].position, X.translation)
@@ -158,13 +158,32 @@ def test_a_robot_that_walks_is_drawn_where_it_thinks_it_is_and_everything_goes_a
     com = robot.center_of_mass(robot.q())
     turned = [np.cos(0.5) * com[0] - np.sin(0.5) * com[1] + 2.0, np.sin(0.5) * com[0] + np.cos(0.5) * com[1] - 1.0]
     assert np.allclose(page.scene._com.position[:2], turned) and np.allclose(page.scene._com.position[2], com[2])
-    state.on_odometry(odometry(2.5, -1.0, root[2] + 0.1))
-    page._draw_robot(robot.postures["neutral"], state.root_pose())
-    assert np.allclose(page.server.initial_camera.position - eye, [0.5, 0.0, 0.0]), "not up and down with each step"
+
+
+def test_the_world_moves_so_that_the_robot_stays_before_the_cameras(page):
+    from humanoid_control.viewer.page import FOLLOW_SHARE
+
+    neutral, world = page.robot.postures["neutral"], page.scene._world
+
+    def walk_to(x, y, z):
+        o = odometry(x, y, z).pose.pose
+        page._draw_robot(neutral, pin.SE3(np.eye(3), np.array([o.position.x, o.position.y, o.position.z])))
+
+    eye = np.array(page.server.initial_camera.position)
+    walk_to(4.0, -1.0, 0.9)
+    assert np.allclose(world.position, [-4.0, 1.0, 0.0]), "far away: at once, and not up or down"
+    walk_to(4.5, -1.0, 1.0)
+    assert np.allclose(world.position, [-4.0 - 0.5 * FOLLOW_SHARE, 1.0, 0.0]), "a step: smoothly"
+    for _ in range(100):
+        walk_to(4.5, -1.0, 1.0)
+    assert np.allclose(world.position, [-4.5, 1.0, 0.0], atol=1e-3)
     page.scene.show("follow", False)
-    state.on_odometry(odometry(3.0, -1.0, root[2]))
-    page._draw_robot(robot.postures["neutral"], state.root_pose())
-    assert np.allclose(page.server.initial_camera.position - eye, [0.5, 0.0, 0.0])
+    walk_to(8.0, -1.0, 1.0)
+    assert np.allclose(world.position, [-4.5, 1.0, 0.0], atol=1e-3)
+    page.scene.show("follow", True)
+    walk_to(8.0, -1.0, 1.0)
+    assert np.allclose(world.position, [-8.0, 1.0, 0.0]), "found again"
+    assert np.array_equal(page.server.initial_camera.position, eye), "no camera was touched"
 
 
 def test_nothing_is_drawn_for_nobody_but_the_first_picture(page, monkeypatch):
