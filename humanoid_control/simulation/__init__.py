@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from humanoid_control.simulation.many_worlds import simulate_many as simulate_many
     from humanoid_control.simulation.sensors.sensor_model import Imperfection as Imperfection
     from humanoid_control.simulation.settings import DRIVES as DRIVES
+    from humanoid_control.simulation.settings import TOUCHING as TOUCHING
     from humanoid_control.simulation.settings import WorldSettings as WorldSettings
     from humanoid_control.simulation.worlds.multibody_world import MultibodyWorld as MultibodyWorld
 
@@ -37,7 +38,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "engine": ["ENGINES", "Engine", "SimulationConfig", "make_engine"],
-        "settings": ["DRIVES", "WorldSettings"],
+        "settings": ["DRIVES", "TOUCHING", "WorldSettings"],
         "contact.ground": ["Ground"],
         "contact.points": ["ContactSettings"],
         "drives.position_control": ["DriveGains"],

@@ -17,7 +17,7 @@ from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.simulation.contact.points import ContactSettings
 from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains, default_gains, driven_gains
-from humanoid_control.simulation.settings import IDEAL, TENDONS, WorldSettings
+from humanoid_control.simulation.settings import ALL, IDEAL, TENDONS, TOUCHING, WorldSettings
 
 if TYPE_CHECKING:
     from humanoid_control.simulation.drives.tendon_plant import TendonStates
@@ -190,6 +190,7 @@ class SimulationConfig:
         drives: 'ideal', 'rigid', 'elastic' or 'tendons'; tension: of the tendons then [N]; moment_arm_error: of the
             tendons, drawn with seed; see `WorldSettings`.
         step: of the integration [s]. gravity: [m/s^2].
+        touching: what meets the ground: 'all' links by their collision shapes, or the 'soles' alone.
         friction: of the ground. ground: its shape, see `ground_recipe`; empty: a plane that rises forward by `slope`
             [rad]. contact_stiffness: along the normal and across it of a corner of a sole [N/m].
         stiffness: of each drive as a multiple of its effort limit [1/rad]. damping_ratio: of each drive.
@@ -204,6 +205,7 @@ class SimulationConfig:
     seed: int = 0
     step: float = 0.001
     gravity: float = 9.81
+    touching: str = ALL
     friction: float = 0.8
     ground: str = ""
     slope: float = 0.0
@@ -235,8 +237,11 @@ class SimulationConfig:
         if self.ground and self.slope:
             raise ConfigError(f"slope is of the plane that is there without ground='{self.ground}': give one of them")
         ground = ground_of(self.ground) if self.ground else Ground.plane(slope=self.slope)
+        if self.touching not in TOUCHING:
+            raise UnknownNameError("choice of touching", self.touching, TOUCHING)
         same = {f.name: getattr(self, f.name) for f in fields(WorldSettings) if hasattr(self, f.name)}
-        settings = WorldSettings(**{**same, "ground": ground, "contact": self._contact()})
+        touching: tuple[str, ...] | str = ALL if self.touching == ALL else ()
+        settings = WorldSettings(**{**same, "ground": ground, "contact": self._contact(), "touching": touching})
         settings.check()
         return make_engine(robot, self.engine, settings, self._gains(robot))
 

@@ -13,6 +13,8 @@ from humanoid_control.simulation.drives.drive_train import DEPTHS
 
 IDEAL = "ideal"
 TENDONS = "tendons"
+ALL = "all"
+TOUCHING = (ALL, "soles")
 DRIVES = (IDEAL, *DEPTHS, TENDONS)
 
 

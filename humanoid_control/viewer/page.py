@@ -51,6 +51,7 @@ class ViewState:
         self._dancer: Any = None
         self._truth: Any = None
         self._odometry: Any = None
+        self._heard = 0.0  # when the last odometry came
         self.walking = self.power = ""
         self.supplies: dict[str, str] = {}
         self.parts: dict[tuple[str, str], NodeStatus] = {}
@@ -73,7 +74,7 @@ class ViewState:
         self._truth = message
 
     def on_odometry(self, message: Any) -> None:
-        self._odometry = message
+        self._odometry, self._heard = message, time.monotonic()
 
     def on_walking(self, message: Any) -> None:
         self.walking = str(message.data)
@@ -144,8 +145,12 @@ class ViewState:
         return np.array([[p.x, p.y, p.z] for p in points]).reshape(-1, 3)
 
     def root_pose(self) -> pin.SE3 | None:
-        """Pose of the root link: the robot's own estimate where there is one, else the simulator's; None without."""
-        message = self._odometry or self._truth
+        """Pose of the root link: the robot's own estimate while it comes, else the simulator's; None without.
+
+        A walker that has ended leaves its last estimate: the robot may have fallen since.
+        """
+        silent = time.monotonic() - self._heard > STALE
+        message = self._truth if self._truth is not None and silent else self._odometry or self._truth
         if message is None:
             return None
         p, o = message.pose.pose.position, message.pose.pose.orientation

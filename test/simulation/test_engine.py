@@ -8,7 +8,8 @@ import pytest
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.simulation import ENGINES, WorldSettings, make_engine
+from humanoid_control.simulation import ENGINES, SimulationConfig, WorldSettings, make_engine
+from humanoid_control.simulation.contact.points import shape_points
 from humanoid_control.simulation.engine import check_model
 
 FIXED, FLOATING = load_robot("wabian2", "fixed"), load_robot("suralp", "floating")
@@ -264,3 +265,25 @@ def test_bodies_that_cannot_be_are_refused_in_one_line(tmp_path, change, words):
     with pytest.raises(RobotError, match=words) as refused:
         make_engine(load_robot(path))
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("engine", ["multibody", "mujoco"])
+@pytest.mark.parametrize("name", ["lola", "hrp2"])
+def test_a_robot_that_falls_lies_on_the_ground(name, engine):
+    if engine == "mujoco":
+        pytest.importorskip("mujoco", reason="needs MuJoCo")
+    world = SimulationConfig(name, "floating", engine=engine).build()
+    robot = world.robot
+    world.step(10)
+    world.push(robot.root_link, np.array([250.0, 40.0, 0.0, 0.0, 0.0, 0.0]), 0.4)
+    world.step(6000)
+    X = world.link_pose(robot.root_link)
+    assert X.rotation[2, 2] < 0.3, "it fell"
+    lowest = min(world.link_pose(shape.link).act(row[:3])[2] - row[3] for shape in robot.shapes for row in shape_points(shape.shape))
+    assert -0.01 < lowest < 0.01 and X.translation[2] > 0.05, "no part of it is below the ground"
+    assert np.abs(world.base_state()[1]).max() < 0.05, "and it rests"
+    alone = SimulationConfig(name, "floating", engine=engine, touching="soles").build()
+    alone.step(10)
+    alone.push(robot.root_link, np.array([250.0, 40.0, 0.0, 0.0, 0.0, 0.0]), 0.4)
+    alone.step(3000)
+    assert alone.link_pose(robot.root_link).translation[2] < -0.1, "with nothing but soles it hangs below"

@@ -160,6 +160,19 @@ def test_a_robot_that_walks_is_drawn_where_it_thinks_it_is_and_everything_goes_a
     assert np.allclose(page.scene._com.position[:2], turned) and np.allclose(page.scene._com.position[2], com[2])
 
 
+def test_an_estimate_that_is_silent_gives_way_to_the_truth(page, monkeypatch):
+    from humanoid_control.viewer.page import STALE, ViewState
+
+    state, now = ViewState(page.robot), time.monotonic()
+    state.on_odometry(odometry(2.0, -1.0, 0.9))
+    monkeypatch.setattr(time, "monotonic", lambda: now + 2 * STALE)
+    assert state.root_pose().translation[0] == 2.0, "nobody knows better"
+    state.on_truth(odometry(5.0, 5.0, 0.2))
+    assert state.root_pose().translation[2] == 0.2, "fallen, while the walker is gone"
+    state.on_odometry(odometry(3.0, -1.0, 0.9))
+    assert state.root_pose().translation[0] == 3.0
+
+
 def test_the_world_moves_so_that_the_robot_stays_before_the_cameras(page):
     from humanoid_control.viewer.page import FOLLOW_SHARE
 

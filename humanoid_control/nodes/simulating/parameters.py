@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.robots import Robot
-from humanoid_control.simulation import DRIVES, ENGINES, Engine, Imperfection, SimulationConfig
+from humanoid_control.simulation import DRIVES, ENGINES, TOUCHING, Engine, Imperfection, SimulationConfig
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ class SimulatorParameters(WorldParameters):
     )
     damping_ratio: float = param(1.0, "damping of each drive, 1 is critical", "", 0.05, 10.0)
     friction: float = param(0.8, "friction of the ground", "", 0.0, 10.0)
+    touching: str = param(
+        "all",
+        "what meets the ground: all links by their collision shapes, as when the robot falls, or the soles alone",
+        choices=TOUCHING,
+    )
     ground: str = param(
         "", "shape of the ground, as 'plane:slope=8' or 'stairs:rise=0.15,run=0.3,steps=5'; empty: level"
     )
