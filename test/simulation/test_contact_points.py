@@ -145,6 +145,33 @@ def test_hands_touch_the_ground_when_asked_for():
     assert set(cp.body[8:]) == {robot.model.frames[robot.model.getFrameId(hand)].parentJoint}
 
 
+@pytest.mark.parametrize("ground", [Ground.stairs(0.15, 0.35, 3), Ground.waves(0.02, 0.4)], ids=lambda g: g.name)
+def test_a_ball_that_is_clear_of_the_ground_feels_nothing(ground):
+    """Above the edge of a stair, whose slope does not go on beneath the ball. Clear: by brute force over the surface;
+
+    by 3 mm, for on ground that is curved what is lowest along the normal is not quite what is nearest.
+    """
+    rng, radius = np.random.default_rng(0), 0.065
+    middles = np.column_stack([rng.uniform(0.3, 1.4, 400), np.zeros(400), rng.uniform(-0.1, 0.6, 400)])
+    around = np.linspace(-0.2, 0.2, 401)
+    clear = np.array(
+        [
+            np.hypot(around, m[2] - [ground.height(m[0] + a, 0.0) for a in around]).min() - radius
+            if m[2] > ground.height(m[0], 0.0)
+            else -1.0
+            for m in middles
+        ]
+    )
+    table = contact_table_of(np.arange(400), np.tile([0, 0, 0, radius], (400, 1)), ground.array, PAR, 400)
+    table = table._replace(R=np.tile(np.eye(3), (400, 1, 1)), r=middles, V=np.zeros((400, 6)))
+    s, force = np.zeros((400, 3)), np.zeros((400, 3))
+    contact_step(table, s, 1e-3, force)
+    felt = np.linalg.norm(force, axis=1)
+    assert (clear > 3e-3).sum() > 100 and (felt[clear > 3e-3] == 0).all()
+    sunk = middles[:, 2] < [ground.height(x, 0.0) - 0.02 for x in middles[:, 0]]
+    assert sunk.sum() > 20 and (felt[sunk] > 0).all()
+
+
 def test_points_of_shapes_lie_on_their_surfaces():
     turned = Box((0.1, 0, 0.2), (0.2, 0.4, 0.6), (0.3, 0.2, 0.1))
     corners = shape_points(turned)[:, :3] - turned.center

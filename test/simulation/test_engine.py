@@ -279,7 +279,8 @@ def test_a_robot_that_falls_lies_on_the_ground(name, engine):
     world.step(6000)
     X = world.link_pose(robot.root_link)
     assert X.rotation[2, 2] < 0.3, "it fell"
-    lowest = min(world.link_pose(shape.link).act(row[:3])[2] - row[3] for shape in robot.shapes for row in shape_points(shape.shape))
+    balls = [(world.link_pose(s.link), row) for s in robot.shapes for row in shape_points(s.shape)]
+    lowest = min(X.act(row[:3])[2] - row[3] for X, row in balls)
     assert -0.01 < lowest < 0.01 and X.translation[2] > 0.05, "no part of it is below the ground"
     assert np.abs(world.base_state()[1]).max() < 0.05, "and it rests"
     alone = SimulationConfig(name, "floating", engine=engine, touching="soles").build()

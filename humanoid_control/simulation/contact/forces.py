@@ -92,6 +92,20 @@ def arm_of(R: Array, b: int, points: Array, p: int) -> Vec:
     )
 
 
+@inlined
+def touching_point(ground: Array, r: Array, b: int, arm: Vec, radius: float) -> Vec:
+    """From the body's origin to what of a ball touches: its point farthest down the normal of the ground below it.
+
+    The ground is met where that point is, not where the middle of the ball is: the middle may be above the edge of a
+    stair, whose slope does not go on beneath the ball.
+    """
+    cx, cy, cz = arm
+    if radius == 0.0:
+        return arm
+    _, nx, ny, nz = ground_height(ground, r[b, 0] + cx, r[b, 1] + cy)
+    return cx - radius * nx, cy - radius * ny, cz - radius * nz
+
+
 class ContactFrame(NamedTuple):
     """Unit vectors in the world: upward normal of the ground, and two tangents.
 
@@ -130,15 +144,14 @@ def _all_points(c: ContactTable, s: Array, h: float, force: Array, out: Array) -
     for p in range(body.shape[0]):
         b = body[p]
         cx, cy, cz = arm_of(R, b, points, p)
+        cx, cy, cz = touching_point(ground, r, b, (cx, cy, cz), points[p, 3])
         z, nx, ny, nz = ground_height(ground, r[b, 0] + cx, r[b, 1] + cy)
-        radius = points[p, 3]
-        gap = (r[b, 2] + cz - z) * nz - radius
+        gap = (r[b, 2] + cz - z) * nz
         if h > 0.0 and gap > 0.0 and s[p, 0] == 0.0 and s[p, 1] == 0.0 and s[p, 2] == 0.0:
             force[p, 0], force[p, 1], force[p, 2] = 0.0, 0.0, 0.0
             out[p, 0], out[p, 1], out[p, 2] = 0.0, 0.0, 0.0
             gains[p, :] = 0.0
             continue
-        cx, cy, cz = cx - radius * nx, cy - radius * ny, cz - radius * nz
         ux = V[b, 3] + V[b, 1] * cz - V[b, 2] * cy
         uy = V[b, 4] + V[b, 2] * cx - V[b, 0] * cz
         uz = V[b, 5] + V[b, 0] * cy - V[b, 1] * cx
@@ -225,8 +238,9 @@ def contact_settle(c: ContactTable, s: Array) -> None:
     for p in range(c.body.shape[0]):
         b = c.body[p]
         cx, cy, cz = arm_of(c.R, b, c.points, p)
+        cx, cy, cz = touching_point(c.ground, c.r, b, (cx, cy, cz), c.points[p, 3])
         z, _, _, nz = ground_height(c.ground, c.r[b, 0] + cx, c.r[b, 1] + cy)
-        s[p, 0] = max(0.0, c.points[p, 3] - (c.r[b, 2] + cz - z) * nz)
+        s[p, 0] = max(0.0, -(c.r[b, 2] + cz - z) * nz)
         s[p, 1], s[p, 2] = 0.0, 0.0
 
 
