@@ -6,6 +6,8 @@ does or could (`CommandOwner`), and a robot follows the first one that it hears 
 
 from __future__ import annotations
 
+import errno
+import socket
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -40,6 +42,38 @@ def publishers_of(node: Any, topic: str) -> dict[bytes, str]:
     }
 
 
+class Claim:
+    """A topic's name, which the kernel gives to one process of a machine at a time.
+
+    Two nodes that start at once find each other on the graph within seconds where the machine is busy; until then each
+    believes itself alone. The name is that of an abstract Unix socket: nothing is left of it when its owner is killed,
+    and it reaches as far as a network namespace does, as the graph of one machine.
+    """
+
+    def __init__(self, topic: str, domain: int) -> None:
+        self._address = f"\0humanoid_control:{domain}:{topic}"
+        self._socket: socket.socket | None = None
+
+    def take(self) -> bool:
+        """Claim the topic; True where it is this one's, or where the system has no such names."""
+        if self._socket is not None or not hasattr(socket, "AF_UNIX"):
+            return True
+        claimed = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            claimed.bind(self._address)
+        except OSError as e:
+            claimed.close()
+            return e.errno != errno.EADDRINUSE
+        self._socket = claimed
+        return True
+
+    def release(self) -> None:
+        """Leave it to others."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
 class CommandOwner:
     """Publisher of commands, and the question whether its node may use it.
 
@@ -48,7 +82,8 @@ class CommandOwner:
     other commands nothing, this one: the other is the rest of a process that crashed. A node that commands and hears
     another one stops, unless its own identity is the lower one; then the other has to stop at once, or both do. One
     that stops by itself, as until it is known anew where the robot is, owns the topic until another one commands: it
-    goes on also beside a node of another name that waits, where otherwise neither would ever begin.
+    goes on also beside a node of another name that waits, where otherwise neither would ever begin. Of the nodes of one
+    machine the first that begins also has the `Claim`, as long as it owns the topic.
 
     Attributes:
         topic: its name on the graph. commanding: the node may publish.
@@ -67,12 +102,15 @@ class CommandOwner:
         self._others: dict[bytes, tuple[str, float]] = {}  # name, and since when it is seen
         self._heard: dict[bytes, float] = {}
         self._looked = -LOOK_PERIOD
+        self._claim, self._refused = Claim(self.topic, node.context.get_domain_id()), False
+        node.when_stopped.append(self.restart)
         self.restart()
         node.create_subscription(JointState, topic, self._on_command, COMMANDS_IN, raw=True, takes_info=True)
 
     def restart(self) -> None:
         """Command nothing until `look` allows it anew, as to a node that never commanded."""
-        self._owns = False
+        self._owns = self._refused = False
+        self._claim.release()
         self.pause()
 
     def pause(self) -> None:
@@ -104,9 +142,13 @@ class CommandOwner:
             self._ready_since = float("inf")
         else:
             self._ready_since = min(self._ready_since, now)
-            self.commanding = self._may_begin(now)
+            may = self._may_begin(now)
+            self._refused = may and not self._claim.take()
+            self.commanding = may and not self._refused
             self._owns = self._owns or self.commanding
             self._contested = float("inf")
+        if not self._owns:
+            self._claim.release()
         self._report(now)
         return self.commanding
 
@@ -152,6 +194,8 @@ class CommandOwner:
     def _report(self, now: float) -> None:
         names = {name for name, _ in self._others.values()}
         names |= {"a node that is not on the graph" for gid in self._commanding_others(now) if gid not in self._others}
+        if self._refused and not names:
+            names = {"a node of this machine that the graph does not show yet"}
         text = f"{self._words} has another publisher, {', '.join(sorted(names))}: one must go"
         if not self.commanding:
             text += "; nothing is commanded"

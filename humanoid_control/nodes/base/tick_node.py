@@ -177,6 +177,7 @@ class TickNode(LifecycleNode):
         self.rate = 1.0
         self.statistics = TickStatistics(1.0)
         self.inputs: dict[str, float] = {}
+        self.when_stopped: list[Callable[[], None]] = []  # called when the node is deactivated
         self.stamps = RisingStamps()
         self.wake = False
         self.late = 0.0  # [s] by which this tick began behind its deadline
@@ -337,7 +338,7 @@ class TickNode(LifecycleNode):
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.active = False
         self.heartbeat.rest()  # what follows may be asked for before the loop goes round again
-        self.deactivate()
+        self._stop()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -347,9 +348,14 @@ class TickNode(LifecycleNode):
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         if self.active:
             self.active = False
-            self.deactivate()
+            self._stop()
         self._release()
         return TransitionCallbackReturn.SUCCESS
+
+    def _stop(self) -> None:
+        self.deactivate()
+        for stop in self.when_stopped:
+            stop()
 
     def _endpoints(self) -> list[tuple[Callable[[Any], bool], Any]]:
         """Everything of this node on the graph, and its timers, each with what destroys it."""
@@ -370,6 +376,7 @@ class TickNode(LifecycleNode):
             if id(endpoint) not in kept:
                 destroy(endpoint)
         self.inputs.clear()
+        self.when_stopped.clear()
         self.health.open.clear()
         self.wake = False
 

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -10,9 +12,9 @@ rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from sensor_msgs.msg import JointState
 
-from humanoid_control.nodes.base.command_owner import CommandOwner
+from humanoid_control.nodes.base.command_owner import Claim, CommandOwner
 from humanoid_control.nodes.base.messages import stamp_of
-from humanoid_control.nodes.base.tick_node import TickNode
+from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import load_robot
 from test.nodes.following_robot import FollowingRobot
 
@@ -128,6 +130,45 @@ class Commander(TickNode):
             if self.commands.look(self.now):
                 return self.now - begin
         return None
+
+
+def test_of_two_that_the_graph_has_not_shown_to_each_other_one_commands(graph, monkeypatch):
+    first, second = Commander(), Commander()
+    for node in (first, second):
+        graph.executor.add_node(node)
+        monkeypatch.setattr(node, "count_publishers", lambda topic: 1)
+        monkeypatch.setattr(node, "get_publishers_info_by_topic", lambda topic: [])
+    try:
+        for node in (first, second):
+            node.trigger_configure()
+        assert first.begins_within(1.0) == pytest.approx(0.3, abs=0.03)
+        assert second.begins_within(5.0) is None
+        level, problem = second.health.open["owner"]
+        assert level == Level.ERROR and "of this machine" in problem and "nothing is commanded" in problem
+        assert first.commands.look(first.now + 1.0), "and the first goes on"
+        first.commands.pause()
+        assert second.begins_within(5.0) is None, "a break is no end"
+        first.trigger_activate()
+        first.trigger_deactivate()
+        assert second.begins_within(1.0) is not None
+    finally:
+        for node in (first, second):
+            node.commands.restart()
+            node.destroy_node()
+
+
+def test_a_claim_ends_with_its_process():
+    holder = "import time; from humanoid_control.nodes.base.command_owner import Claim; c = Claim('/a', 7)"
+    code = f"{holder}; print(c.take(), flush=True); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "True\n"
+    mine = Claim("/a", 7)
+    assert not mine.take() and Claim("/a", 8).take() and Claim("/b", 7).take(), "another domain, another topic"
+    process.kill()
+    process.wait()
+    assert mine.take() and mine.take() and not Claim("/a", 7).take()
+    mine.release()
+    assert Claim("/a", 7).take()
 
 
 def test_a_node_that_pauses_goes_on_beside_one_that_waits_unless_that_has_commanded_meanwhile(graph):
