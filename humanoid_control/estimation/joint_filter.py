@@ -19,18 +19,27 @@ class JointFilter:
     (1 - r^2) e and velocity by (1 - r)^2 e / dt with r = exp(-omega dt), the fading-memory (alpha-beta) filter. A
     joint that moves at constant velocity is followed without lag.
 
+    A joint that runs into a stop is not followed through it: an estimate is outside the range only as far as the joint
+    itself was measured there.
+
     Attributes:
         names: of the n joints.
         position: (n,) estimate [rad]; NaN until a joint has been measured once.
         velocity: (n,) estimate [rad/s]; 0 until then.
     """
 
-    def __init__(self, names: Sequence[str], bandwidth: float = 30.0) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        bandwidth: float = 30.0,
+        limits: tuple[np.ndarray, np.ndarray] = (np.array(-np.inf), np.array(np.inf)),
+    ) -> None:
         """Make the filter.
 
         Args:
             names: of the joints, in the order of all samples.
             bandwidth: omega / 2 pi [Hz]; high follows faster, low smooths more.
+            limits: lower and upper (n,) ends of their ranges [rad]; default: none.
 
         Raises:
             ConfigError: bandwidth not positive.
@@ -39,6 +48,7 @@ class JointFilter:
             raise ConfigError(f"filter bandwidth must be positive, got {bandwidth:g} Hz")
         self.names, n = tuple(names), len(names)
         self.bandwidth = float(bandwidth)
+        self._lower, self._upper = limits
         self.position = np.full(n, np.nan)
         self.velocity = np.zeros(n)
         self._time = np.full(n, np.nan)
@@ -71,16 +81,21 @@ class JointFilter:
         r = np.exp(-2 * np.pi * self.bandwidth * step)
         predicted = self.position + self.velocity * step
         e = np.where(go, measured - predicted, 0.0)
-        self.position = np.where(go, predicted + (1 - r**2) * e, self.position)
-        self.velocity = np.where(go, self.velocity + (1 - r) ** 2 / step * e, self.velocity)
+        free = np.where(go, predicted + (1 - r**2) * e, self.position)
+        velocity = np.where(go, self.velocity + (1 - r) ** 2 / step * e, self.velocity)
+        self.position = np.where(go, self._within(free, measured), self.position)
+        self.velocity = np.where((free - self.position) * velocity > 0, 0.0, velocity)
         self._time = np.where(go, time, self._time)
 
     def at(self, time: float, horizon: float = 0.02) -> JointState:
         """The state at a time [s]: predicted, but never farther ahead than `horizon` [s]."""
         ahead = np.clip(time - self._time, 0.0, horizon)
-        return JointState(
-            self.names, self.position + self.velocity * ahead, self.velocity.copy(), self._no_effort, time
-        )
+        position = self._within(self.position + self.velocity * ahead, self.position)
+        return JointState(self.names, position, self.velocity.copy(), self._no_effort, time)
+
+    def _within(self, position: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Positions (n,), no farther outside the range than known ones (n,)."""
+        return np.clip(position, np.fmin(self._lower, known), np.fmax(self._upper, known))
 
     def age(self, time: float) -> np.ndarray:
         """Time (n,) since each joint was last measured [s]; NaN for never."""

@@ -99,7 +99,7 @@ class StateEstimator(TickNode):
     def configure(self) -> float:
         robot = load_robot(self.params.robot)
         self.robot = robot
-        self.filter = JointFilter(robot.joint_names, self.params.bandwidth)
+        self.filter = JointFilter(robot.joint_names, self.params.bandwidth, (robot.lower, robot.upper))
         self.message = joint_state(robot.joint_names)
         self.estimates = self.create_publisher(JointState, "estimated_joint_states", STREAM_OUT)
         self.clock_steps = ClockSteps()

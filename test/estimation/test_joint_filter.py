@@ -104,3 +104,24 @@ def test_prediction_reaches_only_a_little_ahead():
 def test_bandwidth_must_be_positive():
     with pytest.raises(ConfigError, match="bandwidth"):
         JointFilter(("a", "b", "c"), 0.0)
+
+
+def test_a_joint_that_runs_into_its_stop_is_not_followed_through_it():
+    limits, overshot = (np.array([-1.0]), np.array([0.5])), False
+    ended, free = JointFilter(("a",), 30.0, limits), JointFilter(("a",), 30.0)
+    for k in range(600):
+        t = 0.002 * k
+        at = np.array([min(3.0 * t - 0.5, 0.503)])  # the stop gives way by 3 mrad
+        for f in (ended, free):
+            f.update(t, at)
+        assert ended.at(t + 0.01).q[0] <= max(0.5, at[0]) and ended.position[0] <= max(0.5, at[0])
+        if at[0] < 0.5:
+            assert ended.position[0] == free.position[0] and ended.velocity[0] == free.velocity[0], "as ever inside"
+        elif free.position[0] > 0.506:
+            overshot = True
+    assert overshot, "the stop would have been run through"
+    assert ended.position[0] == pytest.approx(0.503, abs=1e-6) and abs(ended.velocity[0]) < 1e-3
+    for k in range(600, 700):
+        ended.update(0.002 * k, np.array([0.7]))
+    assert ended.position[0] == pytest.approx(0.7, abs=1e-3), "one that was bent beyond is where it is"
+    assert ended.at(1.5).q[0] <= 0.7 + 1e-9
