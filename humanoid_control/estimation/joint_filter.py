@@ -82,9 +82,8 @@ class JointFilter:
         predicted = self.position + self.velocity * step
         e = np.where(go, measured - predicted, 0.0)
         free = np.where(go, predicted + (1 - r**2) * e, self.position)
-        velocity = np.where(go, self.velocity + (1 - r) ** 2 / step * e, self.velocity)
+        self.velocity = np.where(go, self.velocity + (1 - r) ** 2 / step * e, self.velocity)
         self.position = np.where(go, self._within(free, measured), self.position)
-        self.velocity = np.where((free - self.position) * velocity > 0, 0.0, velocity)
         self._time = np.where(go, time, self._time)
 
     def at(self, time: float, horizon: float = 0.02) -> JointState:
