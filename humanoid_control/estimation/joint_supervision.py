@@ -187,8 +187,14 @@ class JointSupervision:
         return self.names[k], float(self.error[k])
 
     def _note(self, kind: JointFaultKind, joints: np.ndarray, value: np.ndarray, limit: float | np.ndarray) -> None:
-        """Keep the worst of these joints, where one is beyond its limit, and no fault is known yet."""
-        if self._found is not None or not len(joints):
+        """Keep the worst of these joints, where one is beyond its limit, and no fault is known yet.
+
+        A measurement that does not follow because it is frozen is frozen.
+        """
+        unknown = self._found is None or (
+            kind is JointFaultKind.FROZEN and self._found.kind is JointFaultKind.FOLLOWING
+        )
+        if not unknown or not len(joints):
             return
         limits = np.broadcast_to(limit, value.shape)
         k = int(np.argmax(value / limits))

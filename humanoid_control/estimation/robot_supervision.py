@@ -7,7 +7,7 @@ from enum import Enum
 
 import numpy as np
 
-from humanoid_control.estimation.joint_supervision import JointSupervision, SupervisionLimits
+from humanoid_control.estimation.joint_supervision import JointFaultKind, JointSupervision, SupervisionLimits
 
 LATE = 1.0  # [s] after the states were late, for which a robot that is elsewhere was out of reach: it is no fault,
 AGAIN = 5.0  # [s] unless it is so once more
@@ -109,8 +109,12 @@ class RobotSupervision:
         self._late = now if late else self._late
         judged = judged and self._stops and not self.away
         fault = self._joints.fault(now) if judged else None
+        # What brakes while nothing new is known gets ahead of what was known last: that is judged when states are back.
+        if late and fault is not None and fault.kind is JointFaultKind.FOLLOWING:
+            fault = None
         if fault is not None and not self.stopped:
-            if now - self._late < LATE and now - self._elsewhere > AGAIN:
+            elsewhere = fault.kind is not JointFaultKind.FROZEN and now - self._late < LATE
+            if elsewhere and now - self._elsewhere > AGAIN:
                 self._elsewhere = now
                 return Verdict.BEGIN
             self.stopped = True

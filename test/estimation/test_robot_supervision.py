@@ -87,6 +87,30 @@ def test_silence_that_is_short_is_told_and_rested_through():
     assert set(run.go(0.5)) == {Verdict.MOVE} and not run.s.silence
 
 
+@pytest.mark.parametrize("repeats", [0.2, 0.6], ids=["then silent", "frozen"])
+def test_what_brakes_while_nothing_new_is_known_is_not_cut_off(repeats):
+    """At full speed it gets ahead of the last states by more than the limit; the estimator repeats them at first."""
+    run, found = Run(), []
+    run.go(0.2)
+    last, speed = run.q.copy(), 3.0
+    for k in range(round(1.0 / PERIOD)):
+        run.now += PERIOD
+        if k * PERIOD < repeats:
+            run.heard = run.now
+            run.s.measure(run.now, BOTH, last, run.now)
+        found.append(run.s.judge(run.now, run.now - run.heard))
+        if found[-1] is Verdict.HOLD:
+            speed = max(0.0, speed - 20.0 * PERIOD)
+        run.q[1] += speed * PERIOD
+        run.s.command(run.now, run.q)
+    assert run.q[1] - last[1] > 0.4 and Verdict.BEGIN not in found and found[-1] is Verdict.HOLD
+    if repeats < 0.3:
+        assert not run.s.fault
+        assert run.go(PERIOD, lambda q: last) == [Verdict.BEGIN]
+    else:
+        assert "knee: measurement frozen" in run.s.fault
+
+
 def test_a_robot_that_is_elsewhere_just_after_it_was_late_is_begun_with_once():
     """It was out of reach, so it is no fault; where it is so again soon, it is one."""
     run = Run()
