@@ -36,6 +36,9 @@ class Frames:
         return np.arange(self.n_frames) / self.rate
 
 
+SLOWEST_RATE, FASTEST_RATE = 1e-3, 1e6  # [Hz]
+
+
 @dataclass(frozen=True, eq=False)
 class MarkerClip(Frames):
     """Trajectories of named points on a moving person, in the axes of the file they come from.
@@ -82,6 +85,8 @@ class MarkerClip(Frames):
             raise ClipError(f"{where}: label '{twice[0]}' occurs more than once: rename one of the {self.noun}s")
         if not (np.isfinite(self.rate) and self.rate > 0):
             raise ClipError(f"{where}: frame rate is {self.rate} Hz, it must be positive: correct it in the file")
+        if not SLOWEST_RATE <= self.rate <= FASTEST_RATE:
+            raise ClipError(f"{where}: frame rate is {self.rate:g} Hz, which no camera has: correct it in the file")
         if not np.isfinite(self.start):
             raise ClipError(f"{where}: starts at {self.start} s: correct the time of its first frame")
         if np.isinf(positions).any():

@@ -219,6 +219,7 @@ def changed(row, column, cell):
         (one_row(values=np.full_like(MM, np.nan)), "never shows two markers"),
         (one_row(time="", head=[["# rate: 0"]]), "frame rate is 0.0 Hz"),
         (one_row(time="", head=[["# rate: -5"]]), "frame rate is -5.0 Hz"),
+        (one_row(time="", head=[["# rate: 1e9"]]), "frame rate is 1e+09 Hz, which no camera has"),
     ],
 )
 def test_damage_is_named_in_one_line(rows, says):
