@@ -71,6 +71,7 @@ class Analysis:
         loads: forces of the plates by foot, at the frames; None without forces.
         carriers: body on which the load of each foot acts.
         warnings: what was found or supposed, one sentence each.
+        guesses: what was supposed for want of a measurement, so that results depend on it.
     """
 
     clip: MarkerClip
@@ -84,6 +85,7 @@ class Analysis:
     carriers: dict[str, str]
     settings: AnalysisSettings
     warnings: tuple[str, ...] = ()
+    guesses: tuple[str, ...] = ()
 
     @property
     def times(self) -> np.ndarray:

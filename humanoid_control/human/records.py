@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.human.analysis import GOOD_RESIDUAL, Analysis
+from humanoid_control.human.models.osim_export import osim_text
 
-FILES = ("angles.mot", "torques.sto", "forces.mot", "motion.npz", "motion.csv", "report.json", "report.html")
+FILES = ("angles.mot", "torques.sto", "forces.mot", "model.osim", "motion.npz", "motion.csv", "report.json",
+         "report.html")  # fmt: skip
 AXES = "xyz"
 
 
@@ -63,6 +65,7 @@ def forces_table(a: Analysis) -> tuple[np.ndarray, list[str], np.ndarray]:
 
 def write_records(a: Analysis, folder: Path) -> None:
     """Write all tables of an analysis into a folder that is there."""
+    (folder / "model.osim").write_text(osim_text(a.person), encoding="utf-8")
     names, angles = angles_table(a)
     write_storage(folder / "angles.mot", "Coordinates", names, a.times, angles, True)
     with (folder / "motion.csv").open("w", newline="") as out:
@@ -112,6 +115,7 @@ def summary(a: Analysis) -> dict[str, Any]:
         "by_marker_mm": dict(marker_ranking(a)),
         "frames_with_moments": int(a.explained.sum()),
         "warnings": list(a.warnings),
+        "guesses": list(a.guesses),
     }
     if a.loads is not None and a.explained.any():
         out["residual"] = residual_table(a)

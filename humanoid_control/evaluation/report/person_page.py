@@ -16,6 +16,7 @@ from humanoid_control.human.records import marker_ranking, residual_table
 from humanoid_control.terminal import Table
 
 WIDTH = 10.0
+GUESS = ".guess { color: #b3261e; font-weight: 600; }"
 COLUMNS = 4
 PHASES = 8  # postures in the filmstrip
 FORCE_SCALE = 1 / 1500  # [m/N] of an arrow
@@ -38,6 +39,7 @@ def person_page(a: Analysis, command: str = "") -> str:
         f"{a.person.mass:.1f} kg; filter {a.settings.cutoff:g} Hz. Markers lie {rms:.1f} mm from the model's "
         f"(root mean square); moments are known in {int(a.explained.sum())} frames.</p>",
         *([f"<p>{escape(_verdict(a))}</p>"] if a.loads is not None and a.explained.any() else []),
+        *(f'<p class="guess">{escape(g[0].upper() + g[1:])}.</p>' for g in a.guesses),
         "<h2>The motion</h2>",
         _motion(a),
         "<h2>What was found and supposed</h2>",
@@ -60,7 +62,7 @@ def person_page(a: Analysis, command: str = "") -> str:
         f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(a.clip.name)}</title>'
     )
     body = "\n".join(parts)
-    return f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head><body>\n{body}\n</body></html>\n'
+    return f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}{GUESS}</style></head><body>\n{body}\n</body></html>\n'
 
 
 def _verdict(a: Analysis) -> str:

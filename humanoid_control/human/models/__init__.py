@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from humanoid_control.human.models.person_file import PersonFile as PersonFile
     from humanoid_control.human.models.person_file import read_person_file as read_person_file
     from humanoid_control.human.models.subject import Subject as Subject
+    from humanoid_control.human.models.subject import SubjectSettings as SubjectSettings
+    from humanoid_control.human.models.subject import analyse_subject as analyse_subject
     from humanoid_control.human.models.subject import find_subject as find_subject
     from humanoid_control.human.models.subject import own_person as own_person
 
@@ -26,6 +28,6 @@ __getattr__, __dir__, __all__ = lazy.attach(
     {
         "marker_template": ["MarkerTemplate", "TEMPLATES", "TemplateMatch", "find_template", "read_template"],
         "person_file": ["PersonFile", "read_person_file"],
-        "subject": ["Subject", "find_subject", "own_person"],
+        "subject": ["Subject", "SubjectSettings", "analyse_subject", "find_subject", "own_person"],
     },
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.errors import ClipError, ConfigError
-from humanoid_control.human.analysis import upright
+from humanoid_control.human.analysis import Analysis, AnalysisSettings, analyse, upright
 from humanoid_control.human.calibration import Calibration, CalibrationSettings, calibrate, spread_frames
 from humanoid_control.human.derivatives import SHORTEST, differentiate
 from humanoid_control.human.elements import GROUND
@@ -31,10 +31,12 @@ TYPICAL_STATURE, TYPICAL_MASS = 1.75, 75.0  # [m], [kg]
 NOISE = 0.01  # [m] standard deviation of a marker beside which spreads of coordinates count
 FRAMES, FIRST_FRAMES = 20, 12  # of each clip that a calibration uses, and of its first step
 GRAVITY = 9.80665  # [m/s^2]
+CUTOFF = 6.0  # [Hz] of the centre of mass and of forces: impacts, of which markers on the skin know little, stay out
 WHOLE, LEAST = 0.05, 0.15  # nearness of force over g + a where a foot stands nowhere else; least time of it [s]
+PEAK, SHARE = 8, 0.3  # half width of a peak [%], and its height beside the highest
 UNEXPLAINED = 0.12  # of the weight: force beyond which a foot stands beside the plates
 _ONE_SIZE = CalibrationSettings(rounds=2, size=1e-3, anatomical=0.02, tracking=0.05)
-_SIZES = CalibrationSettings(size=0.08, anatomical=0.01)  # our landmarks are nobody's own
+_SIZES = CalibrationSettings(size=0.08, anatomical=0.007)  # our landmarks are nobody's own
 _PLAIN = FitSettings(swaps=False, outliers=0.0, tolerance=1e-4)
 
 
@@ -70,7 +72,6 @@ class SubjectSettings:
         markers: name of a template, or path of its file; "" to find it by the labels.
         stature: [m], mass: [kg]; None to find them.
         sex: "men" or "women": whose table of masses; "" for men's, which is said.
-        cutoff: of the filter of the centre of mass and of forces [Hz].
     """
 
     model: str | Path = "person"
@@ -78,7 +79,6 @@ class SubjectSettings:
     stature: float | None = None
     mass: float | None = None
     sex: str = ""
-    cutoff: float = 6.0
 
 
 def own_person(
@@ -107,6 +107,29 @@ def tasks_of(file: PersonFile) -> FitTasks:
     """Weights [m^2] that hold coordinates of which markers tell little: noise of a marker over the spread, squared."""
     rest = {c.name: c.default for c in file.coordinates}
     return FitTasks(coordinates={n: CoordinateTask((NOISE / s) ** 2, rest[n]) for n, s in file.spreads.items()})
+
+
+def analyse_subject(
+    subject: Subject,
+    clip: MarkerClip,
+    wrenches: Sequence[MeasuredWrench] = (),
+    tasks: FitTasks | None = None,
+    settings: AnalysisSettings | None = None,
+) -> Analysis:
+    """As `analyse`, by a person of our own: what holds its coordinates is added to the tasks, what was found is said.
+
+    Args:
+        subject: who was recorded. clip, wrenches: as they were recorded.
+        tasks: weights of markers, and values of coordinates, which count instead of the person's own.
+        settings: of the analysis.
+
+    Raises:
+        ClipError, ConfigError, UnknownNameError: as `analyse`.
+    """
+    given = tasks or FitTasks()
+    held = {**subject.tasks.coordinates, **given.coordinates}
+    found = analyse(subject.person, clip, wrenches, replace(given, coordinates=held), settings)
+    return replace(found, warnings=(*subject.notes, *found.warnings), guesses=subject.guesses)
 
 
 def find_subject(
@@ -151,7 +174,7 @@ def find_subject(
     )
     if not s.sex:
         notes.append("the masses of the segments are men's by default: --sex women for women's")
-    mass, said = (s.mass, "") if s.mass is not None else _mass(person, clip, wrenches, tasks, s.cutoff)
+    mass, said = (s.mass, "") if s.mass is not None else _mass(person, clip, wrenches, tasks)
     if mass is None:
         guesses.append(f"the mass is not known ({said}): {TYPICAL_MASS:g} kg were taken: moments scale with it, give --mass")
     elif said:
@@ -253,7 +276,7 @@ def _growth(model: Person, person: Person) -> dict[str, float]:
 
 
 def _mass(
-    person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench], tasks: FitTasks, cutoff: float
+    person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench], tasks: FitTasks
 ) -> tuple[float | None, str]:
     """Mass [kg] by the plates and a sentence; None and the reason where they never carry the whole person."""
     if not wrenches:
@@ -263,10 +286,10 @@ def _mass(
     q = fit(person, clip.positions, clip.labels, tasks, _PLAIN).q
     com = centre_of_mass(person, q)
     up = wrenches[0].normal / np.linalg.norm(wrenches[0].normal)
-    a = differentiate(clip.timestamps, com, min(cutoff, 0.45 * clip.rate)).acceleration @ up
+    a = differentiate(clip.timestamps, com, min(CUTOFF, 0.45 * clip.rate)).acceleration @ up
     force = np.zeros(clip.n_frames)
     for wrench in (w.zeroed() for w in wrenches):
-        at = wrench.low_passed(min(cutoff, 0.45 / float(np.median(np.diff(wrench.times))))).resampled(clip.timestamps)
+        at = wrench.low_passed(min(CUTOFF, 0.45 / float(np.median(np.diff(wrench.times))))).resampled(clip.timestamps)
         force += at.force @ up
     known = np.isfinite(force + a)
     mass, frames = mass_by_forces(force[known], GRAVITY + a[known], clip.rate)
@@ -302,11 +325,13 @@ def mass_by_forces(force: np.ndarray, gravity: np.ndarray, rate: float) -> tuple
     values = np.sort(ratio[(ratio > MASS[0]) & (ratio < MASS[1])])
     if not len(values):
         return None, 0
-    counts = np.searchsorted(values, values * (1 + WHOLE)) - np.searchsorted(values, values * (1 - WHOLE))
-    good = counts >= max(LEAST * rate, 0.3 * counts.max())
-    if not good.any():
+    grid = np.exp(np.arange(np.log(values[0]), np.log(values[-1]) + 0.01, 0.01))
+    counts = np.searchsorted(values, grid * (1 + WHOLE)) - np.searchsorted(values, grid * (1 - WHOLE))
+    near = np.lib.stride_tricks.sliding_window_view(np.pad(counts, PEAK), 2 * PEAK + 1).max(axis=1)
+    peaks = np.flatnonzero((counts == near) & (counts >= max(LEAST * rate, SHARE * counts.max())))
+    if not len(peaks):
         return None, 0
-    mass = float(values[good][-1] / (1 + 0.5 * WHOLE))
+    mass = float(grid[peaks[-1]])
     for _ in range(5):
         whole = np.abs(force - mass * gravity) < UNEXPLAINED * mass * GRAVITY
         if whole.sum() < LEAST * rate:
