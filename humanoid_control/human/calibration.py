@@ -22,7 +22,7 @@ from humanoid_control.files import mirrored_name
 from humanoid_control.human.elements import Marker
 from humanoid_control.human.ik_setup import FitTasks
 from humanoid_control.human.kinematics import Chain, make_pose, place
-from humanoid_control.human.marker_fit import Fit, FitSettings, fit
+from humanoid_control.human.marker_fit import Fit, FitSettings, bounds_of, fit
 from humanoid_control.human.model import Person
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.packed import unpack
@@ -159,6 +159,8 @@ def _step(
     places = np.array([m.place for m in own])
     lengths = np.array([not c.rotational for c in person.coordinates])
     J, D, R = columns(person.chain.table, last.q, (bodies, places), group, lengths)
+    lower, upper = bounds_of(person)
+    J = np.where(((last.q <= lower) | (last.q >= upper))[:, None, None], 0.0, J)  # what its bound holds does not give
     x = person.with_markers(own).marker_positions(last.q)
     target = np.stack([markers[:, _column(labels, m.name)] for m in own], axis=1)
     r = np.where(last.weights[..., None] > 0, target - x, 0.0)

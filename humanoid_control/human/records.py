@@ -11,6 +11,7 @@ import numpy as np
 
 from humanoid_control.human.analysis import GOOD_RESIDUAL, Analysis
 from humanoid_control.human.models.osim_export import osim_text
+from humanoid_control.human.models.robot_motion import RobotMotion
 
 FILES = ("angles.mot", "torques.sto", "forces.mot", "model.osim", "motion.npz", "motion.csv", "report.json",
          "report.html")  # fmt: skip
@@ -145,3 +146,13 @@ def residual_table(a: Analysis) -> dict[str, dict[str, float]]:
     size = [float(np.linalg.norm(r[lengths]) / a.weight) for r in (before, after)]
     good = {"before": size[0], "after": size[1], "good_below": GOOD_RESIDUAL}
     return out | {"force_of_weight": good}
+
+
+def write_robot(motion: RobotMotion, times: np.ndarray, folder: Path) -> None:
+    """Write a robot's joints as `trajectory_streamer` takes them: time from 0 [s] and one column a joint [rad]."""
+    names, values = motion.joints
+    with (folder / f"robot_{motion.name}.csv").open("w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(["time", *names])
+        for t, q in zip(times - times[0], values, strict=True):
+            rows.writerow([f"{t:.6f}", *(f"{v:.6f}" for v in q)])

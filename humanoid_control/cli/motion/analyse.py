@@ -18,6 +18,7 @@ from humanoid_control.warm_up import HUMAN, compile_first
 EXAMPLES = """examples:
   humanoid analyse walk.c3d -o walk/                                        a person of our own, plates of the C3D file
   humanoid analyse walk.trc --static standing.trc --mass 72.6 --sex women --forces grf.mot -o walk/
+  humanoid analyse walk.trc --robots lola,hrp2 -o walk/                     and the same markers on robots
   humanoid analyse walk.trc --model subject.osim                            joint angles
   humanoid analyse walk.trc --model subject.osim --forces grf.mot -o walk/  and moments, in files and on a page
   humanoid analyse run.trc --model subject.osim --forces grf.xml --setup ik_setup.xml --cutoff 15 -o run/
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sex", type=given, help="men or women: masses of segments of a person of our own (men)")
     parser.add_argument("--cutoff", type=float, default=6.0, help="of the low-pass filter [Hz] (6; running: 15)")
     parser.add_argument("--offset", type=float, default=0.0, help="seconds by which the forces are to come later (0)")
+    parser.add_argument("--robots", type=given, help="fit these too, by name or URDF: lola,hrp2")
     parser.add_argument("--unit", type=given, help="of the clip's numbers: mm, cm, m, inch (default: as found)")
     parser.add_argument("-o", "--output", type=folder_path, metavar="DIR", help="folder to write")
     parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
@@ -53,9 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from humanoid_control.human import AnalysisSettings, analyse, read_ik_setup, read_osim
-    from humanoid_control.human.models import SubjectSettings, analyse_subject, find_subject
+    from humanoid_control.human.models import SubjectSettings, analyse_subject, find_subject, fit_robot, robot_rows
     from humanoid_control.human.records import summary
     from humanoid_control.mocap import load_clip
+    from humanoid_control.robots import load_robots
 
     require_range("mass", args.mass, *MASS)
     require_range("cutoff", args.cutoff, *CUTOFF)
@@ -63,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     check_folder(args.output)
     if args.output is not None and args.output.is_dir() and any(args.output.iterdir()) and not args.force:
         raise ConfigError(f"{args.output} is not empty: name another folder, or write into it with --force")
+    robots = [] if args.robots is None else load_robots(args.robots.split(","), "floating")
     clip = load_clip(args.clip, unit=args.unit or "")
     static = None if args.static is None else load_clip(args.static, unit=args.unit or "")
     wrenches = _forces(args)
@@ -84,20 +88,25 @@ def run(args: argparse.Namespace) -> int:
         tasks = None if args.setup is None else read_ik_setup(args.setup, subject.person)
         found = analyse_subject(subject, clip, wrenches, tasks, settings)
     told = summary(found)
+    motions = [fit_robot(found, robot) for robot in robots]
+    if motions:
+        told["robots"] = robot_rows(found, motions)
     if args.output is not None:
         from humanoid_control.evaluation.report.person_page import person_page
-        from humanoid_control.human.records import write_records
+        from humanoid_control.human.records import write_records, write_robot
 
         command = "humanoid " + shlex.join(sys.argv[1:])
-        page = person_page(found, command)
+        page = person_page(found, command, motions)
         with whole_files(args.output) as part:
             write_records(found, part)
+            for motion in motions:
+                write_robot(motion, found.times, part)
             (part / "report.json").write_text(json.dumps(plain_values(told), allow_nan=False, indent=1))
             (part / "report.html").write_text(page, encoding="utf-8")
     if args.json:
         print_json(told)
         return 0
-    for text in (*found.guesses, *found.warnings):
+    for text in (*found.guesses, *found.warnings, *(f"{m.name}: {w}" for m in motions for w in m.warnings)):
         warn(text)
     print_parts(_tables(told))
     if args.output is not None:
@@ -142,6 +151,9 @@ def _tables(told: dict[str, Any]) -> list[Table | str]:
         ["frames with moments", told["frames_with_moments"]],
     ]
     parts: list[Table | str] = [Table(f"{told['clip']} by {told['model']}, {told['mass_kg']:.1f} kg", ["", ""], rows)]
+    if "robots" in told:
+        heads = ["", "coordinates", "enlarged by", "markers", "rms mm", "at a limit", "r of knees, elbows", "rms deg"]
+        parts.append(Table("the same markers on robots", heads, [list(row.values()) for row in told["robots"]]))
     if "residual" in told:
         residual = dict(told["residual"])
         weight = residual.pop("force_of_weight")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 
 import numpy as np
@@ -12,6 +12,7 @@ from humanoid_control import __version__
 from humanoid_control.evaluation.report.page import STYLE, grid
 from humanoid_control.evaluation.report.plots import INK, SERIES, subplots, svg
 from humanoid_control.human.analysis import Analysis
+from humanoid_control.human.models.robot_motion import RobotMotion, robot_rows
 from humanoid_control.human.records import marker_ranking, residual_table
 from humanoid_control.terminal import Table
 
@@ -25,11 +26,12 @@ SEEN = 0.8  # [rad, m] standard deviation beyond which a coordinate's band would
 STRETCH = 0.55  # [m] between postures of somebody who does not move on
 
 
-def person_page(a: Analysis, command: str = "") -> str:
+def person_page(a: Analysis, command: str = "", robots: Sequence[RobotMotion] = ()) -> str:
     """The HTML text; it refers to nothing outside itself.
 
     Args:
         a: the analysis.
+        robots: fitted to the same markers.
         command: with which it can be done again.
     """
     rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))
@@ -55,6 +57,9 @@ def person_page(a: Analysis, command: str = "") -> str:
     if a.loads is not None and a.explained.any():
         parts += ["<h2>Joint moments</h2>", '<p class="note">N m per kg of the person.</p>', _curves(a, moments=True)]
         parts += ["<h2>Forces and the root</h2>", _forces(a), grid(_root(a)), grid(_contacts(a))]
+    if robots:
+        parts += ["<h2>The same markers on robots</h2>", grid(_robots(a, robots)), _robot_curves(a, robots)]
+        parts += ["<ul>" + "".join(f"<li>{escape(r.name)}: {escape(w)}.</li>" for r in robots for w in r.warnings) + "</ul>"]
     if command:
         parts.append(f"<h2>Again</h2><pre>{escape(command)}</pre>")
     parts.append(f'<p class="note">humanoid_control {__version__}, humanoid analyse.</p>')
@@ -97,6 +102,12 @@ def _contacts(a: Analysis) -> Table:
         for c in a.loads.contacts
     ]
     return Table("contacts", ["plate", "from [s]", "to [s]", "foot", "peak [N]"], rows)
+
+
+def _robots(a: Analysis, robots: Sequence[RobotMotion]) -> Table:
+    heads = ["", "coordinates", "enlarged by", "markers", "rms mm", "at a limit", "r of knees and elbows", "rms deg"]
+    note = "The robot is made as large as the person; places of the markers on it are found by the clip."
+    return Table("robots", heads, [list(row.values()) for row in robot_rows(a, robots)], note)
 
 
 # -------- Plots
@@ -147,6 +158,26 @@ def _curves(a: Analysis, moments: bool) -> str:
         ax.set_visible(False)
     keys = [("right", SIDES["_r"]), ("left", SIDES["_l"]), ("no side", SIDES[""])]
     return svg(figure, "joint moments over time" if moments else "joint angles over time", keys)
+
+
+def _robot_curves(a: Analysis, robots: Sequence[RobotMotion]) -> str:
+    """Angles of the person and of robots side by side."""
+    names = [n for n in dict.fromkeys(n for r in robots for n in r.alike) if n in a.person.names]
+    if not names:
+        return ""
+    rows = -(-len(names) // COLUMNS)
+    figure, axes = subplots(rows, COLUMNS, WIDTH, 1.7 * rows, sharex=True)
+    colors = [SERIES[k % len(SERIES)] for k in range(len(robots))]
+    for ax, name in zip(axes, names, strict=False):
+        ax.plot(a.times, np.rad2deg(a.fit.q[:, a.person.index(name)]), color=INK, linewidth=1.3)
+        for robot, color in zip(robots, colors, strict=True):
+            if name in robot.alike:
+                ax.plot(a.times, np.rad2deg(robot.joint(robot.alike[name])), color=color, linewidth=1.1)
+        ax.set_title(name.replace("_", " "))
+    for ax in axes[len(names) :]:
+        ax.set_visible(False)
+    keys = [("person", INK), *((r.name, c) for r, c in zip(robots, colors, strict=True))]
+    return svg(figure, "angles of the person and of robots", keys)
 
 
 def _scale(a: Analysis, k: int, moments: bool) -> float:

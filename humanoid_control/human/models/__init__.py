@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from humanoid_control.human.models.marker_template import read_template as read_template
     from humanoid_control.human.models.person_file import PersonFile as PersonFile
     from humanoid_control.human.models.person_file import read_person_file as read_person_file
+    from humanoid_control.human.models.robot_motion import RobotMotion as RobotMotion
+    from humanoid_control.human.models.robot_motion import fit_robot as fit_robot
+    from humanoid_control.human.models.robot_motion import robot_rows as robot_rows
     from humanoid_control.human.models.subject import Subject as Subject
     from humanoid_control.human.models.subject import SubjectSettings as SubjectSettings
     from humanoid_control.human.models.subject import analyse_subject as analyse_subject
@@ -28,6 +31,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     {
         "marker_template": ["MarkerTemplate", "TEMPLATES", "TemplateMatch", "find_template", "read_template"],
         "person_file": ["PersonFile", "read_person_file"],
+        "robot_motion": ["RobotMotion", "fit_robot", "robot_rows"],
         "subject": ["Subject", "SubjectSettings", "analyse_subject", "find_subject", "own_person"],
     },
 )
