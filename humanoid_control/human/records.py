@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.errors import RobotError
 from humanoid_control.human.analysis import GOOD_RESIDUAL, Analysis
+from humanoid_control.human.model import Person
 from humanoid_control.human.models.osim_export import osim_text
 from humanoid_control.human.models.robot_motion import RobotMotion
+from humanoid_control.human.models.urdf_export import urdf_of
 
-FILES = ("angles.mot", "torques.sto", "forces.mot", "model.osim", "motion.npz", "motion.csv", "report.json",
+FILES = ("angles.mot", "torques.sto", "forces.mot", "model.osim", "model.urdf", "motion.npz", "motion.csv", "report.json",
          "report.html")  # fmt: skip
 AXES = "xyz"
 
@@ -67,6 +70,9 @@ def forces_table(a: Analysis) -> tuple[np.ndarray, list[str], np.ndarray]:
 def write_records(a: Analysis, folder: Path) -> None:
     """Write all tables of an analysis into a folder that is there."""
     (folder / "model.osim").write_text(osim_text(a.person), encoding="utf-8")
+    text, _ = _urdf(a.person)
+    if text:
+        (folder / "model.urdf").write_text(text, encoding="utf-8")
     names, angles = angles_table(a)
     write_storage(folder / "angles.mot", "Coordinates", names, a.times, angles, True)
     with (folder / "motion.csv").open("w", newline="") as out:
@@ -99,6 +105,15 @@ def write_records(a: Analysis, folder: Path) -> None:
     np.savez_compressed(folder / "motion.npz", **arrays)
 
 
+def _urdf(person: Person) -> tuple[str, list[str]]:
+    """The person's URDF and what it has otherwise; no text, and the reason, where there can be none."""
+    try:
+        out = urdf_of(person)
+    except RobotError as error:
+        return "", [f"no model.urdf: {error}"]
+    return out.text, list(out.notes)
+
+
 def summary(a: Analysis) -> dict[str, Any]:
     """What was found, in numbers: of the fit, of the root's residual, of the contacts; and all that was said."""
     out: dict[str, Any] = {
@@ -117,6 +132,7 @@ def summary(a: Analysis) -> dict[str, Any]:
         "frames_with_moments": int(a.explained.sum()),
         "warnings": list(a.warnings),
         "guesses": list(a.guesses),
+        "urdf": _urdf(a.person)[1],
     }
     if a.loads is not None and a.explained.any():
         out["residual"] = residual_table(a)

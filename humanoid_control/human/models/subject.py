@@ -35,6 +35,7 @@ CUTOFF = 6.0  # [Hz] of the centre of mass and of forces: impacts, of which mark
 WHOLE, LEAST = 0.05, 0.15  # nearness of force over g + a where a foot stands nowhere else; least time of it [s]
 PEAK, SHARE = 8, 0.3  # half width of a peak [%], and its height beside the highest
 UNEXPLAINED = 0.12  # of the weight: force beyond which a foot stands beside the plates
+OUTLIERS, LEAST_OUTLIER = 5.0, 0.015  # medians of a marker, and [m]: beyond both it does not calibrate
 _ONE_SIZE = CalibrationSettings(rounds=2, size=1e-3, anatomical=0.02, tracking=0.05)
 _SIZES = CalibrationSettings(size=0.08, anatomical=0.007)  # our landmarks are nobody's own
 _PLAIN = FitSettings(swaps=False, outliers=0.0, tolerance=1e-4)
@@ -163,7 +164,7 @@ def find_subject(
     tasks = tasks_of(file)
     frames, names = _frames(clips, [m.name for m in placed], FRAMES)
     person = _of_one_size(person, (frames, names), tasks, loose)
-    found = calibrate(person, frames, names, tasks, replace(_SIZES, frames=len(frames)), np.arange(len(frames)))
+    found = _calibrated(person, frames, names, tasks)
     person = found.person
     stature = _stature(file, person, start)
     notes, guesses = [match.sentence()], list[str]()
@@ -203,6 +204,22 @@ def _frames(clips: Sequence[MarkerClip], names: list[str], most: int) -> tuple[n
                 own[:, m] = clip.positions[:, k]
         parts.append(own[spread_frames(own, most)])
     return np.concatenate(parts), names
+
+
+def _calibrated(person: Person, frames: np.ndarray, names: list[str], tasks: FitTasks) -> Calibration:
+    """Sizes and places; a second time without markers that were far from where they usually are."""
+    settings, every = replace(_SIZES, frames=len(frames)), np.arange(len(frames))
+    found = calibrate(person, frames, names, tasks, settings, every)
+    r = found.after.residuals
+    seen = np.ma.masked_invalid(r)
+    far = np.nan_to_num(r) > np.maximum(OUTLIERS * np.ma.median(seen, axis=0).filled(np.inf), LEAST_OUTLIER)
+    if not far.any():
+        return found
+    rest = frames.copy()
+    columns = [names.index(label) for label in found.after.labels]
+    rest[:, columns] = np.where(far[..., None], np.nan, rest[:, columns])
+    again = calibrate(person, rest, names, tasks, settings, every)
+    return replace(again, before=found.before)
 
 
 def _of_one_size(
