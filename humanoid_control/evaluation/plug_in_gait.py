@@ -83,10 +83,8 @@ def compare_with_plug_in_gait(path: str | Path, cutoff: float = 6.0) -> GaitComp
             vicon = 1e-3 * float(mass[0]) * _output(content, letter + theirs, path)[:, 0]
             mine = np.where(stands[side], -tau[:, a.person.index(ours + s)], np.nan)
             curves[quantity, side] = vicon, mine
-    com = _com_error(a, content, path)
     rows = [_row(quantity, side, *pair) for (quantity, side), pair in curves.items()]
-    rows.append(_filled("centre of mass", "", "mm", com, 0.0))
-    return GaitComparison(a, rows, curves)
+    return GaitComparison(a, rows + _com_rows(a, content, path, stands), curves)
 
 
 def _moments(a: Analysis, cutoff: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -113,17 +111,52 @@ def _output(content: C3dContent, name: str, path: Path) -> np.ndarray:
     return np.where(content.missing[:, k, None], np.nan, content.points[:, k].astype(float))
 
 
-def _com_error(a: Analysis, content: C3dContent, path: Path) -> np.ndarray:
-    """(T,) distance [mm] between both centres of mass."""
-    theirs = 1e-3 * _output(content, "CentreOfMass", path)
+def _com_rows(a: Analysis, content: C3dContent, path: Path, stands: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Distance of both centres of mass [mm], the same less its mean, and how far each is from where a plate has it."""
+    theirs = 1e-3 * _output(content, "CentreOfMass", path) @ _turn(a, path)
     ours = centre_of_mass(a.person, a.motion.values)
-    # The clip was turned upright: the same rotation takes their points along. It is found by three markers.
-    clip = load_clip(path)
-    before = clip.positions.reshape(-1, 3)
-    after = a.clip.positions.reshape(-1, 3)
+    d = 1e3 * (ours - theirs)
+    mean = np.nanmean(d, axis=0)
+    size = [np.linalg.norm(x, axis=1) for x in (d, d - mean)]
+    rows = [
+        _filled("centre of mass", "", "mm", size[0], 0.0),
+        _filled("centre of mass, constant taken out", "", "mm", size[1], float(np.linalg.norm(mean))),
+    ]
+    alone = stands["right"] & ~stands["left"]
+    lever = _lever(a, alone)
+    forward = float(_ahead(a) @ np.nanmean((theirs - ours)[alone], axis=0))
+    for whose, value in (("ours", lever), ("Plug-in Gait's", lever + 1e3 * forward)):
+        rows.append(_filled("centre of mass, by the plate", whose, "mm", np.array([value]), 0.0))
+    return rows
+
+
+def _turn(a: Analysis, path: Path) -> np.ndarray:
+    """(3, 3) that takes rows of the clip's axes to the person's: the clip was turned upright."""
+    before, after = load_clip(path).positions.reshape(-1, 3), a.clip.positions.reshape(-1, 3)
     seen = np.isfinite(before).all(axis=1)
-    turn = np.linalg.lstsq(before[seen], after[seen], rcond=None)[0]
-    return 1e3 * np.linalg.norm(theirs @ turn - ours, axis=1)
+    return np.asarray(np.linalg.lstsq(before[seen], after[seen], rcond=None)[0])
+
+
+def _ahead(a: Analysis) -> np.ndarray:
+    """(3,) unit vector of the way that the person goes, horizontal."""
+    _, p = a.person.body_poses(a.motion.values[[0, -1]])
+    way = p[1, 0] - p[0, 0]
+    way = way - (way @ a.up) * a.up
+    return np.asarray(way / np.linalg.norm(way))
+
+
+def _lever(a: Analysis, rows: np.ndarray) -> float:
+    """How far ahead [mm] our centre of mass is of where plates and inertia have it, mean of some frames: the moment
+    about the side that the root would have to exert, over the weight."""
+    assert a.loads is not None
+    loads = {}
+    for side, wrench in a.loads.wrenches.items():
+        at = wrench.low_passed(a.settings.cutoff).resampled(a.times)
+        loads[a.carriers[side]] = np.nan_to_num(np.hstack([at.force, at.moment]))
+    m = a.motion
+    found = inverse_dynamics(a.person, m.values, m.velocity, m.acceleration, loads)
+    tilt = found.residual[:, a.root.index(a.person.index("pelvis_tilt"))]
+    return 1e3 * float(tilt[rows].mean()) / a.weight
 
 
 def _row(quantity: str, side: str, theirs: np.ndarray, ours: np.ndarray) -> dict[str, Any]:
