@@ -16,8 +16,17 @@ from humanoid_control.human.models.osim_export import osim_text
 from humanoid_control.human.models.robot_motion import RobotMotion
 from humanoid_control.human.models.urdf_export import urdf_of
 
-FILES = ("angles.mot", "torques.sto", "forces.mot", "model.osim", "model.urdf", "motion.npz", "motion.csv", "report.json",
-         "report.html")  # fmt: skip
+FILES = (
+    "angles.mot",
+    "torques.sto",
+    "forces.mot",
+    "model.osim",
+    "model.urdf",
+    "motion.npz",
+    "motion.csv",
+    "report.json",
+    "report.html",
+)
 AXES = "xyz"
 
 

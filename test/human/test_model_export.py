@@ -46,10 +46,17 @@ def same(a, b):
     assert {m.name: (m.body, tuple(m.place), m.anatomical) for m in b.markers} == markers
     for one in a.bodies:
         other = b.bodies[b.body_index(one.name)]
-        assert one.mass == other.mass and np.array_equal(one.com, other.com) and np.array_equal(one.inertia, other.inertia)
+        assert (
+            one.mass == other.mass and np.array_equal(one.com, other.com) and np.array_equal(one.inertia, other.inertia)
+        )
     for one in a.coordinates:
         other = b.coordinates[b.index(one.name)]
-        assert (one.lower, one.upper, one.default, one.clamped) == (other.lower, other.upper, other.default, other.clamped)
+        assert (one.lower, one.upper, one.default, one.clamped) == (
+            other.lower,
+            other.upper,
+            other.default,
+            other.clamped,
+        )
     np.testing.assert_array_equal(a.gravity, b.gravity)
 
 
@@ -103,7 +110,10 @@ def test_pinocchio_moves_the_urdf_as_we_move_the_person(person):
     data = model.createData()
     assert pin.computeTotalMass(model) == pytest.approx(person.mass)
     mimic = {
-        j.get("name"): (j.find("mimic").get("joint"), *(float(j.find("mimic").get(k)) for k in ("multiplier", "offset")))
+        j.get("name"): (
+            j.find("mimic").get("joint"),
+            *(float(j.find("mimic").get(k)) for k in ("multiplier", "offset")),
+        )
         for j in ET.fromstring(out.text).iter("joint")
         if j.find("mimic") is not None
     }
@@ -141,9 +151,7 @@ def test_a_hinge_that_slides_only_for_its_place_is_found_exactly():
     a, b = np.array([0.03, -0.02, 0.0]), np.array([0.01, 0.04, 0.0])
     R = np.array([[[np.cos(u), np.sin(u), 0], [-np.sin(u), np.cos(u), 0], [0, 0, 1]] for u in q])
     way = a - R @ b
-    axes = tuple(
-        Axis(np.eye(3)[k], Function((), tuple(q), tuple(way[:, k])), "knee") for k in range(2)
-    )
+    axes = tuple(Axis(np.eye(3)[k], Function((), tuple(q), tuple(way[:, k])), "knee") for k in range(2))
     joint = Joint("knee", "femur", "tibia", Frame(), Frame(), (Axis(-np.eye(3)[2], LINE, "knee"),), axes)
     hinge, (turned, slid) = mean_hinge(joint, {"knee": Coordinate("knee", True, 0.0, -0.4, 1.6, True)})
     assert turned < 1e-9 and slid < 1e-6

@@ -95,7 +95,7 @@ def test_what_is_not_known_is_said():
     pig = ("RASI", "LASI", "RPSI", "LPSI", "RKNE", "LKNE", "RANK")
     match = find_template(clip(*pig, "HELMET"))
     assert match.unknown == ("HELMET",) and "left out: HELMET" in match.sentence()
-    with pytest.raises(HumanoidError, match="no known marker set .*--model"):
+    with pytest.raises(HumanoidError, match=r"no known marker set .*--model"):
         find_template(clip("a", "b", "c"))
     with pytest.raises(HumanoidError, match="two subjects"):
         find_template(clip(*(f"{s}:{n}" for s in ("Anna", "Otto") for n in pig)))
@@ -195,7 +195,7 @@ def test_a_bad_marker_in_some_frames_does_not_shape_the_person():
     ],
 )
 def test_real_people_weigh_what_their_models_say(clip, forces, mass, rms, human_motion):
-    """Masses of the subjects by OpenSim's models: within 2.5 %; markers within millimetres without a model of theirs."""
+    """Masses of the subjects by OpenSim's models: within 2.5 %; markers to millimetres without these."""
     recorded, wrenches = load_clip(human_motion(clip)), read_loads(human_motion(forces))
     found = find_subject(recorded, wrenches)
     assert found.person.mass == pytest.approx(mass, rel=0.025)

@@ -157,9 +157,7 @@ def _dynamics(person: Any, q: np.ndarray, rate: float, rounds: int) -> list[dict
     ]
 
 
-def _times(
-    job: Callable[[], Any], rounds: int, clock: Callable[[], float] = time.process_time
-) -> np.ndarray:
+def _times(job: Callable[[], Any], rounds: int, clock: Callable[[], float] = time.process_time) -> np.ndarray:
     """Time of each round [s], of the processor by default, after one that compiles."""
     job()
     out = []

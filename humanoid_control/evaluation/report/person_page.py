@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from humanoid_control import __version__
 from humanoid_control.evaluation.report.page import STYLE, grid
 from humanoid_control.evaluation.report.plots import INK, SERIES, subplots, svg
+from humanoid_control.evaluation.report.small_multiples import Curve, Panel, small_multiples
 from humanoid_control.human.analysis import Analysis
 from humanoid_control.human.models.robot_motion import RobotMotion, robot_rows
 from humanoid_control.human.records import marker_ranking, residual_table
@@ -59,7 +60,9 @@ def person_page(a: Analysis, command: str = "", robots: Sequence[RobotMotion] = 
         parts += ["<h2>Forces and the root</h2>", _forces(a), grid(_root(a)), grid(_contacts(a))]
     if robots:
         parts += ["<h2>The same markers on robots</h2>", grid(_robots(a, robots)), _robot_curves(a, robots)]
-        parts += ["<ul>" + "".join(f"<li>{escape(r.name)}: {escape(w)}.</li>" for r in robots for w in r.warnings) + "</ul>"]
+        parts += [
+            "<ul>" + "".join(f"<li>{escape(r.name)}: {escape(w)}.</li>" for r in robots for w in r.warnings) + "</ul>"
+        ]
     if command:
         parts.append(f"<h2>Again</h2><pre>{escape(command)}</pre>")
     parts.append(f'<p class="note">humanoid_control {__version__}, humanoid analyse.</p>')
@@ -67,7 +70,8 @@ def person_page(a: Analysis, command: str = "", robots: Sequence[RobotMotion] = 
         f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(a.clip.name)}</title>'
     )
     body = "\n".join(parts)
-    return f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}{GUESS}</style></head><body>\n{body}\n</body></html>\n'
+    head += f"<style>{STYLE}{GUESS}</style>"
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
 def _verdict(a: Analysis) -> str:
@@ -142,22 +146,19 @@ def _curves(a: Analysis, moments: bool) -> str:
         if c.locked:
             continue
         pairs.setdefault(_side(c.name)[0], []).append(k)
-    rows = -(-len(pairs) // COLUMNS)
-    figure, axes = subplots(rows, COLUMNS, WIDTH, 1.7 * rows, sharex=True)
-    for ax, (name, members) in zip(axes, pairs.items(), strict=False):
+    panels = []
+    for name, members in pairs.items():
+        curves = []
         for k in members:
-            color, scale = SIDES[_side(a.person.names[k])[1]], _scale(a, k, moments)
+            scale = _scale(a, k, moments)
             values = scale * (a.tau if moments else a.motion.values)[:, k]
-            ax.plot(a.times, values, color=color, linewidth=1.3)
-            if not moments:
-                spread = 2 * scale * np.where(a.fit.std[:, k] < SEEN, a.fit.std[:, k], np.nan)
-                ax.fill_between(a.times, values - spread, values + spread, color=color, alpha=0.2, linewidth=0)
+            band = None if moments else 2 * scale * np.where(a.fit.std[:, k] < SEEN, a.fit.std[:, k], np.nan)
+            curves.append(Curve(values, SIDES[_side(a.person.names[k])[1]], band))
         seen = moments or any(np.nanmedian(a.fit.std[:, k]) < SEEN for k in members)
-        ax.set_title(name.replace("_", " ") + ("" if seen else " (not seen)"))
-    for ax in axes[len(pairs) :]:
-        ax.set_visible(False)
+        panels.append(Panel(name.replace("_", " ") + ("" if seen else " (not seen)"), curves))
     keys = [("right", SIDES["_r"]), ("left", SIDES["_l"]), ("no side", SIDES[""])]
-    return svg(figure, "joint moments over time" if moments else "joint angles over time", keys)
+    title = "joint moments over time" if moments else "joint angles over time"
+    return small_multiples(a.times, panels, COLUMNS, title, keys)
 
 
 def _robot_curves(a: Analysis, robots: Sequence[RobotMotion]) -> str:
@@ -165,19 +166,16 @@ def _robot_curves(a: Analysis, robots: Sequence[RobotMotion]) -> str:
     names = [n for n in dict.fromkeys(n for r in robots for n in r.alike) if n in a.person.names]
     if not names:
         return ""
-    rows = -(-len(names) // COLUMNS)
-    figure, axes = subplots(rows, COLUMNS, WIDTH, 1.7 * rows, sharex=True)
     colors = [SERIES[k % len(SERIES)] for k in range(len(robots))]
-    for ax, name in zip(axes, names, strict=False):
-        ax.plot(a.times, np.rad2deg(a.fit.q[:, a.person.index(name)]), color=INK, linewidth=1.3)
+    panels = []
+    for name in names:
+        curves = [Curve(np.rad2deg(a.fit.q[:, a.person.index(name)]), "var(--ink)")]
         for robot, color in zip(robots, colors, strict=True):
             if name in robot.alike:
-                ax.plot(a.times, np.rad2deg(robot.joint(robot.alike[name])), color=color, linewidth=1.1)
-        ax.set_title(name.replace("_", " "))
-    for ax in axes[len(names) :]:
-        ax.set_visible(False)
-    keys = [("person", INK), *((r.name, c) for r, c in zip(robots, colors, strict=True))]
-    return svg(figure, "angles of the person and of robots", keys)
+                curves.append(Curve(np.rad2deg(robot.joint(robot.alike[name])), color))
+        panels.append(Panel(name.replace("_", " "), curves))
+    keys = [("person", "var(--ink)"), *((r.name, c) for r, c in zip(robots, colors, strict=True))]
+    return small_multiples(a.times, panels, COLUMNS, "angles of the person and of robots", keys)
 
 
 def _scale(a: Analysis, k: int, moments: bool) -> float:

@@ -72,7 +72,9 @@ class MarkerTemplate:
                 out.append(Marker(row.label, body, middle[body], False))
                 loose.append(row.label)
                 continue
-            place = file.landmarks[known("landmark", row.landmark, file.landmarks, f"marker '{row.label}' of {self.name}")]
+            place = file.landmarks[
+                known("landmark", row.landmark, file.landmarks, f"marker '{row.label}' of {self.name}")
+            ]
             out.append(Marker(row.label, place.body, place.at, place.bone))
         return out, loose
 
@@ -123,7 +125,7 @@ def read_template(path: Path, name: str = "") -> MarkerTemplate:
             seen.add(plain_label(one.label))
         if not rows:
             raise RobotError("names no markers")
-        computed = [label for label in rows_of(d, "computed", "file")]
+        computed = list(rows_of(d, "computed", "file"))
         computed += [side + str(label) for label in rows_of(d, "computed_sides", "file") for side in "RL"]
         return MarkerTemplate(
             name or str(path), text(d, "about", "file"), tuple(rows), frozenset(plain_label(str(c)) for c in computed)
@@ -146,10 +148,12 @@ def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateM
     best = max(matches, key=lambda m: (len(m.found), len(m.computed), -len(m.template.rows)))
     others = {m.template.name: len(m.found) for m in matches if m is not best and m.found}
     if len(best.found) < FEWEST:
-        nearest = f"'{best.template.name}' knows {first_few(best.found)}" if best.found else "no template knows one of them"
+        nearest = (
+            f"'{best.template.name}' knows {first_few(best.found)}" if best.found else "no template knows one of them"
+        )
         raise ClipError(
-            f"'{clip.name}': its {len(labels)} labels ({first_few(labels)}) are of no known marker set ({nearest}): give "
-            "--model with a model that has these markers, or --markers with a template (docs/human.md)"
+            f"'{clip.name}': its {len(labels)} labels ({first_few(labels)}) are of no known marker set ({nearest}): "
+            "give --model with a model that has these markers, or --markers with a template (docs/human.md)"
         )
     return TemplateMatch(best.template, best.found, best.computed, best.unknown, others)
 
@@ -202,7 +206,9 @@ def _rows(row: Any, where: str) -> list[MarkerRow]:
         base, labels, loose = text(row, "body", where), texts(row, "labels", where), True
     else:
         if not (isinstance(row, list) and len(row) in (2, 3) and all(isinstance(v, str) and v for v in row)):
-            raise RobotError(f"{where}: a marker is [landmark, right label, left label] or [landmark, label], got {shown(row)}")
+            raise RobotError(
+                f"{where}: a marker is [landmark, right label, left label] or [landmark, label], got {shown(row)}"
+            )
         base, labels, loose = row[0], tuple(row[1:]), False
     if len(labels) not in (1, 2):
         raise RobotError(f"{where}: 'labels' are one, or a right and a left one")

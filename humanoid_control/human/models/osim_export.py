@@ -1,7 +1,8 @@
 """A person as an OpenSim model (.osim, version 40000): bodies, joints, couplings and markers.
 
-In OpenSim a coordinate belongs to one joint. Where several joints share one, as vertebrae do, the others get coordinates
-of their own that follow it. Numbers are written with all their digits, so that reading them again gives the same person.
+In OpenSim a coordinate belongs to one joint. Where several joints share one, as vertebrae do, the others get
+coordinates of their own that follow it. Numbers are written with all their digits, so that reading them again gives the
+same person.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ def _joint(parent: ET.Element, joint: Joint, known: dict[str, Coordinate], taken
     axes = (*joint.rotations, *joint.translations)
     kind = "CustomJoint" if axes else "WeldJoint"
     element = ET.SubElement(parent, kind, name=joint.name)
-    for which, frame in (("parent", f"{joint.parent}_of_{joint.name}"), ("child", f"{joint.child}_of_{joint.name}")):
-        ET.SubElement(element, f"socket_{which}_frame").text = frame
+    for which, body in (("parent", joint.parent), ("child", joint.child)):
+        ET.SubElement(element, f"socket_{which}_frame").text = f"{body}_of_{joint.name}"
     own: dict[str, str] = {}
     followers = []
     if axes:
@@ -125,7 +126,9 @@ def _three(axes: tuple[Axis, ...]) -> list[Axis]:
     out = list(axes)
     for unit in np.eye(3):
         have = np.array([a.vector for a in out]).reshape(-1, 3)
-        if len(out) < 3 and np.linalg.matrix_rank(np.vstack([have, unit]), tol=1e-3) > np.linalg.matrix_rank(have, tol=1e-3):
+        if len(out) < 3 and np.linalg.matrix_rank(np.vstack([have, unit]), tol=1e-3) > np.linalg.matrix_rank(
+            have, tol=1e-3
+        ):
             out.append(Axis(unit, Function((0.0,))))
     while len(out) < 3:  # axes along each other: no more that could span space
         out.append(Axis(np.eye(3)[len(out)], Function((0.0,))))

@@ -115,7 +115,9 @@ class PersonFile:
         """
         for what, value, (least, most), unit in (("stature", stature, STATURE, "m"), ("mass", mass, MASS, "kg")):
             if not (np.isfinite(value) and least <= value <= most):
-                raise ConfigError(f"a {what} of {value:g} {unit} makes no sense: it must be {least:g} to {most:g} {unit}")
+                raise ConfigError(
+                    f"a {what} of {value:g} {unit} makes no sense: it must be {least:g} to {most:g} {unit}"
+                )
         if sex not in SEXES:
             raise UnknownNameError("sex", sex, SEXES)
         origin = {j.body: stature * j.at for j in self.joints} | {GROUND: np.zeros(3)}
@@ -155,7 +157,9 @@ def read_person_file(path: Path) -> PersonFile:
             sex: {row: tuple(_values(values, 5, f"inertia of {sex}, {row}") / 100) for row, values in table.items()}
             for sex, table in _inertia_tables(d)
         }
-        segments = [_segment(row, inertia[SEXES[0]], f"bodies[{k}]") for k, row in enumerate(list_of(d, "bodies", "file"))]
+        segments = [
+            _segment(row, inertia[SEXES[0]], f"bodies[{k}]") for k, row in enumerate(list_of(d, "bodies", "file"))
+        ]
         names = _unique([s.name for s in segments], "body")
         joints = [_joint(row, (*names, GROUND), f"joints[{k}]") for k, row in enumerate(list_of(d, "joints", "file"))]
         for k, row in enumerate(rows_of(d, "spine", "file")):
@@ -181,7 +185,11 @@ def read_person_file(path: Path) -> PersonFile:
             tuple(_both_sides(joints, _mirrored_joint)),
             tuple(_both_sides(ordered, _mirrored_coordinate)),
             {n: s for name, s in spreads.items() for n in {name, mirror(name)}},
-            {n: m for name, mark in landmarks.items() for n, m in ((name, mark), (mirror(name), _mirrored_mark(mark, name)))},
+            {
+                n: m
+                for name, mark in landmarks.items()
+                for n, m in ((name, mark), (mirror(name), _mirrored_mark(mark, name)))
+            },
         )
 
 
@@ -316,7 +324,7 @@ def _region(row: Any, names: Sequence[str], joints: list[_JointRow], where: str)
         if not before or not isinstance(before[0], _Level):
             raise RobotError(f"{where}: give 'at', where it begins: '{parent}' is no last level of another region")
         at = before[0].top
-    out = []
+    out: list[_JointRow] = []
     for (body, height, forward, _), share in zip(levels, shares, strict=True):
         axes = tuple(replace(a, function=Function((0.0, float(s)))) for a, s in zip(turns, share, strict=True) if s > 0)
         top = at + np.array([1e-3 * forward / 1.741, scale * height, 0.0])
@@ -362,7 +370,9 @@ def _landmark(row: Any, names: Sequence[str], where: str) -> Landmark:
     bone = row.get("bone", False)
     if not isinstance(bone, bool):
         raise RobotError(f"{where}: 'bone' must be true or false, got {shown(bone)}")
-    return Landmark(known("body", text(row, "body", where), names, where), _values(row["at"], 3, f"{where}: 'at'"), bone)
+    return Landmark(
+        known("body", text(row, "body", where), names, where), _values(row["at"], 3, f"{where}: 'at'"), bone
+    )
 
 
 # -------- Order, roots, both sides
@@ -428,9 +438,7 @@ def _scaled(j: _JointRow, stature: float, origin: dict[str, np.ndarray]) -> Join
     )
 
 
-def _body(
-    s: _Segment, table: dict[str, tuple[float, ...]], stature: float, mass: float, origin: np.ndarray
-) -> Body:
+def _body(s: _Segment, table: dict[str, tuple[float, ...]], stature: float, mass: float, origin: np.ndarray) -> Body:
     if not s.inertia:
         return Body(s.name, 0.0, np.zeros(3), np.zeros((3, 3)))
     share, centre, sagittal, transverse, longitudinal = table[s.inertia]

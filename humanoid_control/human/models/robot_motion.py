@@ -102,9 +102,7 @@ def robot_as_person(robot: Robot) -> Person:
         P = Frame(placement.rotation.copy(), placement.translation.copy())
         bodies.append(_body(name, model.inertias[j]))
         joints.append(Joint(f"{name}_joint", parent, name, P, Frame(), *(((axis,), ()) if turns else ((), (axis,)))))
-        coordinates.append(
-            Coordinate(name, turns, float(zero[k]), float(robot.lower[k]), float(robot.upper[k]), True)
-        )
+        coordinates.append(Coordinate(name, turns, float(zero[k]), float(robot.lower[k]), float(robot.upper[k]), True))
     couplings = [
         Coupling(robot.joint_names[a], robot.joint_names[b], Function((float(offset), float(factor))))
         for a, b, factor, offset in robot.mimic
@@ -204,9 +202,7 @@ def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _Segment]:
     if {"l_gh", "r_gh", "sternum"} <= set(points):
         neck = (points["l_gh"] + points["r_gh"]) / 2
         hips = (here["hip_r"] + here["hip_l"]) / 2 if legs else points.get("mid_hip", neck - [0, 0, 0.5])
-        mine_neck, mine_hips = (
-            (at[f"{b}_r"] + at[f"{b}_l"]) / 2 for b in ("humerus", "femur")
-        )
+        mine_neck, mine_hips = ((at[f"{b}_r"] + at[f"{b}_l"]) / 2 for b in ("humerus", "femur"))
         pelvis = _common(model, list(legs.values())) if legs else on.get("mid_hip", 1)
         line(("pelvis",), pelvis, (hips, neck), (mine_hips, mine_neck))
         line((*TRUNK, "clavicle_r", "clavicle_l"), on["sternum"], (neck, hips), (mine_neck, mine_hips))

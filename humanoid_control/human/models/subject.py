@@ -170,14 +170,16 @@ def find_subject(
     notes, guesses = [match.sentence()], list[str]()
     before, after = (1e3 * float(np.sqrt(np.nanmean(f.rms**2))) for f in (found.before, found.after))
     notes.append(
-        f"person of {stature:.2f} m by the markers{'' if s.stature is None else f' ({s.stature:.2f} m as given)'}: they "
+        f"person of {stature:.2f} m by the markers{f' ({s.stature:.2f} m as given)' if s.stature else ''}: they "
         f"lie {before:.1f} mm off before calibration and {after:.1f} mm after"
     )
     if not s.sex:
         notes.append("the masses of the segments are men's by default: --sex women for women's")
     mass, said = (s.mass, "") if s.mass is not None else _mass(person, clip, wrenches, tasks)
     if mass is None:
-        guesses.append(f"the mass is not known ({said}): {TYPICAL_MASS:g} kg were taken: moments scale with it, give --mass")
+        guesses.append(
+            f"the mass is not known ({said}): {TYPICAL_MASS:g} kg were taken: moments scale with it, give --mass"
+        )
     elif said:
         notes.append(said)
     person = person.with_mass(mass or TYPICAL_MASS)
@@ -222,9 +224,7 @@ def _calibrated(person: Person, frames: np.ndarray, names: list[str], tasks: Fit
     return replace(again, before=found.before)
 
 
-def _of_one_size(
-    person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitTasks, loose: Sequence[str]
-) -> Person:
+def _of_one_size(person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitTasks, loose: Sequence[str]) -> Person:
     """The person with one factor for all bodies, and markers that are put anywhere where the clip has them."""
     positions, names = clip
     known = [k for k, name in enumerate(names) if name not in loose]

@@ -57,7 +57,8 @@ def urdf_of(person: Person) -> UrdfExport:
             joint, worst = mean_hinge(joint, known)
             turned, slid = worst
             notes.append(
-                f"{joint.name}: a hinge at its mean axis, up to {1e3 * slid:.1f} mm and {np.rad2deg(turned):.1f} deg off"
+                f"{joint.name}: a hinge at its mean axis, up to {1e3 * slid:.1f} mm and "
+                f"{np.rad2deg(turned):.1f} deg off"
             )
         _chain(robot, joint, bodies[joint.child], known, (taken, follows))
     ET.indent(robot, "  ")
@@ -75,7 +76,9 @@ def mean_hinge(joint: Joint, known: dict[str, Coordinate]) -> tuple[Joint, tuple
     """
     names = {a.coordinate for a in (*joint.rotations, *joint.translations) if a.coordinate}
     if len(names) != 1:
-        raise RobotError(f"joint '{joint.name}' moves with {len(names)} coordinates and is no straight line: no hinge is near")
+        raise RobotError(
+            f"joint '{joint.name}' moves with {len(names)} coordinates and is no straight line: no hinge is near"
+        )
     (name,) = names
     c = known[name]
     # Beyond their points splines go on as straight lines: what they say ends there.
@@ -194,7 +197,9 @@ def _chain(
             coupling = follows[axis.coordinate]
             f = coupling.function
             if not f.linear:
-                raise RobotError(f"'{axis.coordinate}' follows '{coupling.independent}' by a curve: a URDF knows lines only")
+                raise RobotError(
+                    f"'{axis.coordinate}' follows '{coupling.independent}' by a curve: a URDF knows lines only"
+                )
             line = [*f.coefficients, 0.0][:2]
             leader, factor, shift = coupling.independent, slope * f.gain * line[1], slope * f.gain * line[0]
         c = known[leader]
@@ -221,7 +226,7 @@ def _mimic(
     line: tuple[float, float],
     state: tuple[dict[str, Coordinate], set[str]],
 ) -> None:
-    """Let a joint follow its coordinate: a joint of that name, which is made on a link of its own where there is none."""
+    """Let a joint follow its coordinate: a joint of that name, made on a link of its own where there is none."""
     known, taken = state
     if leader not in taken:
         taken.add(leader)
