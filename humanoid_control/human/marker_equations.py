@@ -55,7 +55,7 @@ class MarkerLayout(NamedTuple):
 
 
 class Equations(NamedTuple):
-    """Memory: screws and their sums omega, v (rows, 3), sums (nb, SUMS), Hessian H, factor L (nf, nf), g, step (nf,)."""
+    """Memory: screws and sums of them omega, v (rows, 3), sums (nb, SUMS), H, its factor L (nf, nf), g, step (nf,)."""
 
     omega: F2
     v: F2

@@ -207,6 +207,15 @@ def test_real_people_weigh_what_their_models_say(clip, forces, mass, rms, human_
     assert abs(tilt) < 10.0, "the centre of mass lies where the plates want it"
 
 
+def test_a_static_trial_of_somebody_else_is_refused(model_file):
+    clip, static = (
+        load_clip(model_file(f"mocap/vicon_c3d/PiG_{n}.c3d"))
+        for n in ("Motion-FlatFoot-One", "Calibration-FlatFoot-Full")
+    )
+    with pytest.raises(HumanoidError, match=r"different people: one is 1\.\d+ times as large"):
+        find_subject(clip, (), static)
+
+
 def test_a_static_trial_may_have_more_markers(human_motion):
     recorded = load_clip(human_motion("rajagopal_walk/motion_capture_walk.trc"))
     static = load_clip(human_motion("rajagopal_walk/static_walk_1.trc"))

@@ -27,8 +27,8 @@ EXAMPLES = """examples:
 
 The folder holds angles.mot, torques.sto and forces.mot (as OpenSim reads them), motion.npz, motion.csv, report.json and
 report.html, and who was fitted as model.osim and model.urdf. Without --model that is a person of our own: template of
-markers by the labels, stature by the markers, mass by the plates. An .osim model has the size and markers of who was recorded, or --calibrate
-finds them; its mass is theirs unless --mass says otherwise.
+markers by the labels, stature by the markers, mass by the plates. An .osim model has the size and markers of who was
+recorded, or --calibrate finds them; its mass is theirs unless --mass says otherwise.
 """
 MASS, CUTOFF = (1.0, 500.0), (0.1, 1000.0)
 

@@ -26,7 +26,6 @@ from humanoid_control.files import (
     known,
     list_of,
     mapping_of,
-    number,
     rows_of,
     schema_file,
     text,
@@ -39,6 +38,7 @@ SCHEMA = "humanoid_person/1"
 FOLDER = Path(__file__).parent
 MODELS = tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 SEXES = ("men", "women")
+LARGEST = 1000.0  # of any number in a file: percent, deg, mm
 STATURE, MASS = (0.4, 2.6), (3.0, 400.0)  # [m], [kg] of somebody who can be recorded
 RIGHT, LEFT = "_r", "_l"
 KEYS = ("schema", "name", "sources", "inertia", "bodies", "joints", "spine", "coordinates", "landmarks")
@@ -202,20 +202,30 @@ def mirror(name: str) -> str:
 
 
 def _values(value: Any, size: int, where: str) -> np.ndarray:
-    """(size,) finite numbers; any number of them where size is 0."""
+    """(size,) finite numbers, none beyond what a person has; any number of them where size is 0."""
     try:
         out = np.array(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
         out = np.array(np.nan)
     if out.ndim != 1 or (size and len(out) != size) or not len(out) or not np.isfinite(out).all():
         raise RobotError(f"{where}: must be {f'{size} ' if size else ''}numbers, got {shown(value)}")
+    if np.abs(out).max() > LARGEST:
+        raise RobotError(f"{where}: must be within {LARGEST:g}, got {shown(value)}")
     return out
+
+
+def _number(row: dict[str, Any], key: str, where: str) -> float:
+    return float(_values([row[key]], 1, f"{where}: '{key}'")[0])
 
 
 def _inertia_tables(d: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     tables = mapping_of(d, "inertia", "file")
     check_keys(tables, SEXES, SEXES, "inertia")
     out = [(sex, mapping_of(tables, sex, "inertia")) for sex in SEXES]
+    for sex, table in out:
+        for row, values in table.items():
+            if (_values(values, 5, f"inertia of {sex}, {row}") < 0).any():
+                raise RobotError(f"inertia of {sex}, {shown(row)}: must not be negative, got {shown(values)}")
     for row in set(out[0][1]) ^ set(out[1][1]):
         raise RobotError(f"inertia: '{shown(row)}' is given for one sex only: give both")
     return out
@@ -240,7 +250,7 @@ def _segment(row: Any, table: dict[str, Any], where: str) -> _Segment:
     name = known("row of inertia", text(row, "inertia", where), table, where)
     check_keys(row, keys, ("from", "to"), where)
     first, last = (tuple(_values(row[key], 3, f"{where}: '{key}'").tolist()) for key in ("from", "to"))
-    portion = number(row, "portion", where) if "portion" in row else 1.0
+    portion = _number(row, "portion", where) if "portion" in row else 1.0
     if not 0 < portion <= 1:
         raise RobotError(f"{where}: 'portion' is {portion:g}: it must be above 0 and at most 1")
     return _Segment(text(row, "name", where), text(row, "size", where), name, (first, last), portion, along)
@@ -283,9 +293,9 @@ def _slide(row: Any, where: str) -> Axis:
     check_row(row, keys, f"{where}, slides")
     check_keys(row, keys, keys, f"{where}, slides")
     x, y = _values(row["rad"], 0, f"{where}: 'rad'"), _values(row["m"], 0, f"{where}: 'm'")
-    stature = number(row, "stature", where)
-    if len(x) != len(y) or not stature > 0:
-        raise RobotError(f"{where}: a slide has as many values 'm' as 'rad', and a stature above 0")
+    stature = _number(row, "stature", where)
+    if len(x) != len(y) or not stature >= STATURE[0]:
+        raise RobotError(f"{where}: a slide has as many values 'm' as 'rad', and a stature of {STATURE[0]:g} m or more")
     with told_of(where):
         spline = Function((), tuple(x.tolist()), tuple((y / stature).tolist()))
         y0 = float(spline(0.0))
@@ -302,7 +312,7 @@ def _region(row: Any, names: Sequence[str], joints: list[_JointRow], where: str)
     check_row(row, keys, where)
     check_keys(row, keys, ("parent", "length", "turns", "levels"), where)
     parent = known("body", text(row, "parent", where), names, where)
-    turns, length = _axes(list_of(row, "turns", where), where), number(row, "length", where)
+    turns, length = _axes(list_of(row, "turns", where), where), _number(row, "length", where)
     levels = []
     for level in list_of(row, "levels", where):
         if not (isinstance(level, list) and len(level) == 4 and isinstance(level[0], str)):
@@ -349,13 +359,13 @@ def _coordinates(d: dict[str, Any]) -> tuple[dict[str, Coordinate], dict[str, fl
         check_keys(row, keys, ("name", "range"), where)
         name = text(row, "name", where)
         lower, upper = _values(row["range"], 2, f"{where}: 'range'")
-        rest = number(row, "rest", where) if "rest" in row else 0.0
+        rest = _number(row, "rest", where) if "rest" in row else 0.0
         if not lower <= rest <= upper:
             raise RobotError(f"{where}: its range is {lower:g} to {upper:g} deg, and it rests at {rest:g}: correct one")
         if name in out:
             raise RobotError(f"{where}: occurs more than once: keep one of them")
         if "spread" in row:
-            spreads[name] = float(np.deg2rad(number(row, "spread", where)))
+            spreads[name] = float(np.deg2rad(_number(row, "spread", where)))
             if not spreads[name] > 0:
                 raise RobotError(f"{where}: 'spread' must be above 0")
         low, rest_, high = np.deg2rad([lower, rest, upper]).tolist()

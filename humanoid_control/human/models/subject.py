@@ -35,6 +35,7 @@ CUTOFF = 6.0  # [Hz] of the centre of mass and of forces: impacts, of which mark
 WHOLE, LEAST = 0.05, 0.15  # nearness of force over g + a where a foot stands nowhere else; least time of it [s]
 PEAK, SHARE = 8, 0.3  # half width of a peak [%], and its height beside the highest
 UNEXPLAINED = 0.12  # of the weight: force beyond which a foot stands beside the plates
+OTHER = 1.08  # factor of size beyond which it is somebody else
 OUTLIERS, LEAST_OUTLIER = 5.0, 0.015  # medians of a marker, and [m]: beyond both it does not calibrate
 _ONE_SIZE = CalibrationSettings(rounds=2, size=1e-3, anatomical=0.02, tracking=0.05)
 _SIZES = CalibrationSettings(size=0.08, anatomical=0.007)  # our landmarks are nobody's own
@@ -163,6 +164,8 @@ def find_subject(
     person = file.build(start, s.mass or TYPICAL_MASS, s.sex or SEXES[0], placed)
     tasks = tasks_of(file)
     frames, names = _frames(clips, [m.name for m in placed], FRAMES)
+    if static is not None:
+        _check_same_size(person, clips, names, tasks, loose)
     person = _of_one_size(person, (frames, names), tasks, loose)
     found = _calibrated(person, frames, names, tasks)
     person = found.person
@@ -224,6 +227,24 @@ def _calibrated(person: Person, frames: np.ndarray, names: list[str], tasks: Fit
     return replace(again, before=found.before)
 
 
+def _check_same_size(
+    person: Person, clips: Sequence[MarkerClip], names: list[str], tasks: FitTasks, loose: Sequence[str]
+) -> None:
+    """Raise ClipError where both clips are of people of another size."""
+    firm = [n for n in names if n not in loose]
+    sizes = []
+    for clip in clips:
+        frames, _ = _frames([clip], firm, FIRST_FRAMES)
+        seen = [k for k in range(len(firm)) if np.isfinite(frames[:, k]).all(axis=1).any()]
+        one = _one_factor(person, frames[:, seen], [firm[k] for k in seen], tasks)
+        sizes.append(one * _length(person))
+    if not 1 / OTHER < sizes[0] / sizes[1] < OTHER:
+        raise ClipError(
+            f"'{clips[0].name}' and '{clips[1].name}' are of different people: one is {max(sizes) / min(sizes):.2f} "
+            "times as large as the other: give the static trial of who moves, or leave it out"
+        )
+
+
 def _of_one_size(person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitTasks, loose: Sequence[str]) -> Person:
     """The person with one factor for all bodies, and markers that are put anywhere where the clip has them."""
     positions, names = clip
@@ -231,10 +252,7 @@ def _of_one_size(person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitT
     if len(known) < 3:
         raise ClipError(f"{len(known)} markers sit on known places of the body: a person cannot be sized by them")
     some = np.unique(np.linspace(0, len(positions) - 1, FIRST_FRAMES).round().astype(int))
-    first, own = positions[some][:, known], [names[k] for k in known]
-    firm = person.with_markers([m for m in person.markers if m.name in own])
-    firm = calibrate(firm, first, own, tasks, replace(_ONE_SIZE, frames=len(some)), np.arange(len(some))).person
-    factor = _length(firm) / _length(person)
+    factor = _one_factor(person, positions[some][:, known], [names[k] for k in known], tasks)
     person = person.scaled(dict.fromkeys(person.body_names, factor))
     if not loose:
         return person
@@ -250,6 +268,14 @@ def _of_one_size(person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitT
             m = replace(m, place=np.median(local[seen], axis=0)) if seen.any() else m
         markers.append(m)
     return person.with_markers(markers)
+
+
+def _one_factor(person: Person, positions: np.ndarray, names: list[str], tasks: FitTasks) -> float:
+    """Factor of the whole body by markers (F, M, 3) on known places."""
+    firm = person.with_markers([m for m in person.markers if m.name in names])
+    every = np.arange(len(positions))
+    sized = calibrate(firm, positions, names, tasks, replace(_ONE_SIZE, frames=len(every)), every).person
+    return _length(sized) / _length(person)
 
 
 def _length(person: Person) -> float:
