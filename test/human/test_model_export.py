@@ -1,6 +1,7 @@
 """A person as .osim and as URDF: read again by our reader, by OpenSim where it is installed, and by pinocchio."""
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
@@ -143,6 +144,28 @@ def test_pinocchio_moves_the_urdf_as_we_move_the_person(person):
             else:
                 np.testing.assert_allclose(X.translation, there, atol=1e-9, err_msg=name)
     assert 0.1 < worst < slid + 0.01
+
+
+def test_joints_that_turn_or_slide_against_their_axis(small_person):
+    """Slopes of -1, shares and offsets: a hinge and a slide of one coordinate each, and one that follows."""
+    base = small_person()
+    turn = Axis(np.array([0.0, 0.6, 0.8]), Function((0.3, -1.0)), "k")
+    slide = Axis(np.eye(3)[0], Function((0.02, -1.0)), "s")
+    more = Axis(np.eye(3)[2], Function((0.0, 0.5)), "k")
+    joint = replace(base.joints[1], rotations=(turn, more), translations=(slide,))
+    names = tuple(Coordinate(c, c not in "xyzs", 0.0, -1.0, 1.0) for c in "abcxyzks")
+    person = small_person(joints=(base.joints[0], joint), all_coordinates=names, couplings=())
+    model = pin.buildModelFromXML(urdf_of(person).text, pin.JointModelFreeFlyer())
+    data, q = model.createData(), person.rest.copy()
+    q[person.index("k")], q[person.index("s")] = 0.7, 0.05
+    full = pin.neutral(model)
+    for name, value in (("k", 0.7), ("s", 0.05), ("k_of_shank", 0.35)):
+        full[model.joints[model.getJointId(name)].idx_q] = value
+    pin.framesForwardKinematics(model, data, full)
+    X = data.oMf[model.getFrameId("trunk")].actInv(data.oMf[model.getFrameId("shank")])
+    R, p = person.body_poses(q)
+    np.testing.assert_allclose(X.rotation, R[0, 0].T @ R[0, 1], atol=1e-9)
+    np.testing.assert_allclose(X.translation, R[0, 0].T @ (p[0, 1] - p[0, 0]), atol=1e-9)
 
 
 def test_a_hinge_that_slides_only_for_its_place_is_found_exactly():

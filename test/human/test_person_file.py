@@ -53,6 +53,8 @@ def test_lengths_are_published_ones_and_grow_with_the_stature(person):
     )
     # Winter 2009: the centre of mass of a standing person is at 0.56 of the stature or so.
     assert centre_of_mass(person, zero(person)[None])[0, 1] / 1.741 == pytest.approx(0.56, abs=0.01)
+    # The lumbar curve: levels lie 6, 3, -2, -6 and -9 mm ahead of the one below, of a person of that stature.
+    assert at["T12"][0] - at["L5"][0] == pytest.approx(-0.008) and at["L3"][0] - at["L5"][0] == pytest.approx(0.009)
     tall = own_person(2.0, 73.0).person
     _, big = tall.body_poses(zero(tall))
     np.testing.assert_allclose(big, p * 2.0 / 1.741, atol=1e-12)
