@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.errors import ClipError
 from humanoid_control.human import fit
 from humanoid_control.human.models import analyse_subject, find_subject, fit_robot, own_person, robot_rows
-from humanoid_control.human.models.robot_motion import BASE, place_markers, robot_as_person
+from humanoid_control.human.models.robot_motion import BASE, _alike, place_markers, robot_as_person
 from humanoid_control.mocap import load_clip
 from humanoid_control.robots import load_robot
 
@@ -50,6 +50,16 @@ def test_bodies_are_where_pinocchio_puts_them(robot):
         masses = np.array([b.mass for b in person.bodies])
         at = p[0] + np.einsum("bij,bj->bi", R[0], np.array([b.com for b in person.bodies]))
         np.testing.assert_allclose(masses @ at / masses.sum(), com, atol=1e-9)
+
+
+def test_legs_without_names_are_found_by_their_bones():
+    """Knees of robots that name theirs, found without the names, and which way they bend."""
+    for name in ("lola", "hrp2", "wabian2", "suralp"):
+        robot = load_robot(name, "floating")
+        named = {side: robot.joint_for(f"{side}_knee_flexion") for side in "rl"}
+        robot.joint_for = lambda meaning, own=robot.joint_for: None if "knee" in meaning else own(meaning)
+        alike = _alike(robot)
+        assert {side: alike[f"knee_angle_{side}"] for side in "rl"} == {s: (n, 1.0) for s, n in named.items()}, name
 
 
 def test_a_robot_that_is_held_still_is_refused():
@@ -110,7 +120,7 @@ def test_a_real_walk_on_robots_of_other_structure(model_file):
     for m in motions:
         assert m.rms < 0.008, m.name
         for side in "rl":
-            mine, theirs = a.fit.q[:, a.person.index(f"knee_angle_{side}")], m.joint(m.alike[f"knee_angle_{side}"])
+            mine, theirs = a.fit.q[:, a.person.index(f"knee_angle_{side}")], m.angle(f"knee_angle_{side}")
             assert np.corrcoef(mine, theirs)[0, 1] > 0.95, (m.name, side)
         names, values = m.joints
         robot = load_robot(m.name, "floating")

@@ -172,7 +172,7 @@ def _robot_curves(a: Analysis, robots: Sequence[RobotMotion]) -> str:
         curves = [Curve(np.rad2deg(a.fit.q[:, a.person.index(name)]), "var(--ink)")]
         for robot, color in zip(robots, colors, strict=True):
             if name in robot.alike:
-                curves.append(Curve(np.rad2deg(robot.joint(robot.alike[name])), color))
+                curves.append(Curve(np.rad2deg(robot.angle(name)), color))
         panels.append(Panel(name.replace("_", " "), curves))
     keys = [("person", "var(--ink)"), *((r.name, c) for r, c in zip(robots, colors, strict=True))]
     return small_multiples(a.times, panels, COLUMNS, "angles of the person and of robots", keys)

@@ -31,6 +31,7 @@ TO_ROBOT = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # x forward, y up, z 
 NEAR_LIMIT = np.deg2rad(0.5)
 ALIKE = {"knee_angle": "knee_flexion", "hip_flexion": "hip_flexion", "elbow_flex": "elbow_flexion",
          "arm_flex": "shoulder_flexion"}  # fmt: skip
+SHORT_BONE, ACROSS = 0.05, 0.8  # [m] of a leg; share of a knee's axis that lies across
 PLACES = CalibrationSettings(frames=30, anatomical=0.03, tracking=0.03)
 TRUNK = ("torso", "neck", "L5", "L4", "L3", "L2", "L1", *(f"T{k}" for k in range(12, 0, -1)))
 
@@ -45,7 +46,7 @@ class RobotMotion:
         factor: size of the person beside the robot's.
         fit: of all frames; its coordinates are the six of the base and the robot's joints.
         at_limit: by joint, share of the frames in which it is at an end of its range.
-        alike: joints that turn as coordinates of the person do, by the coordinate.
+        alike: joints that turn as coordinates of the person do, by the coordinate, and 1 or -1: which way.
         warnings: what was left out or found.
     """
 
@@ -54,7 +55,7 @@ class RobotMotion:
     factor: float
     fit: Fit
     at_limit: dict[str, float]
-    alike: dict[str, str]
+    alike: dict[str, tuple[str, float]]
     warnings: tuple[str, ...]
 
     @property
@@ -67,6 +68,11 @@ class RobotMotion:
         """Names of all joints of the robot, and their values (T, n) [rad]."""
         values = {n: v for n, v in self.person.with_dependent(self.fit.q).items() if not n.startswith(f"{BASE}_")}
         return tuple(values), np.stack(list(values.values()), axis=1)
+
+    def angle(self, coordinate: str) -> np.ndarray:
+        """(T,) of the joint that turns as a coordinate of the person does, with its sign [rad]."""
+        name, sign = self.alike[coordinate]
+        return sign * self.joint(name)
 
     def joint(self, name: str) -> np.ndarray:
         """(T,) values of a joint [rad], one that follows another too."""
@@ -176,13 +182,15 @@ def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _Segment]:
 
     legs: dict[str, int] = {}
     for side in "rl":
-        knee, ankle = robot.joint_for(f"{side}_knee_flexion"), on.get(f"{side}_foot_tcp")
-        if knee is not None and ankle is not None:
-            shin = model.getJointId(knee)
+        ankle = on.get(f"{side}_foot_tcp")
+        shin = None if ankle is None else _knee(robot, side, ankle)
+        if ankle is not None and shin is not None:
             first = ankle
             while model.parents[first] not in (shin, 0):
                 first = int(model.parents[first])
             hip, knee_at, ankle_at = (robot.data.oMi[j].translation.copy() for j in (model.parents[shin], shin, first))
+            if "mid_hip" in points:  # where the axes of the hip meet, which need not be where the last of them begins
+                hip = np.array([points["mid_hip"][0], hip[1], points["mid_hip"][2]])
             mine = at[f"femur_{side}"], at[f"tibia_{side}"], at[f"talus_{side}"]
             line((f"femur_{side}",), int(model.parents[shin]), (hip, knee_at), mine[:2])
             line((f"tibia_{side}",), shin, (knee_at, ankle_at), mine[1:])
@@ -209,6 +217,44 @@ def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _Segment]:
         heads = [j for j in range(2, model.njoints) if model.names[j].startswith(("neck", "head"))]
         if heads:
             line(("head",), heads[-1], (neck, hips), (mine_neck, mine_hips))
+    return out
+
+
+def _knee(robot: Robot, side: str, foot: int) -> int | None:
+    """Joint of a knee: by its name, else the hinge across the leg with the longest bones on both sides of it."""
+    named = robot.joint_for(f"{side}_knee_flexion")
+    if named is not None:
+        return int(robot.model.getJointId(named))
+    chain = [foot]
+    while robot.model.parents[chain[-1]] > 1:
+        chain.append(int(robot.model.parents[chain[-1]]))
+    at = [robot.data.oMi[j].translation for j in chain]
+    best, length = None, SHORT_BONE
+    for k, j in enumerate(chain[1:-1], 1):
+        across = abs((robot.data.oMi[j].rotation @ joint_axis(robot.model, j)[0])[1])
+        bone = min(float(np.linalg.norm(at[k] - at[0])), float(np.linalg.norm(at[k] - at[-1])))
+        if across > ACROSS and bone > length:
+            best, length = j, bone
+    return best
+
+
+def _alike(robot: Robot) -> dict[str, tuple[str, float]]:
+    """Joints that bend as coordinates of a person do: their axes lie across, and their sign says which way."""
+    model = robot.model
+    pin.framesForwardKinematics(model, robot.data, robot.q("zero"))
+    out = {}
+    for side in "rl":
+        names = {c: robot.joint_for(f"{side}_{j}") for c, j in ALIKE.items()}
+        if names["knee_angle"] is None and f"{side}_foot_tcp" in robot.points:
+            knee = _knee(robot, side, int(model.frames[robot.points[f"{side}_foot_tcp"]].parentJoint))
+            names["knee_angle"] = None if knee is None else model.names[knee]
+        for coordinate, name in names.items():
+            if name is None:
+                continue
+            j = model.getJointId(name)
+            y = float((robot.data.oMi[j].rotation @ joint_axis(model, j)[0])[1])
+            forward = 1.0 if coordinate == "knee_angle" else -1.0  # a shank swings back about +y, all else forth
+            out[f"{coordinate}_{side}"] = name, float(np.sign(y) or 1.0) * forward
     return out
 
 
@@ -250,9 +296,9 @@ def robot_rows(analysis: Analysis, motions: Sequence[RobotMotion]) -> list[dict[
     rows: list[dict[str, Any]] = [{**head, "rms_mm": round(rms, 1), "at_limit": "", "correlation": "", "rms_deg": ""}]
     for m in motions:
         corr, difference = [], []
-        for coordinate, joint in m.alike.items():
+        for coordinate in m.alike:
             if coordinate.startswith(("knee", "elbow")):
-                mine, theirs = a.fit.q[:, a.person.index(coordinate)], m.joint(joint)
+                mine, theirs = a.fit.q[:, a.person.index(coordinate)], m.angle(coordinate)
                 if mine.std() > 0 and theirs.std() > 0:
                     corr.append(float(np.corrcoef(mine, theirs)[0, 1]))
                 difference.append(float(np.rad2deg(np.sqrt(((mine - theirs) ** 2).mean()))))
@@ -289,8 +335,7 @@ def fit_robot(analysis: Analysis, robot: Robot) -> RobotMotion:
     upper = np.array([c.upper for c in moved.coordinates])
     near = (result.q - lower < NEAR_LIMIT) | (upper - result.q < NEAR_LIMIT)
     at_limit = {n: float(near[:, k].mean()) for k, n in enumerate(moved.names) if near[:, k].any()}
-    joints = {f"{c}_{side}": robot.joint_for(f"{side}_{j}") for c, j in ALIKE.items() for side in "rl"}
-    alike = {c: j for c, j in joints.items() if j is not None and c in analysis.person.names}
+    alike = {c: pair for c, pair in _alike(robot).items() if c in analysis.person.names}
     said = [f"no place for {', '.join(lost)}"] if lost else []
     factor = float(np.mean(list(found.factors.values())))
     return RobotMotion(robot.name, moved, factor, result, at_limit, alike, (*said, *result.warnings))
