@@ -209,23 +209,25 @@ def _motion(a: Analysis) -> str:
     columns = [a.clip.labels.index(label) for label in _clip_labels(a)]
     along, offsets = _direction(a, p)
     figure, (ax,) = subplots(1, 1, WIDTH, 3.6)
-    bones = _bones(a)
+    bones = np.array(_bones(a))
+    gap = np.full((len(bones), 1, 3), np.nan)
+    lines, full, hollow = [], [], []  # of all postures: one call draws each of these at once
     for i, frame in enumerate(frames):
         shift = offsets[i]
 
         def flat(x: np.ndarray, shift: float = shift) -> np.ndarray:
             return np.stack([x @ along + shift, x @ a.up], axis=-1)
 
-        for parent, child in bones:
-            line = flat(np.stack([p[i, parent], p[i, child]]))
-            ax.plot(line[:, 0], line[:, 1], color=SERIES[7], linewidth=2, solid_capstyle="round")
-        shown = flat(fitted[i])
-        ax.plot(shown[:, 0], shown[:, 1], ".", color=SERIES[1], markersize=2.5)
-        seen = flat(a.clip.positions[frame][columns])
-        ax.plot(seen[:, 0], seen[:, 1], "o", markersize=3.2, markerfacecolor="none", markeredgecolor=SERIES[0], mew=0.5)
+        lines.append(flat(np.concatenate([p[i][bones], gap], axis=1).reshape(-1, 3)))
+        full.append(flat(fitted[i]))
+        hollow.append(flat(a.clip.positions[frame][columns]))
         _arrows(a, ax, a.times[frame], flat)
         x, y = flat(p[i, 0] - 1.15 * a.up)
         ax.annotate(f"{a.times[frame]:.2f} s", (x, y), ha="center", fontsize=7, color=INK)
+    (bx, by), (fx, fy), (hx, hy) = (np.concatenate(part).T for part in (lines, full, hollow))
+    ax.plot(bx, by, color=SERIES[7], linewidth=2, solid_capstyle="round")
+    ax.plot(fx, fy, ".", color=SERIES[1], markersize=2.5)
+    ax.plot(hx, hy, "o", markersize=3.2, markerfacecolor="none", markeredgecolor=SERIES[0], mew=0.5)
     ax.set_aspect("equal")
     ax.grid(visible=False)
     ax.set_xticks([])
