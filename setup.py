@@ -108,7 +108,9 @@ setup(
     maintainer="humanoid_control maintainers",
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["mocap/marker_sets/*.yaml", "py.typed"]},
+    package_data={
+        NAME: ["mocap/marker_sets/*.yaml", "human/models/*.yaml", "human/models/templates/*.yaml", "py.typed"],
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),

@@ -19,6 +19,8 @@ from humanoid_control.evaluation.recorded_run import read_run
 from humanoid_control.human.forces.force_plates import read_force_plates
 from humanoid_control.human.forces.loads import read_loads
 from humanoid_control.human.forces.wrenches import MeasuredWrench
+from humanoid_control.human.models.marker_template import read_template
+from humanoid_control.human.models.person_file import read_person_file
 from humanoid_control.mocap import clean, find_body_points, load_clip
 from humanoid_control.mocap.marker_sets import find_marker_set
 from humanoid_control.multibody.model import from_pinocchio
@@ -203,6 +205,56 @@ BONES = {
     "Hips": ("", (0, 0.9, 0)), "Head": ("Hips", (0, 0.7, 0)), "LeftArm": ("Hips", (0.2, 0.5, 0)),
     "LeftFoot": ("Hips", (0.1, -0.8, 0)), "RightFoot": ("Hips", (-0.1, -0.8, 0)),
 }  # fmt: skip
+
+
+PERSON = """schema: humanoid_person/1
+name: two
+sources: {lengths: nobody}
+inertia:
+  men: {thigh: [60, 41, 33, 33, 15], shank: [20, 45, 26, 25, 10]}
+  women: {thigh: [60, 36, 37, 36, 16], shank: [20, 44, 27, 27, 9]}
+bodies:
+- {name: pelvis, size: leg, inertia: thigh, from: [0, 1, 0], to: [0, 0.6, 0]}
+- {name: L1, size: leg}
+- {name: tibia_r, size: leg, inertia: shank, from: [0, 0.5, 0.1], to: [0, 0.1, 0.1], portion: 0.5, along: y}
+joints:
+- body: pelvis
+  parent: ground
+  at: [0, 0.8, 0]
+  turns: [[tilt, z], [list, x], [rotation, y]]
+  moves: [[tx, x], [ty, y], [tz, z]]
+- body: tibia_r
+  parent: pelvis
+  at: [0, 0.5, 0.1]
+  turns: [[knee_r, -z], [turn_r, [0.1, 0.9, 0.1]]]
+  slides: [{coordinate: knee_r, axis: x, stature: 1.8, rad: [-1, 0, 1], m: [0, 0.01, 0.03]}]
+spine:
+- {parent: pelvis, at: [0, 0.9, 0], length: 0.1, turns: [[bend, z]], levels: [[L1, 20, 1, [5]]]}
+coordinates:
+- {name: knee_r, range: [-10, 120], rest: 10, spread: 20}
+- {name: turn_r, range: [-30, 30]}
+- {name: bend, range: [-30, 30]}
+landmarks:
+  hip_r: {body: pelvis, at: [0, 0.6, 0.1], bone: true}
+  ankle_r: {body: tibia_r, at: [0, 0.1, 0.1]}
+"""
+MARKERS = """schema: humanoid_markers/1
+about: some markers
+markers:
+- [hip, RHIP, LHIP]
+- [sacrum, SACR]
+- {body: tibia, labels: [RTIB, LTIB]}
+computed: [CentreOfMass]
+computed_sides: [HJC]
+"""
+
+
+def use_person(path: Path) -> None:
+    """A model of a person: built for both sexes, and placed."""
+    file = read_person_file(path)
+    for sex in ("men", "women"):
+        person = file.build(1.7, 70.0, sex)
+        _finite("poses", *person.body_poses(person.rest))
 
 
 def _write(folder: Path, **files: str) -> None:
@@ -555,6 +607,8 @@ KINDS: dict[str, FileKind] = {
     "stl": _mesh("part.stl"),
     "obj": _mesh("part.obj"),
     "marker set": FileKind(lambda f: _write(f, a__yaml=MARKER_SET), ("a.yaml",), "a.yaml", find_marker_set),
+    "person": FileKind(lambda f: _write(f, a__yaml=PERSON), ("a.yaml",), "a.yaml", use_person),
+    "markers": FileKind(lambda f: _write(f, a__yaml=MARKERS), ("a.yaml",), "a.yaml", read_template),
     "c3d": _clip(_c3d, "a.c3d"),
     "trc": _clip(_trc, "a.trc"),
     "csv": _clip(_csv, "a.csv"),

@@ -71,6 +71,7 @@ class Analysis:
         loads: forces of the plates by foot, at the frames; None without forces.
         carriers: body on which the load of each foot acts.
         warnings: what was found or supposed, one sentence each.
+        guesses: what was supposed for want of a measurement, so that results depend on it.
     """
 
     clip: MarkerClip
@@ -84,6 +85,7 @@ class Analysis:
     carriers: dict[str, str]
     settings: AnalysisSettings
     warnings: tuple[str, ...] = ()
+    guesses: tuple[str, ...] = ()
 
     @property
     def times(self) -> np.ndarray:
@@ -141,8 +143,8 @@ def analyse(
     if calibrate_by:
         person, found_sizes = calibrated(person, calibrate_by, tasks)
         said.append(found_sizes)
-    clip, wrenches, turned = _upright(person, clip, wrenches)
-    said += [turned] if turned else []
+    clip, wrenches, turn = upright(person, clip, wrenches)
+    said += _said_of_axes(turn, person)
     found = fit(person, clip.positions, clip.labels, tasks, settings.fit)
     said += found.warnings
     motion = differentiate(clip.timestamps, found.q, settings.cutoff)
@@ -267,10 +269,10 @@ def root_force(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarra
     return residual @ axes
 
 
-def _upright(
+def upright(
     person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench]
-) -> tuple[MarkerClip, list[MeasuredWrench], str]:
-    """Clip and forces in axes whose up is the person's, and what was done: which way the trunk points tells it."""
+) -> tuple[MarkerClip, list[MeasuredWrench], np.ndarray]:
+    """Clip and forces in axes whose up is the person's, and the rotation (3, 3) to these: the trunk tells which way."""
     pairs = match_markers(person, clip.labels, FitTasks())
     counts = np.isfinite(clip.positions[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
     frames = np.argsort(-counts, kind="stable")[:: max(1, len(counts) // FRAMES_OF_UP)][:FRAMES_OF_UP]
@@ -282,11 +284,16 @@ def _upright(
     up = np.sign(trunk[k]) * np.eye(3)[k]
     target = upward(person)
     if up @ target > 0.99:
-        return clip, list(wrenches), ""
+        return clip, list(wrenches), np.eye(3)
     turn = _turning(up, target)
-    turned = replace(clip, positions=clip.positions @ turn.T)
-    axis = f"{'+' if up.sum() > 0 else '-'}{'xyz'[k]}"
-    return turned, [w.rotated(turn) for w in wrenches], f"up is {axis} in the clip: turned to the model's axes"
+    return replace(clip, positions=clip.positions @ turn.T), [w.rotated(turn) for w in wrenches], turn
+
+
+def _said_of_axes(turn: np.ndarray, person: Person) -> list[str]:
+    """A sentence where the clip was turned."""
+    up = turn.T @ upward(person)
+    axis = f"{'+' if up.sum() > 0 else '-'}{'xyz'[int(np.argmax(np.abs(up)))]}"
+    return [] if np.array_equal(turn, np.eye(3)) else [f"up is {axis} in the clip: turned to the model's axes"]
 
 
 def _turning(a: np.ndarray, b: np.ndarray) -> np.ndarray:

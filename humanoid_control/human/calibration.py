@@ -22,7 +22,7 @@ from humanoid_control.files import mirrored_name
 from humanoid_control.human.elements import Marker
 from humanoid_control.human.ik_setup import FitTasks
 from humanoid_control.human.kinematics import Chain, make_pose, place
-from humanoid_control.human.marker_fit import Fit, FitSettings, fit
+from humanoid_control.human.marker_fit import Fit, FitSettings, bounds_of, fit
 from humanoid_control.human.model import Person
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.packed import unpack
@@ -76,6 +76,7 @@ def calibrate(
     labels: Sequence[str],
     tasks: FitTasks | None = None,
     settings: CalibrationSettings | None = None,
+    used: np.ndarray | None = None,
 ) -> Calibration:
     """Find sizes of the segments and places of the markers from a clip, or from several put one after the other.
 
@@ -87,6 +88,7 @@ def calibrate(
         labels: of the M markers.
         tasks: weights of markers, as for `fit`.
         settings: of the calibration.
+        used: frames to use; by default some that are spread over the clip.
 
     Raises:
         ClipError, SizeError, UnknownNameError: as `fit`; ClipError also for a size that no person has.
@@ -97,7 +99,7 @@ def calibrate(
         if not getattr(settings, name) > 0:
             raise ConfigError(f"{name} of the calibration is {getattr(settings, name)}: it must be positive")
     markers = np.asarray(markers, dtype=float)
-    used = spread_frames(markers, settings.frames)
+    used = spread_frames(markers, settings.frames) if used is None else used
     chosen, plain = markers[used], FitSettings(outliers=0.0, swaps=False, tolerance=1e-4)
     before = last = fit(person, chosen, labels, tasks, plain)
     first = person
@@ -106,7 +108,7 @@ def calibrate(
     total = np.ones(len(person.bodies))
     home = {m.name: np.asarray(m.place, dtype=float) for m in person.markers}
     for _ in range(settings.rounds):
-        person, change = _step(person, last, (chosen, labels), settings, (group, total, home))
+        person, change = _step(person, last, (chosen, labels, tasks or FitTasks()), settings, (group, total, home))
         total = total * change
         home = {m.name: home[m.name] * change[person.body_index(m.body)] for m in person.markers}
         last = fit(person, chosen, labels, tasks, plain)
@@ -126,7 +128,11 @@ def spread_frames(markers: np.ndarray, most: int) -> np.ndarray:
 
 
 def body_groups(person: Person) -> np.ndarray:
-    """(bodies,) group of each body: left with right; one without markers goes with what hangs on it, or its parent."""
+    """(bodies,) group of each body: as the person says, else left with right; one without markers goes with what hangs
+    on it, or its parent."""
+    if person.sizes:
+        named = [person.sizes.get(name, name) for name in person.body_names]
+        return np.array([list(dict.fromkeys(named)).index(n) for n in named], dtype=np.int64)
     marked = {m.body for m in person.markers}
     parent = {j.child: j.parent for j in person.joints}
     leader: dict[str, str] = {}
@@ -141,24 +147,29 @@ def body_groups(person: Person) -> np.ndarray:
 def _step(
     person: Person,
     last: Fit,
-    measured: tuple[np.ndarray, Sequence[str]],
+    measured: tuple[np.ndarray, Sequence[str], FitTasks],
     settings: CalibrationSettings,
     state: tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]],
 ) -> tuple[Person, np.ndarray]:
     """One round: the person with better sizes and places, and the change (bodies,) of the sizes."""
-    (markers, labels), (group, total, home) = measured, state
+    (markers, labels, tasks), (group, total, home) = measured, state
     place_of = {m.name: k for k, m in enumerate(person.markers)}
     own = [person.markers[place_of[name]] for name in last.labels]
     bodies = np.array([person.body_index(m.body) for m in own], dtype=np.int64)
     places = np.array([m.place for m in own])
     lengths = np.array([not c.rotational for c in person.coordinates])
     J, D, R = columns(person.chain.table, last.q, (bodies, places), group, lengths)
+    lower, upper = bounds_of(person)
+    J = np.where(((last.q <= lower) | (last.q >= upper))[:, None, None], 0.0, J)  # what its bound holds does not give
     x = person.with_markers(own).marker_positions(last.q)
     target = np.stack([markers[:, _column(labels, m.name)] for m in own], axis=1)
     r = np.where(last.weights[..., None] > 0, target - x, 0.0)
-    weight = last.weights / last.weights[last.weights > 0].mean() / settings.noise**2
+    mean = float(last.weights[last.weights > 0].mean())
+    root = np.sqrt(last.weights / mean) / settings.noise
     free = np.array([not c.locked for c in person.coordinates])
-    S, s = _eliminated(J[..., free], D, R, r, np.sqrt(weight))
+    held, off_rest = _pulls(person, tasks, last)
+    pulls = np.sqrt(held / mean)[free] / settings.noise, off_rest[:, free]
+    S, s = _eliminated(J[..., free], D, R, (r, root), pulls)
     G = D.shape[-1]
     sigma = np.array([settings.anatomical if m.anatomical else settings.tracking for m in own]).repeat(3)
     off = np.concatenate([home[m.name] for m in own]) - places.ravel()
@@ -185,15 +196,32 @@ def add_size_prior(S: np.ndarray, s: np.ndarray, log_size: np.ndarray, sigma: fl
     s[:G] -= P @ log_size
 
 
+def _pulls(person: Person, tasks: FitTasks, last: Fit) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (n,) of values that coordinates are pulled to in the fit, and how far they are from there (K, n)."""
+    u, off = np.zeros(person.n), np.zeros_like(last.q)
+    total = float(last.weights.sum(axis=1).mean())
+    for name, task in tasks.coordinates.items():
+        k = person.index(name)
+        if np.ndim(task.value) == 0:
+            u[k], off[:, k] = task.weight * (total if task.relative else 1.0), task.value - last.q[:, k]
+    return u, off
+
+
 def _eliminated(
-    J: np.ndarray, D: np.ndarray, R: np.ndarray, r: np.ndarray, root: np.ndarray
+    J: np.ndarray,
+    D: np.ndarray,
+    R: np.ndarray,
+    measured: tuple[np.ndarray, np.ndarray],
+    pulls: tuple[np.ndarray, np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Normal equations of factors and places, summed over frames without their coordinates.
 
     Args:
         J (K, M, 3, n), D (K, M, 3, G), R (K, M, 3, 3): derivatives by coordinates, factors and the marker's own place.
-        r (K, M, 3): residuals. root (K, M): roots of the weights.
+        measured: residuals (K, M, 3), and roots of their weights (K, M).
+        pulls: roots of the weights of coordinates that are pulled (n,), and how far they are from where to (K, n).
     """
+    (r, root), (pull, off) = measured, pulls
     K, M, _, G = D.shape
     size = G + 3 * M
     S, s = np.zeros((size, size)), np.zeros(size)
@@ -206,12 +234,11 @@ def _eliminated(
         B, a = (w * J[f]).reshape(3 * M, -1), (root[f][:, None] * r[f]).ravel()
         flat = A.reshape(3 * M, size)
         # Coordinates of which no marker tells have no column: they stay.
-        H = B.T @ B
+        H = B.T @ B + np.diag(pull**2)
         H[np.diag_indices_from(H)] += 1e-9 * max(1.0, float(H.diagonal().max()))
-        solved = np.linalg.solve(H, B.T @ np.column_stack([flat, a]))
-        rest = flat - B @ solved[:, :-1]
-        S += flat.T @ rest
-        s += rest.T @ a
+        solved = np.linalg.solve(H, B.T @ flat)
+        S += flat.T @ (flat - B @ solved)
+        s += flat.T @ a - solved.T @ (B.T @ a + pull**2 * off[f])
     return (S + S.T) / 2, s
 
 

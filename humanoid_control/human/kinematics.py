@@ -156,45 +156,6 @@ def _stack(arrays: list[np.ndarray]) -> np.ndarray:
     return np.ascontiguousarray(np.array(arrays, dtype=float))
 
 
-@inlined
-def compose(A: np.ndarray, a: np.ndarray, B: np.ndarray, b: np.ndarray, R: np.ndarray, p: np.ndarray) -> None:
-    """The frame (R, p) = (A, a) (B, b); the result may not be one of them."""
-    for i in range(3):
-        x, y, z = A[i, 0], A[i, 1], A[i, 2]
-        R[i, 0] = x * B[0, 0] + y * B[1, 0] + z * B[2, 0]
-        R[i, 1] = x * B[0, 1] + y * B[1, 1] + z * B[2, 1]
-        R[i, 2] = x * B[0, 2] + y * B[1, 2] + z * B[2, 2]
-        p[i] = a[i] + x * b[0] + y * b[1] + z * b[2]
-
-
-@inlined
-def turn(R: np.ndarray, own: int, axis: np.ndarray, angle: float) -> None:
-    """R := R Rot(axis, angle)."""
-    c, s = math.cos(angle), math.sin(angle)
-    if own != GENERAL:
-        j, k = (own + 1) % 3, (own + 2) % 3
-        for i in range(3):
-            u, v = R[i, j], R[i, k]
-            R[i, j], R[i, k] = c * u + s * v, c * v - s * u
-        return
-    x, y, z, t = axis[0], axis[1], axis[2], 1.0 - c
-    for i in range(3):
-        u, v, w = R[i, 0], R[i, 1], R[i, 2]
-        R[i, 0] = u * (t * x * x + c) + v * (t * x * y + s * z) + w * (t * x * z - s * y)
-        R[i, 1] = u * (t * x * y - s * z) + v * (t * y * y + c) + w * (t * y * z + s * x)
-        R[i, 2] = u * (t * x * z + s * y) + v * (t * y * z - s * x) + w * (t * z * z + c)
-
-
-@inlined
-def direction(R: np.ndarray, own: int, axis: np.ndarray, W: np.ndarray) -> None:
-    """W = R axis."""
-    for i in range(3):
-        if own != GENERAL:
-            W[i] = R[i, own]
-        else:
-            W[i] = R[i, 0] * axis[0] + R[i, 1] * axis[1] + R[i, 2] * axis[2]
-
-
 @kernel
 def axis_value(chain: Chain, a: int, q: np.ndarray) -> tuple[float, float, float]:
     """Value of an axis that is no straight line, and its first and second derivative by the coordinate."""
@@ -219,55 +180,81 @@ def find_values(chain: Chain, q: np.ndarray, pose: Pose) -> None:
 
 
 @inlined
-def place_body(chain: Chain, b: int, pose: Pose, R: np.ndarray) -> None:
-    """Pose of one body from that of its parent, and its axes, whose values are known. R (3, 3) is memory."""
-    up, o = chain.parent[b], pose.pivot[b]
-    if up < 0:
+def turn(R: np.ndarray, b: int, own: int, axis: tuple[float, float, float], angle: float) -> None:
+    """R_b := R_b Rot(axis, angle)."""
+    c, s = math.cos(angle), math.sin(angle)
+    if own != GENERAL:
+        j, k = (own + 1) % 3, (own + 2) % 3
         for i in range(3):
-            o[i] = chain.p_P[b, i]
-            for j in range(3):
-                R[i, j] = chain.R_P[b, i, j]
-    elif chain.simple[b] & 1:
-        offset = chain.p_P[b]
-        for i in range(3):
-            x, y, z = pose.R[up, i, 0], pose.R[up, i, 1], pose.R[up, i, 2]
-            R[i, 0], R[i, 1], R[i, 2] = x, y, z
-            o[i] = pose.p[up, i] + x * offset[0] + y * offset[1] + z * offset[2]
-    else:
-        compose(pose.R[up], pose.p[up], chain.R_P[b], chain.p_P[b], R, o)
+            u, v = R[b, i, j], R[b, i, k]
+            R[b, i, j], R[b, i, k] = c * u + s * v, c * v - s * u
+        return
+    x, y, z = axis
+    t = 1.0 - c
+    for i in range(3):
+        u, v, w = R[b, i, 0], R[b, i, 1], R[b, i, 2]
+        R[b, i, 0] = u * (t * x * x + c) + v * (t * x * y + s * z) + w * (t * x * z - s * y)
+        R[b, i, 1] = u * (t * x * y - s * z) + v * (t * y * y + c) + w * (t * y * z + s * x)
+        R[b, i, 2] = u * (t * x * z + s * y) + v * (t * y * z - s * x) + w * (t * z * z + c)
+
+
+@inlined
+def place_body(chain: Chain, b: int, pose: Pose) -> None:
+    """Pose of one body from that of its parent, and its axes, whose values are known.
+
+    Numbers are read by all indices: a row taken out first costs more than what is done with it.
+    """
+    up, R, p, o, W = chain.parent[b], pose.R, pose.p, pose.pivot, pose.W
+    P, r = chain.R_P, chain.p_P
+    for i in range(3):
+        if up < 0:
+            o[b, i] = r[b, i]
+            R[b, i, 0], R[b, i, 1], R[b, i, 2] = P[b, i, 0], P[b, i, 1], P[b, i, 2]
+            continue
+        x, y, z = R[up, i, 0], R[up, i, 1], R[up, i, 2]
+        o[b, i] = p[up, i] + x * r[b, 0] + y * r[b, 1] + z * r[b, 2]
+        if chain.simple[b] & 1:
+            R[b, i, 0], R[b, i, 1], R[b, i, 2] = x, y, z
+        else:
+            R[b, i, 0] = x * P[b, 0, 0] + y * P[b, 1, 0] + z * P[b, 2, 0]
+            R[b, i, 1] = x * P[b, 0, 1] + y * P[b, 1, 1] + z * P[b, 2, 1]
+            R[b, i, 2] = x * P[b, 0, 2] + y * P[b, 1, 2] + z * P[b, 2, 2]
     for a in range(chain.first[b], chain.first[b + 1]):
-        f, W = pose.f[a], pose.W[a]
-        direction(R, chain.own[a], chain.axis[a], W)
+        f, own = pose.f[a], chain.own[a]
+        ax, ay, az = chain.axis[a, 0], chain.axis[a, 1], chain.axis[a, 2]
+        for i in range(3):
+            W[a, i] = R[b, i, own] if own != GENERAL else R[b, i, 0] * ax + R[b, i, 1] * ay + R[b, i, 2] * az
         if chain.turns[a]:
             if f != 0.0:
-                turn(R, chain.own[a], chain.axis[a], f)
+                turn(R, b, own, (ax, ay, az), f)
         else:
             for i in range(3):
-                o[i] += f * W[i]
-    if chain.simple[b] & 2:
-        for i in range(3):
-            pose.p[b, i] = o[i]
-            for j in range(3):
-                pose.R[b, i, j] = R[i, j]
-    else:
-        compose(R, o, chain.R_C[b], chain.p_C[b], pose.R[b], pose.p[b])
+                o[b, i] += f * W[a, i]
+    C, c = chain.R_C, chain.p_C
+    for i in range(3):
+        x, y, z = R[b, i, 0], R[b, i, 1], R[b, i, 2]
+        p[b, i] = o[b, i]
+        if not chain.simple[b] & 2:
+            p[b, i] += x * c[b, 0] + y * c[b, 1] + z * c[b, 2]
+            R[b, i, 0] = x * C[b, 0, 0] + y * C[b, 1, 0] + z * C[b, 2, 0]
+            R[b, i, 1] = x * C[b, 0, 1] + y * C[b, 1, 1] + z * C[b, 2, 1]
+            R[b, i, 2] = x * C[b, 0, 2] + y * C[b, 1, 2] + z * C[b, 2, 2]
 
 
 @kernel
 def place(chain: Chain, q: np.ndarray, pose: Pose) -> None:
     """Poses of all bodies for coordinates q (n,)."""
-    R = np.empty((3, 3))
     find_values(chain, q, pose)
     for b in range(len(chain.parent)):
-        place_body(chain, b, pose, R)
+        place_body(chain, b, pose)
 
 
 @kernel
-def place_some(chain: Chain, bodies: np.ndarray, q: np.ndarray, pose: Pose, R: np.ndarray) -> None:
-    """Poses of some bodies, parents first; R (3, 3) is memory."""
+def place_some(chain: Chain, bodies: np.ndarray, q: np.ndarray, pose: Pose) -> None:
+    """Poses of some bodies, parents first."""
     find_values(chain, q, pose)
     for b in bodies:
-        place_body(chain, b, pose, R)
+        place_body(chain, b, pose)
 
 
 @kernel

@@ -18,7 +18,7 @@ import numpy as np
 
 from humanoid_control.human.kinematics import Chain, Pose, place_some
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, F2, I1
+from humanoid_control.numerics.array_types import F1, F2, I1, I2
 
 SUMS = 22  # per body: w, w x (3), w x x^T (6), w r (3), w x r^T (9)
 
@@ -31,8 +31,10 @@ class MarkerLayout(NamedTuple):
     Attributes:
         body (M,), place (M, 3): body of each marker, and where in it.
         used: bodies with a marker on them or on what hangs on them, parents first.
-        first (nb + 1,): first screw of each body. rank (screws,): coordinate of each screw.
+        first (nb + 1,): first screw of each body. rank (rows,): coordinate of each screw, and of each sum of screws.
         screw (na,): screw of each axis, -1 for a constant or a coordinate that is not free.
+        parts (k, 2): the rows that sum k adds up: screws of one coordinate along a chain, such as the spine's.
+        above (), start (nb + 1,): rows of all that is before each body, one for each coordinate, body after body.
         entry (nf,): entry of q of each free coordinate. skyline (nf,): first column of its row that is not zero.
         lower, upper (nf,): bounds; infinite where a range is none.
     """
@@ -43,6 +45,9 @@ class MarkerLayout(NamedTuple):
     first: I1
     rank: I1
     screw: I1
+    parts: I2
+    above: I1
+    start: I1
     entry: I1
     skyline: I1
     lower: F1
@@ -50,7 +55,7 @@ class MarkerLayout(NamedTuple):
 
 
 class Equations(NamedTuple):
-    """Memory: screws omega, v (screws, 3), sums (nb, SUMS), Hessian H, factor L (nf, nf), descent g (nf,) and more."""
+    """Memory: screws and sums of them omega, v (rows, 3), sums (nb, SUMS), H, its factor L (nf, nf), g, step (nf,)."""
 
     omega: F2
     v: F2
@@ -59,7 +64,6 @@ class Equations(NamedTuple):
     L: F2
     g: F1
     step: F1
-    R: F2
 
 
 class Prior(NamedTuple):
@@ -105,6 +109,7 @@ def lay_out_markers(
     order = list(dict.fromkeys(entries))
     entry = np.array([*(c for c in np.flatnonzero(free) if c not in order), *order[::-1]], dtype=np.int64)
     place_of = {int(c): k for k, c in enumerate(entry)}
+    parts, above, start = _rows_above(chain.parent, first, entries)
     rank = np.array([place_of[c] for c in entries], dtype=np.int64)
     lower, upper = (np.ascontiguousarray(side[entry], dtype=float) for side in bounds)
     return MarkerLayout(
@@ -112,13 +117,40 @@ def lay_out_markers(
         np.ascontiguousarray(places, dtype=float).reshape(-1, 3),
         np.flatnonzero(used).astype(np.int64),
         np.array(first, dtype=np.int64),
-        rank,
+        np.concatenate([rank, rank[[_screw_of(row, parts, len(rank)) for row, _ in parts]]]),
         screw,
+        np.array(parts, dtype=np.int64).reshape(-1, 2),
+        np.array(above, dtype=np.int64),
+        np.array(start, dtype=np.int64),
         entry,
         _skyline(chain.parent, first, rank, len(entry)),
         lower,
         upper,
     )
+
+
+def _rows_above(
+    parent: np.ndarray, first: Sequence[int], entries: Sequence[int]
+) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+    """Sums of screws, and the rows before each body: what hangs on a chain moves by the sum of its screws."""
+    parts, above, start = list[tuple[int, int]](), list[int](), [0]
+    behind: list[dict[int, int]] = []  # by body, the row of each coordinate for what hangs on it
+    for b in range(len(parent)):
+        rows = dict(behind[parent[b]]) if parent[b] >= 0 else {}
+        above += rows.values()
+        start.append(len(above))
+        for s in range(first[b], first[b + 1]):
+            c = entries[s]
+            if c in rows:
+                parts.append((rows[c], s))
+            rows[c] = len(entries) + len(parts) - 1 if c in rows else s
+        behind.append(rows)
+    return parts, above, start
+
+
+def _screw_of(row: int, parts: Sequence[tuple[int, int]], screws: int) -> int:
+    """A screw of the coordinate that a row is of."""
+    return row if row < screws else parts[row - screws][1]
 
 
 def _skyline(parent: np.ndarray, first: Sequence[int], rank: np.ndarray, n: int) -> np.ndarray:
@@ -147,7 +179,6 @@ def make_equations(chain: Chain, layout: MarkerLayout) -> Equations:
         np.zeros((n, n)),
         np.zeros(n),
         np.zeros(n),
-        np.zeros((3, 3)),
     )
 
 
@@ -200,7 +231,7 @@ def add_markers(
 @kernel
 def find_screws(chain: Chain, layout: MarkerLayout, pose: Pose, centre: np.ndarray, eq: Equations) -> None:
     """Screw of each joint and free coordinate, about the centre."""
-    for s in range(len(layout.rank)):
+    for s in range(len(layout.rank) - len(layout.parts)):
         for i in range(3):
             eq.omega[s, i] = eq.v[s, i] = 0.0
     for b in layout.used:
@@ -224,48 +255,64 @@ def find_screws(chain: Chain, layout: MarkerLayout, pose: Pose, centre: np.ndarr
                 v[0] += wx
                 v[1] += wy
                 v[2] += wz
+    row = len(layout.rank) - len(layout.parts)
+    for k in range(len(layout.parts)):
+        d, s = layout.parts[k, 0], layout.parts[k, 1]
+        for i in range(3):
+            eq.omega[row + k, i] = eq.omega[d, i] + eq.omega[s, i]
+            eq.v[row + k, i] = eq.v[d, i] + eq.v[s, i]
 
 
 @inlined
-def twist_of_force(s: np.ndarray, wx: float, wy: float, wz: float, v: np.ndarray) -> tuple[float, float, float]:
-    """sum w (omega x x + v) x r = (sum w x r^T - its trace) omega + v x sum w r."""
-    t = s[13] + s[17] + s[21]
-    kx = s[13] * wx + s[14] * wy + s[15] * wz - t * wx + v[1] * s[12] - v[2] * s[11]
-    ky = s[16] * wx + s[17] * wy + s[18] * wz - t * wy + v[2] * s[10] - v[0] * s[12]
-    kz = s[19] * wx + s[20] * wy + s[21] * wz - t * wz + v[0] * s[11] - v[1] * s[10]
+def twist_of_force(
+    sums: np.ndarray, b: int, w: tuple[float, float, float], v: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    """sum w (omega x x + v) x r = (sum w x r^T - its trace) omega + v x sum w r, of what hangs on body b."""
+    t = sums[b, 13] + sums[b, 17] + sums[b, 21]
+    kx = sums[b, 13] * w[0] + sums[b, 14] * w[1] + sums[b, 15] * w[2] - t * w[0]
+    ky = sums[b, 16] * w[0] + sums[b, 17] * w[1] + sums[b, 18] * w[2] - t * w[1]
+    kz = sums[b, 19] * w[0] + sums[b, 20] * w[1] + sums[b, 21] * w[2] - t * w[2]
+    kx += v[1] * sums[b, 12] - v[2] * sums[b, 11]
+    ky += v[2] * sums[b, 10] - v[0] * sums[b, 12]
+    kz += v[0] * sums[b, 11] - v[1] * sums[b, 10]
     return kx, ky, kz
 
 
 @inlined
-def add_body(chain: Chain, layout: MarkerLayout, b: int, eq: Equations, exact: float) -> None:
-    """Part of gradient and Hessian of the screws of a body, with those before them in its chain."""
-    s = eq.sums[b]
-    nx, ny, nz = s[18] - s[20], s[19] - s[15], s[14] - s[16]  # sum w x x r
-    trace = s[4] + s[7] + s[9]
+def add_body(layout: MarkerLayout, b: int, eq: Equations, exact: float) -> None:
+    """Part of gradient and Hessian of the screws of a body, with those before them in its chain.
+
+    Numbers are read by both indices: a row taken out first costs more than what is done with it.
+    """
+    s, omega, velocity = eq.sums, eq.omega, eq.v
+    w0, w1, w2, w3 = s[b, 0], s[b, 1], s[b, 2], s[b, 3]
+    xx, xy, xz, yy, yz, zz = s[b, 4], s[b, 5], s[b, 6], s[b, 7], s[b, 8], s[b, 9]
+    rx, ry, rz = s[b, 10], s[b, 11], s[b, 12]
+    nx, ny, nz = s[b, 18] - s[b, 20], s[b, 19] - s[b, 15], s[b, 14] - s[b, 16]  # sum w x x r
+    trace = xx + yy + zz
     for f in range(layout.first[b], layout.first[b + 1]):
-        w, v, c = eq.omega[f], eq.v[f], layout.rank[f]
-        wx, wy, wz = w[0], w[1], w[2]
-        eq.g[c] += wx * nx + wy * ny + wz * nz + v[0] * s[10] + v[1] * s[11] + v[2] * s[12]
-        lx = wy * s[3] - wz * s[2] + s[0] * v[0]
-        ly = wz * s[1] - wx * s[3] + s[0] * v[1]
-        lz = wx * s[2] - wy * s[1] + s[0] * v[2]
-        mx = trace * wx - s[4] * wx - s[5] * wy - s[6] * wz + s[2] * v[2] - s[3] * v[1]
-        my = trace * wy - s[5] * wx - s[7] * wy - s[8] * wz + s[3] * v[0] - s[1] * v[2]
-        mz = trace * wz - s[6] * wx - s[8] * wy - s[9] * wz + s[1] * v[1] - s[2] * v[0]
+        c = layout.rank[f]
+        wx, wy, wz = omega[f, 0], omega[f, 1], omega[f, 2]
+        vx, vy, vz = velocity[f, 0], velocity[f, 1], velocity[f, 2]
+        eq.g[c] += wx * nx + wy * ny + wz * nz + vx * rx + vy * ry + vz * rz
+        lx = wy * w3 - wz * w2 + w0 * vx
+        ly = wz * w1 - wx * w3 + w0 * vy
+        lz = wx * w2 - wy * w1 + w0 * vz
+        mx = trace * wx - xx * wx - xy * wy - xz * wz + w2 * vz - w3 * vy
+        my = trace * wy - xy * wx - yy * wy - yz * wz + w3 * vx - w1 * vz
+        mz = trace * wz - xz * wx - yz * wy - zz * wz + w1 * vy - w2 * vx
         for e in range(layout.first[b], f + 1):
-            o, u = eq.omega[e], eq.v[e]
-            value = u[0] * lx + u[1] * ly + u[2] * lz + o[0] * mx + o[1] * my + o[2] * mz
+            value = velocity[e, 0] * lx + velocity[e, 1] * ly + velocity[e, 2] * lz
+            value += omega[e, 0] * mx + omega[e, 1] * my + omega[e, 2] * mz
             add_pair(eq.H, c, layout.rank[e], value, e != f)
         if exact != 0.0:
-            kx, ky, kz = twist_of_force(s, wx, wy, wz, v)
+            kx, ky, kz = twist_of_force(s, b, (wx, wy, wz), (vx, vy, vz))
             mx, my, mz = mx - exact * kx, my - exact * ky, mz - exact * kz
-        a = chain.parent[b]
-        while a >= 0:
-            for e in range(layout.first[a], layout.first[a + 1]):
-                o, u = eq.omega[e], eq.v[e]
-                value = u[0] * lx + u[1] * ly + u[2] * lz + o[0] * mx + o[1] * my + o[2] * mz
-                add_pair(eq.H, c, layout.rank[e], value, True)
-            a = chain.parent[a]
+        for k in range(layout.start[b], layout.start[b + 1]):
+            e = layout.above[k]
+            value = velocity[e, 0] * lx + velocity[e, 1] * ly + velocity[e, 2] * lz
+            value += omega[e, 0] * mx + omega[e, 1] * my + omega[e, 2] * mz
+            add_pair(eq.H, c, layout.rank[e], value, True)
 
 
 @inlined
@@ -282,26 +329,24 @@ def add_pair(H: np.ndarray, c: int, d: int, value: float, two: bool) -> None:
 @inlined
 def add_curvature(chain: Chain, layout: MarkerLayout, b: int, pose: Pose, centre: np.ndarray, eq: Equations) -> None:
     """Second part of the Hessian within one joint: rotations that turn those after them, and curved functions."""
-    s, o = eq.sums[b], pose.pivot[b]
-    x, y, z = o[0] - centre[0], o[1] - centre[1], o[2] - centre[2]
-    nx, ny, nz = s[18] - s[20], s[19] - s[15], s[14] - s[16]
-    v = eq.R[0]
+    s, W = eq.sums, pose.W
+    x, y, z = pose.pivot[b, 0] - centre[0], pose.pivot[b, 1] - centre[1], pose.pivot[b, 2] - centre[2]
+    nx, ny, nz = s[b, 18] - s[b, 20], s[b, 19] - s[b, 15], s[b, 14] - s[b, 16]
+    rx, ry, rz = s[b, 10], s[b, 11], s[b, 12]
     for f in range(chain.first[b], chain.first[b + 1]):
         if layout.screw[f] < 0:
             continue
-        W, c = pose.W[f], layout.rank[layout.screw[f]]
+        wx, wy, wz, c = W[f, 0], W[f, 1], W[f, 2], layout.rank[layout.screw[f]]
         if not chain.turns[f]:
-            eq.H[c, c] -= pose.d2[f] * (W[0] * s[10] + W[1] * s[11] + W[2] * s[12])
+            eq.H[c, c] -= pose.d2[f] * (wx * rx + wy * ry + wz * rz)
             continue
-        v[0], v[1], v[2] = y * W[2] - z * W[1], z * W[0] - x * W[2], x * W[1] - y * W[0]
+        vx, vy, vz = y * wz - z * wy, z * wx - x * wz, x * wy - y * wx
         if pose.d2[f] != 0.0:
-            force = v[0] * s[10] + v[1] * s[11] + v[2] * s[12]
-            eq.H[c, c] -= pose.d2[f] * (W[0] * nx + W[1] * ny + W[2] * nz + force)
-        kx, ky, kz = twist_of_force(s, W[0], W[1], W[2], v)
+            eq.H[c, c] -= pose.d2[f] * (wx * nx + wy * ny + wz * nz + vx * rx + vy * ry + vz * rz)
+        kx, ky, kz = twist_of_force(s, b, (wx, wy, wz), (vx, vy, vz))
         for e in range(chain.first[b], f + 1):
             if layout.screw[e] >= 0 and chain.turns[e]:
-                U = pose.W[e]
-                value = -pose.d1[f] * pose.d1[e] * (U[0] * kx + U[1] * ky + U[2] * kz)
+                value = -pose.d1[f] * pose.d1[e] * (W[e, 0] * kx + W[e, 1] * ky + W[e, 2] * kz)
                 add_pair(eq.H, c, layout.rank[layout.screw[e]], value, e != f)
 
 
@@ -323,7 +368,7 @@ def build(
     """
     pose, eq = work
     target, weight, centre = measured
-    place_some(chain, layout.used, q, pose, eq.R)
+    place_some(chain, layout.used, q, pose)
     markers = add_markers(layout, pose, target, weight, centre, eq.sums)
     find_screws(chain, layout, pose, centre, eq)
     cost = markers
@@ -339,7 +384,7 @@ def build(
         b = layout.used[k]
         if eq.sums[b, 0] == 0.0:
             continue
-        add_body(chain, layout, b, eq, 1.0 if exact else 0.0)
+        add_body(layout, b, eq, 1.0 if exact else 0.0)
         if exact:
             add_curvature(chain, layout, b, pose, centre, eq)
         up = chain.parent[b]

@@ -35,6 +35,7 @@ class Person:
         couplings: of coordinates.
         gravity: (3,) [m/s^2] in the axes of the ground.
         notes: what a reader left out or supposed, one sentence each.
+        sizes: by body, the name of what grows together in a calibration; empty where that follows from the markers.
 
     Raises:
         RobotError: a name that is missing or occurs twice, bodies that form a loop, a range without room, a mass or an
@@ -49,6 +50,7 @@ class Person:
     couplings: tuple[Coupling, ...] = ()
     gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, -9.80665, 0.0]))
     notes: tuple[str, ...] = ()
+    sizes: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check(self)

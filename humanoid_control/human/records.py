@@ -9,9 +9,24 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.errors import RobotError
 from humanoid_control.human.analysis import GOOD_RESIDUAL, Analysis
+from humanoid_control.human.model import Person
+from humanoid_control.human.models.osim_export import osim_text
+from humanoid_control.human.models.robot_motion import RobotMotion
+from humanoid_control.human.models.urdf_export import urdf_of
 
-FILES = ("angles.mot", "torques.sto", "forces.mot", "motion.npz", "motion.csv", "report.json", "report.html")
+FILES = (
+    "angles.mot",
+    "torques.sto",
+    "forces.mot",
+    "model.osim",
+    "model.urdf",
+    "motion.npz",
+    "motion.csv",
+    "report.json",
+    "report.html",
+)
 AXES = "xyz"
 
 
@@ -63,6 +78,10 @@ def forces_table(a: Analysis) -> tuple[np.ndarray, list[str], np.ndarray]:
 
 def write_records(a: Analysis, folder: Path) -> None:
     """Write all tables of an analysis into a folder that is there."""
+    (folder / "model.osim").write_text(osim_text(a.person), encoding="utf-8")
+    text, _ = _urdf(a.person)
+    if text:
+        (folder / "model.urdf").write_text(text, encoding="utf-8")
     names, angles = angles_table(a)
     write_storage(folder / "angles.mot", "Coordinates", names, a.times, angles, True)
     with (folder / "motion.csv").open("w", newline="") as out:
@@ -95,6 +114,15 @@ def write_records(a: Analysis, folder: Path) -> None:
     np.savez_compressed(folder / "motion.npz", **arrays)
 
 
+def _urdf(person: Person) -> tuple[str, list[str]]:
+    """The person's URDF and what it has otherwise; no text, and the reason, where there can be none."""
+    try:
+        out = urdf_of(person)
+    except RobotError as error:
+        return "", [f"no model.urdf: {error}"]
+    return out.text, list(out.notes)
+
+
 def summary(a: Analysis) -> dict[str, Any]:
     """What was found, in numbers: of the fit, of the root's residual, of the contacts; and all that was said."""
     out: dict[str, Any] = {
@@ -112,6 +140,8 @@ def summary(a: Analysis) -> dict[str, Any]:
         "by_marker_mm": dict(marker_ranking(a)),
         "frames_with_moments": int(a.explained.sum()),
         "warnings": list(a.warnings),
+        "guesses": list(a.guesses),
+        "urdf": _urdf(a.person)[1],
     }
     if a.loads is not None and a.explained.any():
         out["residual"] = residual_table(a)
@@ -141,3 +171,13 @@ def residual_table(a: Analysis) -> dict[str, dict[str, float]]:
     size = [float(np.linalg.norm(r[lengths]) / a.weight) for r in (before, after)]
     good = {"before": size[0], "after": size[1], "good_below": GOOD_RESIDUAL}
     return out | {"force_of_weight": good}
+
+
+def write_robot(motion: RobotMotion, times: np.ndarray, folder: Path) -> None:
+    """Write a robot's joints as `trajectory_streamer` takes them: time from 0 [s] and one column a joint [rad]."""
+    names, values = motion.joints
+    with (folder / f"robot_{motion.name}.csv").open("w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(["time", *names])
+        for t, q in zip(times - times[0], values, strict=True):
+            rows.writerow([f"{t:.6f}", *(f"{v:.6f}" for v in q)])

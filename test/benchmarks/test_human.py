@@ -12,7 +12,8 @@ def test_rows_are_what_a_reader_compares(model_file, monkeypatch):
     rows = {row["name"]: row for row in measure(rounds=1)}
     peers = [rows.pop(name) for name in list(rows) if name.startswith("opensim")]
     assert all(row["ours_not_dearer_percent"] == 100 for row in peers)
-    assert set(rows) == {"fit_walk_fps", "fit_run_fps", "calibrate_s", "inverse_dynamics_us", "weighted_us"}
+    names = {"fit_walk_fps", "fit_run_fps", "calibrate_s", "inverse_dynamics_us", "weighted_us"}
+    assert set(rows) == names | {"fit_46_fps", "analyse_s"}
     assert all(row["median"] > 0 and row["n"] == 1 for row in rows.values())
     assert rows["inverse_dynamics_us"]["median"] < rows["weighted_us"]["median"] < 1000
 

@@ -91,6 +91,62 @@ def test_what_makes_no_sense_is_one_line(words, humanoid, more, answer):
     assert not list(humanoid.folder.glob("out/*"))
 
 
-def test_without_a_model_it_says_what_to_give(words, humanoid):
-    result = humanoid(*words[:2])
-    assert result.returncode == 2 and "give --model" in result.stderr
+@pytest.fixture(scope="module")
+def by_our_person(model_file, humanoid_once):
+    """A walk without a model, and the same markers on two robots."""
+    trc, grf = (str(model_file(f"{WALK}/{name}")) for name in ("motion_capture_walk.trc", "grf_walk.xml"))
+    result = humanoid_once("analyse", trc, "--forces", grf, "--robots", "lola,armar3", "--json", "-o", "own")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout), humanoid_once.folder / "own"
+
+
+def test_without_a_model_it_is_a_person_of_our_own(by_our_person):
+    told, folder = by_our_person
+    assert told["coordinates"] == 47 and told["marker_rms_mm"] < 6
+    assert told["mass_kg"] == pytest.approx(85.07, rel=0.02) and told["frames_with_moments"] > 100
+    assert any("opensim_walk" in w for w in told["warnings"]) and told["guesses"] == []
+    person = read_osim(folder / "model.osim")
+    angles, arrays = read_storage(folder / "angles.mot"), np.load(folder / "motion.npz")
+    assert set(person.names) == set(arrays["coordinates"]) and person.mass == pytest.approx(told["mass_kg"])
+    k = list(arrays["coordinates"]).index("knee_angle_r")
+    np.testing.assert_allclose(
+        angles.values[:, angles.labels.index("knee_angle_r")], np.rad2deg(arrays["q"][:, k]), atol=1e-6
+    )
+    assert "<mimic" in (folder / "model.urdf").read_text() and any("hinge" in w for w in told["urdf"])
+
+
+def test_the_same_markers_on_robots_stand_beside(by_our_person):
+    told, folder = by_our_person
+    assert [row["name"] for row in told["robots"]] == ["person", "lola", "armar3"]
+    rows = (folder / "robot_lola.csv").read_text().splitlines()
+    assert len(rows) == 239 and rows[0].startswith("time,") and "l_knee_flexion" in rows[0]
+    page = (folder / "report.html").read_text()
+    assert "The same markers on robots" in page and 'class="guess"' not in page
+
+
+def test_a_mass_that_nobody_measured_is_in_red_on_the_page(humanoid):
+    result = humanoid("analyse", "dance", "--json", "-o", "dance")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["mass_kg"] == pytest.approx(75.0) and "75 kg were taken" in told["guesses"][0]
+    page = (humanoid.folder / "dance" / "report.html").read_text()
+    assert 'class="guess">The mass is not known' in page
+
+
+@pytest.mark.parametrize(
+    ("more", "answer"),
+    [
+        (["--markers", "ior"], "0 of its labels"),
+        (["--stature", "170"], "0.4 to 2.6 m"),
+        (["--model", "nowhere.yaml"], "nowhere.yaml"),
+    ],
+)
+def test_what_our_person_cannot_be_is_one_line(humanoid, more, answer):
+    result = humanoid("analyse", "dance", *more, "-o", "out")
+    assert result.returncode == 2 and len(result.stderr.strip().splitlines()) == 1
+    assert re.search(answer, result.stderr) and not list(humanoid.folder.glob("out/*"))
+
+
+def test_options_of_our_person_beside_an_opensim_model_are_refused(words, humanoid):
+    result = humanoid(*words, "--sex", "women")
+    assert result.returncode == 2 and "--sex is for a person of our own" in result.stderr

@@ -7,6 +7,7 @@ from humanoid_control.errors import ClipError, ConfigError, SizeError, UnknownNa
 from humanoid_control.human import FitSettings, FitTasks, Marker, fit, read_ik_setup, read_osim
 from humanoid_control.human.kinematics import make_pose
 from humanoid_control.human.marker_equations import Prior, build, lay_out_markers, make_equations
+from humanoid_control.human.models import own_person
 from humanoid_control.mocap import load_clip
 
 PLAIN = FitSettings(outliers=0.0, swaps=False)
@@ -86,7 +87,10 @@ def test_the_first_frame_is_found_from_any_heading_and_place(walker):
         assert result.worst.max() < 1e-6 and np.abs(result.q - q).max() < 1e-5
 
 
-def test_gradient_and_hessian_are_those_of_the_cost(walker):
+@pytest.mark.parametrize("whose", ["OpenSim's", "our own"])
+def test_gradient_and_hessian_are_those_of_the_cost(whose, request):
+    """Also where vertebrae one behind the other share a coordinate: our own person's spine."""
+    walker = own_person(1.75, markers="cmu41").person if whose == "our own" else request.getfixturevalue("walker")
     rng, h = np.random.default_rng(5), 1e-6
     chain = walker.chain.record
     free = np.array([not c.locked for c in walker.coordinates])
@@ -95,7 +99,7 @@ def test_gradient_and_hessian_are_those_of_the_cost(walker):
     infinite = np.full(walker.n, np.inf)
     layout = lay_out_markers(chain, bodies, places, free, (-infinite, infinite))
     n, work = len(layout.entry), (make_pose(chain), make_equations(chain, layout))
-    assert n == free.sum() == 29
+    assert n == free.sum() == (47 if whose == "our own" else 29)
     for knee in (-0.3, 0.0, 1.1, 2.4):  # before, at an end of, within and behind the splines
         q = rng.uniform(-0.5, 0.5, walker.n)
         q[walker.index("knee_angle_l")] = knee

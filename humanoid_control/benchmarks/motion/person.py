@@ -1,4 +1,4 @@
-"""Frames a second of the fit, seconds of a calibration, microseconds of inverse dynamics, on public recordings."""
+"""Frames a second of the fit, seconds of a calibration and of an analysis, on public recordings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.errors import EnvironmentProblem
+from humanoid_control.evaluation.report.person_page import person_page
 from humanoid_control.human import (
     Fit,
     FitSettings,
@@ -22,7 +23,10 @@ from humanoid_control.human import (
     read_osim,
     weighted_inverse_dynamics,
 )
-from humanoid_control.human.forces.loads import read_storage
+from humanoid_control.human.analysis import upright
+from humanoid_control.human.forces.loads import read_loads, read_storage
+from humanoid_control.human.models import SubjectSettings, analyse_subject, find_subject
+from humanoid_control.human.records import write_records
 from humanoid_control.mocap import MarkerClip, load_clip
 from humanoid_control.paths import TEST_DATA, test_data
 
@@ -55,7 +59,29 @@ def measure(rounds: int = ROUNDS, quiet: bool = True) -> list[dict[str, Any]]:
             times = _times(partial(calibrate, person, clip.positions, clip.labels), rounds)
             rows.append(_row("calibrate_s", "s", times))
             rows += _dynamics(person, fit(person, clip.positions, clip.labels, tasks, PLAIN).q, clip.rate, rounds)
-    return rows
+    return rows + _own(rounds)
+
+
+def _own(rounds: int) -> list[dict[str, Any]]:
+    """A person of our own of 47 coordinates, fitted to the run's 42 markers; a whole analysis with files and page."""
+    folder = _folder("run")
+    clip = load_clip(folder / CLIPS["run"][1])
+    subject = find_subject(clip, settings=SubjectSettings(mass=72.6))
+    clip, _, _ = upright(subject.person, clip, ())
+    times = _times(partial(fit, subject.person, clip.positions, clip.labels, subject.tasks, PLAIN), rounds)
+    walk = _folder("walk")
+    paths = walk / CLIPS["walk"][1], walk / "grf_walk.xml"
+    whole = _times(partial(_analyse, *paths), rounds, time.perf_counter)
+    return [_row("fit_46_fps", "1/s", clip.n_frames / times, max), _row("analyse_s", "s", whole)]
+
+
+def _analyse(trc: Path, forces: Path) -> None:
+    """What `humanoid analyse` does from files to files, without a model."""
+    clip, wrenches = load_clip(trc), read_loads(forces)
+    found = analyse_subject(find_subject(clip, wrenches), clip, wrenches)
+    with tempfile.TemporaryDirectory() as out:
+        write_records(found, Path(out))
+        (Path(out) / "report.html").write_text(person_page(found), encoding="utf-8")
 
 
 def _opensim(name: str, ours: Fit, clip: MarkerClip) -> list[dict[str, Any]]:
@@ -131,14 +157,14 @@ def _dynamics(person: Any, q: np.ndarray, rate: float, rounds: int) -> list[dict
     ]
 
 
-def _times(job: Callable[[], Any], rounds: int) -> np.ndarray:
-    """CPU time of each round [s], after one that compiles."""
+def _times(job: Callable[[], Any], rounds: int, clock: Callable[[], float] = time.process_time) -> np.ndarray:
+    """Time of each round [s], of the processor by default, after one that compiles."""
     job()
     out = []
     for _ in range(rounds):
-        start = time.process_time()
+        start = clock()
         job()
-        out.append(time.process_time() - start)
+        out.append(clock() - start)
     return np.array(out)
 
 

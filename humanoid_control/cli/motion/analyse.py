@@ -16,30 +16,37 @@ from humanoid_control.terminal import Table, console, plain_values, print_json, 
 from humanoid_control.warm_up import HUMAN, compile_first
 
 EXAMPLES = """examples:
+  humanoid analyse walk.c3d -o walk/                                        a person of our own, plates of the C3D file
+  humanoid analyse walk.trc --static standing.trc --mass 72.6 --sex women --forces grf.mot -o walk/
+  humanoid analyse walk.trc --robots lola,hrp2 -o walk/                     and the same markers on robots
   humanoid analyse walk.trc --model subject.osim                            joint angles
   humanoid analyse walk.trc --model subject.osim --forces grf.mot -o walk/  and moments, in files and on a page
-  humanoid analyse walk.c3d --model subject.osim                            plates of the C3D file itself
   humanoid analyse run.trc --model subject.osim --forces grf.xml --setup ik_setup.xml --cutoff 15 -o run/
   humanoid analyse walk.trc --model generic.osim --static standing.trc --mass 72.6 --forces grf.mot -o walk/
   humanoid analyse walk.trc --model subject.osim --forces grf.mot --offset 0.12 --json
 
 The folder holds angles.mot, torques.sto and forces.mot (as OpenSim reads them), motion.npz, motion.csv, report.json and
-report.html. A model has the size and markers of who was recorded, or --calibrate finds them; its mass is theirs unless
---mass says otherwise.
+report.html, and who was fitted as model.osim and model.urdf. Without --model that is a person of our own: template of
+markers by the labels, stature by the markers, mass by the plates. An .osim model has the size and markers of who was
+recorded, or --calibrate finds them; its mass is theirs unless --mass says otherwise.
 """
 MASS, CUTOFF = (1.0, 500.0), (0.1, 1000.0)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("clip", type=given, help=CLIP_HELP)
-    parser.add_argument("--model", type=given, help="OpenSim model (.osim) of who was recorded")
+    parser.add_argument("--model", type=given, help="model: .osim, .yaml, or the name of one (default: person)")
+    parser.add_argument("--markers", type=given, help="template of the markers (default: found by the labels)")
     parser.add_argument("--forces", type=given, help="force plates: .mot, .sto, ExternalLoads .xml, or a C3D file")
     parser.add_argument("--setup", type=given, help="weights of markers: setup file of OpenSim's inverse kinematics")
     parser.add_argument("--calibrate", action="store_true", help="find sizes and places of markers by the clip")
     parser.add_argument("--static", type=given, help="and by this clip of somebody who stands")
-    parser.add_argument("--mass", type=float, help="of the person [kg] (default: the model's)")
+    parser.add_argument("--mass", type=float, help="of the person [kg] (default: the model's, or by the plates)")
+    parser.add_argument("--stature", type=float, help="of the person [m], to begin with (default: by the markers)")
+    parser.add_argument("--sex", type=given, help="men or women: masses of segments of a person of our own (men)")
     parser.add_argument("--cutoff", type=float, default=6.0, help="of the low-pass filter [Hz] (6; running: 15)")
     parser.add_argument("--offset", type=float, default=0.0, help="seconds by which the forces are to come later (0)")
+    parser.add_argument("--robots", type=given, help="fit these too, by name or URDF: lola,hrp2")
     parser.add_argument("--unit", type=given, help="of the clip's numbers: mm, cm, m, inch (default: as found)")
     parser.add_argument("-o", "--output", type=folder_path, metavar="DIR", help="folder to write")
     parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
@@ -48,8 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from humanoid_control.human import AnalysisSettings, analyse, read_ik_setup, read_osim
+    from humanoid_control.human.models import SubjectSettings, analyse_subject, find_subject, fit_robot, robot_rows
     from humanoid_control.human.records import summary
     from humanoid_control.mocap import load_clip
+    from humanoid_control.robots import load_robots
 
     require_range("mass", args.mass, *MASS)
     require_range("cutoff", args.cutoff, *CUTOFF)
@@ -57,41 +66,59 @@ def run(args: argparse.Namespace) -> int:
     check_folder(args.output)
     if args.output is not None and args.output.is_dir() and any(args.output.iterdir()) and not args.force:
         raise ConfigError(f"{args.output} is not empty: name another folder, or write into it with --force")
+    robots = [] if args.robots is None else load_robots(args.robots.split(","), "floating")
     clip = load_clip(args.clip, unit=args.unit or "")
     static = None if args.static is None else load_clip(args.static, unit=args.unit or "")
     wrenches = _forces(args)
     if args.setup is not None and not Path(args.setup).expanduser().is_file():
         raise ConfigError(f"{args.setup}: no such file: --setup is a setup file of OpenSim's inverse kinematics")
-    if args.model is None:
-        raise ConfigError("give --model subject.osim: the model of who was recorded")
-    person = read_osim(args.model)
-    person = person if args.mass is None else person.with_mass(args.mass)
-    tasks = None if args.setup is None else read_ik_setup(args.setup, person)
     compile_first(HUMAN)
-    by = [clip] if args.calibrate or static is not None else []
-    by += [static] if static is not None else []
     settings = AnalysisSettings(cutoff=args.cutoff, offset=args.offset)
-    found = analyse(person, clip, wrenches, tasks, settings, by)
+    if Path(args.model or "").suffix.lower() == ".osim":
+        _refuse_own(args)
+        person = read_osim(args.model)
+        person = person if args.mass is None else person.with_mass(args.mass)
+        tasks = None if args.setup is None else read_ik_setup(args.setup, person)
+        by = [clip] if args.calibrate or static is not None else []
+        by += [static] if static is not None else []
+        found = analyse(person, clip, wrenches, tasks, settings, by)
+    else:
+        known = SubjectSettings(args.model or "person", args.markers or "", args.stature, args.mass, args.sex or "")
+        subject = find_subject(clip, wrenches, static, known)
+        tasks = None if args.setup is None else read_ik_setup(args.setup, subject.person)
+        found = analyse_subject(subject, clip, wrenches, tasks, settings)
     told = summary(found)
+    motions = [fit_robot(found, robot) for robot in robots]
+    if motions:
+        told["robots"] = robot_rows(found, motions)
     if args.output is not None:
         from humanoid_control.evaluation.report.person_page import person_page
-        from humanoid_control.human.records import write_records
+        from humanoid_control.human.records import write_records, write_robot
 
         command = "humanoid " + shlex.join(sys.argv[1:])
-        page = person_page(found, command)
+        page = person_page(found, command, motions)
         with whole_files(args.output) as part:
             write_records(found, part)
+            for motion in motions:
+                write_robot(motion, found.times, part)
             (part / "report.json").write_text(json.dumps(plain_values(told), allow_nan=False, indent=1))
             (part / "report.html").write_text(page, encoding="utf-8")
     if args.json:
         print_json(told)
         return 0
-    for text in found.warnings:
+    for text in (*found.guesses, *found.warnings, *(f"{m.name}: {w}" for m in motions for w in m.warnings)):
         warn(text)
     print_parts(_tables(told))
     if args.output is not None:
         console.print(f"written: {args.output} (angles, moments, forces; look at {args.output}/report.html)")
     return 0
+
+
+def _refuse_own(args: argparse.Namespace) -> None:
+    """Options of a person of our own, beside an OpenSim model, are a mistake."""
+    for option in ("markers", "stature", "sex"):
+        if getattr(args, option) is not None:
+            raise ConfigError(f"--{option} is for a person of our own: leave it out, or leave --model out")
 
 
 def _forces(args: argparse.Namespace) -> Any:
@@ -124,6 +151,9 @@ def _tables(told: dict[str, Any]) -> list[Table | str]:
         ["frames with moments", told["frames_with_moments"]],
     ]
     parts: list[Table | str] = [Table(f"{told['clip']} by {told['model']}, {told['mass_kg']:.1f} kg", ["", ""], rows)]
+    if "robots" in told:
+        heads = ["", "coordinates", "enlarged by", "markers", "rms mm", "at a limit", "r of knees, elbows", "rms deg"]
+        parts.append(Table("the same markers on robots", heads, [list(row.values()) for row in told["robots"]]))
     if "residual" in told:
         residual = dict(told["residual"])
         weight = residual.pop("force_of_weight")

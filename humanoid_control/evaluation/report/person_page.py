@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 
 import numpy as np
@@ -11,11 +11,14 @@ from matplotlib.axes import Axes
 from humanoid_control import __version__
 from humanoid_control.evaluation.report.page import STYLE, grid
 from humanoid_control.evaluation.report.plots import INK, SERIES, subplots, svg
+from humanoid_control.evaluation.report.small_multiples import Curve, Panel, small_multiples
 from humanoid_control.human.analysis import Analysis
+from humanoid_control.human.models.robot_motion import RobotMotion, robot_rows
 from humanoid_control.human.records import marker_ranking, residual_table
 from humanoid_control.terminal import Table
 
 WIDTH = 10.0
+GUESS = ".guess { color: #b3261e; font-weight: 600; }"
 COLUMNS = 4
 PHASES = 8  # postures in the filmstrip
 FORCE_SCALE = 1 / 1500  # [m/N] of an arrow
@@ -24,11 +27,12 @@ SEEN = 0.8  # [rad, m] standard deviation beyond which a coordinate's band would
 STRETCH = 0.55  # [m] between postures of somebody who does not move on
 
 
-def person_page(a: Analysis, command: str = "") -> str:
+def person_page(a: Analysis, command: str = "", robots: Sequence[RobotMotion] = ()) -> str:
     """The HTML text; it refers to nothing outside itself.
 
     Args:
         a: the analysis.
+        robots: fitted to the same markers.
         command: with which it can be done again.
     """
     rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))
@@ -38,6 +42,7 @@ def person_page(a: Analysis, command: str = "") -> str:
         f"{a.person.mass:.1f} kg; filter {a.settings.cutoff:g} Hz. Markers lie {rms:.1f} mm from the model's "
         f"(root mean square); moments are known in {int(a.explained.sum())} frames.</p>",
         *([f"<p>{escape(_verdict(a))}</p>"] if a.loads is not None and a.explained.any() else []),
+        *(f'<p class="guess">{escape(g[0].upper() + g[1:])}.</p>' for g in a.guesses),
         "<h2>The motion</h2>",
         _motion(a),
         "<h2>What was found and supposed</h2>",
@@ -53,6 +58,11 @@ def person_page(a: Analysis, command: str = "") -> str:
     if a.loads is not None and a.explained.any():
         parts += ["<h2>Joint moments</h2>", '<p class="note">N m per kg of the person.</p>', _curves(a, moments=True)]
         parts += ["<h2>Forces and the root</h2>", _forces(a), grid(_root(a)), grid(_contacts(a))]
+    if robots:
+        parts += ["<h2>The same markers on robots</h2>", grid(_robots(a, robots)), _robot_curves(a, robots)]
+        parts += [
+            "<ul>" + "".join(f"<li>{escape(r.name)}: {escape(w)}.</li>" for r in robots for w in r.warnings) + "</ul>"
+        ]
     if command:
         parts.append(f"<h2>Again</h2><pre>{escape(command)}</pre>")
     parts.append(f'<p class="note">humanoid_control {__version__}, humanoid analyse.</p>')
@@ -60,7 +70,8 @@ def person_page(a: Analysis, command: str = "") -> str:
         f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(a.clip.name)}</title>'
     )
     body = "\n".join(parts)
-    return f'<!doctype html>\n<html lang="en"><head>{head}<style>{STYLE}</style></head><body>\n{body}\n</body></html>\n'
+    head += f"<style>{STYLE}{GUESS}</style>"
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
 def _verdict(a: Analysis) -> str:
@@ -97,6 +108,12 @@ def _contacts(a: Analysis) -> Table:
     return Table("contacts", ["plate", "from [s]", "to [s]", "foot", "peak [N]"], rows)
 
 
+def _robots(a: Analysis, robots: Sequence[RobotMotion]) -> Table:
+    heads = ["", "coordinates", "enlarged by", "markers", "rms mm", "at a limit", "r of knees and elbows", "rms deg"]
+    note = "The robot is made as large as the person; places of the markers on it are found by the clip."
+    return Table("robots", heads, [list(row.values()) for row in robot_rows(a, robots)], note)
+
+
 # -------- Plots
 
 
@@ -129,22 +146,36 @@ def _curves(a: Analysis, moments: bool) -> str:
         if c.locked:
             continue
         pairs.setdefault(_side(c.name)[0], []).append(k)
-    rows = -(-len(pairs) // COLUMNS)
-    figure, axes = subplots(rows, COLUMNS, WIDTH, 1.7 * rows, sharex=True)
-    for ax, (name, members) in zip(axes, pairs.items(), strict=False):
+    panels = []
+    for name, members in pairs.items():
+        curves = []
         for k in members:
-            color, scale = SIDES[_side(a.person.names[k])[1]], _scale(a, k, moments)
+            scale = _scale(a, k, moments)
             values = scale * (a.tau if moments else a.motion.values)[:, k]
-            ax.plot(a.times, values, color=color, linewidth=1.3)
-            if not moments:
-                spread = 2 * scale * np.where(a.fit.std[:, k] < SEEN, a.fit.std[:, k], np.nan)
-                ax.fill_between(a.times, values - spread, values + spread, color=color, alpha=0.2, linewidth=0)
+            band = None if moments else 2 * scale * np.where(a.fit.std[:, k] < SEEN, a.fit.std[:, k], np.nan)
+            curves.append(Curve(values, SIDES[_side(a.person.names[k])[1]], band))
         seen = moments or any(np.nanmedian(a.fit.std[:, k]) < SEEN for k in members)
-        ax.set_title(name.replace("_", " ") + ("" if seen else " (not seen)"))
-    for ax in axes[len(pairs) :]:
-        ax.set_visible(False)
+        panels.append(Panel(name.replace("_", " ") + ("" if seen else " (not seen)"), curves))
     keys = [("right", SIDES["_r"]), ("left", SIDES["_l"]), ("no side", SIDES[""])]
-    return svg(figure, "joint moments over time" if moments else "joint angles over time", keys)
+    title = "joint moments over time" if moments else "joint angles over time"
+    return small_multiples(a.times, panels, COLUMNS, title, keys)
+
+
+def _robot_curves(a: Analysis, robots: Sequence[RobotMotion]) -> str:
+    """Angles of the person and of robots side by side."""
+    names = [n for n in dict.fromkeys(n for r in robots for n in r.alike) if n in a.person.names]
+    if not names:
+        return ""
+    colors = [SERIES[k % len(SERIES)] for k in range(len(robots))]
+    panels = []
+    for name in names:
+        curves = [Curve(np.rad2deg(a.fit.q[:, a.person.index(name)]), "var(--ink)")]
+        for robot, color in zip(robots, colors, strict=True):
+            if name in robot.alike:
+                curves.append(Curve(np.rad2deg(robot.angle(name)), color))
+        panels.append(Panel(name.replace("_", " "), curves))
+    keys = [("person", "var(--ink)"), *((r.name, c) for r, c in zip(robots, colors, strict=True))]
+    return small_multiples(a.times, panels, COLUMNS, "angles of the person and of robots", keys)
 
 
 def _scale(a: Analysis, k: int, moments: bool) -> float:
@@ -178,23 +209,25 @@ def _motion(a: Analysis) -> str:
     columns = [a.clip.labels.index(label) for label in _clip_labels(a)]
     along, offsets = _direction(a, p)
     figure, (ax,) = subplots(1, 1, WIDTH, 3.6)
-    bones = _bones(a)
+    bones = np.array(_bones(a))
+    gap = np.full((len(bones), 1, 3), np.nan)
+    lines, full, hollow = [], [], []  # of all postures: one call draws each of these at once
     for i, frame in enumerate(frames):
         shift = offsets[i]
 
         def flat(x: np.ndarray, shift: float = shift) -> np.ndarray:
             return np.stack([x @ along + shift, x @ a.up], axis=-1)
 
-        for parent, child in bones:
-            line = flat(np.stack([p[i, parent], p[i, child]]))
-            ax.plot(line[:, 0], line[:, 1], color=SERIES[7], linewidth=2, solid_capstyle="round")
-        shown = flat(fitted[i])
-        ax.plot(shown[:, 0], shown[:, 1], ".", color=SERIES[1], markersize=2.5)
-        seen = flat(a.clip.positions[frame][columns])
-        ax.plot(seen[:, 0], seen[:, 1], "o", markersize=3.2, markerfacecolor="none", markeredgecolor=SERIES[0], mew=0.5)
+        lines.append(flat(np.concatenate([p[i][bones], gap], axis=1).reshape(-1, 3)))
+        full.append(flat(fitted[i]))
+        hollow.append(flat(a.clip.positions[frame][columns]))
         _arrows(a, ax, a.times[frame], flat)
         x, y = flat(p[i, 0] - 1.15 * a.up)
         ax.annotate(f"{a.times[frame]:.2f} s", (x, y), ha="center", fontsize=7, color=INK)
+    (bx, by), (fx, fy), (hx, hy) = (np.concatenate(part).T for part in (lines, full, hollow))
+    ax.plot(bx, by, color=SERIES[7], linewidth=2, solid_capstyle="round")
+    ax.plot(fx, fy, ".", color=SERIES[1], markersize=2.5)
+    ax.plot(hx, hy, "o", markersize=3.2, markerfacecolor="none", markeredgecolor=SERIES[0], mew=0.5)
     ax.set_aspect("equal")
     ax.grid(visible=False)
     ax.set_xticks([])

@@ -1,0 +1,173 @@
+"""Our person beside Plug-in Gait: angles, moments and centre of mass that Vicon wrote into a C3D file.
+
+Conventions. Plug-in Gait's knee and ankle angles are flexion and dorsiflexion, as ours. Its moments are per kilogram
+[N mm/kg] and have the sign of what muscles exert against a bending load: extension of the knee and plantar flexion of
+the ankle, about axes of its own; ours are generalised forces of flexion and of dorsiflexion, so that the sign changes.
+Its thigh and shank follow wands on the skin, its knee is a hinge at the middle of the knee markers, its masses are
+Dempster's; ours is a spline knee with a common fit of all markers and masses of de Leva 1996. Angles are compared after
+taking out a constant, moments in the stance of each foot that a plate measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+from humanoid_control.files import why
+from humanoid_control.human import Analysis, AnalysisSettings, inverse_dynamics
+from humanoid_control.human.forces.force_plates import force_plates
+from humanoid_control.human.models import SubjectSettings, analyse_subject, find_subject
+from humanoid_control.human.models.subject import centre_of_mass
+from humanoid_control.mocap import load_clip
+from humanoid_control.mocap.formats.c3d import C3dContent, decode_c3d
+
+LOADED = 20.0  # [N] on a foot that stands
+SIDES = {"right": "R", "left": "L"}
+ANGLES = {"knee flexion": ("KneeAngles", "knee_angle"), "ankle dorsiflexion": ("AnkleAngles", "ankle_angle"),
+          "hip flexion": ("HipAngles", "hip_flexion")}  # fmt: skip
+MOMENTS = {"knee moment": ("KneeMoment", "knee_angle"), "ankle moment": ("AnkleMoment", "ankle_angle")}
+ASKED = {"knee flexion": 5.0, "centre of mass": 25.0, "knee moment": 12.0, "ankle moment": 12.0}
+COLUMNS = ["quantity", "side", "unit", "rms", "constant", "frames", "asked"]
+
+
+@dataclass(frozen=True, eq=False)
+class GaitComparison:
+    """A walk by us and by Plug-in Gait.
+
+    Args:
+        analysis: ours.
+        rows: quantity, side, unit, root mean square of the difference, the constant that was taken out, frames,
+            and what is asked for ("" for what is only shown).
+        curves: by (quantity, side): theirs and ours (T,), NaN where not compared.
+    """
+
+    analysis: Analysis
+    rows: list[dict[str, Any]]
+    curves: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]
+
+
+def compare_with_plug_in_gait(path: str | Path, cutoff: float = 6.0) -> GaitComparison:
+    """Analyse a C3D file with outputs of Plug-in Gait, and compare.
+
+    Args:
+        path: of the file.
+        cutoff: of our filter [Hz].
+
+    Raises:
+        ClipError: not readable, or without outputs or parameters of Plug-in Gait.
+    """
+    path = Path(path)
+    try:
+        content = decode_c3d(path.read_bytes(), str(path))
+    except OSError as error:
+        raise ClipError(f"{path}: cannot be read: {why(error)}") from None
+    mass, stature = (content.numbers(f"PROCESSING:{name}") for name in ("BODYMASS", "HEIGHT"))
+    if not mass.size or not stature.size:
+        raise ClipError(f"{path}: states no PROCESSING:Bodymass and Height: run Plug-in Gait, and save the file again")
+    clip, wrenches = load_clip(path), force_plates(content, str(path))
+    known = SubjectSettings(markers="plug_in_gait", mass=float(mass[0]), stature=1e-3 * float(stature[0]))
+    subject = find_subject(clip, wrenches, None, known)
+    a = analyse_subject(subject, clip, wrenches, None, AnalysisSettings(cutoff=cutoff))
+    curves = {}
+    tau, stands = _moments(a, cutoff)
+    for side, letter in SIDES.items():
+        s = f"_{side[0]}"
+        for quantity, (theirs, ours) in ANGLES.items():
+            mine = np.rad2deg(a.motion.values[:, a.person.index(ours + s)])
+            curves[quantity, side] = _output(content, letter + theirs, path)[:, 0], mine
+        for quantity, (theirs, ours) in MOMENTS.items():
+            vicon = 1e-3 * float(mass[0]) * _output(content, letter + theirs, path)[:, 0]
+            mine = np.where(stands[side], -tau[:, a.person.index(ours + s)], np.nan)
+            curves[quantity, side] = vicon, mine
+    rows = [_row(quantity, side, *pair) for (quantity, side), pair in curves.items()]
+    return GaitComparison(a, rows + _com_rows(a, content, path, stands), curves)
+
+
+def _moments(a: Analysis, cutoff: float) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Moments (T, n) of all frames, and (T,) true where a plate measured the foot, by side.
+
+    The moments of a leg follow from its own foot's force: what another plate lacks does not matter.
+    """
+    assert a.loads is not None
+    loads, stands = {}, {}
+    for side, wrench in a.loads.wrenches.items():
+        at = wrench.low_passed(cutoff).resampled(a.times)
+        loads[a.carriers[side]] = np.nan_to_num(np.hstack([at.force, at.moment]))
+        stands[side] = wrench.resampled(a.times).normal_force > LOADED
+    found = inverse_dynamics(a.person, a.motion.values, a.motion.velocity, a.motion.acceleration, loads)
+    return found.tau, stands
+
+
+def _output(content: C3dContent, name: str, path: Path) -> np.ndarray:
+    """(T, 3) an output of Plug-in Gait, NaN where it has none."""
+    labels = [label.rpartition(":")[2].strip() for label in content.all_texts("POINT:LABELS")]
+    if name not in labels:
+        raise ClipError(f"{path}: holds no '{name}': run Plug-in Gait's dynamic model, and save the file again")
+    k = labels.index(name)
+    return np.where(content.missing[:, k, None], np.nan, content.points[:, k].astype(float))
+
+
+def _com_rows(a: Analysis, content: C3dContent, path: Path, stands: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Distance of both centres of mass [mm], the same less its mean, and how far each is from where a plate has it."""
+    theirs = 1e-3 * _output(content, "CentreOfMass", path) @ _turn(a, path)
+    ours = centre_of_mass(a.person, a.motion.values)
+    d = 1e3 * (ours - theirs)
+    mean = np.nanmean(d, axis=0)
+    size = [np.linalg.norm(x, axis=1) for x in (d, d - mean)]
+    rows = [
+        _filled("centre of mass", "", "mm", size[0], 0.0),
+        _filled("centre of mass, constant taken out", "", "mm", size[1], float(np.linalg.norm(mean))),
+    ]
+    alone = stands["right"] & ~stands["left"]
+    lever = _lever(a, alone)
+    forward = float(_ahead(a) @ np.nanmean((theirs - ours)[alone], axis=0))
+    for whose, value in (("ours", lever), ("Plug-in Gait's", lever + 1e3 * forward)):
+        rows.append(_filled("centre of mass, by the plate", whose, "mm", np.array([value]), 0.0))
+    return rows
+
+
+def _turn(a: Analysis, path: Path) -> np.ndarray:
+    """(3, 3) that takes rows of the clip's axes to the person's: the clip was turned upright."""
+    before, after = load_clip(path).positions.reshape(-1, 3), a.clip.positions.reshape(-1, 3)
+    seen = np.isfinite(before).all(axis=1)
+    return np.asarray(np.linalg.lstsq(before[seen], after[seen], rcond=None)[0])
+
+
+def _ahead(a: Analysis) -> np.ndarray:
+    """(3,) unit vector of the way that the person goes, horizontal."""
+    _, p = a.person.body_poses(a.motion.values[[0, -1]])
+    way = p[1, 0] - p[0, 0]
+    way = way - (way @ a.up) * a.up
+    return np.asarray(way / np.linalg.norm(way))
+
+
+def _lever(a: Analysis, rows: np.ndarray) -> float:
+    """How far ahead [mm] our centre of mass is of where plates and inertia have it, mean of some frames: the moment
+    about the side that the root would have to exert, over the weight."""
+    assert a.loads is not None
+    loads = {}
+    for side, wrench in a.loads.wrenches.items():
+        at = wrench.low_passed(a.settings.cutoff).resampled(a.times)
+        loads[a.carriers[side]] = np.nan_to_num(np.hstack([at.force, at.moment]))
+    m = a.motion
+    found = inverse_dynamics(a.person, m.values, m.velocity, m.acceleration, loads)
+    tilt = found.residual[:, a.root.index(a.person.index("pelvis_tilt"))]
+    return 1e3 * float(tilt[rows].mean()) / a.weight
+
+
+def _row(quantity: str, side: str, theirs: np.ndarray, ours: np.ndarray) -> dict[str, Any]:
+    difference = ours - theirs
+    moment = quantity in MOMENTS
+    constant = 0.0 if moment else float(np.nanmean(difference))
+    return _filled(quantity, side, "N m" if moment else "deg", difference - constant, constant)
+
+
+def _filled(quantity: str, side: str, unit: str, difference: np.ndarray, constant: float) -> dict[str, Any]:
+    known = np.isfinite(difference)
+    rms = float(np.sqrt((difference[known] ** 2).mean())) if known.any() else float("nan")
+    values = (quantity, side, unit, round(rms, 2), round(constant, 2), int(known.sum()), ASKED.get(quantity, ""))
+    return dict(zip(COLUMNS, values, strict=True))

@@ -1,0 +1,228 @@
+"""Marker templates (humanoid_markers/1): where on a person the markers of a convention sit, and whose a clip's are.
+
+A marker sits on a landmark of the person's model, or anywhere on a body: then the clip tells where. A template is found
+by the labels of a clip, without regard to subject and case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.errors import ClipError, RobotError, UnknownNameError, first_few, shown, told_of
+from humanoid_control.files import check_keys, check_row, known, list_of, rows_of, schema_file, text, texts
+from humanoid_control.human.elements import Marker
+from humanoid_control.human.models.person_file import LEFT, RIGHT, PersonFile
+from humanoid_control.mocap import MarkerClip, plain_label
+
+SCHEMA = "humanoid_markers/1"
+FOLDER = Path(__file__).parent / "templates"
+TEMPLATES = tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
+FEWEST = 6  # markers of a clip that a template must know: a root and a limb
+_KEYS = ("schema", "about", "markers", "computed", "computed_sides")
+
+
+@dataclass(frozen=True)
+class MarkerRow:
+    """One marker: its label, and the landmark, or the body that it is put anywhere on."""
+
+    label: str
+    landmark: str = ""
+    body: str = ""
+
+
+@dataclass(frozen=True)
+class MarkerTemplate:
+    """A convention of markers.
+
+    Args:
+        name: built-in name, or the path of the file. about: in a few words.
+        rows: of all markers, left ones too.
+        computed: labels that programs write beside the markers: known, and not fitted.
+    """
+
+    name: str
+    about: str
+    rows: tuple[MarkerRow, ...]
+    computed: frozenset[str] = frozenset()
+
+    def markers(self, file: PersonFile, labels: Sequence[str] | None = None) -> tuple[list[Marker], list[str]]:
+        """Markers in the zero posture of a person of stature 1, and the labels of those whose place nobody knows.
+
+        Args:
+            file: the model of the person.
+            labels: of a clip; None for all markers of the template.
+
+        Raises:
+            UnknownNameError: a landmark or a body that the model lacks.
+        """
+        wanted = None if labels is None else {plain_label(label) for label in labels}
+        middle = _middles(file)
+        out, loose = [], []
+        for row in self.rows:
+            if wanted is not None and plain_label(row.label) not in wanted:
+                continue
+            if row.body:
+                body = known("body", row.body, file.sizes, f"marker '{row.label}' of {self.name}")
+                out.append(Marker(row.label, body, middle[body], False))
+                loose.append(row.label)
+                continue
+            place = file.landmarks[
+                known("landmark", row.landmark, file.landmarks, f"marker '{row.label}' of {self.name}")
+            ]
+            out.append(Marker(row.label, place.body, place.at, place.bone))
+        return out, loose
+
+
+@dataclass(frozen=True)
+class TemplateMatch:
+    """A template beside the labels of a clip.
+
+    Args:
+        template: the convention.
+        found: labels of the clip that it knows as markers.
+        computed: labels that are no markers.
+        unknown: labels that it does not know: not fitted.
+        runners_up: names of others that know markers of the clip, with how many.
+    """
+
+    template: MarkerTemplate
+    found: tuple[str, ...]
+    computed: tuple[str, ...]
+    unknown: tuple[str, ...]
+    runners_up: dict[str, int] = field(default_factory=dict)
+
+    def sentence(self) -> str:
+        """What was found, and what is left out, in one sentence."""
+        text = f"markers: {self.template.name} ({self.template.about}), {len(self.found)} of them"
+        text += f"; {len(self.computed)} points that programs compute were left out" if self.computed else ""
+        if self.unknown:
+            text += f"; not known to it, and left out: {first_few(self.unknown, 6)}"
+        return text
+
+
+def read_template(path: Path, name: str = "") -> MarkerTemplate:
+    """Read a template's file.
+
+    Raises:
+        RobotError, UnknownNameError: with the file, the row and what is wrong.
+    """
+    d = schema_file(path, SCHEMA, "template of markers")
+    with told_of(path):
+        check_keys(d, _KEYS, ("about", "markers"), "the file")
+        rows: list[MarkerRow] = []
+        for k, row in enumerate(list_of(d, "markers", "file")):
+            rows += _rows(row, f"markers[{k}]")
+        seen: set[str] = set()
+        for one in rows:
+            if plain_label(one.label) in seen:
+                raise RobotError(f"the label '{shown(one.label)}' occurs more than once: keep one of them")
+            seen.add(plain_label(one.label))
+        if not rows:
+            raise RobotError("names no markers")
+        computed = list(rows_of(d, "computed", "file"))
+        computed += [side + str(label) for label in rows_of(d, "computed_sides", "file") for side in "RL"]
+        return MarkerTemplate(
+            name or str(path), text(d, "about", "file"), tuple(rows), frozenset(plain_label(str(c)) for c in computed)
+        )
+
+
+def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateMatch:
+    """The template of a clip: by name or path of a file, else that which knows most of its labels.
+
+    Raises:
+        UnknownNameError: no such template. RobotError: its file is damaged.
+        ClipError: none knows enough of the labels, or several subjects have the same ones.
+    """
+    seen = np.isfinite(clip.positions).all(axis=2).any(axis=0)
+    labels = [label for label, there in zip(clip.labels, seen, strict=True) if there]
+    _check_one_subject(clip, labels)
+    if name is not None:
+        return _match(load_template(name), labels, clip)
+    matches = [_match(builtin_template(n), labels, None) for n in TEMPLATES]
+    best = max(matches, key=lambda m: (len(m.found), len(m.computed), -len(m.template.rows)))
+    others = {m.template.name: len(m.found) for m in matches if m is not best and m.found}
+    if len(best.found) < FEWEST:
+        nearest = (
+            f"'{best.template.name}' knows {first_few(best.found)}" if best.found else "no template knows one of them"
+        )
+        raise ClipError(
+            f"'{clip.name}': its {len(labels)} labels ({first_few(labels)}) are of no known marker set ({nearest}): "
+            "give --model with a model that has these markers, or --markers with a template (docs/human.md)"
+        )
+    return TemplateMatch(best.template, best.found, best.computed, best.unknown, others)
+
+
+def load_template(name: str | Path) -> MarkerTemplate:
+    """A built-in template by name, or a file. Raises UnknownNameError, RobotError."""
+    path = Path(name)
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return read_template(path)
+    if str(name) not in TEMPLATES:
+        raise UnknownNameError("marker template", str(name), TEMPLATES, "(or give the path of a .yaml file)")
+    return builtin_template(str(name))
+
+
+@cache
+def builtin_template(name: str) -> MarkerTemplate:
+    """A template that comes with the package."""
+    return read_template(FOLDER / f"{name}.yaml", name)
+
+
+def _match(template: MarkerTemplate, labels: list[str], clip: MarkerClip | None) -> TemplateMatch:
+    known_labels = {plain_label(row.label) for row in template.rows}
+    found = tuple(label for label in labels if plain_label(label) in known_labels)
+    computed = tuple(label for label in labels if plain_label(label) in template.computed and label not in found)
+    unknown = tuple(label for label in labels if label not in found and label not in computed)
+    if clip is not None and len(found) < FEWEST:
+        raise ClipError(
+            f"'{clip.name}': {len(found)} of its labels ({first_few(labels)}) are markers of {template.name} "
+            f"({first_few([r.label for r in template.rows])}): give another template, or none to have it found"
+        )
+    return TemplateMatch(template, found, computed, unknown)
+
+
+def _check_one_subject(clip: MarkerClip, labels: Sequence[str]) -> None:
+    first: dict[str, str] = {}
+    for label in labels:
+        other = first.setdefault(plain_label(label), label)
+        if other != label and ":" in label:
+            raise ClipError(
+                f"'{clip.name}': {other} and {label} are the same marker of two subjects: keep one subject in the file"
+            )
+
+
+def _rows(row: Any, where: str) -> list[MarkerRow]:
+    """Markers of [landmark, right label, left label], [landmark, label], or {body: name, labels: [right, left]}."""
+    if isinstance(row, dict):
+        keys = ("body", "labels")
+        check_row(row, keys, where)
+        check_keys(row, keys, keys, where)
+        base, labels, loose = text(row, "body", where), texts(row, "labels", where), True
+    else:
+        if not (isinstance(row, list) and len(row) in (2, 3) and all(isinstance(v, str) and v for v in row)):
+            raise RobotError(
+                f"{where}: a marker is [landmark, right label, left label] or [landmark, label], got {shown(row)}"
+            )
+        base, labels, loose = row[0], tuple(row[1:]), False
+    if len(labels) not in (1, 2):
+        raise RobotError(f"{where}: 'labels' are one, or a right and a left one")
+    names = (base + RIGHT, base + LEFT) if len(labels) == 2 else (base,)
+    return [
+        MarkerRow(label, body=name) if loose else MarkerRow(label, landmark=name)
+        for label, name in zip(labels, names, strict=True)
+    ]
+
+
+def _middles(file: PersonFile) -> dict[str, np.ndarray]:
+    """Middle of each body in the zero posture: between its joint and those of what hangs on it."""
+    at = {j.body: j.at for j in file.joints}
+    ends: dict[str, list[np.ndarray]] = {body: [place] for body, place in at.items()}
+    for j in file.joints:
+        ends.get(j.parent, []).append(j.at)
+    return {body: np.mean(places, axis=0) for body, places in ends.items()}

@@ -1,0 +1,341 @@
+"""The same markers on a robot: its URDF as a person with marker places, fitted as a person is.
+
+The markers of a person are taken over segment by segment: from the line between two joints of the person to that of the
+robot. What a robot lacks takes none, or rides on what is next (a chest without shoulder girdles). One factor then makes
+the robot as large as the person, places of markers are found anew, and all frames are fitted within the robot's ranges
+(Simonidis et al. 2011, section 4: one set of markers for models of 24 and of 106 degrees of freedom).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ClipError
+from humanoid_control.human.analysis import Analysis, upright
+from humanoid_control.human.calibration import CalibrationSettings, calibrate
+from humanoid_control.human.elements import GROUND, Axis, Body, Coordinate, Coupling, Frame, Joint, Marker
+from humanoid_control.human.functions import Function
+from humanoid_control.human.marker_fit import Fit, fit
+from humanoid_control.human.model import Person
+from humanoid_control.kinematics.forward_kinematics import joint_axis
+from humanoid_control.robots import Robot
+
+BASE = "base"
+LINE = Function((0.0, 1.0))
+TO_ROBOT = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # x forward, y up, z right -> x forward, y left, z up
+NEAR_LIMIT = np.deg2rad(0.5)
+ALIKE = {"knee_angle": "knee_flexion", "hip_flexion": "hip_flexion", "elbow_flex": "elbow_flexion",
+         "arm_flex": "shoulder_flexion"}  # fmt: skip
+SHORT_BONE, ACROSS = 0.05, 0.8  # [m] of a leg; share of a knee's axis that lies across
+PLACES = CalibrationSettings(frames=30, anatomical=0.03, tracking=0.03)
+TRUNK = ("torso", "neck", "L5", "L4", "L3", "L2", "L1", *(f"T{k}" for k in range(12, 0, -1)))
+
+
+@dataclass(frozen=True, eq=False)
+class RobotMotion:
+    """A robot fitted to a person's markers.
+
+    Args:
+        name: of the robot.
+        person: the robot as a person, enlarged by `factor`, with its markers.
+        factor: size of the person beside the robot's.
+        fit: of all frames; its coordinates are the six of the base and the robot's joints.
+        at_limit: by joint, share of the frames in which it is at an end of its range.
+        alike: joints that turn as coordinates of the person do, by the coordinate, and 1 or -1: which way.
+        warnings: what was left out or found.
+    """
+
+    name: str
+    person: Person
+    factor: float
+    fit: Fit
+    at_limit: dict[str, float]
+    alike: dict[str, tuple[str, float]]
+    warnings: tuple[str, ...]
+
+    @property
+    def rms(self) -> float:
+        """Root mean square distance of the markers [m], at the size of the person."""
+        return float(np.sqrt(np.nanmean(self.fit.rms**2)))
+
+    @property
+    def joints(self) -> tuple[tuple[str, ...], np.ndarray]:
+        """Names of all joints of the robot, and their values (T, n) [rad]."""
+        values = {n: v for n, v in self.person.with_dependent(self.fit.q).items() if not n.startswith(f"{BASE}_")}
+        return tuple(values), np.stack(list(values.values()), axis=1)
+
+    def angle(self, coordinate: str) -> np.ndarray:
+        """(T,) of the joint that turns as a coordinate of the person does, with its sign [rad]."""
+        name, sign = self.alike[coordinate]
+        return sign * self.joint(name)
+
+    def joint(self, name: str) -> np.ndarray:
+        """(T,) values of a joint [rad], one that follows another too."""
+        return self.person.with_dependent(self.fit.q)[name]
+
+
+def robot_as_person(robot: Robot) -> Person:
+    """A robot with a floating base as a person without markers: the same bodies, axes, ranges and masses.
+
+    Raises:
+        ClipError: its base does not float.
+    """
+    model = robot.model
+    if robot.base != "floating":
+        raise ClipError(f"{robot.name}: its base is held still: load it with a floating base")
+    X = robot.X_world_root
+    coordinates = [Coordinate(f"{BASE}_{c}", c.startswith("r"), float(v)) for c, v in zip(
+        ("rz", "ry", "rx", "tx", "ty", "tz"), (0.0, 0.0, 0.0, *X.translation), strict=True)]  # fmt: skip
+    z, y, x = np.eye(3)[[2, 1, 0]]
+    root = Joint(
+        "base_joint", GROUND, BASE,
+        rotations=tuple(Axis(a, LINE, f"{BASE}_r{n}") for a, n in ((z, "z"), (y, "y"), (x, "x"))),
+        translations=tuple(Axis(a, LINE, f"{BASE}_t{n}") for a, n in ((x, "x"), (y, "y"), (z, "z"))),
+    )  # fmt: skip
+    bodies, joints = [_body(BASE, model.inertias[1])], [root]
+    zero = robot.postures["zero"]
+    for j in range(2, model.njoints):
+        name, k = model.names[j], robot.index[model.names[j]]
+        placement = model.jointPlacements[j]
+        vector, slides = joint_axis(model, j)
+        axis, turns = Axis(vector, LINE, name), not slides
+        parent = BASE if model.parents[j] == 1 else model.names[model.parents[j]]
+        P = Frame(placement.rotation.copy(), placement.translation.copy())
+        bodies.append(_body(name, model.inertias[j]))
+        joints.append(Joint(f"{name}_joint", parent, name, P, Frame(), *(((axis,), ()) if turns else ((), (axis,)))))
+        coordinates.append(Coordinate(name, turns, float(zero[k]), float(robot.lower[k]), float(robot.upper[k]), True))
+    couplings = [
+        Coupling(robot.joint_names[a], robot.joint_names[b], Function((float(offset), float(factor))))
+        for a, b, factor, offset in robot.mimic
+    ]
+    return Person(
+        robot.name, tuple(bodies), tuple(joints), tuple(coordinates), (), tuple(couplings),
+        np.array([0.0, 0.0, -9.80665]), (), {b.name: "robot" for b in bodies},
+    )  # fmt: skip
+
+
+def _body(name: str, inertia: pin.Inertia) -> Body:
+    return Body(name, float(inertia.mass), np.array(inertia.lever), np.array(inertia.inertia))
+
+
+# -------- Markers
+
+
+@dataclass(frozen=True, eq=False)
+class _Segment:
+    """Where markers of a body go: joint of the robot, line there and line of the person (2, 3), factor."""
+
+    joint: int
+    there: np.ndarray
+    here: np.ndarray
+    factor: float
+
+
+def place_markers(robot: Robot, person: Person) -> tuple[list[Marker], list[str]]:
+    """Markers of a person on a robot, and labels of those for which it has no body.
+
+    Args:
+        robot: with a floating base. person: calibrated, with y up; bodies named as those of our own person.
+    """
+    posture = np.where(person.rotational, 0.0, person.rest)
+    _, origins = person.body_poses(posture)
+    at = {name: TO_ROBOT @ origins[0, k] for k, name in enumerate(person.body_names)}
+    segments = _segments(robot, at)
+    q = robot.q("zero")
+    pin.forwardKinematics(robot.model, robot.data, q)
+    out, lost = [], []
+    for m in person.markers:
+        s = segments.get(m.body)
+        if s is None:
+            lost.append(m.name)
+            continue
+        x = at[m.body] + TO_ROBOT @ np.asarray(m.place)
+        R = _between(s.here[1] - s.here[0], s.there[1] - s.there[0])
+        world = s.there[0] + s.factor * R @ (x - s.here[0])
+        local = robot.data.oMi[s.joint].actInv(world)
+        body = BASE if s.joint == 1 else robot.model.names[s.joint]
+        out.append(Marker(m.name, body, np.array(local), m.anatomical))
+    return out, lost
+
+
+def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _Segment]:
+    """Segments by the person's body; bodies that the robot has nothing like are missing."""
+    model, q = robot.model, robot.q("zero")
+    pin.forwardKinematics(model, robot.data, q)
+    pin.updateFramePlacements(model, robot.data)
+    points = {n: robot.data.oMf[f].translation.copy() for n, f in robot.points.items()}
+    on = {n: int(model.frames[f].parentJoint) for n, f in robot.points.items()}
+    here: dict[str, np.ndarray] = {}
+    out: dict[str, _Segment] = {}
+
+    def line(bodies: tuple[str, ...], joint: int, there: tuple, ends: tuple) -> None:
+        a, b = np.array(there), np.array(ends)
+        length = float(np.linalg.norm(b[1] - b[0]))
+        factor = float(np.linalg.norm(a[1] - a[0])) / length if length > 0 else 1.0
+        for name in bodies:
+            out[name] = _Segment(joint, a, b, factor)
+
+    legs: dict[str, int] = {}
+    for side in "rl":
+        ankle = on.get(f"{side}_foot_tcp")
+        shin = None if ankle is None else _knee(robot, side, ankle)
+        if ankle is not None and shin is not None:
+            first = ankle
+            while model.parents[first] not in (shin, 0):
+                first = int(model.parents[first])
+            hip, knee_at, ankle_at = (robot.data.oMi[j].translation.copy() for j in (model.parents[shin], shin, first))
+            if "mid_hip" in points:  # where the axes of the hip meet, which need not be where the last of them begins
+                hip = np.array([points["mid_hip"][0], hip[1], points["mid_hip"][2]])
+            mine = at[f"femur_{side}"], at[f"tibia_{side}"], at[f"talus_{side}"]
+            line((f"femur_{side}",), int(model.parents[shin]), (hip, knee_at), mine[:2])
+            line((f"tibia_{side}",), shin, (knee_at, ankle_at), mine[1:])
+            foot = mine[2], mine[2] + mine[2] - mine[1]
+            line((f"talus_{side}", f"calcn_{side}", f"toes_{side}"), ankle, (ankle_at, 2 * ankle_at - knee_at), foot)
+            legs[side], here[f"hip_{side}"] = int(model.parents[shin]), hip
+        shoulder, elbow, wrist = (points.get(f"{side}_{p}") for p in ("gh", "elbow", "wrist"))
+        if shoulder is None or elbow is None or wrist is None:
+            continue
+        arm = at[f"humerus_{side}"], at[f"ulna_{side}"], at[f"hand_{side}"]
+        bend = robot.joint_for(f"{side}_elbow_flexion")
+        upper = int(model.parents[model.getJointId(bend)]) if bend else on[f"{side}_elbow"]
+        line((f"humerus_{side}",), upper, (shoulder, elbow), arm[:2])
+        line((f"ulna_{side}", f"radius_{side}"), _before(model, on[f"{side}_wrist"]), (elbow, wrist), arm[1:])
+        tip = next((on[f"{side}_{p}"] for p in ("fingertip", "tcp") if f"{side}_{p}" in on), on[f"{side}_wrist"])
+        line((f"hand_{side}",), tip, (wrist, 2 * wrist - elbow), (arm[2], 2 * arm[2] - arm[1]))
+    if {"l_gh", "r_gh", "sternum"} <= set(points):
+        neck = (points["l_gh"] + points["r_gh"]) / 2
+        hips = (here["hip_r"] + here["hip_l"]) / 2 if legs else points.get("mid_hip", neck - [0, 0, 0.5])
+        mine_neck, mine_hips = ((at[f"{b}_r"] + at[f"{b}_l"]) / 2 for b in ("humerus", "femur"))
+        pelvis = _common(model, list(legs.values())) if legs else on.get("mid_hip", 1)
+        line(("pelvis",), pelvis, (hips, neck), (mine_hips, mine_neck))
+        line((*TRUNK, "clavicle_r", "clavicle_l"), on["sternum"], (neck, hips), (mine_neck, mine_hips))
+        heads = [j for j in range(2, model.njoints) if model.names[j].startswith(("neck", "head"))]
+        if heads:
+            line(("head",), heads[-1], (neck, hips), (mine_neck, mine_hips))
+    return out
+
+
+def _knee(robot: Robot, side: str, foot: int) -> int | None:
+    """Joint of a knee: by its name, else the hinge across the leg with the longest bones on both sides of it."""
+    named = robot.joint_for(f"{side}_knee_flexion")
+    if named is not None:
+        return int(robot.model.getJointId(named))
+    chain = [foot]
+    while robot.model.parents[chain[-1]] > 1:
+        chain.append(int(robot.model.parents[chain[-1]]))
+    at = [robot.data.oMi[j].translation for j in chain]
+    best, length = None, SHORT_BONE
+    for k, j in enumerate(chain[1:-1], 1):
+        across = abs((robot.data.oMi[j].rotation @ joint_axis(robot.model, j)[0])[1])
+        bone = min(float(np.linalg.norm(at[k] - at[0])), float(np.linalg.norm(at[k] - at[-1])))
+        if across > ACROSS and bone > length:
+            best, length = j, bone
+    return best
+
+
+def _alike(robot: Robot) -> dict[str, tuple[str, float]]:
+    """Joints that bend as coordinates of a person do: their axes lie across, and their sign says which way."""
+    model = robot.model
+    pin.framesForwardKinematics(model, robot.data, robot.q("zero"))
+    out = {}
+    for side in "rl":
+        names = {c: robot.joint_for(f"{side}_{j}") for c, j in ALIKE.items()}
+        if names["knee_angle"] is None and f"{side}_foot_tcp" in robot.points:
+            knee = _knee(robot, side, int(model.frames[robot.points[f"{side}_foot_tcp"]].parentJoint))
+            names["knee_angle"] = None if knee is None else model.names[knee]
+        for coordinate, name in names.items():
+            if name is None:
+                continue
+            j = model.getJointId(name)
+            y = float((robot.data.oMi[j].rotation @ joint_axis(model, j)[0])[1])
+            forward = 1.0 if coordinate == "knee_angle" else -1.0  # a shank swings back about +y, all else forth
+            out[f"{coordinate}_{side}"] = name, float(np.sign(y) or 1.0) * forward
+    return out
+
+
+def _before(model: pin.Model, wrist: int) -> int:
+    """Joint of the forearm: the last before those of the wrist."""
+    while model.names[wrist].split("_")[1:2] == ["wrist"]:
+        wrist = int(model.parents[wrist])
+    return wrist
+
+
+def _common(model: pin.Model, joints: list[int]) -> int:
+    """The last joint before all of these."""
+    chains = []
+    for j in joints:
+        chain = []
+        while j > 0:
+            j = int(model.parents[j])
+            chain.append(j)
+        chains.append(chain)
+    return next(j for j in chains[0] if all(j in chain for chain in chains))
+
+
+def _between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The smallest rotation of the direction a to that of b; none where one has no length."""
+    if not (np.linalg.norm(a) > 0 and np.linalg.norm(b) > 0):
+        return np.eye(3)
+    return np.asarray(pin.Quaternion.FromTwoVectors(a / np.linalg.norm(a), b / np.linalg.norm(b)).toRotationMatrix())
+
+
+# -------- The fit
+
+
+def robot_rows(analysis: Analysis, motions: Sequence[RobotMotion]) -> list[dict[str, Any]]:
+    """A row for the person and for each robot: free coordinates, markers, their distance, joints at their limits, and
+    how knees and elbows go with the person's (mean correlation, root mean square difference [deg])."""
+    a = analysis
+    rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))
+    head = {"name": a.person.name, "coordinates": a.person.n, "factor": 1.0, "markers": len(a.fit.labels)}
+    rows: list[dict[str, Any]] = [{**head, "rms_mm": round(rms, 1), "at_limit": "", "correlation": "", "rms_deg": ""}]
+    for m in motions:
+        corr, difference = [], []
+        for coordinate in m.alike:
+            if coordinate.startswith(("knee", "elbow")):
+                mine, theirs = a.fit.q[:, a.person.index(coordinate)], m.angle(coordinate)
+                if mine.std() > 0 and theirs.std() > 0:
+                    corr.append(float(np.corrcoef(mine, theirs)[0, 1]))
+                difference.append(float(np.rad2deg(np.sqrt(((mine - theirs) ** 2).mean()))))
+        worst = sorted(m.at_limit.items(), key=lambda x: -x[1])[:3]
+        rows.append({
+            "name": m.name, "coordinates": m.person.n, "factor": round(m.factor, 3), "markers": len(m.fit.labels),
+            "rms_mm": round(1e3 * m.rms, 1), "at_limit": ", ".join(f"{n} {100 * v:.0f} %" for n, v in worst),
+            "correlation": round(float(np.mean(corr)), 3) if corr else "",
+            "rms_deg": round(float(np.mean(difference)), 1) if difference else "",
+        })  # fmt: skip
+    return rows
+
+
+def fit_robot(analysis: Analysis, robot: Robot) -> RobotMotion:
+    """Fit a robot to the markers of an analysis.
+
+    Args:
+        analysis: of a person whose bodies are named as those of our own.
+        robot: with a floating base.
+
+    Raises:
+        ClipError: the robot takes fewer than six of the markers, or is of a size that cannot be fitted.
+    """
+    markers, lost = place_markers(robot, analysis.person)
+    used = {m.name for m in markers} & set(analysis.fit.labels)
+    if len(used) < 6:
+        raise ClipError(f"{robot.name}: takes {len(used)} of the markers: it has too few points that a person has too")
+    person = robot_as_person(robot).with_markers([m for m in markers if m.name in used])
+    clip, _, _ = upright(person, analysis.clip, ())
+    found = calibrate(person, clip.positions, clip.labels, None, PLACES)
+    moved = found.person
+    result = fit(moved, clip.positions, clip.labels)
+    lower = np.array([c.lower for c in moved.coordinates])
+    upper = np.array([c.upper for c in moved.coordinates])
+    near = (result.q - lower < NEAR_LIMIT) | (upper - result.q < NEAR_LIMIT)
+    at_limit = {n: float(near[:, k].mean()) for k, n in enumerate(moved.names) if near[:, k].any()}
+    alike = {c: pair for c, pair in _alike(robot).items() if c in analysis.person.names}
+    said = [f"no place for {', '.join(lost)}"] if lost else []
+    factor = float(np.mean(list(found.factors.values())))
+    return RobotMotion(robot.name, moved, factor, result, at_limit, alike, (*said, *result.warnings))
