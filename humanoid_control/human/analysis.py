@@ -21,6 +21,7 @@ from humanoid_control.human.dynamics import (
     WeightedForces,
     acceleration_variance,
     inverse_dynamics,
+    noise_gain,
     weighted_inverse_dynamics,
 )
 from humanoid_control.human.forces.plate_assignment import FootLoads, assign_plates
@@ -143,7 +144,7 @@ def analyse(
         said.append(found_sizes)
     clip, wrenches, turned = _upright(person, clip, wrenches)
     said += [turned] if turned else []
-    found = fit(person, clip.positions, clip.labels, tasks, settings.fit)
+    found = fit(person, clip.positions, clip.labels, tasks, replace(settings.fit, root=bool(wrenches)))
     said += found.warnings
     motion = differentiate(clip.timestamps, found.q, settings.cutoff)
     said += motion.warnings
@@ -210,11 +211,23 @@ def _moments(
             {body: w[good] for body, w in given.items()},
             variance,
             settings.plate_variance,
+            root_variance(found, rows, rate, settings.cutoff),
         )
         tau[rows], after[rows] = forces.tau, forces.residual
     else:
         tau[rows], after[rows] = plain.tau[good], plain.residual[good]
     return tau, before, after
+
+
+def root_variance(found: Fit, rows: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
+    """(rows, 6, 6) variance of the accelerations of the root's coordinates; a frame whose markers do not tell has that
+    of the nearest that do."""
+    assert found.root_covariance is not None
+    known = np.flatnonzero(np.isfinite(found.root_covariance).all(axis=(1, 2)))
+    if not len(known):
+        raise ClipError("no frame shows enough markers to tell how certain the root is: moments need more markers")
+    nearest = known[np.argmin(np.abs(rows[:, None] - known[None]), axis=1)]
+    return found.root_covariance[nearest] * noise_gain(rate, cutoff)
 
 
 # -------- The person

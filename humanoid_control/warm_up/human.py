@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.human.calibration import columns
-from humanoid_control.human.dynamics import generalised_forces
 from humanoid_control.human.forces.sole_contact import outline_distance
 from humanoid_control.human.kinematics import body_velocities, marker_positions, place_clip
 from humanoid_control.human.marker_equations import make_equations
-from humanoid_control.human.marker_solver import fit_frames
+from humanoid_control.human.marker_solver import fit_frames, fit_next, root_covariances
+from humanoid_control.human.newton_euler import generalised_forces
 from humanoid_control.jit import are_compiled
 
 ADVICE = "compiling the fit of a person for this machine, only this once: about half a minute"
@@ -20,6 +20,8 @@ KERNELS: tuple[Any, ...] = (
     marker_positions,
     body_velocities,
     fit_frames,
+    fit_next,
+    root_covariances,
     make_equations,
     columns,
     generalised_forces,
@@ -34,7 +36,7 @@ def compiled() -> bool:
 
 def compile_kernels() -> None:
     """Compile them by the analysis of two bodies; quick where it is done already."""
-    from humanoid_control.human import calibrate, fit, inverse_dynamics, weighted_inverse_dynamics
+    from humanoid_control.human import FitSettings, calibrate, fit, inverse_dynamics, weighted_inverse_dynamics
 
     person = _two_bodies()
     q = np.zeros((8, person.n))
@@ -42,7 +44,7 @@ def compile_kernels() -> None:
     markers = person.marker_positions(q)
     person.body_twists(q, q)
     labels = [m.name for m in person.markers]
-    fit(person, markers, labels)
+    fit(person, markers, labels, settings=FitSettings(root=True))
     calibrate(person, markers, labels)
     loads = {"shank": np.zeros((len(q), 6))}
     inverse_dynamics(person, q, q, q, loads)
