@@ -27,6 +27,7 @@ from humanoid_control.human.dynamics import (
 from humanoid_control.human.forces.plate_assignment import FootLoads, assign_plates
 from humanoid_control.human.forces.wrenches import MeasuredWrench, check_same_gravity
 from humanoid_control.human.ik_setup import FitTasks
+from humanoid_control.human.kinematics import axis_directions
 from humanoid_control.human.marker_fit import Fit, FitSettings, fit, match_markers, root_coordinates
 from humanoid_control.human.model import Person
 from humanoid_control.mocap import MarkerClip
@@ -280,29 +281,54 @@ def root_force(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarra
     return residual @ axes
 
 
+def root_wrench(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarray:
+    """(T, 6) force and moment about the root's origin [N, N m] in the ground that are the residual (T, 6) of the root's
+    coordinates; near gimbal lock the shortest moment."""
+    W, d = axis_directions(person.chain.table, person.check(q))
+    chain, root = person.chain.record, root_coordinates(person)
+    A = np.zeros((len(W), len(root), 6))
+    for k in range(chain.first[0], chain.first[1]):
+        if chain.coordinate[k] >= 0:
+            side = slice(3, 6) if chain.turns[k] else slice(0, 3)
+            A[:, root.index(int(chain.coordinate[k])), side] += d[:, k, None] * W[:, k]
+    right = np.atleast_2d(residual)[..., None]
+    if A.shape[1] == 6 and (np.abs(np.linalg.det(A)) > 1e-6).all():
+        return np.asarray(np.linalg.solve(A, right)[..., 0])
+    return np.asarray((np.linalg.pinv(A, rcond=1e-6) @ right)[..., 0])
+
+
 def _upright(
     person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench]
 ) -> tuple[MarkerClip, list[MeasuredWrench], str]:
     """Clip and forces in axes whose up is the person's, and what was done: which way the trunk points tells it."""
-    pairs = match_markers(person, clip.labels, FitTasks())
-    counts = np.isfinite(clip.positions[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
-    frames = np.argsort(-counts, kind="stable")[:: max(1, len(counts) // FRAMES_OF_UP)][:FRAMES_OF_UP]
-    found = fit(person, clip.positions[np.sort(frames)], clip.labels, None, FitSettings(swaps=False, outliers=0))
-    R_rest = person.body_poses(person.rest)[0][0, 0]
-    R = person.body_poses(found.q)[0][:, 0]
-    trunk = (R @ (R_rest.T @ upward(person))).mean(axis=0)
+    trunk = trunk_direction(person, clip.positions, clip.labels)
     k = int(np.argmax(np.abs(trunk)))
     up = np.sign(trunk[k]) * np.eye(3)[k]
     target = upward(person)
     if up @ target > 0.99:
         return clip, list(wrenches), ""
-    turn = _turning(up, target)
+    turn = turning_to_up(up, target)
     turned = replace(clip, positions=clip.positions @ turn.T)
     axis = f"{'+' if up.sum() > 0 else '-'}{'xyz'[k]}"
     return turned, [w.rotated(turn) for w in wrenches], f"up is {axis} in the clip: turned to the model's axes"
 
 
-def _turning(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def trunk_direction(person: Person, markers: np.ndarray, labels: Sequence[str]) -> np.ndarray:
+    """(3,) mean direction of the trunk, from the pelvis upwards, in the axes of markers (T, M, 3) [m].
+
+    Raises:
+        ClipError: markers that are not the person's, or of another size.
+    """
+    pairs = match_markers(person, labels, FitTasks())
+    counts = np.isfinite(markers[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
+    frames = np.argsort(-counts, kind="stable")[:: max(1, len(counts) // FRAMES_OF_UP)][:FRAMES_OF_UP]
+    found = fit(person, markers[np.sort(frames)], labels, None, FitSettings(swaps=False, outliers=0))
+    R_rest = person.body_poses(person.rest)[0][0, 0]
+    R = person.body_poses(found.q)[0][:, 0]
+    return np.asarray((R @ (R_rest.T @ upward(person))).mean(axis=0))
+
+
+def turning_to_up(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The smallest rotation (3, 3) of the unit vector a to b."""
     if a @ b < -0.99:
         other = np.eye(3)[int(np.argmin(np.abs(a)))]

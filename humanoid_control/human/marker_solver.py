@@ -25,7 +25,7 @@ BETTER = 0.999  # share of the cost that a later start must be below
 JUMP = 3.0  # of the running median, beyond which a frame starts anew
 CALM = 0.5e-6  # [m^2] cost a unit of weight that is never called a jump: 1 mm
 PATIENCE = 10  # frames until starts are tried again that did not help
-KNOWN, WAIT = 0, 1  # entries of `FitMemory.count`
+KNOWN, WAIT = 0, 1  # entries of `FitMemory.counts`
 DRIFT = 1.05  # factor by which the running median follows in a frame
 
 
@@ -96,13 +96,13 @@ class FitMemory(NamedTuple):
 
     Attributes:
         hold, before (n,): postures of the last frame and of the one before it.
-        count (2,): frames since a start, and frames to wait until starts are tried again.
+        counts (2,): frames since a start, and frames to wait until starts are tried again.
         usual (1,): running median of the cost a unit of weight.
     """
 
     hold: F1
     before: F1
-    count: I1
+    counts: I1
     usual: F1
 
 
@@ -351,7 +351,7 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool, work: tu
     chain, problem, data, results = record.chain, record.problem, record.data, record.results
     layout, solving = problem.layout, (record.pose, record.equations)
     q, trial, centre, held = work
-    q_hold, count, usual = memory.hold, memory.count, memory.usual
+    q_hold, count, usual = memory.hold, memory.counts, memory.usual
     reference = data.reference[min(t, len(data.reference) - 1)]
     total = centre_of(data.markers[t], data.weights[t], centre)
     measured = (data.markers[t], data.weights[t], centre)

@@ -1,0 +1,143 @@
+"""Force plates of the node `human_motion`: topics `plates/plate1` and so on, each in a frame of its own."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from geometry_msgs.msg import WrenchStamped
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.human.live.live_forces import PlateWrench
+from humanoid_control.nodes.base.tick_node import TickNode
+
+try:  # not among the ROS wheels; without it frames are known by the parameter `plate_frames`
+    import tf2_ros
+    from rclpy.time import Time
+except ImportError:
+    tf2_ros = None
+
+SILENCE = 0.1  # [s] after which nothing is known of a plate any more
+LARGEST = 1e5  # N and N m: greater numbers are damage
+
+
+def parse_frames(rows: list[str]) -> dict[str, pin.SE3]:
+    """Poses of frames in the world from `name=x,y,z` or `name=x,y,z,qx,qy,qz,qw` [m].
+
+    Raises:
+        ConfigError: a row of another form.
+    """
+    out = {}
+    for row in rows:
+        name, equals, text = row.partition("=")
+        try:
+            numbers = [float(v) for v in text.split(",")]
+        except ValueError:
+            numbers = []
+        if len(numbers) == 3:
+            numbers += [0.0, 0.0, 0.0, 1.0]
+        good = equals and name.strip() and len(numbers) == 7 and np.isfinite(numbers).all()
+        if not good or abs(np.linalg.norm(numbers[3:]) - 1) > 0.01:
+            raise ConfigError(
+                f"plate_frames holds '{row}': write name=x,y,z or name=x,y,z,qx,qy,qz,qw, in metres, with a quaternion "
+                "of length 1"
+            )
+        numbers[3:] = (np.array(numbers[3:]) / np.linalg.norm(numbers[3:])).tolist()
+        out[name.strip()] = pin.XYZQUATToSE3(np.array(numbers))
+    return out
+
+
+@dataclass
+class _Plate:
+    """What was heard of one plate since the last frame."""
+
+    total: np.ndarray
+    count: int = 0
+    last: np.ndarray | None = None
+    frame: str = ""
+    heard: float = float("-inf")
+
+
+class PlateInput:
+    """Newest forces of all plates; of several messages since the last frame the mean.
+
+    Attributes:
+        problems: what is wrong now, by topic: one sentence each.
+    """
+
+    def __init__(self, node: TickNode, count: int, frames: dict[str, pin.SE3], world: str) -> None:
+        """Subscribe.
+
+        Args:
+            node: that ticks. count: of the plates. frames: poses in the world that are known. world: its name.
+        """
+        self._world, self._frames = world, {world: pin.SE3.Identity(), "": pin.SE3.Identity(), **frames}
+        self.problems: dict[str, str] = {}
+        self._plates = {f"plates/plate{k + 1}": _Plate(np.zeros(6)) for k in range(count)}
+        for topic in self._plates:
+            node.listen(WrenchStamped, topic, lambda m, topic=topic: self._take(topic, m))
+        self._buffer: Any = None
+        if tf2_ros is not None and count:
+            self._buffer = tf2_ros.Buffer()
+            self._listener = tf2_ros.TransformListener(self._buffer, node)
+
+    def _take(self, topic: str, m: WrenchStamped) -> None:
+        plate, f, t = self._plates[topic], m.wrench.force, m.wrench.torque
+        wrench = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
+        if not (np.abs(wrench) < LARGEST).all():
+            self.problems[topic] = f"{topic}: a force that is no number, or that nobody has: passed over"
+            return
+        if m.header.frame_id != plate.frame:
+            plate.frame, plate.total, plate.count = m.header.frame_id, np.zeros(6), 0
+        plate.total += wrench
+        plate.count += 1
+        plate.last, plate.heard = wrench, time.monotonic()
+        self.problems.pop(topic, None)
+
+    def take(self, now: float, turn: np.ndarray) -> tuple[dict[str, PlateWrench], bool]:
+        """What the plates measure in the axes of the person, and whether all of them were heard and understood.
+
+        Args:
+            now: monotonic [s]. turn: (3, 3) from the world's axes to those of the person.
+        """
+        out, all_heard = {}, True
+        for topic, plate in self._plates.items():
+            if plate.last is None or now - plate.heard > SILENCE:
+                self.problems[topic] = f"{topic} is silent: no moments"
+                all_heard = False
+                continue
+            X = self._pose(plate.frame)
+            if X is None:
+                self.problems[topic] = (
+                    f"{topic} is in the frame '{plate.frame[:60]}', whose place nobody knows: no moments; publish its "
+                    "transform, or name it in plate_frames"
+                )
+                all_heard = False
+                continue
+            wrench = plate.total / plate.count if plate.count else plate.last
+            plate.total, plate.count = np.zeros(6), 0
+            force, moment = X.rotation @ wrench[:3], X.rotation @ wrench[3:]
+            moment = moment + np.cross(X.translation, force)
+            normal = X.rotation[:, 2] * (1.0 if X.rotation[2, 2] >= 0 else -1.0)
+            both = np.concatenate([turn @ force, turn @ moment])
+            out[topic] = PlateWrench(both, turn @ normal, turn @ X.translation)
+        return out, all_heard
+
+    def _pose(self, frame: str) -> pin.SE3 | None:
+        """Pose of a frame in the world; None where it is not known."""
+        if frame in self._frames:
+            return self._frames[frame]
+        if self._buffer is None:
+            return None
+        try:
+            t = self._buffer.lookup_transform(self._world, frame, Time()).transform
+        except Exception:  # tf2 has a class for every reason, and none for all
+            return None
+        numbers = [t.translation.x, t.translation.y, t.translation.z]
+        numbers += [t.rotation.x, t.rotation.y, t.rotation.z, t.rotation.w]
+        if not np.isfinite(numbers).all() or abs(np.linalg.norm(numbers[3:]) - 1) > 0.1:
+            return None
+        return pin.XYZQUATToSE3(np.array(numbers))
