@@ -14,7 +14,7 @@ from std_srvs.srv import Trigger
 
 from humanoid_control.errors import ConfigError, HumanoidError, first_few
 from humanoid_control.human import FitTasks, Person, read_ik_setup, read_osim
-from humanoid_control.human.analysis import turning_to_up
+from humanoid_control.human.analysis import turning_to_up, upward
 from humanoid_control.human.calibration import Calibration
 from humanoid_control.human.live.live_fit import LiveFit, LiveFrame, LiveRecorder
 from humanoid_control.human.live.live_forces import LiveDynamics, LiveForces, PlateWrench
@@ -88,6 +88,7 @@ class HumanMotion(TickNode):
     params: HumanMotionParameters
     node_name = "human_motion"
     live: LiveFit
+    axes: tuple[np.ndarray, np.ndarray] | None = None
 
     def configure(self) -> float:
         p = self.params
@@ -246,9 +247,12 @@ class HumanMotion(TickNode):
 
     def world_axes(self) -> np.ndarray:
         """(3, 3) from the axes of the person to those of the world, whose z is up."""
-        assert self.live.turn is not None
-        up = self.live.turn.T @ (-self.person.gravity / np.linalg.norm(self.person.gravity))  # in the markers' axes
-        return np.asarray(turning_to_up(np.round(up, 12), UPWARD) @ self.live.turn.T)
+        turn = self.live.turn
+        assert turn is not None
+        if self.axes is None or self.axes[0] is not turn:
+            up = turn.T @ upward(self.person)  # in the markers' axes
+            self.axes = turn, np.asarray(turning_to_up(np.round(up, 12), UPWARD) @ turn.T)
+        return self.axes[1]
 
     def count(self, interval: float) -> None:
         """Count a frame, and those that should have come since the last one."""

@@ -27,6 +27,7 @@ from humanoid_control.numerics.packed import Packed
 
 TOLERANCE = 1e-4  # [rad, m] of a step: the root mean square is the same as with less
 OUTLIER = 5.0  # in usual residuals of a marker
+PASSES = 3  # in which markers are weighed anew, in a frame where one lies
 USUAL = 0.01  # [m] residual that is taken for usual at first
 DRIFT = 1.02  # factor by which the usual residual follows in a frame
 LEAST_SEEN = 3  # markers
@@ -186,13 +187,15 @@ class LiveFit:
     def _weigh(self, weights: np.ndarray, residuals: np.ndarray) -> tuple[str, ...]:
         """Let markers that lie far from where they usually do count less (Huber), and remember what is usual."""
         limit = np.maximum(OUTLIER * self._usual, LEAST_OUTLIER)
-        r = np.nan_to_num(residuals)
-        far = r > limit
-        told: tuple[str, ...] = ()
-        if far.any():
-            weights[far] *= limit[far] / r[far]
-            told = tuple(self.labels[m] for m in np.flatnonzero(far))
+        plain, r = weights.copy(), np.where(residuals >= 0, residuals, 0.0)
+        for _ in range(PASSES):
+            far = r > limit
+            if not far.any() and (weights == plain).all():
+                break
+            weights[:] = np.where(far, plain * limit / np.maximum(r, limit), plain)
             fit_next(self._record.table)
+            r = np.where(residuals >= 0, residuals, 0.0)
+        told = tuple(self.labels[m] for m in np.flatnonzero(r > limit))
         grown = np.where(r > self._usual, self._usual * DRIFT, self._usual / DRIFT)
         self._usual = np.where(weights > 0, np.clip(grown, LEAST_OUTLIER / OUTLIER, 1.0), self._usual)
         return told

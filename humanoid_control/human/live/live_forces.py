@@ -92,6 +92,7 @@ class LiveContacts:
                 places += own
             self._rows[side] = slice(first, len(bodies))
         self._bodies, self._places = np.array(bodies, dtype=np.int64), np.array(places, dtype=float)
+        self._flat: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._velocity = JointFilter([str(k) for k in range(3 * len(bodies))], SOLE_BANDWIDTH)
         self.restart()
 
@@ -148,7 +149,7 @@ class LiveContacts:
     def _standing(self, name: str, plate: PlateWrench, points: np.ndarray, rests: dict[str, bool]) -> tuple[str, ...]:
         """Feet on a loaded plate: those that rest under the centre of pressure, two where it lies between both; where
         none is clear, those that stood there before."""
-        flat = surface_axes(plate.normal)
+        flat = self._flat_of(name, plate.normal)
         pressure = (plate.center_of_pressure() @ flat)[None]
         soles = {side: points[rows] @ flat for side, rows in self._rows.items()}
         near = [
@@ -163,6 +164,14 @@ class LiveContacts:
         if near:
             self._who[name] = tuple(near[:2])
         return self._who.get(name, ())
+
+    def _flat_of(self, name: str, normal: np.ndarray) -> np.ndarray:
+        """(3, 2) directions along the surface of a plate, which seldom turns."""
+        known, flat = self._flat.get(name, (np.zeros(3), np.zeros((3, 2))))
+        if not np.array_equal(known, normal):
+            flat = surface_axes(normal)
+            self._flat[name] = (normal, flat)
+        return flat
 
     @staticmethod
     def _middle(points: np.ndarray, plate: PlateWrench) -> np.ndarray:

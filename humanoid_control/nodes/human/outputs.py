@@ -83,10 +83,10 @@ class HumanOutputs:
         self._joints.publish(fill_joint_state(self._state, stamp, frame.q, forces.velocity, forces.tau))
         R, p = self.person.body_poses(frame.q)
         R, p = turn @ R[0], p[0] @ turn.T
-        if np.isfinite(forces.residual).all():
+        if self._residual.get_subscription_count() and np.isfinite(forces.residual).all():
             self._send_residual(stamp, forces.residual, R[0].T @ turn)
         joints = self.points.joints(R, p)
-        if self._body is not None:
+        if self._body is not None and self._points.get_subscription_count():
             self._body.set_stamp(stamp)
             self._body.set_positions(self.points.points(joints))
             self._points.publish(self._body.bytes())

@@ -11,7 +11,7 @@ import pinocchio as pin
 from geometry_msgs.msg import WrenchStamped
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.human.live.live_forces import PlateWrench
+from humanoid_control.human.live.live_forces import PlateWrench, cross
 from humanoid_control.nodes.base.tick_node import TickNode
 
 try:  # not among the ROS wheels; without it frames are known by the parameter `plate_frames`
@@ -120,7 +120,7 @@ class PlateInput:
             wrench = plate.total / plate.count if plate.count else plate.last
             plate.total, plate.count = np.zeros(6), 0
             force, moment = X.rotation @ wrench[:3], X.rotation @ wrench[3:]
-            moment = moment + np.cross(X.translation, force)
+            moment = moment + cross(X.translation, force)
             normal = X.rotation[:, 2] * (1.0 if X.rotation[2, 2] >= 0 else -1.0)
             both = np.concatenate([turn @ force, turn @ moment])
             out[topic] = PlateWrench(both, turn @ normal, turn @ X.translation)
