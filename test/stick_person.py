@@ -1,4 +1,4 @@
-"""A person of sticks: fifteen bodies with markers, a motion of it, and its OpenSim file; nobody was recorded."""
+"""A person of sticks: fourteen bodies with markers, a motion of it, and its OpenSim file; nobody was recorded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _box(name: str, mass: float, length: float) -> Body:
 
 
 def stick_person() -> Person:
-    """The person: y up, x forward, z to the right; 33 coordinates, 60 markers, 69 kg."""
+    """The person: y up, x forward, z to the right; 33 coordinates, 56 markers, 80 kg."""
     root = Joint(
         "ground_pelvis", "ground", "pelvis", rotations=tuple(
             Axis(a, LINE, f"pelvis_{n}") for a, n in zip((Z, X, Y), ("tilt", "list", "rotation"), strict=True)

@@ -59,6 +59,7 @@ class _Plate:
     last: np.ndarray | None = None
     frame: str = ""
     heard: float = float("-inf")
+    nonsense: float = float("-inf")  # when a message was passed over
 
 
 class PlateInput:
@@ -88,14 +89,13 @@ class PlateInput:
         plate, f, t = self._plates[topic], m.wrench.force, m.wrench.torque
         wrench = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
         if not (np.abs(wrench) < LARGEST).all():
-            self.problems[topic] = f"{topic}: a force that is no number, or that nobody has: passed over"
+            plate.nonsense = time.monotonic()
             return
         if m.header.frame_id != plate.frame:
             plate.frame, plate.total, plate.count = m.header.frame_id, np.zeros(6), 0
         plate.total += wrench
         plate.count += 1
         plate.last, plate.heard = wrench, time.monotonic()
-        self.problems.pop(topic, None)
 
     def take(self, now: float, turn: np.ndarray) -> tuple[dict[str, PlateWrench], bool]:
         """What the plates measure in the axes of the person, and whether all of them were heard and understood.
@@ -104,9 +104,12 @@ class PlateInput:
             now: monotonic [s]. turn: (3, 3) from the world's axes to those of the person.
         """
         out, all_heard = {}, True
+        self.problems = {}
         for topic, plate in self._plates.items():
             if plate.last is None or now - plate.heard > SILENCE:
-                self.problems[topic] = f"{topic} is silent: no moments"
+                wrong = now - plate.nonsense <= SILENCE
+                why = "sends forces that are no numbers, or that nobody has" if wrong else "is silent"
+                self.problems[topic] = f"{topic} {why}: no moments"
                 all_heard = False
                 continue
             X = self._pose(plate.frame)
