@@ -26,6 +26,7 @@ from humanoid_control.human.dynamics import (
 )
 from humanoid_control.human.forces.plate_assignment import FootLoads, assign_plates
 from humanoid_control.human.forces.wrenches import MeasuredWrench, check_same_gravity
+from humanoid_control.human.forward_tracking import Tracking, TrackingSettings, track_recording
 from humanoid_control.human.ik_setup import FitTasks
 from humanoid_control.human.kinematics import axis_directions
 from humanoid_control.human.marker_fit import Fit, FitSettings, fit, match_markers, root_coordinates
@@ -50,12 +51,14 @@ class AnalysisSettings:
             as they were measured.
         offset: by which the clock of the forces is behind that of the clip [s].
         fit: of the markers.
+        tracking: also track the motion forward by its forces; None: not.
     """
 
     cutoff: float = 6.0
     plate_variance: float = PLATE_VARIANCE
     offset: float = 0.0
     fit: FitSettings = field(default_factory=FitSettings)
+    tracking: TrackingSettings | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,7 @@ class Analysis:
         loads: forces of the plates by foot, at the frames; None without forces.
         carriers: body on which the load of each foot acts.
         warnings: what was found or supposed, one sentence each.
+        tracking: the motion that its forces explain; None where it was not asked for, or no forces are known.
     """
 
     clip: MarkerClip
@@ -86,6 +90,7 @@ class Analysis:
     carriers: dict[str, str]
     settings: AnalysisSettings
     warnings: tuple[str, ...] = ()
+    tracking: Tracking | None = None
 
     @property
     def times(self) -> np.ndarray:
@@ -164,37 +169,68 @@ def analyse(
     bodies = {body: foot for foot, names in feet.items() for body in names}
     loads = assign_plates(zeroed, clip.timestamps, points, bodies)
     said += [s for w in zeroed for s in w.warnings] + list(loads.warnings)
-    tau, before, after = _moments(person, found, motion, loads, carriers, settings, clip.rate)
-    unknown = ~np.isfinite(tau).all(axis=1)
-    if unknown.any():
+    given = _frame_loads(loads, carriers, settings.cutoff, motion.times)
+    tau, before, after = _moments(person, found, motion, given, settings, clip.rate)
+    known = np.isfinite(tau).all(axis=1)
+    if not known.all():
         said.append(
-            f"{unknown.sum()} of {T} frames have no moments: a contact that no plate measured, or outside their record"
+            f"{(~known).sum()} of {T} frames have no moments: a contact that no plate measured, or outside their record"
         )
-    return Analysis(clip, person, found, motion, tau, before, after, loads, carriers, settings, tuple(said))
+    tracking = None
+    if settings.tracking is not None and known.any():
+        tracking = _tracked(person, found, motion, given, settings, (known, clip.rate))
+    return Analysis(
+        clip, person, found, motion, tau, before, after, loads, carriers, settings, tuple(said), tracking
+    )  # fmt: skip
+
+
+def _frame_loads(loads: FootLoads, carriers: dict[str, str], cutoff: float, times: np.ndarray) -> dict[str, np.ndarray]:
+    """Wrenches (T, 6) on the bodies of the feet at the frames, filtered as the motion is; NaN where nobody measured."""
+    out = {}
+    for foot, wrench in loads.wrenches.items():
+        at = wrench.low_passed(min(cutoff, 0.45 / np.median(np.diff(wrench.times)))).resampled(times)
+        out[carriers[foot]] = np.hstack([at.force, at.moment])
+    return out
+
+
+def _tracked(
+    person: Person,
+    found: Fit,
+    motion: SmoothMotion,
+    given: dict[str, np.ndarray],
+    settings: AnalysisSettings,
+    of: tuple[np.ndarray, float],
+) -> Tracking | None:
+    """Forward tracking of the frames that are known; of: these (T,), and the rate [Hz]."""
+    known, rate = of
+    assert settings.tracking is not None
+    rows = np.arange(len(known))
+    variance = (
+        acceleration_variance(found.std, rate, settings.cutoff),
+        root_variance(found, rows, rate, settings.cutoff),
+    )
+    parts = motion.values, motion.velocity, motion.acceleration
+    return track_recording(person, motion.times, parts, given, variance, known, settings.tracking)
 
 
 def _moments(
     person: Person,
     found: Fit,
     motion: SmoothMotion,
-    loads: FootLoads,
-    carriers: dict[str, str],
+    loads: dict[str, np.ndarray],
     settings: AnalysisSettings,
     rate: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """tau (T, n), residual before and after (T, 6); NaN where the forces do not explain the motion."""
     T, n = found.q.shape
     tau, before, after = np.full((T, n), np.nan), np.full((T, 6), np.nan), np.full((T, 6), np.nan)
-    wrenches = {}
     known = np.isfinite(motion.acceleration).all(axis=1)
-    for foot, wrench in loads.wrenches.items():
-        at = wrench.low_passed(min(settings.cutoff, 0.45 / np.median(np.diff(wrench.times)))).resampled(motion.times)
-        wrenches[carriers[foot]] = np.hstack([at.force, at.moment])
-        known &= np.isfinite(wrenches[carriers[foot]]).all(axis=1)
+    for wrench in loads.values():
+        known &= np.isfinite(wrench).all(axis=1)
     if not known.any():
         return tau, before, after
     parts = motion.values[known], motion.velocity[known], motion.acceleration[known]
-    given = {body: w[known] for body, w in wrenches.items()}
+    given = {body: w[known] for body, w in loads.items()}
     plain = inverse_dynamics(person, *parts, given)
     rows = np.flatnonzero(known)
     # What lifts the root: the contact that nobody measured.

@@ -51,7 +51,9 @@ class HumanMotionParameters(WorldParameters):
         "axis of the markers' frame that points upward; auto: found from the body",
         choices=("auto", "+x", "-x", "+y", "-y", "+z", "-z"),
     )
-    plates: int = param(0, "number of force plates, topics plates/plate1 and so on; 0: moments in the air alone", "", 0, 32)
+    plates: int = param(
+        0, "number of force plates, topics plates/plate1 and so on; 0: moments in the air alone", "", 0, 32
+    )
     plate_frames: str = param(
         "",
         "places of the plates' frames in the world, name=x,y,z or name=x,y,z,qx,qy,qz,qw, separated by semicolons; "

@@ -82,14 +82,14 @@ class LiveFit:
         Args:
             person: of the size of who moves, or to be calibrated.
             tasks: weights of the markers.
-            up: (3,) unit vector upwards in the axes of the markers; None: found by the first frames.
+            up: (3,) direction upwards in the axes of the markers; None: found by the first frames.
         """
         self.person, self._tasks = with_free_root(person), tasks or FitTasks()
         self._tasks.check(self.person)
         self.labels = tuple(m.name for m in self.person.markers)
         if len(self.labels) < LEAST_SEEN:
             raise ConfigError(f"{person.name} has {len(self.labels)} markers: a live fit needs {LEAST_SEEN} or more")
-        self.turn = None if up is None else turning_to_up(up, upward(self.person))
+        self.turn = None if up is None else turning_to_up(up / np.linalg.norm(up), upward(self.person))
         self._exact = {label: k for k, label in enumerate(self.labels)}
         self._plain = {plain_label(label): k for k, label in reversed(list(enumerate(self.labels)))}
         self._given: tuple[str, ...] = ()
