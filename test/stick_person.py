@@ -54,7 +54,7 @@ def stick_person() -> Person:
         places = CORNERS * (1.0, -length, 1.0) + (0.0, 0.0, 0.0)
         if body.name.startswith("calcn"):
             places = np.array([[-0.06, -0.06, 0.0], [0.18, -0.06, 0.04], [0.18, -0.06, -0.04], [0.05, 0.0, 0.03]])
-        markers += [Marker(f"{body.name}_m{k}", body.name, p) for k, p in enumerate(places)]
+        markers += [Marker(f"m{k}_{body.name}", body.name, p) for k, p in enumerate(places)]
     return Person("stick person", tuple(bodies), tuple(joints), tuple(coordinates), tuple(markers))
 
 

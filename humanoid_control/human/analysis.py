@@ -156,11 +156,10 @@ def analyse(
     said += motion.warnings
     T, n = found.q.shape
     nothing = np.full((T, n), np.nan), np.full((T, 6), np.nan), np.full((T, 6), np.nan)
-    if not wrenches:
-        said.append("no forces were given: angles alone, no moments")
+    if not wrenches or T < SHORTEST:
+        short = f"'{clip.name}' has {T} frame(s): moments need at least {SHORTEST}, so there are angles alone"
+        said.append(short if wrenches else "no forces were given: angles alone, no moments")
         return Analysis(clip, person, found, motion, *nothing, None, {}, settings, tuple(said))
-    if T < SHORTEST:
-        raise ClipError(f"'{clip.name}' has {T} frames: moments need at least {SHORTEST}")
     zeroed = [w.zeroed() for w in wrenches]
     zeroed = [replace(w, times=w.times + settings.offset) for w in zeroed]
     check_same_gravity(upward(person), zeroed, clip.name, ", ".join(w.name for w in zeroed))
