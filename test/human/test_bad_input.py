@@ -1,6 +1,6 @@
 """Bad recordings through the whole analysis: refused with what to do, or done as far as can be, and said.
 
-Beside these, one by one: setup files (test_marker_fit), models (test_osim, test_model), tables of forces and absurd
+Beside these, one by one: labels of left and right that are exchanged, setup files (test_marker_fit), models (test_osim, test_model), tables of forces and absurd
 points (test_loads), channels at their limit (test_wrenches, test_force_plates), clocks half a second apart and their
 offset (test_plate_assignment), and reaches (test/reaching/test_optimal_reach, test/cli/test_reach_command).
 """
@@ -95,15 +95,6 @@ def test_a_limb_that_nobody_sees_is_at_rest_and_said(standing):
     assert np.isinf(a.fit.std[:, limb]).all()
     np.testing.assert_allclose(a.fit.q[:, limb], np.tile(person.rest[limb], (clip.n_frames, 1)), atol=1e-6)
     assert any("no marker tells of" in w and "held at rest" in w for w in a.warnings)
-
-
-def test_left_for_right_is_found_and_the_fix_is_proposed(standing):
-    person, clip, _ = standing
-    sides = {"r": "l", "l": "r"}
-    mirrored = tuple(n[:-1] + sides[n[-1]] if n.endswith(("_r", "_l")) else n for n in clip.labels)
-    assert set(mirrored) == set(clip.labels) and mirrored != clip.labels
-    a = analyse(person, replace(clip, labels=mirrored))
-    assert any("seem exchanged throughout: exchange them" in w for w in a.warnings)
 
 
 def test_a_locked_coordinate_that_a_task_pulls_is_named(standing):
