@@ -33,11 +33,11 @@ except ImportError:
     TFMessage = None
 
 MEASURED, FITTED, ERROR = (0.15, 0.45, 0.95), (0.95, 0.5, 0.1), (0.85, 0.1, 0.15)
-HOLLOW = 0.3  # opacity of measured markers, which are wider than fitted ones and stand around them
+HOLLOW = 0.25  # opacity of measured markers, which are wider than fitted ones and stand around them
 WIDE, NARROW = 0.034, 0.018  # [m]
 METRES_A_NEWTON = 0.001  # of an arrow
 LEAST_FORCE = 10.0  # [N] that is drawn
-MEASURED_LAYER, FITTED_LAYER, ERROR_LAYER, BONES_LAYER, FIRST_ARROW = range(5)
+FITTED_LAYER, MEASURED_LAYER, ERROR_LAYER, BONES_LAYER, FIRST_ARROW = range(5)  # full ones first: drawn into hollow
 
 
 class HumanOutputs:
@@ -138,7 +138,7 @@ class HumanOutputs:
     def _layers(self, count: int) -> MarkerArray:
         """Layers of a picture of M markers."""
         layers = []
-        for ns, color, width in (("measured", MEASURED, WIDE), ("fitted", FITTED, NARROW)):
+        for ns, color, width in (("fitted", FITTED, NARROW), ("measured", MEASURED, WIDE)):
             m = Marker(ns=ns, type=Marker.SPHERE_LIST, action=Marker.ADD)
             m.scale.x = m.scale.y = m.scale.z = width
             m.pose.orientation.w = 1.0
