@@ -45,7 +45,7 @@ def measure(rounds: int = ROUNDS, quiet: bool = True) -> list[dict[str, Any]]:
     """
     rows = []
     for name, (model, trc, setup) in CLIPS.items():
-        folder = _folder(name)
+        folder = recording_folder(name)
         person, clip = read_osim(folder / "computed_opensim46" / model), load_clip(folder / trc)
         tasks = read_ik_setup(folder / setup, person)
         times = _times(partial(fit, person, clip.positions, clip.labels, tasks, PLAIN), rounds)
@@ -67,7 +67,7 @@ def _opensim(name: str, ours: Fit, clip: MarkerClip) -> list[dict[str, Any]]:
         import opensim
     except ImportError:
         return []
-    folder, (model, trc, setup) = _folder(name), CLIPS[name]
+    folder, (model, trc, setup) = recording_folder(name), CLIPS[name]
     opensim.Logger.removeFileSink()  # it would leave a file wherever the command is called
     opensim.Logger.setLevelString("Off")
     with tempfile.TemporaryDirectory() as out:
@@ -109,7 +109,12 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _folder(name: str) -> Path:
+def recording_folder(name: str) -> Path:
+    """Folder of a recording.
+
+    Raises:
+        EnvironmentProblem: it is not there.
+    """
     folder = test_data(f"human_motion/rajagopal_{name}")
     if folder is None:
         raise EnvironmentProblem(
