@@ -8,13 +8,14 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from geometry_msgs.msg import WrenchStamped
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.mocap import MarkerClip
-from humanoid_control.nodes.human.plates import parse_frames
+from humanoid_control.nodes.human.plates import parse_frames, read_wrench
 from test.nodes.interfaces import TF2_MSGS, with_package
 from test.nodes.test_live_source import Camera
 from test.nodes.test_trajectory_streamer import positions
@@ -204,6 +205,17 @@ def test_places_of_plates_are_read():
     for row in ("a", "a=1,2,x", "a=0,0,0,0,0,0,0", "=1,2,3", "a=1,2,nan"):
         with pytest.raises(ConfigError, match="plate_frames holds"):
             parse_frames([row])
+
+
+@pytest.mark.parametrize("frame", ["", "world", "corner1", "a frame with a long name"])
+def test_a_wrench_is_read_as_ros_reads_it(frame):
+    m = WrenchStamped()
+    m.header.frame_id, m.header.stamp.sec = frame, 12
+    m.wrench.force.x, m.wrench.force.z, m.wrench.torque.y = 1.5, -700.25, 3e-5
+    read, numbers = read_wrench(serialize_message(m))
+    assert read == frame and numbers.tolist() == [1.5, 0.0, -700.25, 0.0, 3e-5, 0.0]
+    with pytest.raises(ConfigError, match="no WrenchStamped"):
+        read_wrench(serialize_message(m)[:20])
 
 
 def test_a_robot_imitates_the_person(graph, model):

@@ -63,9 +63,11 @@ def measure(seconds: float = 20.0, quiet: bool = True) -> list[Row]:
             with MarkerCamera(clip.labels, len(forces)) as camera, progress("measuring", seconds, quiet) as show:
                 camera.play(positions, forces, RATE, SETTLE)
                 before, busy = camera.told(), _processor_time(process.pid)
-                begin = time.monotonic()
+                begin, sent, heard = time.monotonic(), camera.sent, camera.heard
                 camera.play(positions, forces, RATE, seconds, show)
                 share = (_processor_time(process.pid) - busy) / (time.monotonic() - begin)
+                camera.wait(0.2)
+                sent, heard = camera.sent - sent, camera.heard - heard
                 after = camera.told()
         finally:
             process.send_signal(signal.SIGINT)
@@ -73,7 +75,7 @@ def measure(seconds: float = 20.0, quiet: bool = True) -> list[Row]:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
-    return _rows(before, after, share, seconds)
+    return _rows(before, after, share, (sent, heard))
 
 
 def _wait_ready(process: subprocess.Popen, log: Path) -> None:
@@ -90,11 +92,11 @@ def _processor_time(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _rows(before: dict[str, Any], after: dict[str, Any], share: float, seconds: float) -> list[Row]:
-    """Rows of the node's diagnostics; its percentiles are of the last 1000 frames."""
-    n = round(seconds * RATE)
+def _rows(before: dict[str, Any], after: dict[str, Any], share: float, frames: tuple[int, int]) -> list[Row]:
+    """Rows of the node's diagnostics (its percentiles: of the last 1000 frames) and of frames sent and answered."""
+    n, heard = frames
     age, latency = ([float(after[f"{k}_{p}_ms"]) for p in ("p50", "p99")] for k in ("age", "latency"))
-    missed, busy = float(after["frames_missed_percent"]), 100 * share
+    missed, busy = max(0.0, 100 * (1 - heard / max(n, 1))), 100 * share
     steps = float(after["iterations"])
     known = 0 if after["moments"] != "known" else 1
     return [
@@ -112,5 +114,5 @@ def notes(rows: list[Row]) -> list[str]:
     return [
         f"{NODE} at {RATE:.0f} Hz with 41 markers, 29 free coordinates and two plates, whose cores others may share.",
         "age: from the arrival of a frame to the publication of its joint states; latency: from its stamp.",
-        "frames_missed: of those sent, since the node began. processor: user and system time of its process.",
+        "frames_missed: of those sent, no joint states came. processor: user and system time of its process.",
     ]

@@ -11,11 +11,12 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import WrenchStamped
 from rclpy.executors import SingleThreadedExecutor
+from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.human.forces.wrenches import MeasuredWrench
-from humanoid_control.nodes.base.messages import EVENTS, STREAM_OUT
+from humanoid_control.nodes.base.messages import EVENTS, PLAYED, STREAM_OUT
 from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
 
 FOUND = 30.0  # [s] in which a node must be found
@@ -23,7 +24,11 @@ NODE = "human_motion"
 
 
 class MarkerCamera:
-    """Publishes frames of markers and forces of plates; a context manager."""
+    """Publishes frames of markers and forces of plates, and counts the joint states; a context manager.
+
+    Attributes:
+        sent, heard: frames, and joint states of the person, since the beginning.
+    """
 
     def __init__(self, labels: Sequence[str], plates: int) -> None:
         """Prepare.
@@ -33,6 +38,7 @@ class MarkerCamera:
         """
         self._labels, self._plates = labels, plates
         self._values: dict[str, str] = {}
+        self.sent = self.heard = 0
 
     def __enter__(self) -> MarkerCamera:
         rclpy.init()
@@ -47,6 +53,7 @@ class MarkerCamera:
         self._markers = self._node.create_publisher(MarkerArray, "markers", STREAM_OUT)
         topics = [f"plates/plate{k + 1}" for k in range(self._plates)]
         self._forces = [self._node.create_publisher(WrenchStamped, topic, STREAM_OUT) for topic in topics]
+        self._node.create_subscription(JointState, "human/joint_states", self._on_states, PLAYED, raw=True)
         self._node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, EVENTS)
         end = time.monotonic() + FOUND
         while not self._markers.get_subscription_count():
@@ -60,6 +67,9 @@ class MarkerCamera:
         self._node.destroy_node()
         rclpy.try_shutdown()
 
+    def _on_states(self, _: bytes) -> None:
+        self.heard += 1
+
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
             if status.name.endswith(NODE):
@@ -71,6 +81,12 @@ class MarkerCamera:
         while not self._values and time.monotonic() < end:
             self._executor.spin_once(timeout_sec=0.1)
         return dict(self._values)
+
+    def wait(self, seconds: float) -> None:
+        """Take messages that are on their way."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=left)
 
     def play(
         self,
@@ -102,6 +118,7 @@ class MarkerCamera:
             self._message.set_stamp(stamp)
             self._message.set_positions(positions[i])
             self._markers.publish(self._message.bytes())
+            self.sent += 1
             due += 1 / rate
             while (left := due - time.monotonic()) > 0:
                 self._executor.spin_once(timeout_sec=left)

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.estimation import JointFilter
-from humanoid_control.human.analysis import UNEXPLAINED, feet_of, root_wrench, upward
+from humanoid_control.human.analysis import UNEXPLAINED, feet_of, root_force, root_wrench, upward
 from humanoid_control.human.dynamics import PLATE_VARIANCE, correction_of, noise_gain
 from humanoid_control.human.forces.plate_assignment import split
 from humanoid_control.human.forces.sole_contact import AssignmentSettings, outline_distance, surface_axes
@@ -206,17 +207,26 @@ class LiveForces:
     Args:
         velocity: (n,) of the coordinates; late by half of `delay`.
         tau: (n,) generalised forces [N m, N]; NaN where plates and weight do not explain the motion.
-        residual: (6,) force and moment about the root's origin [N, N m] in the ground, that markers, plates and masses
-            leave unexplained, before any correction; NaN until the filters have settled.
         explained: moments are known.
         delay: of the moments [s].
+        left: posture (n,) and what markers, plates and masses leave unexplained of the root's coordinates (6,), before
+            any correction; None until the filters have settled.
+        person: that is fitted.
     """
 
     velocity: np.ndarray
     tau: np.ndarray
-    residual: np.ndarray
     explained: bool
     delay: float
+    left: tuple[np.ndarray, np.ndarray] | None
+    person: Person
+
+    @cached_property
+    def residual(self) -> np.ndarray:
+        """(6,) of what is left: force and moment about the root's origin in the ground [N, N m]; NaN if not known."""
+        if self.left is None:
+            return np.full(6, np.nan)
+        return root_wrench(self.person, *self.left)[0]
 
 
 class LiveDynamics:
@@ -240,7 +250,8 @@ class LiveDynamics:
             self.contacts: LiveContacts | None = LiveContacts(person)
         except ClipError:
             self.contacts = None
-        self._up = upward(person)
+        # The root's translations are along axes that are fixed in the ground.
+        self._vertical = root_force(person, person.rest[None], np.eye(6)) @ upward(person)
         self._weight = person.mass * float(np.linalg.norm(person.gravity))
         self._root = root_coordinates(person)
         self._record = self._make_record()
@@ -281,18 +292,16 @@ class LiveDynamics:
         first.update(time, dt, np.concatenate([q, loads]))
         second.update(time, dt, np.concatenate([first.value[:n], first.rate[:n], first.value[n:]]))
         delay = first.delay + second.delay
-        nothing = np.full(n, np.nan), np.full(6, np.nan)
-        velocity = first.rate[:n].copy()
+        nothing, velocity = np.full(n, np.nan), first.rate[:n]
         if time - self._begun < SETTLED * delay or not heard:
-            return LiveForces(velocity, *nothing, False, delay)
+            return LiveForces(velocity, nothing, False, delay, None, self.person)
         self._solve(
             (second.value[:n], second.value[n : 2 * n], second.rate[n : 2 * n]), second.value[2 * n :], certainty
         )
         record = self._record.record
-        residual = root_wrench(self.person, record.q, record.before)[0]
-        if not abs(residual[:3] @ self._up) < UNEXPLAINED * self._weight:
-            return LiveForces(velocity, nothing[0], residual, False, delay)
-        return LiveForces(velocity, record.tau[0].copy(), residual, True, delay)
+        left = record.q[0].copy(), record.before[0].copy()
+        explained = bool(abs(self._vertical @ record.before[0]) < UNEXPLAINED * self._weight)
+        return LiveForces(velocity, record.tau[0].copy() if explained else nothing, explained, delay, left, self.person)
 
     def _solve(
         self, motion: tuple[np.ndarray, ...], loads: np.ndarray, certainty: tuple[np.ndarray, np.ndarray]

@@ -83,7 +83,7 @@ class HumanOutputs:
         self._joints.publish(fill_joint_state(self._state, stamp, frame.q, forces.velocity, forces.tau))
         R, p = self.person.body_poses(frame.q)
         R, p = turn @ R[0], p[0] @ turn.T
-        if self._residual.get_subscription_count() and np.isfinite(forces.residual).all():
+        if forces.left is not None and self._residual.get_subscription_count():
             self._send_residual(stamp, forces.residual, R[0].T @ turn)
         joints = self.points.joints(R, p)
         if self._body is not None and self._points.get_subscription_count():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 from geometry_msgs.msg import WrenchStamped
+from rclpy.serialization import deserialize_message
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.human.live.live_forces import PlateWrench, cross
+from humanoid_control.nodes.base.serialized_markers import HEADER, LITTLE_ENDIAN
 from humanoid_control.nodes.base.tick_node import TickNode
 
 try:  # not among the ROS wheels; without it frames are known by the parameter `plate_frames`
@@ -20,6 +23,7 @@ try:  # not among the ROS wheels; without it frames are known by the parameter `
 except ImportError:
     tf2_ros = None
 
+_LENGTH = struct.Struct("<I")
 SILENCE = 0.1  # [s] after which nothing is known of a plate any more
 LARGEST = 1e5  # N and N m: greater numbers are damage
 
@@ -48,6 +52,26 @@ def parse_frames(rows: list[str]) -> dict[str, pin.SE3]:
         numbers[3:] = (np.array(numbers[3:]) / np.linalg.norm(numbers[3:])).tolist()
         out[name.strip()] = pin.XYZQUATToSE3(np.array(numbers))
     return out
+
+
+def read_wrench(data: bytes) -> tuple[str, np.ndarray]:
+    """Frame, and force and torque (6,), of a serialized WrenchStamped; four times cheaper than as an object.
+
+    Raises:
+        ConfigError: bytes that are none.
+    """
+    if data[:2] != LITTLE_ENDIAN:
+        m = deserialize_message(data, WrenchStamped)
+        f, t = m.wrench.force, m.wrench.torque
+        return m.header.frame_id, np.array([f.x, f.y, f.z, t.x, t.y, t.z])
+    try:
+        (length,) = _LENGTH.unpack_from(data, HEADER + 8)  # behind the stamp
+        end = HEADER + 12 + length
+        begin = end + (HEADER - end) % 8  # numbers stand at multiples of their size, counted behind the header
+        numbers = np.frombuffer(data, dtype="<f8", count=6, offset=begin)
+    except (struct.error, ValueError):
+        raise ConfigError(f"{len(data)} bytes that are no WrenchStamped: passed over") from None
+    return data[HEADER + 12 : end - 1].decode("utf-8", "replace"), numbers
 
 
 @dataclass
@@ -79,20 +103,19 @@ class PlateInput:
         self.problems: dict[str, str] = {}
         self._plates = {f"plates/plate{k + 1}": _Plate(np.zeros(6)) for k in range(count)}
         for topic in self._plates:
-            node.listen(WrenchStamped, topic, lambda m, topic=topic: self._take(topic, m))
+            node.listen(WrenchStamped, topic, lambda data, topic=topic: self._take(topic, data), raw=True)
         self._buffer: Any = None
         if tf2_ros is not None and count:
             self._buffer = tf2_ros.Buffer()
             self._listener = tf2_ros.TransformListener(self._buffer, node)
 
-    def _take(self, topic: str, m: WrenchStamped) -> None:
-        plate, f, t = self._plates[topic], m.wrench.force, m.wrench.torque
-        wrench = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
+    def _take(self, topic: str, data: bytes) -> None:
+        plate, (frame, wrench) = self._plates[topic], read_wrench(data)
         if not (np.abs(wrench) < LARGEST).all():
             plate.nonsense = time.monotonic()
             return
-        if m.header.frame_id != plate.frame:
-            plate.frame, plate.total, plate.count = m.header.frame_id, np.zeros(6), 0
+        if frame != plate.frame:
+            plate.frame, plate.total, plate.count = frame, np.zeros(6), 0
         plate.total += wrench
         plate.count += 1
         plate.last, plate.heard = wrench, time.monotonic()
@@ -122,11 +145,10 @@ class PlateInput:
                 continue
             wrench = plate.total / plate.count if plate.count else plate.last
             plate.total, plate.count = np.zeros(6), 0
-            force, moment = X.rotation @ wrench[:3], X.rotation @ wrench[3:]
-            moment = moment + cross(X.translation, force)
-            normal = X.rotation[:, 2] * (1.0 if X.rotation[2, 2] >= 0 else -1.0)
-            both = np.concatenate([turn @ force, turn @ moment])
-            out[topic] = PlateWrench(both, turn @ normal, turn @ X.translation)
+            R, at = turn @ X.rotation, turn @ X.translation
+            force = R @ wrench[:3]
+            both = np.concatenate([force, R @ wrench[3:] + cross(at, force)])
+            out[topic] = PlateWrench(both, R[:, 2] if X.rotation[2, 2] >= 0 else -R[:, 2], at)
         return out, all_heard
 
     def _pose(self, frame: str) -> pin.SE3 | None:
