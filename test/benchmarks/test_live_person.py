@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from humanoid_control.errors import EnvironmentProblem
+
 pytest.importorskip("rclpy", reason="needs ROS 2")
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 
@@ -21,7 +23,9 @@ def test_rows_of_a_person_at_240_hz(humanoid, model_file, monkeypatch):
     assert humanoid("bench", "human_node", "--seconds", "1").returncode == 2
 
 
-def test_without_the_recording_it_says_so(humanoid, monkeypatch):
+def test_without_the_recording_it_says_so(monkeypatch):
+    from humanoid_control.benchmarks.motion.live_person import measure
+
     monkeypatch.delenv("HUMANOID_TEST_DATA", raising=False)
-    done = humanoid("bench", "human_node")
-    assert done.returncode != 0 and "HUMANOID_TEST_DATA" in done.stderr
+    with pytest.raises(EnvironmentProblem, match="HUMANOID_TEST_DATA"):
+        measure()

@@ -41,10 +41,10 @@ def measure(seconds: float = 20.0, quiet: bool = True) -> list[Row]:
         EnvironmentProblem: ROS 2 or the recording is missing, the node does not start. ConfigError: too short.
     """
     check_seconds(seconds)
+    folder = recording_folder("walk")
     os.environ.update(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_DOMAIN_ID=str(DOMAIN))
     from humanoid_control.benchmarks.motion.marker_camera import MarkerCamera
 
-    folder = recording_folder("walk")
     model, trc, setup = CLIPS["walk"]
     clip, wrenches = load_clip(folder / trc), [w.zeroed() for w in read_loads(folder / "grf_walk.xml")]
     times = np.arange(clip.timestamps[0], clip.timestamps[-1], 1 / RATE)
