@@ -74,7 +74,9 @@ def person_of(p: HumanMotionParameters) -> tuple[Person, FitTasks]:
         HumanoidError: no model, or one that cannot be read.
     """
     if not p.model:
-        raise ConfigError("parameter model is empty: name the OpenSim model of who moves (model:=subject.osim)")
+        raise ConfigError(
+            "parameter model is empty: name the OpenSim model of who moves (model:=subject.osim, --set human_motion.model=subject.osim)"
+        )
     path = Path(p.model).expanduser()
     if not path.is_file():
         raise ConfigError(f"parameter model: no file {p.model}")
