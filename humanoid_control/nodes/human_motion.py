@@ -75,7 +75,8 @@ def person_of(p: HumanMotionParameters) -> tuple[Person, FitTasks]:
     """
     if not p.model:
         raise ConfigError(
-            "parameter model is empty: name the OpenSim model of who moves (model:=subject.osim, --set human_motion.model=subject.osim)"
+            "parameter model is empty: name the OpenSim model of who moves (model:=subject.osim, or --set "
+            "human_motion.model=subject.osim)"
         )
     path = Path(p.model).expanduser()
     if not path.is_file():

@@ -1,7 +1,8 @@
 """Live fit of a person: frame by frame as markers come, from where the frame before led, none waited for.
 
 What a clip gives in passes over all frames is here from the past alone: a marker far beyond where it usually lies
-counts less in its frame, angles go on without jumps of a full turn, and which way is up is found by the first frames.
+counts less in its frame, and which way is up is found by the first frames. Angles go on without jumps of a full turn,
+for each frame begins where the one before led.
 `LiveRecorder` keeps a few seconds of motion, by which the person is calibrated.
 """
 
@@ -18,7 +19,7 @@ from humanoid_control.human.analysis import trunk_direction, turning_to_up, upwa
 from humanoid_control.human.calibration import Calibration, calibrate
 from humanoid_control.human.ik_setup import FitTasks
 from humanoid_control.human.kinematics import marker_positions
-from humanoid_control.human.marker_fit import LEAST_OUTLIER, REASONS, UNSEEN, ClipFit, FitSettings, bounds_of
+from humanoid_control.human.marker_fit import LEAST_OUTLIER, REASONS, UNSEEN, ClipFit, FitSettings
 from humanoid_control.human.marker_solver import LiveRecord, fit_next, root_covariances, start_memory
 from humanoid_control.human.model import Person
 from humanoid_control.mocap import plain_label
@@ -94,14 +95,11 @@ class LiveFit:
         self._plain = {plain_label(label): k for k, label in reversed(list(enumerate(self.labels)))}
         self._given: tuple[str, ...] = ()
         self._columns, self._rows = np.zeros(0, dtype=int), np.zeros(0, dtype=int)
-        lower, upper = bounds_of(self.person)
-        self._turns = self.person.rotational & np.isinf(lower) & np.isinf(upper)
         self.restart()
 
     def restart(self) -> None:
         """Forget where the person was; the next frame is tried from many starts."""
         self._clip: ClipFit | None = None
-        self._last: np.ndarray | None = None
         self._first: list[np.ndarray] = []
         self._usual = np.full(len(self.labels), USUAL)
 
@@ -168,10 +166,6 @@ class LiveFit:
         fit_next(self._record.table)
         outliers = self._weigh(data.weights[0], results.residual[0])
         q = results.q[0].copy()
-        if self._last is not None:
-            turns = np.round((self._last - q) / (2 * np.pi))
-            q += np.where(self._turns, 2 * np.pi * turns, 0.0)
-        self._last = q
         root_covariances(self._fit.table, self._covariance)
         std = np.zeros(len(q))
         std[clip.problem.layout.entry] = np.sqrt(results.variance[0])
