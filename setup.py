@@ -18,6 +18,7 @@ NODES = [
     "controller_bridge",
     "state_estimator",
     "walker",
+    "human_motion",
     "viewer",
 ]
 

@@ -107,6 +107,11 @@ BENCHES = {
         {"rounds": 5},
         "motion.person",
     ),
+    "human_node": BenchEntry(
+        "a person fitted to live markers at 240 Hz with force plates: age, frames missed, processor (about 40 s)",
+        {"seconds": 20.0},
+        "motion.live_person",
+    ),
     "driver": BenchEntry(
         "a real robot's driver: frames beside the makers' libraries, lateness, message to frame (about 4 min)",
         {"only": "", "seconds": 10.0, "trials": 100},

@@ -387,6 +387,7 @@ TITLES = {
     "tendons": "Tendons",
     "reaching": "Optimal reaches",
     "human": "A recorded person",
+    "human_node": "A person live",
     "driver": "The driver of a real robot",
     "walk": "Walking",
 }

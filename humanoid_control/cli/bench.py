@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   humanoid bench ik
   humanoid bench loop --seconds 20
   humanoid bench reaching --json
+  humanoid bench human_node --seconds 30
   humanoid bench driver --only cycle_compute,unitree
   humanoid bench walk --quick
   humanoid bench walk --keep trials/

@@ -146,7 +146,8 @@ TOPICS = {
     "/tf": (
         "tf2_msgs/TFMessage",
         "the root link in `world` (simulator, `publish_tf`) or in `odom`, with `base_footprint` below it (walker), "
-        "and the frames `FOOT_sole`, where ROS has tf2_msgs (the wheels do not)",
+        "and the frames `FOOT_sole`; the segments of a person, `human/BODY` (human_motion); where ROS has tf2_msgs "
+        "(the wheels do not)",
     ),
     "simulator/set_state": (
         "sensor_msgs/JointState",
@@ -161,6 +162,28 @@ TOPICS = {
     "markers": (
         "visualization_msgs/MarkerArray or geometry_msgs/PoseArray",
         "live markers [m] (`source` live): text or ns is the label, or the place in `live_labels`",
+    ),
+    "plates/plateN": (
+        "geometry_msgs/WrenchStamped",
+        "force on the person and torque about the origin of the plate's frame, whose z is the normal; its place comes "
+        "from /tf or from `plate_frames`",
+    ),
+    "human/joint_states": (
+        "sensor_msgs/JointState",
+        "coordinates of the person, as its model names them [rad, m]; effort is NaN where plates and weight do not "
+        "explain the motion. Velocity and effort are late as /diagnostics says",
+    ),
+    "human/residual": (
+        "geometry_msgs/WrenchStamped",
+        "what markers, plates and masses leave unexplained, force and moment about the origin of the first segment",
+    ),
+    "human/points": (
+        "visualization_msgs/MarkerArray",
+        "joint centres of the person, ns is l_hip, r_wrist and so on: live markers for trajectory_streamer",
+    ),
+    "human/markers": (
+        "visualization_msgs/MarkerArray",
+        "while somebody listens: measured markers (hollow), fitted ones (full), errors, bones, forces on the feet",
     ),
     "dancer": ("visualization_msgs/MarkerArray", "the dancer as a stick figure beside the robot"),
     "clip/time": ("std_msgs/Float64", "where the clip is [s]"),
@@ -188,6 +211,8 @@ SERVICES = {
     "state_estimator/zero": "`source` tendons: calibrate, the robot stands in `zero_posture` now",
     "state_estimator/learn": "std_srvs/SetBool, `source` tendons: correct a neural mapping by what is measured, or "
     "freeze it",
+    "human_motion/calibrate": "record `calibration` seconds of any motion, and find the person's sizes and places of "
+    "markers by them",
     "whole_body_ik/resync": "go on from where the robot is, after a fault of a joint",
     "trajectory_streamer/play": "go on",
     "trajectory_streamer/pause": "stand still where the clip is",

@@ -41,6 +41,7 @@ EXAMPLES = """examples:
   humanoid study sternum --clip dance1.trc --clip walk1.trc    each person with the constants of the others
   humanoid study clearance --commands 10000000 --resume clearance.jsonl
   humanoid study reaching --data HuG-MP/ --resume reaching.jsonl      people beside criteria of motion
+  humanoid study human --only R5                        controllers of an arm with a payload they do not know
   humanoid study hosts --resume hosts.jsonl             the robot on one host, its controller on another (root)
   humanoid study hosts --only cuts --robot lola
   humanoid study faults --resume faults.jsonl           all rows, about three hours
@@ -83,8 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     imitation, momentum, calibration, safety, worlds = (
         options[n] for n in ("imitation", "momentum", "calibration", "safety", "worlds")
     )
-    walking, dance, tendons, sternum, hosts, clearance, faults, reaching = (
-        options[n] for n in ("walking", "dance", "tendons", "sternum", "hosts", "clearance", "faults", "reaching")
+    walking, dance, tendons, sternum, hosts, clearance, faults, reaching, human = (
+        options[n]
+        for n in ("walking", "dance", "tendons", "sternum", "hosts", "clearance", "faults", "reaching", "human")
     )
     imitation.add(
         "--clip", action="append", type=given, dest="clips", help="motion file, not the built-in dance; repeatable"
@@ -148,6 +150,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reaching.add("--workers", type=int, help="processes (default: one a core)")
     reaching.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
     reaching.add("--details", action="store_true", help="also the rules")
+    human.add("--data", type=folder_path, help="of the recordings (default: in $HUMANOID_TEST_DATA)")
+    human.add("--only", type=comma_list, help="some of R1,R4,R5,R6,R7 (default: all)")
+    human.add("--workers", type=int, help="processes (default: one a core)")
+    human.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
+    human.add("--details", action="store_true", help="also the rules")
     hosts.add("--robot", type=given, help="of the catalogue, or a URDF (default: hrp2)")
     hosts.add("--only", type=comma_list, help="links, cuts, clocks (default: all)")
     hosts.add("--seconds", type=float, help="of the dance over each link and with each clock (default: 10)")
@@ -161,7 +168,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         study.add("--only", type=comma_list, help=f"some {what}")
         study.add("--details", action="store_true", help="also the rules and every number")
     sternum.add("--details", action="store_true", help="also what the columns mean")
-    for study in (momentum, calibration, worlds, walking, dance, tendons, sternum, hosts, clearance, faults, reaching):
+    for study in (
+        momentum,
+        calibration,
+        worlds,
+        walking,
+        dance,
+        tendons,
+        sternum,
+        hosts,
+        clearance,
+        faults,
+        reaching,
+        human,
+    ):
         study.add("-o", "--output", type=folder_path, help="folder to write")
     imitation.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():

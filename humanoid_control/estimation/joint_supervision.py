@@ -222,9 +222,13 @@ class JointSupervision:
         fresh = joints[q != self._position[joints]]  # a first sample, too
         self._changed[fresh], self._command_then[fresh] = now, command[fresh]
         same = joints[now - self._changed[joints] > lim.frozen]
-        self._note(
-            JointFaultKind.FROZEN, same, np.abs(command[same] - self._command_then[same]), lim.frozen_move
-        )  # a joint that rests with its command is not frozen
+        if not len(same):
+            return
+        # One that rested begins to move after its command did: what counts moved `lag` ago, and is not back since. One
+        # that rests with its command is not frozen.
+        low, high = self._commanded(now)
+        then = self._command_then[same]
+        self._note(JointFaultKind.FROZEN, same, np.maximum(low[same] - then, then - high[same]), lim.frozen_move)
 
     def _compare(self, now: float, joints: np.ndarray, q: np.ndarray) -> None:
         lim = self.limits

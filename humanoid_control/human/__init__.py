@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from humanoid_control.human.elements import Frame as Frame
     from humanoid_control.human.elements import Joint as Joint
     from humanoid_control.human.elements import Marker as Marker
+    from humanoid_control.human.forward_tracking import Tracking as Tracking
+    from humanoid_control.human.forward_tracking import TrackingSettings as TrackingSettings
     from humanoid_control.human.functions import Function as Function
     from humanoid_control.human.ik_setup import CoordinateTask as CoordinateTask
     from humanoid_control.human.ik_setup import FitTasks as FitTasks
@@ -53,6 +55,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "weighted_inverse_dynamics",
         ],
         "elements": ["Axis", "Body", "Coordinate", "Coupling", "Frame", "Joint", "Marker"],
+        "forward_tracking": ["Tracking", "TrackingSettings"],
         "functions": ["Function"],
         "ik_setup": ["CoordinateTask", "FitTasks", "read_ik_setup"],
         "marker_fit": ["Fit", "FitSettings", "REASONS", "fit"],

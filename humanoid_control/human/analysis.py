@@ -21,11 +21,14 @@ from humanoid_control.human.dynamics import (
     WeightedForces,
     acceleration_variance,
     inverse_dynamics,
+    noise_gain,
     weighted_inverse_dynamics,
 )
 from humanoid_control.human.forces.plate_assignment import FootLoads, assign_plates
 from humanoid_control.human.forces.wrenches import MeasuredWrench, check_same_gravity
+from humanoid_control.human.forward_tracking import Tracking, TrackingSettings, track_recording
 from humanoid_control.human.ik_setup import FitTasks
+from humanoid_control.human.kinematics import axis_directions
 from humanoid_control.human.marker_fit import Fit, FitSettings, fit, match_markers, root_coordinates
 from humanoid_control.human.model import Person
 from humanoid_control.mocap import MarkerClip
@@ -48,12 +51,14 @@ class AnalysisSettings:
             as they were measured.
         offset: by which the clock of the forces is behind that of the clip [s].
         fit: of the markers.
+        tracking: also track the motion forward by its forces; None: not.
     """
 
     cutoff: float = 6.0
     plate_variance: float = PLATE_VARIANCE
     offset: float = 0.0
     fit: FitSettings = field(default_factory=FitSettings)
+    tracking: TrackingSettings | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +77,7 @@ class Analysis:
         carriers: body on which the load of each foot acts.
         warnings: what was found or supposed, one sentence each.
         guesses: what was supposed for want of a measurement, so that results depend on it.
+        tracking: the motion that its forces explain; None where it was not asked for, or no forces are known.
     """
 
     clip: MarkerClip
@@ -86,6 +92,7 @@ class Analysis:
     settings: AnalysisSettings
     warnings: tuple[str, ...] = ()
     guesses: tuple[str, ...] = ()
+    tracking: Tracking | None = None
 
     @property
     def times(self) -> np.ndarray:
@@ -145,17 +152,16 @@ def analyse(
         said.append(found_sizes)
     clip, wrenches, turn = upright(person, clip, wrenches)
     said += _said_of_axes(turn, person)
-    found = fit(person, clip.positions, clip.labels, tasks, settings.fit)
+    found = fit(person, clip.positions, clip.labels, tasks, replace(settings.fit, root=bool(wrenches)))
     said += found.warnings
     motion = differentiate(clip.timestamps, found.q, settings.cutoff)
     said += motion.warnings
     T, n = found.q.shape
     nothing = np.full((T, n), np.nan), np.full((T, 6), np.nan), np.full((T, 6), np.nan)
-    if not wrenches:
-        said.append("no forces were given: angles alone, no moments")
+    if not wrenches or T < SHORTEST:
+        short = f"'{clip.name}' has {T} frame(s): moments need at least {SHORTEST}, so there are angles alone"
+        said.append(short if wrenches else "no forces were given: angles alone, no moments")
         return Analysis(clip, person, found, motion, *nothing, None, {}, settings, tuple(said))
-    if T < SHORTEST:
-        raise ClipError(f"'{clip.name}' has {T} frames: moments need at least {SHORTEST}")
     zeroed = [w.zeroed() for w in wrenches]
     zeroed = [replace(w, times=w.times + settings.offset) for w in zeroed]
     check_same_gravity(upward(person), zeroed, clip.name, ", ".join(w.name for w in zeroed))
@@ -164,37 +170,67 @@ def analyse(
     bodies = {body: foot for foot, names in feet.items() for body in names}
     loads = assign_plates(zeroed, clip.timestamps, points, bodies)
     said += [s for w in zeroed for s in w.warnings] + list(loads.warnings)
-    tau, before, after = _moments(person, found, motion, loads, carriers, settings, clip.rate)
-    unknown = ~np.isfinite(tau).all(axis=1)
-    if unknown.any():
+    given = _frame_loads(loads, carriers, settings.cutoff, motion.times)
+    tau, before, after = _moments(person, found, motion, given, settings, clip.rate)
+    known = np.isfinite(tau).all(axis=1)
+    if not known.all():
         said.append(
-            f"{unknown.sum()} of {T} frames have no moments: a contact that no plate measured, or outside their record"
+            f"{(~known).sum()} of {T} frames have no moments: a contact that no plate measured, or outside their record"
         )
-    return Analysis(clip, person, found, motion, tau, before, after, loads, carriers, settings, tuple(said))
+    tracking = None
+    if settings.tracking is not None and known.any():
+        tracking = _tracked(person, found, motion, given, settings, (known, clip.rate))
+    out = Analysis(clip, person, found, motion, tau, before, after, loads, carriers, settings, tuple(said))
+    return replace(out, tracking=tracking)
+
+
+def _frame_loads(loads: FootLoads, carriers: dict[str, str], cutoff: float, times: np.ndarray) -> dict[str, np.ndarray]:
+    """Wrenches (T, 6) on the bodies of the feet at the frames, filtered as the motion is; NaN where nobody measured."""
+    out = {}
+    for foot, wrench in loads.wrenches.items():
+        at = wrench.low_passed(min(cutoff, 0.45 / np.median(np.diff(wrench.times)))).resampled(times)
+        out[carriers[foot]] = np.hstack([at.force, at.moment])
+    return out
+
+
+def _tracked(
+    person: Person,
+    found: Fit,
+    motion: SmoothMotion,
+    given: dict[str, np.ndarray],
+    settings: AnalysisSettings,
+    of: tuple[np.ndarray, float],
+) -> Tracking | None:
+    """Forward tracking of the frames that are known; of: these (T,), and the rate [Hz]."""
+    known, rate = of
+    assert settings.tracking is not None
+    rows = np.arange(len(known))
+    variance = (
+        acceleration_variance(found.std, rate, settings.cutoff),
+        root_variance(found, rows, rate, settings.cutoff),
+    )
+    parts = motion.values, motion.velocity, motion.acceleration
+    return track_recording(person, motion.times, parts, given, variance, known, settings.tracking)
 
 
 def _moments(
     person: Person,
     found: Fit,
     motion: SmoothMotion,
-    loads: FootLoads,
-    carriers: dict[str, str],
+    loads: dict[str, np.ndarray],
     settings: AnalysisSettings,
     rate: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """tau (T, n), residual before and after (T, 6); NaN where the forces do not explain the motion."""
     T, n = found.q.shape
     tau, before, after = np.full((T, n), np.nan), np.full((T, 6), np.nan), np.full((T, 6), np.nan)
-    wrenches = {}
     known = np.isfinite(motion.acceleration).all(axis=1)
-    for foot, wrench in loads.wrenches.items():
-        at = wrench.low_passed(min(settings.cutoff, 0.45 / np.median(np.diff(wrench.times)))).resampled(motion.times)
-        wrenches[carriers[foot]] = np.hstack([at.force, at.moment])
-        known &= np.isfinite(wrenches[carriers[foot]]).all(axis=1)
+    for wrench in loads.values():
+        known &= np.isfinite(wrench).all(axis=1)
     if not known.any():
         return tau, before, after
     parts = motion.values[known], motion.velocity[known], motion.acceleration[known]
-    given = {body: w[known] for body, w in wrenches.items()}
+    given = {body: w[known] for body, w in loads.items()}
     plain = inverse_dynamics(person, *parts, given)
     rows = np.flatnonzero(known)
     # What lifts the root: the contact that nobody measured.
@@ -212,11 +248,23 @@ def _moments(
             {body: w[good] for body, w in given.items()},
             variance,
             settings.plate_variance,
+            root_variance(found, rows, rate, settings.cutoff),
         )
         tau[rows], after[rows] = forces.tau, forces.residual
     else:
         tau[rows], after[rows] = plain.tau[good], plain.residual[good]
     return tau, before, after
+
+
+def root_variance(found: Fit, rows: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
+    """(rows, 6, 6) variance of the accelerations of the root's coordinates; a frame whose markers do not tell has that
+    of the nearest that do."""
+    assert found.root_covariance is not None
+    known = np.flatnonzero(np.isfinite(found.root_covariance).all(axis=(1, 2)))
+    if not len(known):
+        raise ClipError("no frame shows enough markers to tell how certain the root is: moments need more markers")
+    nearest = known[np.argmin(np.abs(rows[:, None] - known[None]), axis=1)]
+    return found.root_covariance[nearest] * noise_gain(rate, cutoff)
 
 
 # -------- The person
@@ -269,23 +317,33 @@ def root_force(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarra
     return residual @ axes
 
 
+def root_wrench(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarray:
+    """(T, 6) force and moment about the root's origin [N, N m] in the ground that are the residual (T, 6) of the root's
+    coordinates; near gimbal lock the shortest moment."""
+    W, d = axis_directions(person.chain.table, person.check(q))
+    chain, root = person.chain.record, root_coordinates(person)
+    A = np.zeros((len(W), len(root), 6))
+    for k in range(chain.first[0], chain.first[1]):
+        if chain.coordinate[k] >= 0:
+            side = slice(3, 6) if chain.turns[k] else slice(0, 3)
+            A[:, root.index(int(chain.coordinate[k])), side] += d[:, k, None] * W[:, k]
+    right = np.atleast_2d(residual)[..., None]
+    if A.shape[1] == 6 and (np.abs(np.linalg.det(A)) > 1e-6).all():
+        return np.asarray(np.linalg.solve(A, right)[..., 0])
+    return np.asarray((np.linalg.pinv(A, rcond=1e-6) @ right)[..., 0])
+
+
 def upright(
     person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench]
 ) -> tuple[MarkerClip, list[MeasuredWrench], np.ndarray]:
     """Clip and forces in axes whose up is the person's, and the rotation (3, 3) to these: the trunk tells which way."""
-    pairs = match_markers(person, clip.labels, FitTasks())
-    counts = np.isfinite(clip.positions[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
-    frames = np.argsort(-counts, kind="stable")[:: max(1, len(counts) // FRAMES_OF_UP)][:FRAMES_OF_UP]
-    found = fit(person, clip.positions[np.sort(frames)], clip.labels, None, FitSettings(swaps=False, outliers=0))
-    R_rest = person.body_poses(person.rest)[0][0, 0]
-    R = person.body_poses(found.q)[0][:, 0]
-    trunk = (R @ (R_rest.T @ upward(person))).mean(axis=0)
+    trunk = trunk_direction(person, clip.positions, clip.labels)
     k = int(np.argmax(np.abs(trunk)))
     up = np.sign(trunk[k]) * np.eye(3)[k]
     target = upward(person)
     if up @ target > 0.99:
         return clip, list(wrenches), np.eye(3)
-    turn = _turning(up, target)
+    turn = turning_to_up(up, target)
     return replace(clip, positions=clip.positions @ turn.T), [w.rotated(turn) for w in wrenches], turn
 
 
@@ -296,7 +354,22 @@ def _said_of_axes(turn: np.ndarray, person: Person) -> list[str]:
     return [] if np.array_equal(turn, np.eye(3)) else [f"up is {axis} in the clip: turned to the model's axes"]
 
 
-def _turning(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def trunk_direction(person: Person, markers: np.ndarray, labels: Sequence[str]) -> np.ndarray:
+    """(3,) mean direction of the trunk, from the pelvis upwards, in the axes of markers (T, M, 3) [m].
+
+    Raises:
+        ClipError: markers that are not the person's, or of another size.
+    """
+    pairs = match_markers(person, labels, FitTasks())
+    counts = np.isfinite(markers[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
+    frames = np.argsort(-counts, kind="stable")[:: max(1, len(counts) // FRAMES_OF_UP)][:FRAMES_OF_UP]
+    found = fit(person, markers[np.sort(frames)], labels, None, FitSettings(swaps=False, outliers=0))
+    R_rest = person.body_poses(person.rest)[0][0, 0]
+    R = person.body_poses(found.q)[0][:, 0]
+    return np.asarray((R @ (R_rest.T @ upward(person))).mean(axis=0))
+
+
+def turning_to_up(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The smallest rotation (3, 3) of the unit vector a to b."""
     if a @ b < -0.99:
         other = np.eye(3)[int(np.argmin(np.abs(a)))]

@@ -293,6 +293,18 @@ def marker_positions(table: np.ndarray, q: np.ndarray, bodies: np.ndarray, place
 
 
 @kernel
+def axis_directions(table: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Directions of the axes (T, na, 3) in the ground and derivatives of their functions (T, na), for q (T, n)."""
+    chain = unpack(table, Chain)
+    pose, na = make_pose(chain), len(chain.turns)
+    W, d = np.empty((len(q), na, 3)), np.empty((len(q), na))
+    for t in range(len(q)):
+        place(chain, q[t], pose)
+        W[t], d[t] = pose.W, pose.d1
+    return W, d
+
+
+@kernel
 def body_velocities(table: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Angular velocities and velocities of the bodies' origins, (T, nb, 3) each."""
     chain = unpack(table, Chain)

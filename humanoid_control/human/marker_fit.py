@@ -18,7 +18,14 @@ from humanoid_control.human.elements import GROUND
 from humanoid_control.human.ik_setup import FitTasks
 from humanoid_control.human.kinematics import make_pose, marker_positions
 from humanoid_control.human.marker_equations import lay_out_markers, make_equations
-from humanoid_control.human.marker_solver import FitProblem, FitRecord, FrameData, FrameResults, fit_frames
+from humanoid_control.human.marker_solver import (
+    FitProblem,
+    FitRecord,
+    FrameData,
+    FrameResults,
+    fit_frames,
+    root_covariances,
+)
 from humanoid_control.human.model import Person
 from humanoid_control.mocap import plain_label
 from humanoid_control.numerics.packed import Packed
@@ -46,6 +53,7 @@ class FitSettings:
         outliers: residual beyond which a marker counts less, in medians of that marker; 0 for never.
         swaps: look for exchanged labels of left and right.
         seed: of the random postures.
+        root: find the root's whole covariance, too.
     """
 
     tolerance: float = 1e-6
@@ -56,6 +64,7 @@ class FitSettings:
     outliers: float = 5.0
     swaps: bool = True
     seed: int = 1
+    root: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +83,8 @@ class Fit:
         steps, reason: (T,) steps taken, and why they ended: place in `REASONS`.
         restarted: (T,) true where several starts were tried.
         warnings: what was found or supposed, one sentence each.
+        root_covariance: (T, 6, 6) of the root's coordinates in the order of `root_coordinates`, NaN where markers do
+            not tell; None where it was not asked for.
     """
 
     person: Person
@@ -87,6 +98,7 @@ class Fit:
     reason: np.ndarray
     restarted: np.ndarray
     warnings: tuple[str, ...] = ()
+    root_covariance: np.ndarray | None = None
     rms: np.ndarray = field(init=False)
     worst: np.ndarray = field(init=False)
     worst_marker: np.ndarray = field(init=False)
@@ -132,7 +144,7 @@ def fit(
         raise SizeError(f"markers must be (frames, {len(labels)} labels, 3), got {markers.shape}")
     pairs = match_markers(person, labels, tasks)
     columns, own = [k for k, _ in pairs], [m for _, m in pairs]
-    return _ClipFit(person, markers[:, columns], own, tasks, settings).run()
+    return ClipFit(person, markers[:, columns], own, tasks, settings).run()
 
 
 def match_markers(person: Person, labels: Sequence[str], tasks: FitTasks) -> list[tuple[int, int]]:
@@ -157,7 +169,7 @@ def match_markers(person: Person, labels: Sequence[str], tasks: FitTasks) -> lis
     return found
 
 
-class _ClipFit:
+class ClipFit:
     """One clip: what the kernels take, and passes over it."""
 
     def __init__(
@@ -228,13 +240,28 @@ class _ClipFit:
         )
         return problem, np.ascontiguousarray(reference[:, layout.entry])
 
-    def solve(self, frames: np.ndarray, anew: bool) -> None:
-        """Solve frames with the weights and targets as they are."""
+    def record(self) -> Packed[FitRecord]:
+        """All that kernels take, with the weights and targets as they are."""
         chain, layout = self.person.chain.record, self.problem.layout
         data = FrameData(self.targets, np.ascontiguousarray(self.weights), self.reference)
         work = make_pose(chain), make_equations(chain, layout)
-        record = Packed(FitRecord(chain, self.problem, data, self.results, *work))
+        return Packed(FitRecord(chain, self.problem, data, self.results, *work))
+
+    def solve(self, frames: np.ndarray, anew: bool) -> None:
+        """Solve frames with the weights and targets as they are."""
+        record = self.record()  # must be there while the kernel runs
         fit_frames(record.table, frames.astype(np.int64), anew)
+
+    def root_covariance(self) -> np.ndarray:
+        """(T, 6, 6) of the root's coordinates, of all frames as they were solved."""
+        out = np.full((len(self.targets), 6, 6), np.nan)
+        record = self.record()
+        root_covariances(record.table, out)
+        root = root_coordinates(self.person)
+        if len(root) == 6:  # the kernel has them in the order of q
+            order = np.argsort(np.argsort(root))
+            out = out[:, order][:, :, order]
+        return out
 
     def run(self) -> Fit:
         """All passes."""
@@ -257,6 +284,7 @@ class _ClipFit:
         return Fit(
             self.person, q, std, self.labels, self.results.residual, self.weights, self.results.cost,
             info[:, 0].copy(), info[:, 1].copy(), info[:, 2] == 1, tuple(self.warnings),
+            self.root_covariance() if self.settings.root else None,
         )  # fmt: skip
 
     # -------- Markers that are wrong

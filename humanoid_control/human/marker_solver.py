@@ -13,7 +13,7 @@ import numpy as np
 from humanoid_control.human.kinematics import Chain, Pose
 from humanoid_control.human.marker_equations import Equations, MarkerLayout, Prior, build
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import B1, F1, F2, F3, I2
+from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
 from humanoid_control.numerics.cholesky import inverse_diagonal, skyline_cholesky, solve_skyline
 from humanoid_control.numerics.packed import unpack
 
@@ -25,6 +25,7 @@ BETTER = 0.999  # share of the cost that a later start must be below
 JUMP = 3.0  # of the running median, beyond which a frame starts anew
 CALM = 0.5e-6  # [m^2] cost a unit of weight that is never called a jump: 1 mm
 PATIENCE = 10  # frames until starts are tried again that did not help
+KNOWN, WAIT = 0, 1  # entries of `FitMemory.counts`
 DRIFT = 1.05  # factor by which the running median follows in a frame
 
 
@@ -88,6 +89,28 @@ class FitRecord(NamedTuple):
     results: FrameResults
     pose: Pose
     equations: Equations
+
+
+class FitMemory(NamedTuple):
+    """What a frame leaves for the next.
+
+    Attributes:
+        hold, before (n,): postures of the last frame and of the one before it.
+        counts (2,): frames since a start, and frames to wait until starts are tried again.
+        usual (1,): running median of the cost a unit of weight.
+    """
+
+    hold: F1
+    before: F1
+    counts: I1
+    usual: F1
+
+
+class LiveRecord(NamedTuple):
+    """The fit of one frame after the other as they come: arrays for a single frame, and what it leaves."""
+
+    fit: FitRecord
+    memory: FitMemory
 
 
 @kernel
@@ -310,6 +333,76 @@ def tell(
 
 
 @kernel
+def start_memory(rest: np.ndarray) -> FitMemory:
+    """Memory of a fit that knows nothing yet; rest (n,)."""
+    return FitMemory(rest.copy(), rest.copy(), np.zeros(2, dtype=np.int64), np.zeros(1))
+
+
+@kernel
+def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool, work: tuple[F1, F1, F1, B1]) -> None:
+    """Fit one frame, and remember what the next one needs.
+
+    Args:
+        record: of the fit. memory: what the frames before left.
+        t: the frame.
+        anew: from where the frame before led, or from many starts where there was none; else from its own q.
+        work: q, trial (n,), centre (3,), and no coordinate that is held (nf,).
+    """
+    chain, problem, data, results = record.chain, record.problem, record.data, record.results
+    layout, solving = problem.layout, (record.pose, record.equations)
+    q, trial, centre, held = work
+    q_hold, count, usual = memory.hold, memory.counts, memory.usual
+    reference = data.reference[min(t, len(data.reference) - 1)]
+    total = centre_of(data.markers[t], data.weights[t], centre)
+    measured = (data.markers[t], data.weights[t], centre)
+    if not anew:
+        q_hold[:] = results.q[t]
+        count[KNOWN] = 1
+    prior = Prior(problem.u, reference, problem.hold, q_hold)
+    if total == 0.0:
+        results.q[t] = q_hold
+        results.variance[t], results.residual[t] = np.inf, np.nan
+        results.cost[t], results.marker_cost[t], results.info[t, 0], results.info[t, 1] = np.nan, np.nan, 0, 3
+        count[KNOWN] = min(count[KNOWN], 1)
+        return
+    if count[KNOWN] == 0:
+        first_posture(chain, problem, solving, measured, prior, q)
+        q_hold[:] = q
+    elif count[KNOWN] == 1:
+        q[:] = q_hold
+    else:
+        q[:] = 2.0 * q_hold - memory.before
+    clip_to_bounds(layout, problem.rest, q)
+    limits = (problem.tolerance, problem.most, count[KNOWN] > 0)
+    cost, markers, steps, why = solve_frame(chain, problem, solving, measured, prior, held, q, limits)
+    results.info[t, 2] = 1 if count[KNOWN] == 0 else 0
+    share = cost / total
+    if count[KNOWN] > 0 and anew and count[WAIT] == 0 and share > JUMP * usual[0] and share > CALM:
+        was = cost
+        trial[:] = q_hold
+        if solve_frame(chain, problem, solving, measured, prior, held, trial, limits)[0] < BETTER * cost:
+            q[:] = trial
+        cost = try_starts(chain, problem, solving, measured, prior, q_hold, (q, cost))
+        cost, markers, steps, why = solve_frame(chain, problem, solving, measured, prior, held, q, limits)
+        results.info[t, 2] = 1
+        if cost < BETTER * was:
+            count[WAIT] = count[KNOWN] = 0
+        else:
+            count[WAIT] = PATIENCE
+        share = cost / total
+    for c in layout.entry:  # what only holds is no part of the cost that is told
+        cost -= 0.5 * problem.hold * (q_hold[c] - q[c]) ** 2
+    count[WAIT] = max(0, count[WAIT] - 1)
+    usual[0] = share if usual[0] == 0.0 else (usual[0] * DRIFT if share > usual[0] else usual[0] / DRIFT)
+    count[KNOWN] += 1
+    memory.before[:] = q_hold
+    q_hold[:] = q
+    results.q[t], results.cost[t], results.marker_cost[t] = q, cost, markers
+    results.info[t, 0], results.info[t, 1] = steps, why
+    tell(chain, problem, solving, measured, results, t)
+
+
+@kernel
 def fit_frames(table: np.ndarray, frames: np.ndarray, anew: bool) -> None:
     """Fit frames one after the other.
 
@@ -319,55 +412,50 @@ def fit_frames(table: np.ndarray, frames: np.ndarray, anew: bool) -> None:
         anew: each from where the frame before led, the first from many starts; else each from its own q in `results`.
     """
     record = unpack(table, FitRecord)
-    chain, problem, data, results = record.chain, record.problem, record.data, record.results
-    layout, n = problem.layout, len(problem.rest)
-    work = (record.pose, record.equations)
-    centre, held = np.zeros(3), np.zeros(len(layout.entry), dtype=np.bool_)
-    q, other, q_hold = problem.rest.copy(), np.empty(n), problem.rest.copy()
-    known, usual, wait = 0, 0.0, 0  # frames since the last start, running median of the cost, frames to wait
+    memory, n = start_memory(record.problem.rest), len(record.problem.rest)
+    held = np.zeros(len(record.problem.layout.entry), dtype=np.bool_)
+    work = (record.problem.rest.copy(), np.empty(n), np.zeros(3), held)
     for t in frames:
-        reference = data.reference[min(t, len(data.reference) - 1)]
-        total = centre_of(data.markers[t], data.weights[t], centre)
-        measured = (data.markers[t], data.weights[t], centre)
-        if not anew:
-            q_hold[:] = results.q[t]
-            known = 1
-        prior = Prior(problem.u, reference, problem.hold, q_hold)
-        if total == 0.0:
-            results.q[t] = q_hold
-            results.variance[t], results.residual[t] = np.inf, np.nan
-            results.cost[t], results.marker_cost[t], results.info[t, 0], results.info[t, 1] = np.nan, np.nan, 0, 3
-            known = min(known, 1)
+        fit_frame(record, memory, t, anew, work)
+
+
+@kernel
+def fit_next(table: np.ndarray) -> None:
+    """Fit the only frame of a `LiveRecord` from where the ones before led."""
+    live = unpack(table, LiveRecord)
+    rest = live.fit.problem.rest
+    held = np.zeros(len(live.fit.problem.layout.entry), dtype=np.bool_)
+    fit_frame(live.fit, live.memory, 0, True, (rest.copy(), rest.copy(), np.zeros(3), held))
+
+
+@kernel
+def root_covariances(table: np.ndarray, out: np.ndarray) -> None:
+    """Covariances (T, 6, 6) of the root's six coordinates by the residuals; NaN in frames that do not tell.
+
+    All of it, for how the errors of three angles go together depends on the heading.
+    """
+    record = unpack(table, FitRecord)
+    chain, problem, data, results = record.chain, record.problem, record.data, record.results
+    layout, eq, work = problem.layout, record.equations, (record.pose, record.equations)
+    n, centre = len(layout.entry), np.zeros(3)
+    rows = np.flatnonzero(problem.root)
+    place = np.argsort(layout.entry[rows])
+    for t in range(len(results.q)):
+        out[t] = np.nan
+        count = np.sum(data.weights[t] > 0.0)
+        freedom = 3 * count - results.info[t, 3]
+        if len(rows) != len(out[t]) or count == 0 or freedom <= 0:
             continue
-        if known == 0:
-            first_posture(chain, problem, work, measured, prior, q)
-            q_hold[:] = q
-        elif known == 1:
-            q[:] = q_hold
-        else:
-            q[:] = 2.0 * q_hold - other
-        clip_to_bounds(layout, problem.rest, q)
-        limits = (problem.tolerance, problem.most, known > 0)
-        cost, markers, steps, why = solve_frame(chain, problem, work, measured, prior, held, q, limits)
-        results.info[t, 2] = 1 if known == 0 else 0
-        share = cost / total
-        if known > 0 and anew and wait == 0 and share > JUMP * usual and share > CALM:
-            was = cost
-            trial = q_hold.copy()
-            if solve_frame(chain, problem, work, measured, prior, held, trial, limits)[0] < BETTER * cost:
-                q[:] = trial
-            cost = try_starts(chain, problem, work, measured, prior, q_hold, (q, cost))
-            cost, markers, steps, why = solve_frame(chain, problem, work, measured, prior, held, q, limits)
-            results.info[t, 2] = 1
-            wait, known = (0, 0) if cost < BETTER * was else (PATIENCE, known)
-            share = cost / total
-        for c in layout.entry:  # what only holds is no part of the cost that is told
-            cost -= 0.5 * problem.hold * (q_hold[c] - q[c]) ** 2
-        wait = max(0, wait - 1)
-        usual = share if usual == 0.0 else (usual * DRIFT if share > usual else usual / DRIFT)
-        known = known + 1
-        other[:] = q_hold
-        q_hold[:] = q
-        results.q[t], results.cost[t], results.marker_cost[t] = q, cost, markers
-        results.info[t, 0], results.info[t, 1] = steps, why
-        tell(chain, problem, work, measured, results, t)
+        centre_of(data.markers[t], data.weights[t], centre)
+        reference = data.reference[min(t, len(data.reference) - 1)]
+        prior = Prior(problem.u, reference, problem.hold, results.q[t])
+        measured = (data.markers[t], data.weights[t], centre)
+        build(chain, layout, work, results.q[t], measured, prior, False)
+        if not skyline_cholesky(eq.H, layout.skyline, n, eq.L):
+            continue
+        for i in range(len(rows)):
+            eq.step[:] = 0.0
+            eq.step[rows[place[i]]] = 1.0
+            solve_skyline(eq.L, layout.skyline, n, eq.step)
+            for j in range(len(rows)):
+                out[t, i, j] = eq.step[rows[place[j]]] * 2.0 * results.marker_cost[t] / freedom

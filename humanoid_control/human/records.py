@@ -11,6 +11,7 @@ import numpy as np
 
 from humanoid_control.errors import RobotError
 from humanoid_control.human.analysis import GOOD_RESIDUAL, Analysis
+from humanoid_control.human.forward_tracking import trunk_of
 from humanoid_control.human.model import Person
 from humanoid_control.human.models.osim_export import osim_text
 from humanoid_control.human.models.robot_motion import RobotMotion
@@ -27,6 +28,7 @@ FILES = (
     "report.json",
     "report.html",
 )
+TRACKED = ("tracked_angles.mot", "tracked_torques.sto")  # beside, where the motion was tracked forward
 AXES = "xyz"
 
 
@@ -47,9 +49,10 @@ def write_storage(
     path.write_text("\n".join(lines) + "\n")
 
 
-def angles_table(a: Analysis) -> tuple[list[str], np.ndarray]:
-    """Names and values (T, C) of all coordinates, those that follow others too; angles in degrees."""
-    everything = a.person.with_dependent(a.motion.values)
+def angles_table(a: Analysis, q: np.ndarray | None = None) -> tuple[list[str], np.ndarray]:
+    """Names and values (T, C) of all coordinates, those that follow others too, of q (T, n), by default as measured;
+    angles in degrees."""
+    everything = a.person.with_dependent(a.motion.values if q is None else q)
     scale = {c.name: 180 / np.pi if c.rotational else 1.0 for c in a.person.all_coordinates}
     return list(everything), np.stack([scale[n] * v for n, v in everything.items()], axis=1)
 
@@ -111,6 +114,7 @@ def write_records(a: Analysis, folder: Path) -> None:
         times, labels, forces = forces_table(a)
         write_storage(folder / "forces.mot", "Forces on the feet", labels, times, forces, False)
         arrays |= {"force_times": times, "force_labels": np.array(labels), "forces": forces}
+        arrays |= _write_tracked(a, folder)
     np.savez_compressed(folder / "motion.npz", **arrays)
 
 
@@ -121,6 +125,40 @@ def _urdf(person: Person) -> tuple[str, list[str]]:
     except RobotError as error:
         return "", [f"no model.urdf: {error}"]
     return out.text, list(out.notes)
+
+
+def _write_tracked(a: Analysis, folder: Path) -> dict[str, Any]:
+    """Tables of the motion that the forces explain, where there is one; and its arrays."""
+    if a.tracking is None:
+        return {}
+    m = a.tracking.motion
+    e = np.isfinite(m.tau).all(axis=1)
+    names, angles = angles_table(a, m.q[e])
+    write_storage(folder / TRACKED[0], "Coordinates", names, a.times[e], angles, True)
+    names, _ = moments_table(a)
+    write_storage(folder / TRACKED[1], "Inverse Dynamics Generalized Forces", names, a.times[e], m.tau[e], False)
+    return {"tracked_q": m.q, "tracked_qd": m.qd, "tracked_qdd": m.qdd, "tracked_tau": m.tau}
+
+
+def tracking_summary(a: Analysis) -> dict[str, Any]:
+    """What forward tracking found: residuals before and after, how far the motion is from the measured one, and the
+    constants."""
+    assert a.tracking is not None
+    m, c = a.tracking.motion, a.tracking.constants
+    e = np.isfinite(m.tau).all(axis=1)
+    before, after = (np.sqrt((r[e] ** 2).mean(axis=0)) for r in (a.residual_before, m.residual))
+    names = [a.person.names[k] for k in a.root]
+    off = np.sqrt((m.error[e] ** 2).mean(axis=0))
+    angles = a.person.rotational
+    return {
+        "residual": {n: {"before": float(b), "after": float(x)} for n, b, x in zip(names, before, after, strict=True)},
+        "error_m": float(np.sqrt((off[~angles] ** 2).mean())),
+        "error_deg": float(np.rad2deg(np.sqrt((off[angles] ** 2).mean()))),
+        "mass_factor": c.mass,
+        "trunk": trunk_of(a.person),
+        "trunk_moved_m": float(np.linalg.norm(c.moved)),
+        "plate_zeros": {body: zero.tolist() for body, zero in c.zeros.items()},
+    }
 
 
 def summary(a: Analysis) -> dict[str, Any]:
@@ -143,6 +181,8 @@ def summary(a: Analysis) -> dict[str, Any]:
         "guesses": list(a.guesses),
         "urdf": _urdf(a.person)[1],
     }
+    if a.tracking is not None:
+        out["tracking"] = tracking_summary(a)
     if a.loads is not None and a.explained.any():
         out["residual"] = residual_table(a)
         out["contacts"] = [

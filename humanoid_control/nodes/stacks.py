@@ -12,7 +12,7 @@ from typing import Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes.base.parameters import NodeParameters, parse_value
-from humanoid_control.warm_up import HARDWARE, RETARGETING, SIMULATION, TENDONS, WALKING
+from humanoid_control.warm_up import HARDWARE, HUMAN, RETARGETING, SIMULATION, TENDONS, WALKING
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,13 @@ NODES = {
             ),
         ),
         NodeSpec(
+            "human_motion",
+            "HumanMotionParameters",
+            "live markers and force plates to a person's joint angles, moments and points to imitate",
+            ("markers", "plates/plateN"),
+            ("human/joint_states", "human/residual", "human/points", "human/markers", "/tf"),
+        ),
+        NodeSpec(
             "viewer",
             "ViewerParameters",
             "everything in a browser page",
@@ -148,6 +155,7 @@ NODES = {
                 "dancer",
                 "odom",
                 "ground_truth/odometry",
+                "human/markers",
                 "footsteps/planned",
                 "walking/state",
                 "hardware_state",
@@ -222,6 +230,7 @@ class Stack:
             TENDONS: estimator.get("source") == "tendons",
             WALKING: "walker" in self,
             HARDWARE: "robot_driver" in self,
+            HUMAN: "human_motion" in self,
         }
         return [RETARGETING, *(group for group, needs in needed.items() if needs)]
 
@@ -341,6 +350,18 @@ STACKS = {
                 "viewer": {"footsteps": True, "follow": True, "walking": True},
                 "trajectory_streamer": {"clip": "gentle_dance"},
             },
+        ),
+        _stack(
+            "human",
+            "a person is fitted to live markers, and a simulated robot imitates the person, shown in the browser",
+            "viewer",
+            "simulator",
+            "state_estimator",
+            "whole_body_ik",
+            "trajectory_streamer",
+            "human_motion",
+            settings={"trajectory_streamer": {"source": "live"}, "viewer": {"person": True}},
+            remaps={"trajectory_streamer": {"markers": "human/points"}},
         ),
         _stack(
             "direct",

@@ -82,6 +82,7 @@ class ViewerParameters(NodeParameters):
     port: int = param(8080, "port of the page", "", 1, 65535)
     ik_markers: bool = param(False, "show the markers of whole_body_ik from the beginning")
     footsteps: bool = param(False, "show the plan of the walker from the beginning")
+    person: bool = param(False, "show the person of human_motion from the beginning, and not the dancer's figure")
     walking: bool = param(False, "show controls of a robot that walks: a pad, pushes, and buttons that stop it")
     pad_speeds: str = param("0.4,0.1,0.4", "velocities at the pad's rim: forward, to the left [m/s], turning [rad/s]")
     follow: bool = param(False, "let the camera go along with the robot from the beginning")
@@ -120,6 +121,8 @@ class Viewer(TickNode):
         shown = {
             "ik_markers": p.ik_markers,
             "footsteps/planned": p.footsteps,
+            "human/markers": p.person,
+            "dancer": not p.person,
             "follow": p.follow,
             "shadows": p.shadows,
         }

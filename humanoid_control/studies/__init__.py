@@ -67,6 +67,10 @@ STUDIES = {
         "people's reaches beside minimum jerk, torque change and torque: Simonidis 2011, 7.2 (a minute)",
         "reaching",
     ),
+    "human": StudyEntry(
+        "R1, R4 to R7 of Simonidis 2011: markers, force plates, controllers, reaches of people (two minutes)",
+        "simonidis2011.report",
+    ),
     "clearance": StudyEntry(
         "commands by the hundred thousand, measured by the shapes of the published URDF: none may touch (minutes)",
         "clearance",

@@ -26,12 +26,13 @@ SHOWN = {
     "com": "centre of mass",
     "ik_markers": "what the inverse kinematics sees",
     "tendon_markers": "tendons, coloured by agreement",
+    "human/markers": "the person: markers measured and fitted, forces",
     "footsteps/planned": "coming footsteps, and the points of balance",
     "follow": "the camera goes along with the robot",
     "shadows": "shadows (slow without a graphics processor)",
 }
-HIDDEN = ("shapes", "com", "ik_markers", "footsteps/planned", "follow")  # at first
-MARKERS = ("ik_markers", "tendon_markers", "footsteps/planned")  # topics among SHOWN
+HIDDEN = ("shapes", "com", "ik_markers", "human/markers", "footsteps/planned", "follow")  # at first
+MARKERS = ("ik_markers", "tendon_markers", "human/markers", "footsteps/planned")  # topics among SHOWN
 HISTORY = 240
 COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
 

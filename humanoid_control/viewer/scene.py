@@ -210,16 +210,15 @@ class MarkerLayer:
     def __init__(self, server: viser.ViserServer, path: str) -> None:
         self._scene, self._path = server.scene, path
         self._solids: dict[int, Any] = {}
-        self._lines: Any = None
+        self._lines: dict[float, Any] = {}  # by width
         self._arrows: dict[str, Any] = {}
         self._visible = True
 
     def show(self, visible: bool) -> None:
         """Show or hide everything."""
         self._visible = visible
-        for handle in (*self._solids.values(), self._lines, *self._arrows.values()):
-            if handle is not None:
-                handle.visible = visible
+        for handle in (*self._solids.values(), *self._lines.values(), *self._arrows.values()):
+            handle.visible = visible
 
     def draw(self, markers: list[Any]) -> None:
         """Bring the layer up to date with the markers of a message; none: nothing is seen."""
@@ -263,21 +262,28 @@ class MarkerLayer:
         )
 
     def _draw_lines(self, markers: list[Any]) -> None:
+        """One batch for all lines of a width."""
+        by_width: dict[float, list[Any]] = {}
+        for m in markers:
+            by_width.setdefault(float(m.scale.x), []).append(m)
+        for width, handle in self._lines.items():
+            handle.visible = self._visible and width in by_width
+        for width, own in by_width.items():
+            self._draw_lines_of(width, own)
+
+    def _draw_lines_of(self, width: float, markers: list[Any]) -> None:
         points = [_xyz(p) for m in markers for p in m.points]
         colors = [_rgb(c) for m in markers for c in (m.colors or [m.color] * len(m.points))]
-        if not points:
-            if self._lines is not None:
-                self._lines.visible = False
-            return
         ends = np.array(points, dtype=np.float32).reshape(-1, 2, 3)
         paint = np.array(colors, dtype=np.uint8).reshape(-1, 2, 3)
-        if self._lines is None or self._lines.points.shape != ends.shape:
-            width = float(markers[0].scale.x)
-            self._lines = self._scene.add_line_segments(
-                f"{self._path}/lines", ends, paint, thickness=width, visible=self._visible
+        handle = self._lines.get(width)
+        if handle is None or handle.points.shape != ends.shape:
+            name = f"{self._path}/lines {width:g}"
+            self._lines[width] = self._scene.add_line_segments(
+                name, ends, paint, thickness=width, visible=self._visible
             )
             return
-        self._lines.points, self._lines.colors, self._lines.visible = ends, paint, self._visible
+        handle.points, handle.colors, handle.visible = ends, paint, self._visible
 
     def _draw_arrows(self, markers: dict[str, Any]) -> None:
         for ns, handle in self._arrows.items():

@@ -7,22 +7,27 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.human.calibration import columns
-from humanoid_control.human.dynamics import generalised_forces
 from humanoid_control.human.forces.sole_contact import outline_distance
-from humanoid_control.human.kinematics import body_velocities, marker_positions, place_clip
+from humanoid_control.human.forward_tracking import follow
+from humanoid_control.human.kinematics import axis_directions, body_velocities, marker_positions, place_clip
 from humanoid_control.human.marker_equations import make_equations
-from humanoid_control.human.marker_solver import fit_frames
+from humanoid_control.human.marker_solver import fit_frames, fit_next, root_covariances
+from humanoid_control.human.newton_euler import generalised_forces
 from humanoid_control.jit import are_compiled
 
 ADVICE = "compiling the fit of a person for this machine, only this once: about half a minute"
 KERNELS: tuple[Any, ...] = (
+    axis_directions,
     place_clip,
     marker_positions,
     body_velocities,
     fit_frames,
+    fit_next,
+    root_covariances,
     make_equations,
     columns,
     generalised_forces,
+    follow,
     outline_distance,
 )
 
@@ -34,7 +39,10 @@ def compiled() -> bool:
 
 def compile_kernels() -> None:
     """Compile them by the analysis of two bodies; quick where it is done already."""
-    from humanoid_control.human import calibrate, fit, inverse_dynamics, weighted_inverse_dynamics
+    from humanoid_control.human import FitSettings, calibrate, fit, inverse_dynamics, weighted_inverse_dynamics
+    from humanoid_control.human.analysis import root_wrench
+    from humanoid_control.human.forward_tracking import track
+    from humanoid_control.human.live.live_fit import LiveFit
 
     person = _two_bodies()
     q = np.zeros((8, person.n))
@@ -42,11 +50,16 @@ def compile_kernels() -> None:
     markers = person.marker_positions(q)
     person.body_twists(q, q)
     labels = [m.name for m in person.markers]
-    fit(person, markers, labels)
+    fit(person, markers, labels, settings=FitSettings(root=True))
     calibrate(person, markers, labels)
     loads = {"shank": np.zeros((len(q), 6))}
     inverse_dynamics(person, q, q, q, loads)
     weighted_inverse_dynamics(person, (q, q, q), loads, np.ones(person.n))
+    track(person, np.arange(len(q)) / 100, (q, q, q), loads, (np.ones(person.n), None))
+    live = LiveFit(person, up=-person.gravity)
+    frame = live.fit(markers[0])
+    if frame is not None:
+        root_wrench(person, frame.q, np.zeros(6))
     outline_distance(np.zeros((1, 2)), np.zeros((1, 3, 2)))
 
 

@@ -65,6 +65,24 @@ def test_the_page_needs_nothing_else_and_says_how_it_was_made(analysed):
     assert "of the weight as measured" in page and "have no moments" in page
 
 
+def test_a_motion_is_tracked_forward_by_its_forces(words, humanoid):
+    result = humanoid(*words, "--track", "--json", "-o", "tracked")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)["tracking"]
+    folder = humanoid.folder / "tracked"
+    angles, moments = read_storage(folder / "tracked_angles.mot"), read_storage(folder / "tracked_torques.sto")
+    assert len(angles.times) == len(moments.times) > 150 and np.isfinite(moments.values).all()
+    for name in ("pelvis_tx", "pelvis_ty", "pelvis_tz"):
+        assert told["residual"][name]["after"] < 0.1 * told["residual"][name]["before"], name
+    assert told["error_deg"] < 0.5 and told["error_m"] < 0.01 and 0.95 < told["mass_factor"] < 1.05
+    measured = read_storage(folder / "angles.mot")
+    knee = measured.labels.index("knee_angle_r")
+    at = np.interp(angles.times, measured.times, measured.values[:, knee])
+    assert np.abs(angles.values[:, knee] - at).max() < 2.0
+    result = humanoid(*words, "--track")
+    assert result.returncode == 0 and "tracked forward by the forces" in result.stdout
+
+
 def test_a_folder_with_files_is_not_written_into_unless_asked(analysed, words):
     _, folder, humanoid = analysed
     (folder / "report.html").write_text("mine")

@@ -195,6 +195,12 @@ ROWS = {
         "--resume": ("--resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
+    "study human": {
+        "--data": ("--data nowhere", "nowhere"),
+        "--only": ("--only R55", "did you mean R5"),
+        "--resume": ("--resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+    },
     "study tendons": {
         "--robot": ("--robot kengoro_uper", "did you mean kengoro_upper"),
         "--models": ("--only others --models nowhere", "the folder nowhere does not exist"),

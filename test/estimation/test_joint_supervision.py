@@ -154,3 +154,11 @@ def test_limits_that_make_no_sense_are_refused():
     ):
         with pytest.raises(ConfigError, match=next(iter(wrong))):
             JointSupervision(NAMES, SPEED, SupervisionLimits(**wrong))
+
+
+def test_a_joint_that_rested_is_not_frozen_while_it_begins_to_move():
+    """It measures the same to the last bit for a second, and then follows commands at full speed some 40 ms later."""
+    begins = lambda t: SPEED * max(0.0, t - 1.0)  # noqa: E731
+    assert run(commanded=begins, noise=0.0, lag=0.04, seconds=1.5)[0] is None
+    fault, after, _ = run(commanded=begins, noise=0.0, lag=1e9, seconds=1.5)
+    assert fault.kind is JointFaultKind.FROZEN and 0.05 < after < 0.1, "one that does not begin is"

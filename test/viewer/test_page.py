@@ -178,6 +178,45 @@ def test_a_robot_that_walks_stays_in_the_picture_on_the_floor(page, chromium):
     assert changed < 0.02, "ten metres on, the same robot is seen from the same place, on the same floor"
 
 
+def test_a_person_s_markers_and_forces_are_seen(page, chromium):
+    """Measured markers hollow and blue, fitted ones full and orange, the force on a foot green."""
+    browser = chromium
+    look_at(page, browser)
+    for what in ("robot", "targets", "dancer"):
+        page.scene.show(what, False)
+    browser.settle(SCENE)
+
+    def marker(ns, kind, points, color, width):
+        xyz = [SimpleNamespace(x=x, y=y, z=z) for x, y, z in points]
+        rgba = SimpleNamespace(r=color[0], g=color[1], b=color[2], a=color[3])
+        scale = SimpleNamespace(x=width, y=2 * width, z=2 * width)
+        scale = SimpleNamespace(x=width, y=width, z=width) if kind == 7 else scale
+        return SimpleNamespace(ns=ns, type=kind, action=0, points=xyz, colors=[], color=rgba, scale=scale)
+
+    def count(image, low, high):
+        r, g, b = image[..., 0], image[..., 1], image[..., 2]
+        channels = {"r": r, "g": g, "b": b}
+        return int((channels[high] - channels[low] > 25).sum())
+
+    places = [(0.0, y, z) for y in (-0.4, 0.0, 0.4) for z in (0.3, 0.9, 1.5)]
+    browser.settle(SCENE)
+    empty = pixels(browser.picture(SCENE))
+    page.scene.show("human/markers", True)
+    page.scene.draw_markers("human/markers", [
+        marker("fitted", 7, places, (0.95, 0.5, 0.1, 1.0), 0.1),
+        marker("measured", 7, places, (0.15, 0.45, 0.95, 0.3), 0.2),
+        marker("bones", 5, places[:2], (0.35, 0.35, 0.4, 1.0), 0.02),
+        marker("force right", 0, [(0.0, 0.2, 0.0), (0.0, 0.2, 1.2)], (0.1, 0.8, 0.2, 1.0), 0.06),
+    ])  # fmt: skip
+    until_seen(browser, lambda p: count(p, "b", "r") > count(empty, "b", "r") + 100, "fitted markers are orange")
+    until_seen(browser, lambda p: count(p, "r", "g") > count(empty, "r", "g") + 100, "a force is green")
+    seen = pixels(browser.picture(SCENE))
+    assert (np.abs(seen - empty).max(axis=2) > 20).sum() > 3000, "and measured ones are seen round them"
+    page.scene.draw_markers("human/markers", [])
+    page.scene.show("human/markers", False)
+    until_seen(browser, lambda p: count(p, "b", "r") < count(empty, "b", "r") + 50, "they go")
+
+
 def test_shapes_are_coloured_by_distance_and_the_panel_acts(page, chromium):
     robot, browser = page.robot, chromium
     look_at(page, browser)

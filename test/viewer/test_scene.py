@@ -72,13 +72,18 @@ def test_solids_lines_and_arrows_are_where_the_message_has_them(server):
     assert np.allclose(boxes.batched_positions, [(4, 5, 6)]) and np.allclose(boxes.batched_wxyzs, [(0.8, 0, 0.6, 0)])
     assert np.allclose(boxes.batched_scales, [(0.1, 0.2, 0.3)])
     assert np.array_equal(boxes.batched_colors, [(0, 0, 255)]) and np.allclose(balls.batched_opacities[0], 0.4)
-    assert np.allclose(layer._lines.points.reshape(-1, 3), ends)
+    (lines,) = layer._lines.values()
+    assert np.allclose(lines.points.reshape(-1, 3), ends)
     assert np.allclose(layer._arrows["momentum"].points[0], ends[:2])
 
     message[1].pose.position.x = -4.0
     layer.draw(message)
     assert layer._solids[CUBE] is boxes, "the same handle, told the new place"
     assert np.allclose(boxes.batched_positions, [(-4, 5, 6)])
+    thin = marker(LINE_LIST, "thin", points=ends[:2])
+    thin.scale.x = 0.004
+    layer.draw([*message, thin])
+    assert len(layer._lines) == 2 and layer._lines[0.004].points.shape == (1, 2, 3), "each width by itself"
 
 
 @pytest.mark.parametrize(("kind", "volume"), [(CUBE, 1.0), (CYLINDER, np.pi / 4), (SPHERE, np.pi / 6)])
@@ -94,14 +99,14 @@ def test_what_a_message_deletes_or_leaves_out_is_not_seen(server):
     solids = [marker(kind, at=(0, 0, k)) for k, kind in enumerate((SPHERE, CUBE, CYLINDER))]
     others = [marker(LINE_LIST, points=ends), marker(ARROW, "m", points=ends)]
     layer.draw([*solids, *others])
-    handles = [*layer._solids.values(), layer._lines, *layer._arrows.values()]
+    handles = [*layer._solids.values(), *layer._lines.values(), *layer._arrows.values()]
     assert all(h.visible for h in handles)
     others[0].action = 2
     layer.draw([solids[0], others[0]])
     assert [h.visible for h in handles] == [h is layer._solids[SPHERE] for h in handles]
     layer.show(False)
     layer.draw([*solids, marker(LINE_LIST, points=ends)])
-    assert not any(h.visible for h in (*layer._solids.values(), layer._lines)), "hidden stays hidden"
+    assert not any(h.visible for h in (*layer._solids.values(), *layer._lines.values())), "hidden stays hidden"
 
 
 def test_each_error_is_a_line_from_the_target_to_the_point_and_nothing_stands_on_the_joint(server):

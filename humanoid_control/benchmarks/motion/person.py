@@ -49,7 +49,7 @@ def measure(rounds: int = ROUNDS, quiet: bool = True) -> list[dict[str, Any]]:
     """
     rows = []
     for name, (model, trc, setup) in CLIPS.items():
-        folder = _folder(name)
+        folder = recording_folder(name)
         person, clip = read_osim(folder / "computed_opensim46" / model), load_clip(folder / trc)
         tasks = read_ik_setup(folder / setup, person)
         times = _times(partial(fit, person, clip.positions, clip.labels, tasks, PLAIN), rounds)
@@ -64,12 +64,12 @@ def measure(rounds: int = ROUNDS, quiet: bool = True) -> list[dict[str, Any]]:
 
 def _own(rounds: int) -> list[dict[str, Any]]:
     """A person of our own of 47 coordinates, fitted to the run's 42 markers; a whole analysis with files and page."""
-    folder = _folder("run")
+    folder = recording_folder("run")
     clip = load_clip(folder / CLIPS["run"][1])
     subject = find_subject(clip, settings=SubjectSettings(mass=72.6))
     clip, _, _ = upright(subject.person, clip, ())
     times = _times(partial(fit, subject.person, clip.positions, clip.labels, subject.tasks, PLAIN), rounds)
-    walk = _folder("walk")
+    walk = recording_folder("walk")
     paths = walk / CLIPS["walk"][1], walk / "grf_walk.xml"
     whole = _times(partial(_analyse, *paths), rounds, time.perf_counter)
     return [_row("fit_46_fps", "1/s", clip.n_frames / times, max), _row("analyse_s", "s", whole)]
@@ -93,7 +93,7 @@ def _opensim(name: str, ours: Fit, clip: MarkerClip) -> list[dict[str, Any]]:
         import opensim
     except ImportError:
         return []
-    folder, (model, trc, setup) = _folder(name), CLIPS[name]
+    folder, (model, trc, setup) = recording_folder(name), CLIPS[name]
     opensim.Logger.removeFileSink()  # it would leave a file wherever the command is called
     opensim.Logger.setLevelString("Off")
     with tempfile.TemporaryDirectory() as out:
@@ -135,7 +135,12 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _folder(name: str) -> Path:
+def recording_folder(name: str) -> Path:
+    """Folder of a recording.
+
+    Raises:
+        EnvironmentProblem: it is not there.
+    """
     folder = test_data(f"human_motion/rajagopal_{name}")
     if folder is None:
         raise EnvironmentProblem(

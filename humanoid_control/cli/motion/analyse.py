@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   humanoid analyse run.trc --model subject.osim --forces grf.xml --setup ik_setup.xml --cutoff 15 -o run/
   humanoid analyse walk.trc --model generic.osim --static standing.trc --mass 72.6 --forces grf.mot -o walk/
   humanoid analyse walk.trc --model subject.osim --forces grf.mot --offset 0.12 --json
+  humanoid analyse walk.trc --model subject.osim --forces grf.mot --track   and a motion that the forces explain
 
 The folder holds angles.mot, torques.sto and forces.mot (as OpenSim reads them), motion.npz, motion.csv, report.json and
 report.html, and who was fitted as model.osim and model.urdf. Without --model that is a person of our own: template of
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cutoff", type=float, default=6.0, help="of the low-pass filter [Hz] (6; running: 15)")
     parser.add_argument("--offset", type=float, default=0.0, help="seconds by which the forces are to come later (0)")
     parser.add_argument("--robots", type=given, help="fit these too, by name or URDF: lola,hrp2")
+    parser.add_argument("--track", action="store_true", help="also integrate the motion that the forces explain")
     parser.add_argument("--unit", type=given, help="of the clip's numbers: mm, cm, m, inch (default: as found)")
     parser.add_argument("-o", "--output", type=folder_path, metavar="DIR", help="folder to write")
     parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
@@ -54,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from humanoid_control.human import AnalysisSettings, analyse, read_ik_setup, read_osim
+    from humanoid_control.human import AnalysisSettings, TrackingSettings, analyse, read_ik_setup, read_osim
     from humanoid_control.human.models import SubjectSettings, analyse_subject, find_subject, fit_robot, robot_rows
     from humanoid_control.human.records import summary
     from humanoid_control.mocap import load_clip
@@ -73,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
     if args.setup is not None and not Path(args.setup).expanduser().is_file():
         raise ConfigError(f"{args.setup}: no such file: --setup is a setup file of OpenSim's inverse kinematics")
     compile_first(HUMAN)
-    settings = AnalysisSettings(cutoff=args.cutoff, offset=args.offset)
+    tracking = TrackingSettings() if args.track else None
+    settings = AnalysisSettings(cutoff=args.cutoff, offset=args.offset, tracking=tracking)
     if Path(args.model or "").suffix.lower() == ".osim":
         _refuse_own(args)
         person = read_osim(args.model)
@@ -162,4 +165,11 @@ def _tables(told: dict[str, Any]) -> list[Table | str]:
         body.append(["force, of the weight", *share])
         title = "what forces and masses leave at the root, root mean square [N m, N]"
         parts.append(Table(title, ["coordinate", "as measured", "corrected"], body))
+    if "tracking" in told:
+        t = told["tracking"]
+        off = [f"{1e3 * t['error_m']:.1f} mm, {t['error_deg']:.2f} deg" if k else "" for k in range(2)]
+        body = [[name, f"{v['before']:.2f}", f"{v['after']:.3f}"] for name, v in t["residual"].items()]
+        body += [["off the measurement", *off], ["mass", "", f"{t['mass_factor']:.3f} times"]]
+        body.append([f"centre of mass of {t['trunk']}", "", f"moved by {1e3 * t['trunk_moved_m']:.0f} mm"])
+        parts.append(Table("tracked forward by the forces [N m, N]", ["coordinate", "as measured", "tracked"], body))
     return parts

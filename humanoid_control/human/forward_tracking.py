@@ -1,0 +1,410 @@
+"""Forward tracking of a motion by its forces: a motion, moments and plates that belong together at every moment.
+
+The corrected accelerations of Kuo's least squares, frame by frame, are no derivatives of any motion. Here the motion
+begins as measured and is integrated, drawn back to the measurement by (Simonidis et al. 2011, equation 33, whose signs
+are printed the other way round and would be unstable)
+
+    a = q''_m - 2 c (q' - q'_m) - c^2 (q - q_m),
+
+which the plates then correct at the integrated state. Where they are trusted wholly they prescribe the momentum, whose
+errors are integrated twice, and the motion drifts: so `plate_variance` is chosen at the knee of that curve. As in the
+residual reduction of Delp et al. 2007 the root gives way along its translations before angles do, for skin moves all
+markers of the pelvis together. Where it begins, and how fast, is found so that it stays near what was measured, for an
+error of the first velocity would grow with time. Constants that a laboratory knows badly are found before, from the
+same frames: the mass of the person, the centre of mass of the trunk, the zero of each plate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, SizeError
+from humanoid_control.human.dynamics import Loads, correction_of, inverse_dynamics
+from humanoid_control.human.kinematics import make_pose
+from humanoid_control.human.model import Person
+from humanoid_control.human.newton_euler import (
+    ROOT,
+    Correction,
+    DynamicsRecord,
+    forces_of_frame,
+    make_correction_work,
+    make_motion,
+)
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1, F2, F3
+from humanoid_control.numerics.packed import Packed, unpack
+
+KNEE = 4000.0  # [N^2, N^2 m^2] plate_variance: less makes the motion drift, more leaves residuals that it need not
+NUDGE = 1e-3  # [m, m/s] by which the start is changed to see what becomes of it
+LONGEST = 1e-3  # [s] of a step
+MOST_RATE = 1e3  # [1/s] of c: steps would be too long for more
+ROUNDS = 4  # of Gauss and Newton for the constants
+LEAST_FRAMES = 6  # of a stretch that is tracked
+LOAD = 20.0  # [N] from which a plate's zero counts
+
+
+@dataclass(frozen=True)
+class TrackingSettings:
+    """Settings of forward tracking.
+
+    Args:
+        rate: c, at which a difference from the measurement decays, critically damped [1/s].
+        plate_variance: W_c of the root's force and moment [N^2, N^2 m^2].
+        sway: factor on the standard deviation of the root's translations.
+        find_start: place and velocity of the root at the beginning by least squares; else as measured.
+    """
+
+    rate: float = 10.0
+    plate_variance: float = KNEE
+    sway: float = 10.0
+    find_start: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= MOST_RATE:
+            raise ConfigError(f"the rate of tracking is {self.rate:g}/s: it must be above 0 and at most {MOST_RATE:g}")
+        if not (np.isfinite(self.plate_variance) and self.plate_variance > 0):
+            raise ConfigError(f"the plates' variance is {self.plate_variance:g}: it must be positive")
+        if not (np.isfinite(self.sway) and self.sway > 0):
+            raise ConfigError(f"the factor sway is {self.sway:g}: it must be positive")
+
+
+@dataclass(frozen=True, eq=False)
+class TrackedMotion:
+    """A motion that its forces explain.
+
+    Args:
+        times: (T,) [s]. q, qd, qdd: (T, n) integrated.
+        tau: (T, n) generalised forces [N m, N]. residual: (T, 6) of the root.
+        error: (T, n) of q beside the measurement [rad, m].
+    """
+
+    times: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    tau: np.ndarray
+    residual: np.ndarray
+    error: np.ndarray
+
+
+def track(
+    person: Person,
+    times: np.ndarray,
+    motion: tuple[np.ndarray, np.ndarray, np.ndarray],
+    loads: Loads,
+    variance: tuple[np.ndarray, np.ndarray | None],
+    settings: TrackingSettings | None = None,
+) -> TrackedMotion:
+    """Integrate a motion that follows the measured one, with accelerations that the plates correct.
+
+    Args:
+        times: (T,) of the frames, growing [s].
+        motion: q, qd, qdd (T, n) as measured.
+        loads: wrenches on bodies, as for `inverse_dynamics`.
+        variance: W_a and root_variance, as for `weighted_inverse_dynamics`.
+
+    Raises:
+        ConfigError, SizeError: as `weighted_inverse_dynamics`; fewer than two frames, times that do not grow.
+    """
+    settings = settings or TrackingSettings()
+    q, qd, qdd = (person.check(a, name) for a, name in zip(motion, ("q", "qd", "qdd"), strict=True))
+    T, n = q.shape
+    if T < 2 or len(times) != T or not (np.diff(times) > 0).all():
+        raise SizeError(f"tracking needs two frames or more with growing times, got {T} frames and {len(times)} times")
+    chain, bodies = person.chain.record, [person.body_index(name) for name in loads]
+    wrenches = np.stack([np.asarray(w, dtype=float) for w in loads.values()], axis=1) if loads else np.zeros((T, 0, 6))
+    whole = _with_sway(person, correction_of(person, T, variance[0], settings.plate_variance, variance[1]), settings)
+    one = whole._replace(W_a=whole.W_a[:1].copy(), W_root=whole.W_root[:1].copy())
+    single = [np.zeros((1, n)) for _ in range(5)]
+    frame = DynamicsRecord(
+        chain, make_pose(chain), make_motion(chain), np.array(bodies, dtype=np.int64),
+        np.zeros((1, len(bodies), 6)), one, single[0], single[1], single[2], single[3], single[4], np.zeros((1, ROOT)),
+    )  # fmt: skip
+    out, start = [np.zeros((T, n)) for _ in range(4)], np.zeros(2 * n)
+    record = Packed(
+        TrackRecord(
+            frame, np.asarray(times, dtype=float).copy(), q, qd, qdd, np.ascontiguousarray(wrenches), whole.W_a,
+            whole.W_root, start, settings.rate, LONGEST, out[0], out[1], out[2], out[3],
+        )
+    )  # fmt: skip
+    follow(record.table)
+    if settings.find_start:
+        _find_start(record, [k for k in whole.root if not person.rotational[k]])
+    return TrackedMotion(np.array(times), out[0], out[1], out[2], out[3], out[3][:, whole.root], out[0] - q)
+
+
+def _with_sway(person: Person, correction: Correction, settings: TrackingSettings) -> Correction:
+    """Variances with more room for the root's translations."""
+    room = np.where(person.rotational[correction.root], 1.0, settings.sway)
+    W_a = correction.W_a.copy()
+    W_a[:, correction.root] *= room**2
+    return correction._replace(W_a=W_a, W_root=correction.W_root * room[:, None] * room)
+
+
+def _find_start(record: Packed[TrackRecord], lengths: list[int]) -> None:
+    """Place and velocity of some coordinates at the beginning for which their errors are least; tracks by them."""
+    r, n = record.record, record.record.q.shape[1]
+    free = [*lengths, *(n + k for k in lengths)]
+
+    def errors() -> np.ndarray:
+        follow(record.table)
+        return (r.x - r.q)[:, lengths].ravel()
+
+    for _ in range(2):
+        e, J = errors(), []
+        for k in free:
+            r.start[k] += NUDGE
+            J.append((errors() - e) / NUDGE)
+            r.start[k] -= NUDGE
+        r.start[free] -= np.linalg.lstsq(np.stack(J, axis=1), e, rcond=None)[0]
+    follow(record.table)
+
+
+# -------- Constants
+
+
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """What was supposed of person and plates, corrected by the frames.
+
+    Args:
+        person: of another mass, with the trunk's centre of mass elsewhere.
+        loads: less the zeros of the plates.
+        mass: factor. moved: (3,) of the trunk's centre of mass, in its axes [m].
+        zeros: by body, (6,) force and moment about the mean point of application, taken out while it is loaded.
+        before, after: (6,) root mean square of the root's residual.
+    """
+
+    person: Person
+    loads: dict[str, np.ndarray]
+    mass: float
+    moved: np.ndarray
+    zeros: Mapping[str, np.ndarray]
+    before: np.ndarray
+    after: np.ndarray
+
+
+@dataclass(frozen=True)
+class ConstantSettings:
+    """Standard deviations of what is supposed: they say how far a constant may go.
+
+    Args:
+        mass: as a share. com: of the trunk [m]. force, moment: of a plate's zero [N, N m].
+        residual: of the root's force and moment that no constant explains [N, N m].
+        independent: share of the frames that tell something of their own: filtered ones are like their neighbours.
+    """
+
+    mass: float = 0.02
+    com: float = 0.05
+    force: float = 2.0
+    moment: float = 1.0
+    residual: float = 10.0
+    independent: float = 0.2
+
+
+def find_constants(
+    person: Person,
+    motion: tuple[np.ndarray, np.ndarray, np.ndarray],
+    loads: Loads,
+    settings: ConstantSettings | None = None,
+) -> Constants:
+    """Find mass, centre of mass of the trunk and zeros of the plates by linear least squares over a clip.
+
+    Args:
+        motion: q, qd, qdd (T, n), with forces known in all frames. loads: wrenches on bodies.
+    """
+    s = settings or ConstantSettings()
+    trunk, names = trunk_of(person), list(loads)
+    middle = {name: _mean_point(np.asarray(w, dtype=float)) for name, w in loads.items()}
+    sigma = np.array([s.mass, *[s.com] * 3, *([s.force] * 3 + [s.moment] * 3) * len(names)])
+
+    def applied(theta: np.ndarray) -> tuple[Person, dict[str, np.ndarray]]:
+        bodies = [
+            replace(b, mass=b.mass * (1 + theta[0]), inertia=b.inertia * (1 + theta[0]),
+                    com=b.com + (theta[1:4] if b.name == trunk else 0.0))
+            for b in person.bodies
+        ]  # fmt: skip
+        given = {}
+        for k, name in enumerate(names):
+            zero = theta[4 + 6 * k : 10 + 6 * k]
+            about = np.concatenate([zero[:3], zero[3:] + np.cross(middle[name], zero[:3])])
+            w = np.asarray(loads[name], dtype=float)
+            given[name] = w - about * (np.linalg.norm(w[:, :3], axis=1) > LOAD)[:, None]
+        return replace(person, bodies=tuple(bodies)), given
+
+    def residual(theta: np.ndarray) -> np.ndarray:
+        someone, given = applied(theta)
+        return inverse_dynamics(someone, *motion, given).residual
+
+    theta, first = np.zeros(len(sigma)), residual(np.zeros(len(sigma)))
+    for _ in range(ROUNDS):  # linear but for the centre of mass, which is so nearly
+        e = residual(theta)
+        J = np.stack([(residual(theta + d) - e).ravel() / d.sum() for d in np.diag(1e-4 * sigma)], axis=1)
+        trust = np.sqrt(s.independent) / s.residual
+        A = np.vstack([trust * J, np.diag(1 / sigma)])
+        b = np.concatenate([-trust * e.ravel(), -theta / sigma])
+        theta = theta + np.linalg.lstsq(A, b, rcond=None)[0]
+    someone, given = applied(theta)
+    rms = [np.sqrt((r**2).mean(axis=0)) for r in (first, residual(theta))]
+    zeros = {name: theta[4 + 6 * k : 10 + 6 * k] for k, name in enumerate(names)}
+    return Constants(someone, given, 1 + float(theta[0]), theta[1:4], zeros, rms[0], rms[1])
+
+
+def trunk_of(person: Person) -> str:
+    """Name of the heaviest body that is not the root: where most of what a model supposes of masses is."""
+    others = list(person.bodies[1:]) or list(person.bodies)
+    return max(others, key=lambda b: b.mass).name
+
+
+def _mean_point(wrench: np.ndarray) -> np.ndarray:
+    """(3,) point about which the mean loaded wrench (T, 6) has the least moment [m]."""
+    loaded = wrench[np.linalg.norm(wrench[:, :3], axis=1) > LOAD]
+    if not len(loaded):
+        return np.zeros(3)
+    F, M = loaded[:, :3].mean(axis=0), loaded[:, 3:].mean(axis=0)
+    return np.asarray(np.cross(F, M) / (F @ F))
+
+
+# -------- Recordings
+
+
+@dataclass(frozen=True, eq=False)
+class Tracking:
+    """Forward tracking of a recording.
+
+    Args:
+        constants: that were found before, over all frames whose forces are known.
+        motion: at all frames; NaN where forces are not known, or not for long enough.
+    """
+
+    constants: Constants
+    motion: TrackedMotion
+
+
+def track_recording(
+    person: Person,
+    times: np.ndarray,
+    motion: tuple[np.ndarray, np.ndarray, np.ndarray],
+    loads: Loads,
+    variance: tuple[np.ndarray, np.ndarray],
+    known: np.ndarray,
+    settings: TrackingSettings,
+) -> Tracking | None:
+    """Constants, and tracking of each stretch of frames whose forces are known; None where there is none.
+
+    Args:
+        times: (T,) [s]. motion: q, qd, qdd (T, n). loads: by body (T, 6).
+        variance: W_a (T, n) and root_variance (T, 6, 6). Of all these only the known frames are looked at.
+        known: (T,) frames whose forces are known.
+    """
+    runs = np.split(np.flatnonzero(known), np.flatnonzero(np.diff(np.flatnonzero(known)) > 1) + 1)
+    runs = [rows for rows in runs if len(rows) >= LEAST_FRAMES]
+    if not runs:
+        return None
+    rows = np.concatenate(runs)
+    constants = find_constants(person, cut(motion, rows), {b: w[rows] for b, w in loads.items()})
+    T, n = motion[0].shape
+    out = TrackedMotion(np.array(times), *(np.full((T, k), np.nan) for k in (n, n, n, n, ROOT, n)))
+    for rows in runs:
+        given = {body: w[np.searchsorted(np.concatenate(runs), rows)] for body, w in constants.loads.items()}
+        parts = variance[0][rows], variance[1][rows]
+        found = track(constants.person, times[rows], cut(motion, rows), given, parts, settings)
+        for name in ("q", "qd", "qdd", "tau", "residual", "error"):
+            getattr(out, name)[rows] = getattr(found, name)
+    return Tracking(constants, out)
+
+
+def cut(
+    motion: tuple[np.ndarray, np.ndarray, np.ndarray], rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Some frames of q, qd, qdd."""
+    q, qd, qdd = motion
+    return q[rows], qd[rows], qdd[rows]
+
+
+# -------- Compiled
+
+
+class TrackRecord(NamedTuple):
+    """All that tracking takes, fills and works in, as one record for `Packed`.
+
+    Attributes:
+        frame: arrays of a single frame.
+        times (T,), q, qd, qdd (T, n), wrenches (T, k, 6), W_a (T, n), W_root (T or 0, 6, 6): as measured.
+        rate: c [1/s]. longest: of a step [s].
+        start (2 n,): by which q and q' begin beside the measured ones.
+        x, v, a, tau (T, n): tracked.
+    """
+
+    frame: DynamicsRecord
+    times: F1
+    q: F2
+    qd: F2
+    qdd: F2
+    wrenches: F3
+    W_a: F2
+    W_root: F3
+    start: F1
+    rate: float
+    longest: float
+    x: F2
+    v: F2
+    a: F2
+    tau: F2
+
+
+@kernel
+def measured_at(record: TrackRecord, t: int, u: float, out: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    """Measured motion between frames t and t + 1, at a share u: the quintic with q, q' and q'' of both."""
+    last = min(t + 1, len(record.times) - 1)
+    h = max(record.times[last] - record.times[t], 1e-9)
+    for c in range(record.q.shape[1]):
+        q0, q1 = record.q[t, c], record.q[last, c]
+        v0, v1, a0, a1 = h * record.qd[t, c], h * record.qd[last, c], h * h * record.qdd[t, c], 0.0
+        a1 = h * h * record.qdd[last, c]
+        d = q1 - q0
+        c3 = 10.0 * d - 6.0 * v0 - 4.0 * v1 - 1.5 * a0 + 0.5 * a1
+        c4 = -15.0 * d + 8.0 * v0 + 7.0 * v1 + 1.5 * a0 - a1
+        c5 = 6.0 * d - 3.0 * (v0 + v1) - 0.5 * (a0 - a1)
+        out[0][c] = q0 + u * (v0 + u * (0.5 * a0 + u * (c3 + u * (c4 + u * c5))))
+        out[1][c] = (v0 + u * (a0 + u * (3.0 * c3 + u * (4.0 * c4 + u * 5.0 * c5)))) / h
+        out[2][c] = (a0 + u * (6.0 * c3 + u * (12.0 * c4 + u * 20.0 * c5))) / (h * h)
+
+
+@kernel
+def follow(table: np.ndarray) -> None:
+    """Integrate a `TrackRecord` from its first frame to its last."""
+    record = unpack(table, TrackRecord)
+    frame, n, c = record.frame, record.q.shape[1], record.rate
+    work = make_correction_work(n)
+    measured = (np.zeros(n), np.zeros(n), np.zeros(n))
+    x, v = record.q[0] + record.start[:n], record.qd[0] + record.start[n:]
+    T = len(record.times)
+    for t in range(T):
+        last = min(t + 1, T - 1)
+        h = record.times[last] - record.times[t]
+        steps = max(1, int(np.ceil(h / record.longest)))
+        frame.correction.W_a[0] = record.W_a[t]
+        if len(record.W_root):
+            frame.correction.W_root[0] = record.W_root[t]
+        for k in range(steps):
+            u = k / steps
+            measured_at(record, t, u, measured)
+            frame.wrenches[0] = (1.0 - u) * record.wrenches[t] + u * record.wrenches[last]
+            frame.q[0], frame.qd[0] = x, v
+            for i in range(n):
+                frame.qdd[0, i] = measured[2][i] - 2.0 * c * (v[i] - measured[1][i]) - c * c * (x[i] - measured[0][i])
+            frame.corrected[0] = frame.qdd[0]
+            forces_of_frame(frame, 0, work)
+            if k == 0:
+                record.x[t], record.v[t] = x, v
+                record.a[t], record.tau[t] = frame.corrected[0], frame.tau[0]
+            dt = h / steps
+            for i in range(n):
+                # The step of Verlet, whose error is of second order.
+                x[i] += dt * (v[i] + 0.5 * dt * frame.corrected[0, i])
+                v[i] += dt * frame.corrected[0, i]

@@ -1,0 +1,69 @@
+"""Points of the body on a fitted person: the joint centres that robots imitate, and a figure of bones to draw.
+
+A joint centre is the origin of its joint in the body that it moves, so that limbs keep their lengths whatever the
+markers do. Bodies are known by the words of anatomy in their names, those of OpenSim's models among them. No joint is
+at the sternum: imitation places it by hips and shoulders.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from humanoid_control.human.analysis import SIDES
+from humanoid_control.human.elements import GROUND
+from humanoid_control.human.model import Person
+
+PARTS = {
+    "hip": r"femur|thigh|upper_?leg",
+    "knee": r"tibia|shank|shin|lower_?leg",
+    "ankle": r"talus|foot|calcn|hindfoot",
+    "shoulder": r"humerus|upper_?arm",
+    "elbow": r"ulna|radius|forearm|fore_?arm|lower_?arm",
+    "wrist": r"hand|lunate|carp",
+}
+"""By point, words of the bodies that hang on its joint; of several bodies, the first word and then the nearest to the
+trunk."""
+NEEDED = tuple(f"{side}_{part}" for part in ("hip", "shoulder", "elbow", "wrist") for side in "lr")
+
+
+class PersonPoints:
+    """Points and bones of a person.
+
+    Attributes:
+        names: of the K points that the person has, such as l_hip.
+        missing: of those that imitation needs, the ones it lacks.
+        bones: (B, 2) bodies whose joints a bone connects, as indices of `person.bodies`.
+    """
+
+    def __init__(self, person: Person) -> None:
+        self._child = np.array([j.C.p for j in person.joints], dtype=float)
+        found: dict[str, int] = {}
+        for part, words in PARTS.items():
+            for side, pattern in SIDES.items():
+                for word in words.split("|"):
+                    own = [k for k, n in enumerate(person.body_names) if re.search(word, n, re.I) and pattern.search(n)]
+                    if own:
+                        found[f"{side[0]}_{part}"] = own[0]
+                        break
+        self.names = tuple(found)
+        self.missing = tuple(name for name in NEEDED if name not in found)
+        self._bodies = np.array(list(found.values()), dtype=int)
+        parent = {j.child: j.parent for j in person.joints}
+        rows = [
+            (person.body_index(parent[name]), k) for k, name in enumerate(person.body_names) if parent[name] != GROUND
+        ]
+        self.bones = np.array(rows, dtype=int).reshape(-1, 2)
+
+    def joints(self, R: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """(nb, 3) joint centres [m] for poses (nb, 3, 3), (nb, 3) of the bodies."""
+        return np.asarray(p + np.einsum("bij,bj->bi", R, self._child))
+
+    def points(self, joints: np.ndarray) -> np.ndarray:
+        """(K, 3) points of `names` among the joint centres (nb, 3)."""
+        return joints[self._bodies]
+
+    def segments(self, joints: np.ndarray) -> np.ndarray:
+        """(2 B, 3) ends of the bones, one after the other."""
+        return joints[self.bones].reshape(-1, 3)

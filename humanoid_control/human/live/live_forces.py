@@ -1,0 +1,335 @@
+"""Live moments of a person: filtered with their derivatives as they come, plates given to feet as they are loaded.
+
+A filter that only knows the past is late. Coordinates, their first and second derivatives, and the forces on the feet
+go through the same two filters in a row, each with the transfer function w^2 / (s + w)^2, so that all of them are late
+by the same 4 / w and belong together. With the position x and velocity v of a `JointFilter` the filtered position is
+x - 2 r T v / (1 - r), where T is the time since the last sample and r = exp(-w T).
+
+What plates and weight do not explain is no moment of a muscle: where the root's vertical force would be more than a
+fifth of the weight, a contact was not measured, and all moments are NaN. In the air, nothing needs to be measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from humanoid_control.errors import ClipError
+from humanoid_control.estimation import JointFilter
+from humanoid_control.human.analysis import UNEXPLAINED, feet_of, root_force, root_wrench, upward
+from humanoid_control.human.dynamics import PLATE_VARIANCE, correction_of, noise_gain
+from humanoid_control.human.forces.plate_assignment import split
+from humanoid_control.human.forces.sole_contact import AssignmentSettings, outline_distance, surface_axes
+from humanoid_control.human.forces.wrenches import LOADED, UNLOADED
+from humanoid_control.human.kinematics import make_pose, marker_positions
+from humanoid_control.human.marker_fit import root_coordinates
+from humanoid_control.human.model import Person
+from humanoid_control.human.newton_euler import ROOT, DynamicsRecord, generalised_forces, make_motion
+from humanoid_control.numerics.packed import Packed
+
+SOLE_BANDWIDTH = 10.0  # [Hz] of the velocities of soles
+SETTLED = 1.5  # in delays of the filters: from then on they know nothing of their start any more
+BRIEF = 0.1  # [s] in which a foot that comes down, or leaves, may be too fast to rest
+LONGEST_STEP = 0.2  # [s] a longer pause begins anew
+
+
+@dataclass(frozen=True, eq=False)
+class PlateWrench:
+    """What one plate measures now, in the axes of the person.
+
+    Args:
+        wrench: (6,) force on the person and moment about the ground's origin [N, N m].
+        normal: (3,) of the surface, to the side of the person. surface: (3,) a point of it [m].
+    """
+
+    wrench: np.ndarray
+    normal: np.ndarray
+    surface: np.ndarray
+
+    @property
+    def load(self) -> float:
+        """Normal force [N]."""
+        return float(self.wrench[:3] @ self.normal)
+
+    def center_of_pressure(self) -> np.ndarray:
+        """(3,) point of the surface about which the moment is along the normal [m]."""
+        moment = self.wrench[3:] - cross(self.surface, self.wrench[:3])
+        return np.asarray(self.surface + cross(self.normal, moment) / self.load)
+
+
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Cross product of two vectors (3,); that of numpy takes ten times as long."""
+    (x, y, z), (u, v, w) = a.tolist(), b.tolist()
+    return np.array([y * w - z * v, z * u - x * w, x * v - y * u])
+
+
+class LiveContacts:
+    """Gives the loads of plates to the feet that stand on them, from the past alone.
+
+    Attributes:
+        feet: names of the F feet. carriers: bodies on which their loads act.
+        problems: what is wrong now, by plate: one sentence each. shared: two feet share a plate now: an estimate.
+    """
+
+    def __init__(self, person: Person, settings: AssignmentSettings | None = None) -> None:
+        """Prepare.
+
+        Raises:
+            ClipError: the person has no body that is named as a foot.
+        """
+        self.settings = settings or AssignmentSettings()
+        feet, self.carriers = feet_of(person)
+        self.feet, self._chain = tuple(feet), person.chain
+        bodies, places, self._rows = list[int](), list[np.ndarray](), dict[str, slice]()
+        for side, names in feet.items():
+            first = len(bodies)
+            for name in names:
+                b = person.body_index(name)
+                own = [np.zeros(3), *(np.asarray(m.place, dtype=float) for m in person.markers if m.body == name)]
+                bodies += [b] * len(own)
+                places += own
+            self._rows[side] = slice(first, len(bodies))
+        self._bodies, self._places = np.array(bodies, dtype=np.int64), np.array(places, dtype=float)
+        self._flat: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._velocity = JointFilter([str(k) for k in range(3 * len(bodies))], SOLE_BANDWIDTH)
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget who stands where."""
+        self._velocity.reset()
+        self._loaded: dict[str, bool] = {}
+        self._who: dict[str, tuple[str, ...]] = {}
+        self._alone: dict[str, float] = {}  # since when nobody was found on a loaded plate
+        self.problems: dict[str, str] = {}
+        self.shared = False
+
+    def step(self, q: np.ndarray, time: float, plates: Mapping[str, PlateWrench]) -> np.ndarray:
+        """Loads (F, 6) of the feet now: force and moment about the ground's origin [N, N m].
+
+        Args:
+            q: (n,). time: [s]. plates: that were heard, by name.
+        """
+        points = marker_positions(self._chain.table, q[None], self._bodies, self._places)[0]
+        self._velocity.update(time, points.ravel())
+        speed = np.linalg.norm(self._velocity.velocity.reshape(-1, 3), axis=1)
+        rests = {side: float(speed[rows].min()) < self.settings.speed for side, rows in self._rows.items()}
+        out = np.zeros((len(self.feet), 6))
+        self.problems, self.shared = {}, False
+        for name, plate in plates.items():
+            load = plate.load
+            self._loaded[name] = load >= (UNLOADED if self._loaded.get(name) else LOADED)
+            if load < -LOADED:
+                self.problems[name] = f"the force of {name} points down: send that on the person, not on the plate"
+            if not self._loaded[name]:
+                self._who[name] = ()
+                self._alone.pop(name, None)
+                continue
+            who = self._standing(name, plate, points, rests)
+            if who:
+                self._alone.pop(name, None)
+            if not who:
+                if time - self._alone.setdefault(name, time) > BRIEF:
+                    self.problems[name] = f"{name}: {load:.0f} N with no foot on it: ignored"
+            elif len(who) == 1:
+                out[self.feet.index(who[0])] += plate.wrench
+            else:
+                self.shared = True
+                middle = [self._middle(points[self._rows[side]], plate) for side in who]
+                share = split(plate.wrench[None], middle[0][None], middle[1][None], plate.normal)[0]
+                out[self.feet.index(who[0])] += share
+                out[self.feet.index(who[1])] += plate.wrench - share
+        return out
+
+    def standing(self, name: str) -> tuple[str, ...]:
+        """Feet on a plate now, by its name."""
+        return self._who.get(name, ())
+
+    def _standing(self, name: str, plate: PlateWrench, points: np.ndarray, rests: dict[str, bool]) -> tuple[str, ...]:
+        """Feet on a loaded plate: those that rest under the centre of pressure, two where it lies between both; where
+        none is clear, those that stood there before."""
+        flat = self._flat_of(name, plate.normal)
+        pressure = (plate.center_of_pressure() @ flat)[None]
+        soles = {side: points[rows] @ flat for side, rows in self._rows.items()}
+        near = [
+            side
+            for side, sole in soles.items()
+            if rests[side] and outline_distance(pressure, sole[None])[0] <= self.settings.distance
+        ]
+        if not near and len(resting := [side for side in self.feet if rests[side]]) == 2:
+            both = np.concatenate([soles[side] for side in resting])
+            if outline_distance(pressure, both[None])[0] <= self.settings.distance:
+                near = resting
+        if near:
+            self._who[name] = tuple(near[:2])
+        return self._who.get(name, ())
+
+    def _flat_of(self, name: str, normal: np.ndarray) -> np.ndarray:
+        """(3, 2) directions along the surface of a plate, which seldom turns."""
+        known, flat = self._flat.get(name, (np.zeros(3), np.zeros((3, 2))))
+        if not np.array_equal(known, normal):
+            flat = surface_axes(normal)
+            self._flat[name] = (normal, flat)
+        return flat
+
+    @staticmethod
+    def _middle(points: np.ndarray, plate: PlateWrench) -> np.ndarray:
+        at = points.mean(axis=0)
+        return np.asarray(at - ((at - plate.surface) @ plate.normal) * plate.normal)
+
+
+class DelayedFilter:
+    """A low-pass filter with its derivative: the state of a `JointFilter` without its lead, both equally late.
+
+    Attributes:
+        value, rate: (k,) filtered, and the derivative of it. delay: of both at the last sample [s].
+    """
+
+    def __init__(self, size: int, bandwidth: float) -> None:
+        self._filter = JointFilter([str(k) for k in range(size)], bandwidth)
+        self.value, self.rate, self.delay = np.zeros(size), np.zeros(size), 0.0
+
+    def update(self, time: float, dt: float, sample: np.ndarray) -> None:
+        """Take a sample (k,) at a time [s], dt after the last one; 0 for the first."""
+        f = self._filter
+        f.update(time, sample)
+        r = np.exp(-2 * np.pi * f.bandwidth * dt)
+        self.delay = 2 * r * dt / (1 - r) if dt > 0 else 1 / (np.pi * f.bandwidth)
+        self.value, self.rate = f.position - (self.delay * f.velocity if dt > 0 else 0.0), f.velocity.copy()
+
+
+@dataclass(frozen=True, eq=False)
+class LiveForces:
+    """Moments of a person, as they were a while ago.
+
+    Args:
+        velocity: (n,) of the coordinates; late by half of `delay`.
+        tau: (n,) generalised forces [N m, N]; NaN where plates and weight do not explain the motion.
+        explained: moments are known.
+        delay: of the moments [s].
+        left: posture (n,) and what markers, plates and masses leave unexplained of the root's coordinates (6,), before
+            any correction; None until the filters have settled.
+        person: that is fitted.
+    """
+
+    velocity: np.ndarray
+    tau: np.ndarray
+    explained: bool
+    delay: float
+    left: tuple[np.ndarray, np.ndarray] | None
+    person: Person
+
+    @cached_property
+    def residual(self) -> np.ndarray:
+        """(6,) of what is left: force and moment about the root's origin in the ground [N, N m]; NaN if not known."""
+        if self.left is None:
+            return np.full(6, np.nan)
+        return root_wrench(self.person, *self.left)[0]
+
+
+class LiveDynamics:
+    """Velocities and moments of a person, frame by frame.
+
+    Attributes:
+        contacts: of the feet; None where the person has none: then there are moments only in the air.
+    """
+
+    def __init__(self, person: Person, bandwidth: float, plate_variance: float = PLATE_VARIANCE) -> None:
+        """Prepare.
+
+        Raises:
+            ConfigError: a root without six coordinates.
+
+        Args:
+            person: that is fitted. bandwidth: of each of the filters [Hz]. plate_variance: as in an analysis.
+        """
+        self.person, self.bandwidth, self.plate_variance = person, bandwidth, plate_variance
+        try:
+            self.contacts: LiveContacts | None = LiveContacts(person)
+        except ClipError:
+            self.contacts = None
+        # The root's translations are along axes that are fixed in the ground.
+        self._vertical = root_force(person, person.rest[None], np.eye(6)) @ upward(person)
+        self._weight = person.mass * float(np.linalg.norm(person.gravity))
+        self._root = root_coordinates(person)
+        self._record = self._make_record()
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew with the next frame."""
+        self._time = self._begun = float("nan")
+        self._usual_step = 0.0
+        feet = len(self.contacts.feet) if self.contacts is not None else 0
+        n = self.person.n
+        self._first = DelayedFilter(n + 6 * feet, self.bandwidth)
+        self._second = DelayedFilter(2 * n + 6 * feet, self.bandwidth)
+        if self.contacts is not None:
+            self.contacts.restart()
+
+    def step(
+        self, q: np.ndarray, time: float, certainty: tuple[np.ndarray, np.ndarray], plates: Mapping[str, PlateWrench],
+        heard: bool = True,
+    ) -> LiveForces:  # fmt: skip
+        """Go on by one frame.
+
+        Args:
+            q: (n,) angles without jumps. time: of the frame [s], growing.
+            certainty: standard deviations (n,) of q, and covariance (6, 6) of the root.
+            plates: what they measure now, by name.
+            heard: false where one of them is silent: there are no moments then.
+        """
+        n, dt = self.person.n, time - self._time
+        if not 0 < dt < LONGEST_STEP:
+            self.restart()
+            self._begun, dt = time, 0.0
+        if dt > 0:
+            self._usual_step += 0.05 * (dt - self._usual_step) if self._usual_step > 0 else dt
+        self._time = time
+        loads = np.zeros(0) if self.contacts is None else self.contacts.step(q, time, plates).ravel()
+        first, second = self._first, self._second
+        first.update(time, dt, np.concatenate([q, loads]))
+        second.update(time, dt, np.concatenate([first.value[:n], first.rate[:n], first.value[n:]]))
+        delay = first.delay + second.delay
+        nothing, velocity = np.full(n, np.nan), first.rate[:n]
+        if time - self._begun < SETTLED * delay or not heard:
+            return LiveForces(velocity, nothing, False, delay, None, self.person)
+        self._solve(
+            (second.value[:n], second.value[n : 2 * n], second.rate[n : 2 * n]), second.value[2 * n :], certainty
+        )
+        record = self._record.record
+        left = record.q[0].copy(), record.before[0].copy()
+        explained = bool(abs(self._vertical @ record.before[0]) < UNEXPLAINED * self._weight)
+        return LiveForces(velocity, record.tau[0].copy() if explained else nothing, explained, delay, left, self.person)
+
+    def _solve(
+        self, motion: tuple[np.ndarray, ...], loads: np.ndarray, certainty: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        """Moments with the plates' correction, and the residual before it, into the record."""
+        record, (std, root) = self._record.record, certainty
+        record.q[0], record.qd[0], record.qdd[0] = motion
+        record.corrected[0] = motion[2]
+        record.wrenches[0] = loads.reshape(-1, 6)
+        gain = noise_gain(1 / self._usual_step, self.bandwidth) if self.bandwidth < 0.5 / self._usual_step else 0.0
+        finite = np.isfinite(std)
+        record.correction.W_a[0] = gain * np.where(finite, std, np.max(std, initial=0.0, where=finite)) ** 2
+        record.correction.W_a[0, self._root] = 0.0
+        # Where markers do not tell of the root nothing is corrected: the variance of the motion is 0.
+        record.correction.W_root[0] = gain * root if np.isfinite(root).all() else 0.0
+        generalised_forces(self._record.table)
+
+    def _make_record(self) -> Packed[DynamicsRecord]:
+        """Arrays of a single frame."""
+        person, n, chain = self.person, self.person.n, self.person.chain.record
+        carriers = [] if self.contacts is None else [self.contacts.carriers[side] for side in self.contacts.feet]
+        loaded = np.array([person.body_index(body) for body in carriers], dtype=np.int64)
+        correction = correction_of(person, 1, np.zeros(n), self.plate_variance, np.zeros((1, ROOT, ROOT)))
+        q, qd, qdd, tau, corrected = (np.zeros((1, n)) for _ in range(5))
+        work = make_pose(chain), make_motion(chain)
+        return Packed(
+            DynamicsRecord(
+                chain, *work, loaded, np.zeros((1, len(loaded), 6)), correction, q, qd, qdd, tau, corrected,
+                np.zeros((1, ROOT)),
+            )
+        )  # fmt: skip

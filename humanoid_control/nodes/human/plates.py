@@ -1,0 +1,168 @@
+"""Force plates of the node `human_motion`: topics `plates/plate1` and so on, each in a frame of its own."""
+
+from __future__ import annotations
+
+import struct
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from geometry_msgs.msg import WrenchStamped
+from rclpy.serialization import deserialize_message
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.human.live.live_forces import PlateWrench, cross
+from humanoid_control.nodes.base.serialized_markers import HEADER, LITTLE_ENDIAN
+from humanoid_control.nodes.base.tick_node import TickNode
+
+try:  # not among the ROS wheels; without it frames are known by the parameter `plate_frames`
+    import tf2_ros
+    from rclpy.time import Time
+except ImportError:
+    tf2_ros = None
+
+_LENGTH = struct.Struct("<I")
+SILENCE = 0.1  # [s] after which nothing is known of a plate any more
+LARGEST = 1e5  # N and N m: greater numbers are damage
+
+
+def parse_frames(rows: list[str]) -> dict[str, pin.SE3]:
+    """Poses of frames in the world from `name=x,y,z` or `name=x,y,z,qx,qy,qz,qw` [m].
+
+    Raises:
+        ConfigError: a row of another form.
+    """
+    out = {}
+    for row in rows:
+        name, equals, text = row.partition("=")
+        try:
+            numbers = [float(v) for v in text.split(",")]
+        except ValueError:
+            numbers = []
+        if len(numbers) == 3:
+            numbers += [0.0, 0.0, 0.0, 1.0]
+        good = equals and name.strip() and len(numbers) == 7 and np.isfinite(numbers).all()
+        if not good or abs(np.linalg.norm(numbers[3:]) - 1) > 0.01:
+            raise ConfigError(
+                f"plate_frames holds '{row}': write name=x,y,z or name=x,y,z,qx,qy,qz,qw, in metres, with a quaternion "
+                "of length 1"
+            )
+        numbers[3:] = (np.array(numbers[3:]) / np.linalg.norm(numbers[3:])).tolist()
+        out[name.strip()] = pin.XYZQUATToSE3(np.array(numbers))
+    return out
+
+
+def read_wrench(data: bytes) -> tuple[str, np.ndarray]:
+    """Frame, and force and torque (6,), of a serialized WrenchStamped; four times cheaper than as an object.
+
+    Raises:
+        ConfigError: bytes that are none.
+    """
+    if data[:2] != LITTLE_ENDIAN:
+        m = deserialize_message(data, WrenchStamped)
+        f, t = m.wrench.force, m.wrench.torque
+        return m.header.frame_id, np.array([f.x, f.y, f.z, t.x, t.y, t.z])
+    try:
+        (length,) = _LENGTH.unpack_from(data, HEADER + 8)  # behind the stamp
+        end = HEADER + 12 + length
+        begin = end + (HEADER - end) % 8  # numbers stand at multiples of their size, counted behind the header
+        numbers = np.frombuffer(data, dtype="<f8", count=6, offset=begin)
+    except (struct.error, ValueError):
+        raise ConfigError(f"{len(data)} bytes that are no WrenchStamped: passed over") from None
+    return data[HEADER + 12 : end - 1].decode("utf-8", "replace"), numbers
+
+
+@dataclass
+class _Plate:
+    """What was heard of one plate since the last frame."""
+
+    total: np.ndarray
+    count: int = 0
+    last: np.ndarray | None = None
+    frame: str = ""
+    heard: float = float("-inf")
+    nonsense: float = float("-inf")  # when a message was passed over
+
+
+class PlateInput:
+    """Newest forces of all plates; of several messages since the last frame the mean.
+
+    Attributes:
+        problems: what is wrong now, by topic: one sentence each.
+    """
+
+    def __init__(self, node: TickNode, count: int, frames: dict[str, pin.SE3], world: str) -> None:
+        """Subscribe.
+
+        Args:
+            node: that ticks. count: of the plates. frames: poses in the world that are known. world: its name.
+        """
+        self._world, self._frames = world, {world: pin.SE3.Identity(), "": pin.SE3.Identity(), **frames}
+        self.problems: dict[str, str] = {}
+        self._plates = {f"plates/plate{k + 1}": _Plate(np.zeros(6)) for k in range(count)}
+        for topic in self._plates:
+            node.listen(WrenchStamped, topic, lambda data, topic=topic: self._take(topic, data), raw=True)
+        self._buffer: Any = None
+        if tf2_ros is not None and count:
+            self._buffer = tf2_ros.Buffer()
+            self._listener = tf2_ros.TransformListener(self._buffer, node)
+
+    def _take(self, topic: str, data: bytes) -> None:
+        plate, (frame, wrench) = self._plates[topic], read_wrench(data)
+        if not (np.abs(wrench) < LARGEST).all():
+            plate.nonsense = time.monotonic()
+            return
+        if frame != plate.frame:
+            plate.frame, plate.total, plate.count = frame, np.zeros(6), 0
+        plate.total += wrench
+        plate.count += 1
+        plate.last, plate.heard = wrench, time.monotonic()
+
+    def take(self, now: float, turn: np.ndarray) -> tuple[dict[str, PlateWrench], bool]:
+        """What the plates measure in the axes of the person, and whether all of them were heard and understood.
+
+        Args:
+            now: monotonic [s]. turn: (3, 3) from the world's axes to those of the person.
+        """
+        out, all_heard = {}, True
+        self.problems = {}
+        for topic, plate in self._plates.items():
+            if plate.last is None or now - plate.heard > SILENCE:
+                wrong = now - plate.nonsense <= SILENCE
+                why = "sends forces that are no numbers, or that nobody has" if wrong else "is silent"
+                self.problems[topic] = f"{topic} {why}: no moments"
+                all_heard = False
+                continue
+            X = self._pose(plate.frame)
+            if X is None:
+                self.problems[topic] = (
+                    f"{topic} is in the frame '{plate.frame[:60]}', whose place nobody knows: no moments; publish its "
+                    "transform, or name it in plate_frames"
+                )
+                all_heard = False
+                continue
+            wrench = plate.total / plate.count if plate.count else plate.last
+            plate.total, plate.count = np.zeros(6), 0
+            R, at = turn @ X.rotation, turn @ X.translation
+            force = R @ wrench[:3]
+            both = np.concatenate([force, R @ wrench[3:] + cross(at, force)])
+            out[topic] = PlateWrench(both, R[:, 2] if X.rotation[2, 2] >= 0 else -R[:, 2], at)
+        return out, all_heard
+
+    def _pose(self, frame: str) -> pin.SE3 | None:
+        """Pose of a frame in the world; None where it is not known."""
+        if frame in self._frames:
+            return self._frames[frame]
+        if self._buffer is None:
+            return None
+        try:
+            t = self._buffer.lookup_transform(self._world, frame, Time()).transform
+        except Exception:  # tf2 has a class for every reason, and none for all
+            return None
+        numbers = [t.translation.x, t.translation.y, t.translation.z]
+        numbers += [t.rotation.x, t.rotation.y, t.rotation.z, t.rotation.w]
+        if not np.isfinite(numbers).all() or abs(np.linalg.norm(numbers[3:]) - 1) > 0.1:
+            return None
+        return pin.XYZQUATToSE3(np.array(numbers))

@@ -1,0 +1,324 @@
+"""Node `human_motion`: live markers, and force plates, to a person's joint angles, moments and points to imitate."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from std_srvs.srv import Trigger
+
+from humanoid_control.errors import ConfigError, HumanoidError, first_few
+from humanoid_control.human import FitTasks, Person, read_ik_setup, read_osim
+from humanoid_control.human.analysis import turning_to_up, upward
+from humanoid_control.human.calibration import Calibration
+from humanoid_control.human.live.live_fit import LiveFit, LiveFrame, LiveRecorder
+from humanoid_control.human.live.live_forces import LiveDynamics, LiveForces, PlateWrench
+from humanoid_control.mocap.live import UP
+from humanoid_control.nodes.base.messages import RisingStamps, stamp_of
+from humanoid_control.nodes.base.parameters import WorldParameters, param
+from humanoid_control.nodes.base.runner import main_of
+from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.human.outputs import HumanOutputs
+from humanoid_control.nodes.human.plates import PlateInput, parse_frames
+from humanoid_control.nodes.live_source import OTHER_CLOCK, MarkerFrame, MarkerInput
+from humanoid_control.warm_up import compiling_told
+from humanoid_control.warm_up.human import ADVICE
+
+UPWARD = np.array([0.0, 0.0, 1.0])  # of the world
+LATE = 1.5  # usual intervals between two frames, beyond which one was missed
+WINDOW = 1000  # frames that figures are of
+
+
+@dataclass(frozen=True)
+class HumanMotionParameters(WorldParameters):
+    """Parameters of the node human_motion."""
+
+    model: str = param("", "OpenSim model (.osim) of who moves, with the markers that he or she wears")
+    mass: float = param(0.0, "of the person; 0: the model's", "kg", 0.0, 500.0)
+    setup: str = param("", "setup file of OpenSim's inverse kinematics with weights of the markers; empty: all alike")
+    rate: float = param(100.0, "rate of the ticks between frames, which look for silence", "Hz", 10.0, 500.0)
+    live_labels: str = param(
+        "", "labels of the poses when `markers` is a PoseArray, separated by commas; empty: it is a MarkerArray"
+    )
+    up: str = param(
+        "auto",
+        "axis of the markers' frame that points upward; auto: found from the body",
+        choices=("auto", "+x", "-x", "+y", "-y", "+z", "-z"),
+    )
+    plates: int = param(
+        0, "number of force plates, topics plates/plate1 and so on; 0: moments in the air alone", "", 0, 32
+    )
+    plate_frames: str = param(
+        "",
+        "places of the plates' frames in the world, name=x,y,z or name=x,y,z,qx,qy,qz,qw, separated by semicolons; "
+        "others are asked of tf",
+    )
+    bandwidth: float = param(
+        6.0, "of the two filters behind velocities and moments, late by 0.32 and 0.64 over it", "Hz", 1.0, 50.0
+    )
+    calibration: float = param(5.0, "motion that ~/calibrate records", "s", 1.0, 60.0)
+    marker_rate: float = param(30.0, "rate of human/markers and of the transforms", "Hz", 1.0, 120.0)
+    marker_timeout: float = param(0.5, "silence of the markers after which a warning says so", "s", 0.05, 10.0)
+
+
+def person_of(p: HumanMotionParameters) -> tuple[Person, FitTasks]:
+    """The person that the parameters name, and the weights of the markers.
+
+    Raises:
+        HumanoidError: no model, or one that cannot be read.
+    """
+    if not p.model:
+        raise ConfigError(
+            "parameter model is empty: name the OpenSim model of who moves (model:=subject.osim, or --set "
+            "human_motion.model=subject.osim)"
+        )
+    path = Path(p.model).expanduser()
+    if not path.is_file():
+        raise ConfigError(f"parameter model: no file {p.model}")
+    person = read_osim(path)
+    tasks = read_ik_setup(Path(p.setup).expanduser(), person) if p.setup else FitTasks()
+    return (person.with_mass(p.mass) if p.mass else person), tasks
+
+
+class HumanMotion(TickNode):
+    """Fits a person to live markers; a frame of markers makes an extra tick at once."""
+
+    Parameters = HumanMotionParameters
+    params: HumanMotionParameters
+    node_name = "human_motion"
+    live: LiveFit
+    axes: tuple[np.ndarray, np.ndarray] | None = None
+
+    def configure(self) -> float:
+        p = self.params
+        person, self.tasks = person_of(p)
+        frames = parse_frames([row for row in p.plate_frames.split(";") if row.strip()])
+        for text in person.notes:
+            self.get_logger().info(text)
+        self.markers = MarkerInput(self, p.live_labels)
+        self.plates = PlateInput(self, p.plates, frames, p.world_frame)
+        self.create_service(Trigger, "~/calibrate", self.on_calibrate)
+        self.outputs: HumanOutputs | None = None
+        with compiling_told(self.get_logger().info, ADVICE):
+            self.become(person)
+            self.warm()
+        return p.rate
+
+    def become(self, person: Person, turn: np.ndarray | None = None) -> None:
+        """Fit this person from now on; turn (3, 3): from the axes of the markers, where it is known."""
+        up = None if self.params.up == "auto" else UP[self.params.up]
+        self.person, self.live = person, LiveFit(person, self.tasks, up)
+        if turn is not None:
+            self.live.turn = turn
+        self.dynamics = LiveDynamics(self.live.person, self.params.bandwidth)
+        contacts = self.dynamics.contacts
+        if self.outputs is None:
+            feet = contacts.feet if contacts is not None else ()
+            self.outputs = HumanOutputs(self, person, feet, self.params.world_frame, self.params.marker_rate)
+        self.outputs.become(person)
+        self.loads: dict[str, PlateWrench] = {}
+
+    def warm(self) -> None:
+        """Load the kernels: frames of the person at rest, that nobody hears of."""
+        at_rest, turn = self.live.person.marker_positions(self.person.rest)[0], self.live.turn
+        self.live.turn = None
+        frame = None
+        while frame is None:
+            frame = self.live.fit(at_rest)
+        load = PlateWrench(np.array([0.0, 500.0, 0.0, 0.0, 0.0, 0.0]), np.eye(3)[1], np.zeros(3))
+        for k in range(200):
+            self.dynamics.step(frame.q, 0.005 * k, (frame.std, frame.root_covariance), {"warm": load})
+        self.live.turn = turn
+        self.live.restart()
+        self.dynamics.restart()
+
+    def activate(self) -> None:
+        self.live.restart()
+        self.dynamics.restart()
+        self.stamps_out = RisingStamps()
+        self.frame: LiveFrame | None = None
+        self.forces: LiveForces | None = None
+        self.recorder: LiveRecorder | None = None
+        self.worker: threading.Thread | None = None
+        self.found: Calibration | HumanoidError | None = None
+        self.calibrated, self.last, self.interval = "", float("nan"), 0.0
+        self.frames = self.missed = 0
+        self.ages, self.latency, self.iterations = Samples(WINDOW), Samples(WINDOW), Samples(WINDOW)
+
+    # -- calibration --------------------------------------------------------------------------------------------------
+
+    def on_calibrate(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        if self.frame is None or self.worker is not None:
+            response.success = False
+            response.message = "no markers are fitted yet" if self.frame is None else "a calibration is being computed"
+            return response
+        self.recorder = LiveRecorder(self.params.calibration)
+        response.success, response.message = True, f"move for {self.params.calibration:g} s, whatever you like"
+        return response
+
+    def record(self, markers: np.ndarray, now: float) -> None:
+        """Take a frame of the motion that is to calibrate; then compute, beside the ticks."""
+        if self.recorder is None or self.worker is not None or not self.recorder.add(markers, now):
+            return
+        recorder, person, turn, labels = self.recorder, self.live.person, self.live.turn, self.live.labels
+        assert turn is not None
+
+        def compute() -> None:
+            try:
+                self.found = recorder.calibrate(person, turn, labels)
+            except HumanoidError as e:
+                self.found = e
+            except Exception as e:  # nobody else would hear of it
+                self.found = ConfigError(f"{type(e).__name__}: {e}")
+
+        self.worker = threading.Thread(target=compute, daemon=True)
+        self.worker.start()
+
+    def look_at_calibration(self) -> None:
+        """Say how far it is, and take the result over."""
+        if self.recorder is None:
+            return
+        found = self.found
+        if found is None:
+            text = f"calibrating: {self.recorder.collected:.1f} of {self.recorder.duration:g} s, move"
+            self.health.report("calibration", Level.WARN, text)
+            return
+        self.recorder = self.worker = self.found = None
+        if isinstance(found, HumanoidError):
+            self.health.report("calibration", Level.WARN, f"not calibrated, as before: {found}")
+            return
+        before, after = (1e3 * float(np.sqrt(np.nanmean(f.rms**2))) for f in (found.before, found.after))
+        self.calibrated = f"{before:.1f} mm before, {after:.1f} mm after"
+        self.get_logger().info(f"calibrated: markers {self.calibrated}")
+        self.health.clear("calibration")
+        self.become(found.person, self.live.turn)
+
+    # -- frames -------------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        frame = self.markers.take()
+        if frame is not None:
+            self.take(frame)
+        self.look_at_calibration()
+        silent = self.silent("markers", now, self.params.marker_timeout)
+        self.health.check("silence", silent, Level.WARN, "no markers: nothing is published")
+        self.health.check("input", bool(self.markers.problem), Level.WARN, self.markers.problem)
+        clock = self.markers.offset.problem
+        self.health.check("clock", bool(clock), Level.WARN, f"markers: {clock}")
+
+    def take(self, frame: MarkerFrame) -> None:
+        """Fit a frame, and publish what it says."""
+        if frame.time <= self.last:
+            return
+        interval, self.last = frame.time - self.last, frame.time
+        self.count(interval)
+        markers = self.live.arranged(frame.labels, frame.positions)
+        try:
+            found = self.live.fit(markers)
+        except HumanoidError as e:
+            self.health.report("fit", Level.WARN, f"markers cannot be fitted: {e}")
+            return
+        if found is None:
+            seen = int(np.isfinite(markers[:, 0]).sum())
+            text = f"{seen} of the model's {len(markers)} markers are seen" if seen < 3 else "finding which way is up"
+            self.health.report("fit", Level.WARN, f"{text}: nothing is published")
+            return
+        if not np.isfinite(found.q).all():
+            self.health.report("fit", Level.WARN, "the fit is no number: nothing is published")
+            self.live.restart()
+            return
+        self.health.clear("fit")
+        assert self.live.turn is not None and self.outputs is not None
+        self.frame = found
+        turn = self.world_axes()
+        self.loads, heard = self.plates.take(time.monotonic(), turn.T)
+        self.forces = self.dynamics.step(found.q, frame.time, (found.std, found.root_covariance), self.loads, heard)
+        self.record(markers, frame.time)
+        ros, done = 1e-9 * self.get_clock().now().nanoseconds, time.monotonic()
+        stamp = self.markers.clock.stamp(frame.time) + self.markers.offset.correction
+        if not 0 <= ros - stamp < OTHER_CLOCK:  # the source has another clock, or none
+            stamp = ros - (done - frame.time)
+        self.outputs.publish(stamp_of(self.stamps_out.next(round(1e9 * stamp))), found, self.forces, turn, done)
+        self.ages.add(time.monotonic() - frame.arrival)
+        self.latency.add(ros - stamp)
+        self.iterations.add(found.steps)
+        self.tell(found)
+
+    def world_axes(self) -> np.ndarray:
+        """(3, 3) from the axes of the person to those of the world, whose z is up."""
+        turn = self.live.turn
+        assert turn is not None
+        if self.axes is None or self.axes[0] is not turn:
+            up = turn.T @ upward(self.person)  # in the markers' axes
+            self.axes = turn, np.asarray(turning_to_up(np.round(up, 12), UPWARD) @ turn.T)
+        return self.axes[1]
+
+    def count(self, interval: float) -> None:
+        """Count a frame, and those that should have come since the last one."""
+        if not interval < 1.0:
+            return
+        self.frames += 1
+        if self.interval and interval > LATE * self.interval:
+            self.missed += round(interval / self.interval) - 1
+        self.interval += 0.05 * (interval - self.interval) if self.interval else interval
+
+    def tell(self, frame: LiveFrame) -> None:
+        """Keep the open problems of markers and plates."""
+        unknown = [self.person.names[k] for k in np.flatnonzero(frame.unknown)]
+        self.health.check("unknown", bool(unknown), Level.WARN, f"no marker tells of {first_few(unknown)}: held")
+        contacts = self.dynamics.contacts
+        problems = {**self.plates.problems, **(contacts.problems if contacts is not None else {})}
+        self.health.check("plates", bool(problems), Level.WARN, first_few(list(problems.values()), separator="; "))
+
+    def slack_time(self, left: float) -> None:
+        if self.outputs is None or self.frame is None or self.live.turn is None:
+            return
+        turn, contacts = self.world_axes(), self.dynamics.contacts
+        feet = contacts.feet if contacts is not None else ()
+        arrows = np.full((len(feet), 2, 3), np.nan)
+        for topic, plate in self.loads.items():
+            for side in contacts.standing(topic) if contacts is not None else ():
+                if plate.load > 0:
+                    arrows[feet.index(side)] = turn @ plate.center_of_pressure(), turn @ plate.wrench[:3]
+        self.outputs.picture(left, arrows)
+
+    def values(self) -> dict[str, Any]:
+        age, latency, frame, forces = self.ages.percentiles(), self.latency.percentiles(), self.frame, self.forces
+        told = frame.residuals if frame is not None else np.full(1, np.nan)
+        worst = int(np.nanargmax(told)) if np.isfinite(told).any() else -1
+        unseen = [n for n, r in zip(self.live.labels, told, strict=False) if not np.isfinite(r)]
+        due = self.frames + self.missed
+        points = self.outputs.points.missing if self.outputs is not None else ()
+        return {
+            "person": self.person.name,
+            "markers_hz": round(1 / self.interval, 1) if self.interval else 0.0,
+            "frames_missed_percent": round(100 * self.missed / due, 3) if due else 0.0,
+            "residual_mm": round(1e3 * frame.rms, 2) if frame is not None else float("nan"),
+            "worst_marker": f"{self.live.labels[worst]} {1e3 * told[worst]:.1f} mm" if worst >= 0 else "",
+            "unseen_markers": first_few(unseen) if unseen else "",
+            "outliers": first_few(frame.outliers) if frame is not None and frame.outliers else "",
+            "iterations": round(float(self.iterations.values().mean()), 2) if len(self.iterations.values()) else 0.0,
+            "age_p50_ms": round(1e3 * age[0], 3),
+            "age_p99_ms": round(1e3 * age[1], 3),
+            "latency_p50_ms": round(1e3 * latency[0], 3),
+            "latency_p99_ms": round(1e3 * latency[1], 3),
+            "moments": "known" if forces is not None and forces.explained else "not known",
+            "moments_late_ms": round(1e3 * forces.delay, 1) if forces is not None else float("nan"),
+            "velocity_late_ms": round(5e2 * forces.delay, 1) if forces is not None else float("nan"),
+            "calibrated": self.calibrated,
+            "points_missing": ", ".join(points),
+        }
+
+
+def main() -> int:
+    return main_of(HumanMotion)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
