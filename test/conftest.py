@@ -55,6 +55,16 @@ LONG = (
 CLOCK, TRIES = ("ros", "browser", "timed"), 3
 
 
+@pytest.fixture(autouse=True)
+def ordinary_priority():
+    """A node that a test makes in its own process takes real-time priority for it: not for the tests that follow."""
+    yield
+    if hasattr(os, "sched_getscheduler") and os.sched_getscheduler(0) != os.SCHED_OTHER:
+        for thread in os.listdir("/proc/self/task"):
+            with contextlib.suppress(OSError):  # one that has just ended
+                os.sched_setscheduler(int(thread), os.SCHED_OTHER, os.sched_param(0))
+
+
 def pytest_sessionstart(session):
     """In a worker: import a share of the tests before all are collected.
 

@@ -15,6 +15,7 @@ from rosbags.rosbag2 import Reader, StoragePlugin, Writer, WriterError
 from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
+from humanoid_control.documents import read_yaml
 from humanoid_control.errors import ConfigError, HumanoidError, first_line
 from humanoid_control.files import whole_file
 from humanoid_control.retargeting import JointTrajectory
@@ -122,6 +123,8 @@ class BagReader:
         self._types = typestore()
         self.path = directory
         with self._damage_told(f"{path} is not a ROS 2 bag, or a damaged one"):
+            if (metadata := directory / "metadata.yaml").is_file():
+                read_yaml(metadata)  # refuses in no time what the library takes seconds to choke on
             self._reader = Reader(directory)
             self._reader.open()
             hash(tuple(self.topics.items()))  # a name in its metadata may be anything
