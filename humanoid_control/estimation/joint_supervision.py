@@ -59,7 +59,7 @@ class SupervisionLimits:
         lag: age of the commands that a joint may still be at [s]: delay of its drive and of the messages.
         debounce: time for which an error must last [s]; also of measurements that are not numbers.
         silence: time without a measurement [s].
-        frozen: time for which a measurement may stay the same, to the last bit, while its command moves [s];
+        frozen: time for which a measurement may stay the same, to the last bit, after its command moved [s];
             frozen_move: how far the command must have moved in it [rad].
         late: time after which nobody should move on without news of the joints [s].
         jump: change from one sample to the next, as a multiple of what the joint's speed allows.
@@ -133,6 +133,7 @@ class JointSupervision:
         self._off_since, self._bad_since = np.full(n, np.inf), np.full(n, np.inf)
         self._jumped, self._jumps_since = np.zeros(n, dtype=int), np.zeros(n)
         self._changed, self._command_then = np.full(n, np.nan), np.full(n, np.nan)
+        self._away_since = np.full(n, np.inf)  # the command moved on from where it was when the measurement changed
         self._found: JointFault | None = None
 
     def command(self, now: float, q: np.ndarray) -> None:
@@ -221,11 +222,13 @@ class JointSupervision:
         lim, command = self.limits, self._commands[(self._count - 1) % COMMANDS]
         fresh = joints[q != self._position[joints]]  # a first sample, too
         self._changed[fresh], self._command_then[fresh] = now, command[fresh]
-        same = joints[now - self._changed[joints] > lim.frozen]
+        # A joint that rests with its command is not frozen, and one that rested begins to move after its command did:
+        # what counts began so long ago, moved `lag` ago, and is not back since.
+        away = np.abs(command[joints] - self._command_then[joints]) > ROUNDING
+        self._away_since[joints] = np.where(away, np.minimum(self._away_since[joints], now), np.inf)
+        same = joints[now - self._away_since[joints] > lim.frozen]
         if not len(same):
             return
-        # One that rested begins to move after its command did: what counts moved `lag` ago, and is not back since. One
-        # that rests with its command is not frozen.
         low, high = self._commanded(now)
         then = self._command_then[same]
         self._note(JointFaultKind.FROZEN, same, np.maximum(low[same] - then, then - high[same]), lim.frozen_move)
