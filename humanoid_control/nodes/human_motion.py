@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from humanoid_control.human.analysis import turning_to_up, upward
 from humanoid_control.human.calibration import Calibration
 from humanoid_control.human.live.live_fit import LiveFit, LiveFrame, LiveRecorder
 from humanoid_control.human.live.live_forces import LiveDynamics, LiveForces, PlateWrench
+from humanoid_control.human.models import own_person
+from humanoid_control.human.models.subject import TYPICAL_MASS
 from humanoid_control.mocap.live import UP
 from humanoid_control.nodes.base.messages import RisingStamps, stamp_of
 from humanoid_control.nodes.base.parameters import WorldParameters, param
@@ -39,8 +41,13 @@ WINDOW = 1000  # frames that figures are of
 class HumanMotionParameters(WorldParameters):
     """Parameters of the node human_motion."""
 
-    model: str = param("", "OpenSim model (.osim) of who moves, with the markers that he or she wears")
-    mass: float = param(0.0, "of the person; 0: the model's", "kg", 0.0, 500.0)
+    model: str = param(
+        "person", "of who moves: an OpenSim model (.osim) with its markers, or a person of our own, by name or file"
+    )
+    template: str = param("plug_in_gait", "markers that a person of our own wears: name of a template, or its file")
+    stature: float = param(1.75, "of a person of our own; ~/calibrate finds it better", "m", 1.0, 2.5)
+    sex: str = param("men", "whose masses of segments a person of our own has", choices=("men", "women"))
+    mass: float = param(0.0, "of the person; 0: the model's, or 75 kg of a person of our own", "kg", 0.0, 500.0)
     setup: str = param("", "setup file of OpenSim's inverse kinematics with weights of the markers; empty: all alike")
     rate: float = param(100.0, "rate of the ticks between frames, which look for silence", "Hz", 10.0, 500.0)
     live_labels: str = param(
@@ -71,19 +78,21 @@ def person_of(p: HumanMotionParameters) -> tuple[Person, FitTasks]:
     """The person that the parameters name, and the weights of the markers.
 
     Raises:
-        HumanoidError: no model, or one that cannot be read.
+        HumanoidError: no such model or template, or one that cannot be read.
     """
-    if not p.model:
-        raise ConfigError(
-            "parameter model is empty: name the OpenSim model of who moves (model:=subject.osim, or --set "
-            "human_motion.model=subject.osim)"
-        )
     path = Path(p.model).expanduser()
-    if not path.is_file():
-        raise ConfigError(f"parameter model: no file {p.model}")
-    person = read_osim(path)
-    tasks = read_ik_setup(Path(p.setup).expanduser(), person) if p.setup else FitTasks()
-    return (person.with_mass(p.mass) if p.mass else person), tasks
+    if path.suffix.lower() == ".osim":
+        if not path.is_file():
+            raise ConfigError(f"parameter model: no file {p.model}")
+        person, tasks = read_osim(path), FitTasks()
+        person = person.with_mass(p.mass) if p.mass else person
+    else:
+        own = own_person(p.stature, p.mass or TYPICAL_MASS, p.sex, p.template, p.model)
+        person, tasks = own.person, own.tasks
+    if p.setup:
+        given = read_ik_setup(Path(p.setup).expanduser(), person)
+        tasks = replace(given, coordinates={**tasks.coordinates, **given.coordinates})
+    return person, tasks
 
 
 class HumanMotion(TickNode):

@@ -184,7 +184,8 @@ def test_segments_are_a_tree_of_transforms(graph, model, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ((), "parameter model is empty"),
+        (("model:=nobody",), "nobody"),
+        (("model:=person", "template:=plugingait"), "did you mean plug_in_gait"),
         (("model:=no.osim",), "no file no.osim"),
         (("plates:=2", "plate_frames:=a=1,2"), "plate_frames holds"),
         (("setup:=no.xml",), "no.xml"),
@@ -192,7 +193,7 @@ def test_segments_are_a_tree_of_transforms(graph, model, monkeypatch):
     ],
 )
 def test_wrong_parameters_are_refused_in_one_line(graph, model, given, words):
-    own = () if not given or given[0].startswith("model") else (f"model:={model}",)
+    own = () if given[0].startswith("model") else (f"model:={model}",)
     process = graph.start(NODE, *own, *given, wait=False)
     assert process.wait(60) == 2
     line = graph.output(process).strip().splitlines()[-1]

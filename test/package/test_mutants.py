@@ -80,7 +80,8 @@ def house(tmp_path, monkeypatch):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "toy/room/signs.py").write_text("def positive(x):\n    return x > 0\n")
     (tmp_path / "test/room/test_signs.py").write_text(
-        "from toy.room.signs import positive\n\n\ndef test_positive():\n    assert positive(3) and not positive(-1)\n"
+        "import time\n\nfrom toy.room.signs import positive\n\n\ndef test_positive():\n    time.sleep(0.01)\n"
+        "    assert positive(3) and not positive(-1)\n"
     )
     monkeypatch.setattr(mutants, "REPOSITORY", tmp_path)
     monkeypatch.setattr(mutants, "PLACE", tmp_path / ".mutants")

@@ -189,11 +189,11 @@ def run_study(
         raise ConfigError(f"seconds must be from 2 to 3600, got {seconds:g}")
     require_ros()
     load_robot(robot, "fixed")
+    kept = KeptOutcomes(resume, "two hosts")
     if problem := why_not():
         raise EnvironmentProblem(problem)
     if "clocks" in only and not clock_library():
         raise EnvironmentProblem("clocks that are apart need libfaketime (Debian: apt install libfaketime)")
-    kept = KeptOutcomes(resume, "two hosts")
     rows = list(outcomes(robot, jobs_of(only, cuts), seconds, kept, show))
     missed = [f"{job[0]} {job[1]}: {text}" for job, found in rows for text in broken(job, found, rows)]
     data = {
