@@ -140,6 +140,8 @@ class JointSupervision:
         """Take note of commanded positions (n,) [rad], of the present [s]."""
         row = self._count % COMMANDS
         self._commands[row], self._times[row] = q, now
+        if not self._count:  # what was measured before, and stays so, is frozen too
+            self._changed[:], self._command_then[:] = now, q
         self._count += 1
 
     def measure(self, now: float, joints: np.ndarray, q: np.ndarray, stamp: float | None = None) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 
 from humanoid_control.estimation.joint_supervision import JointFaultKind, JointSupervision, SupervisionLimits
 
-LATE = 1.0  # [s] after the states were late, for which a robot that is elsewhere was out of reach: it is no fault,
+LATE = (
+    1.0  # [s] after the states were late, or it began, for which a robot that is elsewhere was out of reach: no fault,
+)
 AGAIN = 5.0  # [s] unless it is so once more
 BURST = 0.05  # [s] for which what was held up and comes in a burst may look like a jump: of 0.1 s at full speed
 LOST_AFTER = 0.2  # [s] without states after which others are warned
@@ -44,6 +46,7 @@ class RobotSupervision:
         """
         self._topic, self._joints = topic, JointSupervision(names, velocity)
         self._late = self._elsewhere = -np.inf  # when the states were late, when the robot was elsewhere after that [s]
+        self._began = np.inf  # when it was first judged since its first command [s]
         self._timeout, self._stops = 0.5, True
         self.paused, self.worst = False, ("", 0.0)
         self.silence = self.fault = ""
@@ -69,7 +72,7 @@ class RobotSupervision:
         """The first command follows: from a posture that was measured, or only assumed; that is not supervised."""
         self.silence = self.fault = ""
         self._joints.restart()
-        self.supervised = known
+        self.supervised, self._began = known, np.inf
 
     def restart(self) -> None:
         """Judge by what is commanded and measured from now on alone: what was before says nothing any more."""
@@ -96,6 +99,7 @@ class RobotSupervision:
             now: monotonic [s]. silence: age of the newest joint states [s].
             judged: the robot should be where the commands are; False: it is elsewhere by intent, as without power.
         """
+        self._began = min(self._began, now)
         if not self.supervised:
             return Verdict.HOLD if self.paused else Verdict.MOVE
         silence = 0.0 if self.paused else silence
@@ -113,8 +117,9 @@ class RobotSupervision:
         if late and fault is not None and fault.kind is JointFaultKind.FOLLOWING:
             fault = None
         if fault is not None and not self.stopped:
-            elsewhere = fault.kind is not JointFaultKind.FROZEN and now - self._late < LATE
-            if elsewhere and now - self._elsewhere > AGAIN:
+            # Nor does a robot move that does not hear its new controller yet: the graph connects them one by one.
+            since = self._began if fault.kind is JointFaultKind.FROZEN else self._late
+            if now - since < LATE and now - self._elsewhere > AGAIN:
                 self._elsewhere = now
                 return Verdict.BEGIN
             self.stopped = True

@@ -91,7 +91,7 @@ def test_silence_that_is_short_is_told_and_rested_through():
 def test_what_brakes_while_nothing_new_is_known_is_not_cut_off(repeats):
     """At full speed it gets ahead of the last states by more than the limit; the estimator repeats them at first."""
     run, found = Run(), []
-    run.go(0.2)
+    run.go(1.2)
     last, speed = run.q.copy(), 3.0
     for k in range(round(1.0 / PERIOD)):
         run.now += PERIOD
@@ -109,6 +109,16 @@ def test_what_brakes_while_nothing_new_is_known_is_not_cut_off(repeats):
         assert run.go(PERIOD, lambda q: last) == [Verdict.BEGIN]
     else:
         assert "knee: measurement frozen" in run.s.fault
+
+
+def test_a_robot_that_does_not_hear_its_new_controller_yet_is_begun_with_once_more():
+    for deaf, stops in ((0.5, False), (1.0, True)):
+        run = Run(error=0.5)
+        rest = run.q.copy()
+        found = run.go(deaf, lambda q, rest=rest: rest.copy())
+        assert found.count(Verdict.BEGIN) == 1 and (not run.s.fault or stops)
+        run.go(0.6, (lambda q, rest=rest: rest.copy()) if stops else (lambda q: q))
+        assert run.s.stopped is stops and ("frozen" in run.s.fault) is stops
 
 
 def test_a_robot_that_is_elsewhere_just_after_it_was_late_is_begun_with_once():
