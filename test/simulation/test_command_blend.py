@@ -114,13 +114,12 @@ def test_a_step_is_followed_at_the_speed_limit_and_reached():
     k, begin, way = robot.index["l_elbow_flexion"], drives.q_ref.copy(), 0.3
     goal = begin.copy()
     goal[k] += way
-    q = lead(robot, drives, {0: (goal, np.zeros(robot.n))}, 400)
+    q = lead(robot, drives, {0: (goal, np.zeros(robot.n))}, 300)
     speed = np.diff(q[:, k]) / DT
-    up, fast = round(0.05 / DT), int(way / robot.velocity[k] / DT) - 13
-    assert np.diff(speed[:up]) == pytest.approx(robot.velocity[k] / up), "from rest to full speed in 50 ms"
-    assert speed[up:fast] == pytest.approx(robot.velocity[k], rel=1e-6)
+    fast = int((way - robot.velocity[k] * 0.05) / robot.velocity[k] / DT)
+    assert speed[:fast] == pytest.approx(robot.velocity[k], rel=1e-6)
     assert np.diff(speed[fast:]).max() < 0.03 * robot.velocity[k], "it slows down on the way"
-    assert q[fast + 200 :, k] == pytest.approx(goal[k], abs=1e-9)
+    assert q[fast + 190 :, k] == pytest.approx(goal[k], abs=1e-9)
     assert np.delete(q - begin, k, axis=1) == pytest.approx(0.0, abs=1e-12)
 
 
@@ -147,12 +146,10 @@ def test_a_command_that_moved_on_while_the_reference_was_behind_is_caught():
     v = np.zeros(robot.n)
     v[k] = 0.5 * robot.velocity[k]
     commands = {j: (q0 + v * j * DT, v) for j in range(20, 200, 2)}
-    q = lead(robot, drives, {**commands, **{j: (q0 + v * j * DT, v) for j in range(200, 300, 2)}}, 300)
-    speed = np.diff(q[:, k]) / DT
-    assert (np.abs(speed) <= robot.velocity[k] + 1e-6).all()
-    assert speed.max() > 1.2 * v[k], "faster than the command, to catch it"
-    assert np.diff(speed).max() <= robot.velocity[k] * DT / 0.05 + 1e-9, "and not at once"
-    assert q[290, k] == pytest.approx(q0[k] + v[k] * 290 * DT, abs=1e-9)
+    q = lead(robot, drives, commands, 200)
+    assert (np.abs(np.diff(q[:, k])) <= robot.velocity[k] * DT + 1e-9).all()
+    assert np.diff(q[:, k]).max() > 1.2 * v[k] * DT, "faster than the command, to catch it"
+    assert q[190, k] == pytest.approx(q0[k] + v[k] * 190 * DT, abs=1e-9)
 
 
 def test_references_slow_down_where_commands_fail_to_come():

@@ -10,7 +10,6 @@ from humanoid_control.simulation.drives.position_control import EFFORT, POSITION
 ROUND_OFF = 1e-12  # [rad]
 CATCH_UP = 0.05  # [s] in which a reference that is behind comes nearer to its command by two thirds
 THERE = 0.02  # share of a period's way, within which a reference has caught up
-SPEED_UP = 0.05  # [s] in which a reference that catches up comes from rest to its speed limit
 SLOW_DOWN = 0.05  # [s] in which a reference comes to rest when commands fail to come
 
 
@@ -81,9 +80,8 @@ class ReferenceRate:
 
     Commands are made at that speed at the most, but some come late and together, or not at all, and what follows them
     would be a step: drives answer a step by all their torque, and joints beside are thrown about. A reference that
-    would go too far catches up with its command little by little, and does not begin to at full speed: a joint that
-    follows a step of its reference's speed runs ahead of it. The others are left alone. Where commands fail to come,
-    references do not stop dead at the end of their coasting, but slow down, and catch up from there.
+    would go too far catches up with its command little by little; the others are left alone. Where commands fail to
+    come, references do not stop dead at the end of their coasting, but slow down.
 
     Attributes:
         behind: (n,) references that are catching up.
@@ -100,19 +98,16 @@ class ReferenceRate:
         self.behind, self._before = np.zeros(n, dtype=bool), np.zeros(n)
         self._goal, self._speed = np.zeros(n), np.zeros(n)
         self._since, self._commanded_speed = 0.0, np.zeros(n)
-        self._pace, self._late = np.zeros(n), False  # way of each reference in the last period [rad]; it slowed down
 
     def note(self, drives: DriveCommands, joints: np.ndarray) -> None:
         """Take note of the references at the end of a period, before new commands come; joints: (n,) [rad]."""
-        now = np.where(drives.mode == EFFORT, joints, drives.q_ref)
-        self._pace, self._before = now - self._before, now
+        self._before = np.where(drives.mode == EFFORT, joints, drives.q_ref)
 
     def restart(self, drives: DriveCommands, joints: np.ndarray) -> None:
         """Begin with the references as they are."""
         self.behind[:] = False
         self._since, self._commanded_speed[:] = drives.since, 0.0
         self.note(drives, joints)
-        self._pace[:], self._late = 0.0, False
 
     def limit(self, drives: DriveCommands, commanded: np.ndarray, time: float, dt: float) -> None:
         """Limit what a period moves the references by, before it.
@@ -125,9 +120,6 @@ class ReferenceRate:
         if commanded.any():
             self._since = drives.since
         share = self._slow_down(drives, old, position, time, dt)
-        if self._late and commanded.any():
-            self.behind |= commanded
-        self._late = share < 1.0
         goal = np.where(old, self._goal, drives.q_ref)
         speed = np.where(old, share * self._speed, drives.v_ref)
         end = np.clip(goal + speed * dt, drives.limits.lower, drives.limits.upper)
@@ -137,10 +129,7 @@ class ReferenceRate:
         there = old & position & ~self.behind
         drives.q_ref[there], drives.v_ref[there] = goal[there], speed[there]
         if (k := self.behind).any():
-            faster = most * (dt / SPEED_UP)
-            up = np.minimum(most, np.maximum(self._pace, 0.0) + faster)
-            down = np.maximum(-most, np.minimum(self._pace, 0.0) - faster)
-            step = np.clip(speed * dt + (goal - self._before) * (dt / CATCH_UP), down, up)
+            step = np.clip(speed * dt + (goal - self._before) * (dt / CATCH_UP), -most, most)
             drives.q_ref[k], drives.v_ref[k] = self._before[k], step[k] / dt
         if k.any() or share > 0.0:
             drives.since = time  # or the drives would stop them
