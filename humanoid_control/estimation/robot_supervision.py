@@ -9,9 +9,7 @@ import numpy as np
 
 from humanoid_control.estimation.joint_supervision import JointFaultKind, JointSupervision, SupervisionLimits
 
-LATE = (
-    1.0  # [s] after the states were late, or it began, for which a robot that is elsewhere was out of reach: no fault,
-)
+LATE = 1.0  # [s] after states were late, or it began, in which a robot that is elsewhere was out of reach: no fault,
 AGAIN = 5.0  # [s] unless it is so once more
 BURST = 0.05  # [s] for which what was held up and comes in a burst may look like a jump: of 0.1 s at full speed
 LOST_AFTER = 0.2  # [s] without states after which others are warned
