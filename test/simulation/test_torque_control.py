@@ -7,7 +7,6 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError, SizeError
-from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.simulation.drives.torque_control import (
     ComputedTorque,
     EncoderMotion,
@@ -18,42 +17,7 @@ from humanoid_control.simulation.drives.torque_control import (
     contraction,
     largest_step,
 )
-
-DT, C = 1e-3, 15.0
-LIMIT = np.array([80.0, 80, 60, 60, 30, 20, 20])
-START = np.array([0.2, 0.2, 0, -0.8, 0, 0, 0])
-SWING = np.array([0.8, 0.5, -0.6, -0.9, 0.7, 0.5, -0.5])
-HAND, TIP = 7, np.array([0, 0, -0.08])
-
-
-def arm(payload=0.0):
-    """Shoulder, elbow and wrist with a person's lengths and masses, hanging."""
-    model = pin.Model()
-    axes = {"x": pin.JointModelRX, "y": pin.JointModelRY, "z": pin.JointModelRZ}
-    links = [  # axis, distance from the joint before [m], mass [kg], its height [m], moments of inertia [kg m^2]
-        ("y", 0, 1.0, 0, (0.02, 0.02, 0.02)), ("x", 0, 1.0, 0, (0.02, 0.02, 0.02)),
-        ("z", 0, 2.0, -0.15, (0.03, 0.03, 0.01)),
-        ("y", -0.3, 1.0, -0.05, (0.01, 0.01, 0.01)), ("z", 0, 1.2, -0.13, (0.015, 0.015, 0.008)),
-        ("y", -0.26, 0.3, 0, (0.008, 0.008, 0.008)), ("x", 0, 0.5, -0.08, (0.008, 0.008, 0.006)),
-    ]  # fmt: skip
-    joint = 0
-    for k, (axis, offset, mass, height, inertia) in enumerate(links):
-        joint = model.addJoint(joint, axes[axis](), pin.SE3(np.eye(3), np.array([0, 0, offset])), f"joint_{k}")
-        body = pin.Inertia(mass, np.array([0, 0, height]), np.diag(inertia))
-        model.appendBodyToJoint(joint, body, pin.SE3.Identity())
-    if payload:
-        point = pin.Inertia(payload, np.zeros(3), np.zeros((3, 3)))
-        model.appendBodyToJoint(HAND, point, pin.SE3(np.eye(3), TIP))
-    return model
-
-
-def swing():
-    """Minimum-jerk motion of 1 s at every step, and one more."""
-    s = np.arange(1001)[:, None] * DT
-    h = 1e-4
-    before, now, after = (minimum_jerk(np.clip(s + shift, 0, 1)) for shift in (-h, 0, h))
-    return START + SWING * now, SWING * (after - before) / (2 * h), SWING * (after - 2 * now + before) / h**2
-
+from humanoid_control.studies.simonidis2011.controllers import DT, HAND, LIMIT, START, TIP, C, arm, swing
 
 Q, V, A = swing()
 
