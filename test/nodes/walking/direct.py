@@ -153,6 +153,7 @@ class Direct:
 
     def close(self):
         for node in self.nodes:
+            node.trigger_deactivate()  # or its claim of the commands would outlive it in this process
             node.close()
             node.destroy_node()
         rclpy.try_shutdown()
