@@ -130,6 +130,7 @@ setup(
         "pyyaml>=6",
         "rosbags>=0.10",
         "rich>=13",
+        "setproctitle>=1.3",
     ],
     extras_require={
         **EXTRAS,

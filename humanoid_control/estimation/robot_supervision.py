@@ -10,7 +10,7 @@ import numpy as np
 from humanoid_control.estimation.joint_supervision import JointFaultKind, JointSupervision, SupervisionLimits
 
 LATE = 1.0  # [s] after states were late, or it began, in which a robot that is elsewhere was out of reach: no fault,
-AGAIN = 5.0  # [s] unless it is so once more
+AGAIN = 5.0  # [s] unless it is so once more, or more often than `tries` in that time
 BURST = 0.05  # [s] for which what was held up and comes in a burst may look like a jump: of 0.1 s at full speed
 LOST_AFTER = 0.2  # [s] without states after which others are warned
 
@@ -32,6 +32,7 @@ class RobotSupervision:
     Attributes:
         supervised: it was measured before it was first commanded. away, stopped: see above.
         paused: the simulator's time stands still.
+        tries: so often it is begun anew with a robot that was out of reach, before that is a fault.
         silence, fault: words for what is wrong, empty where nothing is; gone: the silence is more than late.
         worst: joint with the largest following error since the last `take_worst`, and the error [rad].
     """
@@ -43,10 +44,11 @@ class RobotSupervision:
             names: of n joints. velocity: (n,) their speed limits [rad/s]. topic: of their states, for reports.
         """
         self._topic, self._joints = topic, JointSupervision(names, velocity)
-        self._late = self._elsewhere = -np.inf  # when the states were late, when the robot was elsewhere after that [s]
+        self._late = -np.inf  # when the states were late [s]
+        self._elsewhere: list[float] = []  # when the robot was elsewhere after that, lately [s]
         self._began = np.inf  # when it was first judged since its first command [s]
         self._timeout, self._stops = 0.5, True
-        self.paused, self.worst = False, ("", 0.0)
+        self.paused, self.tries, self.worst = False, 1, ("", 0.0)
         self.silence = self.fault = ""
         self.forget()
 
@@ -117,8 +119,9 @@ class RobotSupervision:
         if fault is not None and not self.stopped:
             # Nor does a robot move that does not hear its new controller yet: the graph connects them one by one.
             since = self._began if fault.kind is JointFaultKind.FROZEN else self._late
-            if now - since < LATE and now - self._elsewhere > AGAIN:
-                self._elsewhere = now
+            self._elsewhere = [t for t in self._elsewhere if now - t <= AGAIN]
+            if now - since < LATE and len(self._elsewhere) < self.tries:
+                self._elsewhere.append(now)
                 return Verdict.BEGIN
             self.stopped = True
             self.fault = str(fault)

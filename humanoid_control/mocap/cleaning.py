@@ -12,6 +12,7 @@ import numpy as np
 from humanoid_control.errors import ConfigError, first_few
 from humanoid_control.mocap.clip import MarkerClip
 from humanoid_control.mocap.labels import MAX_ACCELERATION, MAX_SPEED, Jump, Swap, check_labels, repair_swaps
+from humanoid_control.numerics import butterworth
 
 
 @dataclass(frozen=True)
@@ -243,8 +244,6 @@ def low_pass(paths: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
     Raises:
         ConfigError: rate or cut-off is not positive.
     """
-    from scipy.signal import butter, sosfiltfilt  # slow to import, and not needed by who only reads a clip
-
     if not (np.isfinite(cutoff) and cutoff > 0 and np.isfinite(rate) and rate > 0):
         raise ConfigError(f"low_pass: cut-off {cutoff} Hz at {rate} Hz: both must be positive")
     n = len(paths)
@@ -254,8 +253,8 @@ def low_pass(paths: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
     # bilinear transform that makes the filter digital.
     x = (np.sqrt(2) - 1) ** (1 / (2 * ORDER))
     raised = rate / np.pi * np.arctan(np.tan(np.pi * cutoff / rate) / x)
-    sections = butter(ORDER, raised, fs=rate, output="sos")
     # Near half the rate the filter rings with the difference of the two frequencies.
     pad = int(np.ceil(_PAD * rate / min(cutoff, rate / 2 - cutoff)))
     whole = np.pad(paths, [(pad, pad), *[(0, 0)] * (paths.ndim - 1)], mode="reflect", reflect_type="odd")
-    return sosfiltfilt(sections, whole, axis=0, padtype=None)[pad : pad + n]
+    smooth = butterworth.filtered_both_ways(whole.reshape(len(whole), -1), butterworth.low_pass(raised, 1.0 / rate), 0)
+    return smooth.reshape(whole.shape)[pad : pad + n]

@@ -26,6 +26,7 @@ class NodeSpec:
         subscribes, publishes: topic names for the docs; relative but for those with a slash.
         essential: without it a stack ends; False: where it cannot be kept alive, the other nodes go on.
         powers: it gives power to drives: it ends first, in its own time, and is never started again by itself.
+        kernels: group of compiled kernels that it needs first; empty: none.
     """
 
     executable: str
@@ -35,6 +36,7 @@ class NodeSpec:
     publishes: tuple[str, ...]
     essential: bool = True
     powers: bool = False
+    kernels: str = RETARGETING
 
     @property
     def module(self) -> str:
@@ -65,6 +67,7 @@ NODES = {
                 "/clock",
                 "/tf",
             ),
+            kernels=SIMULATION,
         ),
         NodeSpec(
             "robot_driver",
@@ -73,6 +76,7 @@ NODES = {
             ("joint_commands", "joint_trajectory", "emergency_stop"),
             ("joint_states", "applied_commands", "hardware_state", "imu", "battery"),
             powers=True,
+            kernels=HARDWARE,
         ),
         NodeSpec(
             "controller_bridge",
@@ -80,6 +84,7 @@ NODES = {
             "joint commands to a controller of ros2_control: blended, inside the limits, at rest when they cease",
             ("joint_commands", "joint_states"),
             ("CONTROLLER/commands", "CONTROLLER/joint_trajectory"),
+            kernels="",
         ),
         NodeSpec(
             "state_estimator",
@@ -87,6 +92,7 @@ NODES = {
             "joint positions and velocities, filtered from encoders or estimated from tendons",
             ("joint_states", "tendon_states"),
             ("estimated_joint_states", "state_estimator/covariance", "state_estimator/jae_error", "tendon_markers"),
+            kernels="",
         ),
         NodeSpec(
             "whole_body_ik",
@@ -134,6 +140,7 @@ NODES = {
                 "walking/state",
                 "/tf",
             ),
+            kernels=WALKING,
         ),
         NodeSpec(
             "human_motion",
@@ -141,6 +148,7 @@ NODES = {
             "live markers and force plates to a person's joint angles, moments and points to imitate",
             ("markers", "plates/plateN"),
             ("human/joint_states", "human/residual", "human/points", "human/markers", "/tf"),
+            kernels=HUMAN,
         ),
         NodeSpec(
             "viewer",
@@ -166,6 +174,7 @@ NODES = {
             ),
             ("clip/seek", "cmd_vel", "simulator/push"),
             essential=False,
+            kernels="",
         ),
     )
 }
@@ -224,15 +233,13 @@ class Stack:
         Args:
             settings: node -> parameter -> value, stronger than the stack's own.
         """
-        estimator = {**self.settings.get("state_estimator", {}), **settings.get("state_estimator", {})}
-        needed = {
-            SIMULATION: "simulator" in self,
-            TENDONS: estimator.get("source") == "tendons",
-            WALKING: "walker" in self,
-            HARDWARE: "robot_driver" in self,
-            HUMAN: "human_motion" in self,
-        }
-        return [RETARGETING, *(group for group, needs in needed.items() if needs)]
+        needed = dict.fromkeys([RETARGETING, *(self.kernels_of(spec, settings) for spec in self.nodes)])
+        return [group for group in needed if group]
+
+    def kernels_of(self, spec: NodeSpec, settings: Mapping[str, Mapping[str, Any]]) -> str:
+        """Group of kernels that a node needs first; empty: none. `settings` as above."""
+        own = {**self.settings.get(spec.executable, {}), **settings.get(spec.executable, {})}
+        return TENDONS if own.get("source") == "tendons" else spec.kernels
 
     def ros_parameters(self, shared: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Contents of a ROS parameter file.

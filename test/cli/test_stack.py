@@ -39,7 +39,7 @@ def nodes_of(home) -> dict[str, int]:
     for proc in Path("/proc").iterdir():
         if proc.name.isdigit():
             try:
-                words = (proc / "cmdline").read_text().split("\0")
+                words = (proc / "cmdline").read_text().replace("\0", " ").split()  # a fork's are one
             except OSError:
                 continue
             if any(str(home) in w for w in words):

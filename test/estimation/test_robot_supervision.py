@@ -121,6 +121,15 @@ def test_a_robot_that_does_not_hear_its_new_controller_yet_is_begun_with_once_mo
         assert run.s.stopped is stops and ("frozen" in run.s.fault) is stops
 
 
+def test_a_simulator_that_does_not_hear_yet_is_begun_with_as_often_as_is_said():
+    run = Run()
+    run.s.tries = 3
+    at = run.q[1]
+    found = run.go(3.0, lambda q: np.array([q[0], at]))
+    assert found.count(Verdict.BEGIN) == 3 and run.s.stopped and "frozen" in run.s.fault
+    assert found.index(Verdict.BEGIN) > 2 and found[-1] is Verdict.HOLD
+
+
 def test_a_robot_that_is_elsewhere_just_after_it_was_late_is_begun_with_once():
     """It was out of reach, so it is no fault; where it is so again soon, it is one."""
     run = Run()

@@ -22,7 +22,7 @@ ROSDEP = {
     "yaml": "python3-yaml", "numpy": "python3-numpy", "scipy": "python3-scipy", "rich": "python3-rich",
     "rosbags": "python3-rosbags-pip", "numba": "python3-numba", "matplotlib": "python3-matplotlib",
     "trimesh": "python3-trimesh-pip", "websockets": "python3-websockets",
-    "can": "python3-can", "canopen": "canopen-pip",
+    "setproctitle": "python3-setproctitle", "can": "python3-can", "canopen": "canopen-pip",
 }  # fmt: skip
 PYPI = {"pinocchio": "pin", "yaml": "pyyaml", "can": "python-can"}
 WITHOUT_KEY = {"viser"}

@@ -62,14 +62,14 @@ class HeartbeatMonitor:
     """A supervisor's side, one for each start of a node.
 
     Attributes:
-        descriptor: to be inherited by the node. variables: for its environment.
+        descriptor: to be inherited by the node. variable: of its environment, which says the descriptor's number.
     """
 
     def __init__(self) -> None:
         self.descriptor = os.memfd_create(NAME)
         os.ftruncate(self.descriptor, SIZE)
         self._words = _words_of(self.descriptor)
-        self.variables = {VARIABLE: str(self.descriptor)}
+        self.variable = VARIABLE
         self._count, self._stall, self._looked, self._waited = -1, 0.0, time.monotonic(), 0.0
 
     def handed_over(self) -> None:

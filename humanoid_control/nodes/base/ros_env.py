@@ -10,11 +10,13 @@ from collections.abc import MutableMapping
 from pathlib import Path
 
 from humanoid_control.errors import EnvironmentProblem
-from humanoid_control.paths import PACKAGE, home_dir
+from humanoid_control.paths import PACKAGE, home_dir, share_dir
 
 GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 DISCOVERY = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 SAID = (DISCOVERY, "ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS")  # one of these is a word of the user's
+PROFILES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")  # so is one of these,
+PROFILES_HERE = ("DEFAULT_FASTDDS_PROFILES.xml", "DEFAULT_FASTRTPS_PROFILES.xml")  # or of these files
 
 
 def prepare() -> None:
@@ -46,10 +48,16 @@ def choose_discovery(environment: MutableMapping[str, str]) -> None:
     """Keep nodes to this machine where ROS comes from wheels and the user has said nothing about discovery.
 
     Two who try the package in one network would otherwise command each other's robots. Whoever sources an installed ROS
-    has a network of nodes, and expects these among them: there nothing is changed.
+    has a network of nodes, and expects these among them: there nothing is changed. Nodes of one machine find each other
+    as `config/one_host.xml` says, unless the user has profiles of his own.
     """
-    if ros_flavour() == "wheels" and not any(environment.get(name) for name in SAID):
+    if ros_flavour() != "wheels":
+        return
+    if not any(environment.get(name) for name in SAID):
         environment[DISCOVERY] = "LOCALHOST"
+    own = any(environment.get(name) for name in PROFILES) or any(Path(name).exists() for name in PROFILES_HERE)
+    if environment.get(DISCOVERY) == "LOCALHOST" and not own:
+        environment[PROFILES[0]] = str(share_dir() / "config" / "one_host.xml")
 
 
 def choose_log_folder(environment: MutableMapping[str, str]) -> None:

@@ -32,14 +32,16 @@ from humanoid_control.nodes.session.runs import (
     write_parameters,
 )
 from humanoid_control.nodes.session.supervisor import RESTARTS, InputRefused, StackFailure, Supervisor, node_command
-from humanoid_control.nodes.stacks import Stack, find_stack
+from humanoid_control.nodes.stacks import NodeSpec, Stack, find_stack
 from humanoid_control.terminal import warn
-from humanoid_control.warm_up import compile_first
+from humanoid_control.warm_up import HARDWARE, SIMULATION
 
 FIRST_MOTION_TIMEOUT = 45.0  # [s]
 FIRST_WORD_TIMEOUT = 12.0  # [s] nodes that are ready and can be heard publish diagnostics every second
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RECORDER = "record"
+# Kernels of one node of a stack: it loads them by itself at the start, while those of others are loaded.
+OF_ONE_NODE = (SIMULATION, HARDWARE)
 
 
 class Session:
@@ -152,26 +154,41 @@ class Session:
             InputRefused: a node refused its input; leaving the context then removes the run's directory.
             StackFailure: a node did not start.
         """
-        compile_first(*self._kernels())
         self.begin = time.monotonic()
+        groups = self.stack.kernel_groups(self._settings)
+        self.supervisor.load()
         if self.bag is not None:
             command = [sys.executable, "-u", "-m", "humanoid_control.cli.main", "record", "-o", str(self.bag)]
             command += ["--topics", *self._topics] if self._topics else []
             self.supervisor.start(RECORDER, command, essential=False, restarts=0)  # a bag cannot be gone on with
+        later = sorted((s for s in self.stack.nodes if not self._starts_at_once(s)), key=lambda s: not s.essential)
         for spec in self.stack.nodes:
-            remaps = self.stack.remaps.get(spec.executable)
-            command = node_command(spec.module, self._parameters, self.namespace, remaps)
-            self.supervisor.start(spec.executable, command, spec.essential, 0 if spec.powers else RESTARTS)
+            if spec not in later:
+                self._start_node(spec)
+        self.supervisor.load(*(g for g in groups if g not in OF_ONE_NODE))
         self._monitor = Monitor(self.namespace)
+        while not self.supervisor.wait_loaded(0.1):
+            if self.stopped.is_set():
+                raise KeyboardInterrupt
+        for spec in later:
+            self._start_node(spec)
         try:
-            self.supervisor.wait_ready()
+            self.supervisor.wait_ready(meanwhile=lambda: self.monitor.listen(0.02))
         except StackFailure as e:
             self._print_held(str(e))
             raise
+        self.supervisor.load(*(g for g in groups if g in OF_ONE_NODE))  # for nodes that start again
         self._print_held()
 
-    def _kernels(self) -> list[str]:
-        return self.stack.kernel_groups(self._settings)
+    def _starts_at_once(self, spec: NodeSpec) -> bool:
+        """Test whether a node waits for no kernels that others use, too, and is no helper, which would delay others."""
+        return spec.essential and self.stack.kernels_of(spec, self._settings) in ("", *OF_ONE_NODE)
+
+    def _start_node(self, spec: NodeSpec) -> None:
+        """Start a node. One that gives power to drives depends on no process but its own and the supervisor's."""
+        command = node_command(spec.module, self._parameters, self.namespace, self.stack.remaps.get(spec.executable))
+        restarts = 0 if spec.powers else RESTARTS
+        self.supervisor.start(spec.executable, command, spec.essential, restarts, forked=not spec.powers)
 
     def wait_first_motion(self, timeout: float = FIRST_MOTION_TIMEOUT) -> float:
         """Wait until joint states arrive and commands move; how long after the start [s].
@@ -180,12 +197,12 @@ class Session:
             StackFailure: nothing arrives, as where discovery is switched off.
         """
         begin = time.monotonic()
-        while not self.monitor.moving and not self.stopped.is_set():
+        while not self.monitor.moving_since and not self.stopped.is_set():
             self.monitor.spin(0.02)
             self.check()
             if time.monotonic() - begin > (timeout if self.monitor.nodes else min(timeout, FIRST_WORD_TIMEOUT)):
                 raise StackFailure(self._reason_of_silence(timeout))
-        return time.monotonic() - self.begin
+        return (self.monitor.moving_since or time.monotonic()) - self.begin
 
     def _reason_of_silence(self, timeout: float) -> str:
         if not self.monitor.nodes:
@@ -280,7 +297,8 @@ class Monitor:
 
     Attributes:
         nodes: last diagnostics by node.
-        moving: joint states have been heard, and commands that differ from the first one.
+        moving_since: when joint states had been heard, and commands that differ from the first one, on the
+            monotonic clock [s]; 0: not yet.
     """
 
     def __init__(self, namespace: str = "") -> None:
@@ -299,7 +317,7 @@ class Monitor:
         self._executor = make_executor(context=self._context)
         self._executor.add_node(self.node)
         self.nodes: dict[str, NodeStatus] = {}
-        self.moving = False
+        self.moving_since = 0.0
         self._first: np.ndarray | None = None
         self._states = False
         self._subscriptions = [
@@ -319,7 +337,7 @@ class Monitor:
         if self._first is None:
             self._first = p
         elif self._states and p.shape == self._first.shape and np.abs(p - self._first).max(initial=0.0) > 1e-3:
-            self.moving = True
+            self.moving_since = time.monotonic()
             # Enough is known; the streams would only cost time from now on.
             for s in self._subscriptions[1:]:
                 self.node.destroy_subscription(s)
@@ -328,6 +346,12 @@ class Monitor:
     def spin(self, seconds: float) -> None:
         """Take messages that have come, or wait for them [s]."""
         self._executor.spin_once(timeout_sec=seconds)
+
+    def listen(self, seconds: float) -> None:
+        """Take all messages that come within some time [s]."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.spin(left)
 
     def hold_clip_at(self, seconds: float, timeout: float = 10.0) -> bool:
         """Ask the streamer to go to a place in the clip and stand still there; whether it answered."""

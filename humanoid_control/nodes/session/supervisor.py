@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import shutil
 import signal
@@ -19,9 +18,10 @@ from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.nodes.base.heartbeat import HeartbeatMonitor
 from humanoid_control.nodes.base.ros_env import GUARD, choose_discovery
 from humanoid_control.nodes.base.runner import EXIT_BAD_INPUT, READY
+from humanoid_control.nodes.session.fork_server import ForkedProcess, ForkServer, die_with
 from humanoid_control.nodes.session.shared_memory import SharedMemoryKeeper, remove_leftovers
 
-READY_TIMEOUT = 90.0  # [s]
+READY_TIMEOUT = 180.0  # [s]; a node may compile its kernels
 STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] for all children together, and for one that has something to finish
 RESTARTS, RESTART_WINDOW = 3, 60.0  # a child is restarted so often in so much time [s]
 HANG_LIMIT = 0.8  # [s] for which the loop of a node may stand still; with the time between two looks a second
@@ -29,8 +29,6 @@ PATIENCE = 4.0  # times that limit for helpers: a page that loads in the viewer 
 HANG_VARIABLE = "HUMANOID_HANG_LIMIT"  # another limit [s]; inf: none, for a debugger
 LAST_WORDS = 0.3  # [s] in which the last lines of a child that ended are read
 FULL = 2**18  # [bytes] a disk with less is full
-PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)
 
 Report = Callable[[str, str], None]
 
@@ -40,7 +38,8 @@ class Child:
     """One supervised process.
 
     Attributes:
-        name, command, log: of the process.
+        name, log: of the process. command: its words.
+        forked: it is forked from a process that has its libraries and kernels, where that is possible.
         essential: without it the stack cannot go on. restarts: so often it is started again.
         heartbeat: of the process that runs now. hung: it was killed because its loop stood still.
         why: its last words when it first ended, of the ends that count.
@@ -51,11 +50,12 @@ class Child:
     log: Path
     essential: bool = True
     restarts: int = RESTARTS
+    forked: bool = False
     heartbeat: HeartbeatMonitor | None = None
     pump: threading.Thread | None = None
     hung: str = ""
     why: str = ""
-    process: subprocess.Popen | None = None
+    process: subprocess.Popen | ForkedProcess | None = None
     ready: threading.Event = field(default_factory=threading.Event)
     started: list[float] = field(default_factory=list)
     last_lines: list[str] = field(default_factory=list)
@@ -97,19 +97,37 @@ class Supervisor:
         self._hang_limit = hang_limit()
         self._born = time.time()
         self._keeper: SharedMemoryKeeper | None = None
+        self._server: ForkServer | None = None
         directory.mkdir(parents=True, exist_ok=True)
 
-    def start(self, name: str, command: list[str], essential: bool = True, restarts: int = RESTARTS) -> None:
+    def load(self, *groups: str) -> None:
+        """Have groups of kernels loaded by the process that forked children come from; returns at once."""
+        if self._server is None:
+            self._server = ForkServer(self._environment)
+        if groups:
+            with contextlib.suppress(OSError):
+                self._server.load(*groups)
+
+    def wait_loaded(self, timeout: float) -> bool:
+        """Wait until that is done; whether it is after `timeout` [s], also where it never will."""
+        with contextlib.suppress(OSError):
+            return self._server is None or self._server.wait_loaded(timeout)
+        return True
+
+    def start(
+        self, name: str, command: list[str], essential: bool = True, restarts: int = RESTARTS, forked: bool = False
+    ) -> None:
         """Start a child; its output goes to `<name>.log`.
 
         Args:
             name, command: of the child.
             essential: False: where it cannot be kept alive, it is given up and the others go on.
             restarts: so often it is started again when it ends.
+            forked: of what `load` has loaded; its command is that of a node (`node_command`).
         """
         if self._keeper is None:
             self._keeper = SharedMemoryKeeper(self._born)
-        child = Child(name, command, self.directory / f"{name}.log", essential, restarts)
+        child = Child(name, command, self.directory / f"{name}.log", essential, restarts, forked)
         self.children[name] = child
         self._spawn(child)
 
@@ -117,24 +135,40 @@ class Supervisor:
         child.ready.clear()
         child.hung, child.last_lines, child.heartbeat = "", [], HeartbeatMonitor()
         child.started.append(time.monotonic())
-        child.process = subprocess.Popen(
-            child.command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**self._environment, **child.heartbeat.variables},
-            pass_fds=(child.heartbeat.descriptor,),
-            start_new_session=True,
-            preexec_fn=_die_with(os.getpid()),
-            text=True,
-            errors="replace",
-            bufsize=1,
-        )
+        child.process = self._forked(child) or self._afresh(child)
         child.heartbeat.handed_over()
         child.pump = threading.Thread(target=self._pump, args=(child, child.process), daemon=True)
         child.pump.start()
 
-    def _pump(self, child: Child, process: subprocess.Popen) -> None:
+    def _forked(self, child: Child) -> ForkedProcess | None:
+        """The child's process as a fork; None where it is to start afresh, or what it would be forked from is gone."""
+        if not child.forked or self._server is None or "-m" not in child.command[:3]:
+            return None
+        assert child.heartbeat is not None
+        _, _, _, module, *arguments = child.command
+        try:
+            return self._server.start(module, arguments, {}, {child.heartbeat.variable: child.heartbeat.descriptor})
+        except OSError as e:
+            self.report(child.name, f"starts afresh, which takes longer: {e}")
+            return None
+
+    def _afresh(self, child: Child) -> subprocess.Popen:
+        assert child.heartbeat is not None
+        return subprocess.Popen(
+            child.command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**self._environment, child.heartbeat.variable: str(child.heartbeat.descriptor)},
+            pass_fds=(child.heartbeat.descriptor,),
+            start_new_session=True,
+            preexec_fn=die_with(os.getpid()),
+            text=True,
+            errors="replace",
+            bufsize=1,
+        )
+
+    def _pump(self, child: Child, process: subprocess.Popen | ForkedProcess) -> None:
         """Copy a child's output to its log, and report its warnings and errors.
 
         A log that cannot be written is no reason to stop reading: the child would wait for it.
@@ -156,15 +190,17 @@ class Supervisor:
                 elif "[WARN]" in text or "[ERROR]" in text:
                     self.report(child.name, text.split("]: ", 1)[-1])
 
-    def wait_ready(self, timeout: float = READY_TIMEOUT) -> None:
-        """Wait until every child says that it is ready.
+    def wait_ready(self, timeout: float = READY_TIMEOUT, meanwhile: Callable[[], None] | None = None) -> None:
+        """Wait until every child says that it is ready, and do something over and over meanwhile.
 
         Raises:
             StackFailure: one refused its input, died, or did not get ready in time.
         """
         deadline = time.monotonic() + timeout
         for child in self.children.values():
-            while not child.ready.wait(0.02):
+            while not child.ready.wait(0.02 if meanwhile is None else 0.0):
+                if meanwhile is not None:
+                    meanwhile()
                 if not child.alive:
                     time.sleep(0.1)  # let the pump read the last lines
                     raise self._failure(child)
@@ -251,6 +287,9 @@ class Supervisor:
             if child.process is not None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.process.wait(1.0)
+        if self._server is not None:
+            self._server.close()
+            self._server = None
         remove_leftovers(self._born)
         if self._keeper is not None:
             self._keeper.close()
@@ -302,14 +341,3 @@ def hang_limit() -> float:
         if not text or float(text) > 0:
             return float(text or HANG_LIMIT)
     raise ConfigError(f"{HANG_VARIABLE} must be a number of seconds above 0, or inf for no limit, got '{text}'")
-
-
-def _die_with(parent: int) -> Callable[[], None]:
-    """To be called in a child: the kernel kills it when its parent is gone, or it ends where that was a moment ago."""
-
-    def prepare() -> None:
-        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return prepare

@@ -21,6 +21,7 @@ import pinocchio as pin
 
 from humanoid_control.ik.whole_body_ik import WholeBodyIk
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.butterworth import filtered_both_ways, low_pass
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.balance_tasks import BalanceTasks, walking_limits, walking_settings
 from humanoid_control.walking.dancing.upper_body import UpperMotion
@@ -33,47 +34,7 @@ from humanoid_control.walking.planning.toe_roll import ToeRoll
 
 CUTOFF = 12.0  # [Hz]
 PAST = 8  # samples of the motion so far that lead the filter in
-EDGE = 9  # samples by which both ends are continued, turned about the last one
-
-
-def low_pass(cutoff: float, dt: float) -> np.ndarray:
-    """Butterworth's of second order as b0, b1, b2, a1, a2, by the bilinear transform.
-
-    Args:
-        cutoff: [Hz]. dt: between samples [s].
-    """
-    k = np.tan(np.pi * cutoff * dt)
-    gain = 1.0 / (1.0 + np.sqrt(2.0) * k + k * k)
-    b = gain * k * k
-    return np.array([b, 2 * b, b, 2 * gain * (k * k - 1.0), gain * (1.0 - np.sqrt(2.0) * k + k * k)])
-
-
-@kernel
-def filtered_both_ways(x: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Signals (n, m) through a low-pass filter forwards and then backwards, so that nothing is delayed; n > EDGE.
-
-    It is `scipy.signal.sosfiltfilt`, whose import takes longer than all others of a walker together.
-    """
-    n, m = x.shape
-    out, y = np.empty((n, m)), np.empty(n + 2 * EDGE)
-    for column in range(m):
-        for i in range(EDGE):
-            y[i] = 2 * x[0, column] - x[EDGE - i, column]
-            y[n + EDGE + i] = 2 * x[n - 1, column] - x[n - 2 - i, column]
-        for i in range(n):
-            y[EDGE + i] = x[i, column]
-        for _ in range(2):
-            second = (f[2] - f[4]) * y[0]  # as if the signal had always been there
-            first = (f[1] - f[3]) * y[0] + second
-            for i in range(len(y)):
-                z = y[i]
-                y[i] = f[0] * z + first
-                first = f[1] * z - f[3] * y[i] + second
-                second = f[2] * z - f[4] * y[i]
-            y[:] = y[::-1].copy()
-        for i in range(n):
-            out[i, column] = y[EDGE + i]
-    return out
+EDGE = 9  # samples by which both ends are continued
 
 
 @kernel
@@ -184,6 +145,6 @@ class DynamicsFilter:
         """The shift, after `done`."""
         past = self._past or [self._L[0]]
         L = np.array([*past, *self._L])
-        rate = filtered_both_ways(np.gradient(L, self.dt, axis=0), self._filter)[len(past) :]
+        rate = filtered_both_ways(np.gradient(L, self.dt, axis=0), self._filter, EDGE)[len(past) :]
         delta = np.column_stack([rate[:, 1], -rate[:, 0]]) / (self.robot.mass * GRAVITY)
         return MomentumShift(self._t0, self.dt, anticipated(delta, float(np.exp(-self._plan.path.omega * self.dt))))

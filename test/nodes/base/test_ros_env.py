@@ -10,10 +10,11 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.nodes.base import ros_env
 from humanoid_control.nodes.base.ros_env import choose_discovery
-from humanoid_control.paths import home_dir
+from humanoid_control.paths import home_dir, share_dir
 from test.places import domain
 
 RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+PROFILES = "FASTDDS_DEFAULT_PROFILES_FILE"
 PRINTS = f"import humanoid_control.nodes, os; print(os.environ.get('{RANGE}'))"
 STARTS = """
 import humanoid_control.nodes, os, rclpy
@@ -25,7 +26,7 @@ print("done", os.environ.get("ROS_LOG_DIR"))
 def environment(**more: str | None) -> dict[str, str]:
     """Of this process, without what the user may say about ROS."""
     named = {"ROS_DOMAIN_ID": domain("nodes"), RANGE: None, "ROS_LOG_DIR": None, "ROS_HOME": None, **more}
-    left = {k: v for k, v in os.environ.items() if k not in (*ros_env.SAID, *named)}
+    left = {k: v for k, v in os.environ.items() if k not in (*ros_env.SAID, *ros_env.PROFILES, *named)}
     return {**left, **{k: v for k, v in named.items() if v is not None}}
 
 
@@ -53,6 +54,18 @@ def test_an_installed_ros_is_left_as_it_is(monkeypatch):
     assert env == {}
     monkeypatch.setattr(ros_env, "ros_flavour", lambda: "wheels")
     choose_discovery(env)
+    assert env == {RANGE: "LOCALHOST", PROFILES: str(share_dir() / "config" / "one_host.xml")}
+
+
+def test_profiles_of_the_user_stay(monkeypatch, tmp_path):
+    monkeypatch.setattr(ros_env, "ros_flavour", lambda: "wheels")
+    for env in ({PROFILES: "mine.xml"}, {"FASTRTPS_DEFAULT_PROFILES_FILE": "mine.xml"}, {RANGE: "SUBNET"}):
+        before = dict(env)
+        choose_discovery(env)
+        assert env == {RANGE: "LOCALHOST", **before}
+    (tmp_path / "DEFAULT_FASTDDS_PROFILES.xml").touch()
+    monkeypatch.chdir(tmp_path)
+    choose_discovery(env := {})
     assert env == {RANGE: "LOCALHOST"}
 
 

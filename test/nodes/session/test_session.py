@@ -11,7 +11,10 @@ from humanoid_control.nodes.session import session as module
 from humanoid_control.nodes.session.runs import new_run_directory
 from humanoid_control.nodes.session.session import Session
 from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure
+from humanoid_control.nodes.stacks import find_stack
 from humanoid_control.warm_up import RETARGETING, SIMULATION, TENDONS, WALKING
+
+QUIET = {"close": lambda self: None, "listen": lambda self, seconds: None}
 
 
 @pytest.fixture
@@ -19,18 +22,18 @@ def session(monkeypatch, tmp_path):
     """A session whose nodes are not started: its supervisor says what it is told to, then fails or not."""
     pytest.importorskip("rclpy", reason="needs ROS 2")
     monkeypatch.setattr(module, "new_run_directory", lambda name: tmp_path)
-    monkeypatch.setattr(module, "compile_first", lambda *rooms: made.rooms.extend(rooms))
-    monkeypatch.setattr(module, "Monitor", lambda namespace: type("Silent", (), {"close": lambda self: None})())
+    monkeypatch.setattr(module, "Monitor", lambda namespace: type("Silent", (), QUIET)())
     made = Session("tendons")
-    made.rooms, made.answer = [], ""
+    made.order, made.answer = [], ""
 
-    def wait_ready():
+    def wait_ready(meanwhile):
         for line in ("no targets", "unknown tendon 'l_bicps'"):
             made._complain("simulator", line)
         if made.answer:
             raise StackFailure(made.answer)
 
-    monkeypatch.setattr(made.supervisor, "start", lambda *_, **__: None)
+    monkeypatch.setattr(made.supervisor, "start", lambda name, *_, forked, **__: made.order.append((name, forked)))
+    monkeypatch.setattr(made.supervisor, "load", lambda *groups: made.order.append(groups))
     monkeypatch.setattr(made.supervisor, "wait_ready", wait_ready)
     yield made
     made.stop()
@@ -54,10 +57,28 @@ def test_words_of_starting_nodes_come_when_they_are_ready_and_later_ones_at_once
     assert [text for _, text in session.complaints][-1] == "no browser"
 
 
-def test_what_a_stack_of_tendons_needs_is_compiled_before_its_nodes_wait_for_it(session):
+def test_nodes_start_when_the_kernels_that_they_need_first_are_loaded(session):
     session.start()
-    assert session.rooms == [RETARGETING, SIMULATION, TENDONS]
-    assert Session("walking")._kernels() == [RETARGETING, SIMULATION, WALKING]
+    assert session.order[0] == () and session.order[-1] == (SIMULATION,)
+    names = [entry[0] for entry in session.order[1:-1]]
+    loaded = session.order.index((RETARGETING, TENDONS))
+    assert names.index("simulator") < loaded - 1 < names.index("state_estimator") < names.index("viewer")
+    assert all(forked for _, forked in (e for e in session.order if len(e) == 2 and e[0] in session.stack.executables))
+
+
+def test_a_node_that_gives_power_to_drives_is_a_process_of_its_own(session):
+    session.stack = find_stack("hardware")
+    session.start()
+    assert ("robot_driver", False) in session.order and ("whole_body_ik", True) in session.order
+
+
+def test_the_kernels_of_a_stack():
+    assert find_stack("walking").kernel_groups({}) == [RETARGETING, SIMULATION, WALKING]
+    assert find_stack("imitation").kernel_groups({"state_estimator": {"source": "tendons"}}) == [
+        RETARGETING,
+        SIMULATION,
+        TENDONS,
+    ]
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -65,8 +86,7 @@ def test_a_run_that_a_node_refused_leaves_nothing_behind(before, monkeypatch, tm
     """A child of that exit code stands for the node; any other one leaves its log."""
     pytest.importorskip("rclpy", reason="needs ROS 2")
     monkeypatch.setenv("HUMANOID_HOME", str(tmp_path))
-    monkeypatch.setattr(module, "compile_first", lambda *rooms: None)
-    monkeypatch.setattr(module, "Monitor", lambda namespace: type("Silent", (), {"close": lambda self: None})())
+    monkeypatch.setattr(module, "Monitor", lambda namespace: type("Silent", (), QUIET)())
     earlier = [new_run_directory("earlier")] if before else []
     refuses = "import sys; print('simulator: parameter gravity must be in 0 .. 30'); sys.exit(2)"
     monkeypatch.setattr(module, "node_command", lambda *_: [sys.executable, "-c", refuses])

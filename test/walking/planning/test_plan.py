@@ -7,9 +7,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from scipy.integrate import quad, solve_ivp
-from scipy.signal import butter, sosfiltfilt
 
-from humanoid_control.walking.planning.dynamics_filter import DynamicsFilter, filtered_both_ways, low_pass
+from humanoid_control.numerics.butterworth import low_pass
+from humanoid_control.walking.planning.dynamics_filter import DynamicsFilter
 from humanoid_control.walking.planning.lipm import ZmpPath, follow_dcm
 from humanoid_control.walking.planning.plan import (
     DcmPlanner,
@@ -180,12 +180,3 @@ def test_geometry_of_the_stub_is_as_of_feet():
     shape = geometry()
     assert (shape.lower < shape.middle).all()
     assert (shape.middle < shape.upper).all()
-
-
-@pytest.mark.parametrize("dt", [0.004, 0.02])
-def test_the_filter_of_the_momentum_is_that_of_scipy(dt):
-    sos, f = butter(2, 12.0, fs=1 / dt, output="sos"), low_pass(12.0, dt)
-    assert f == pytest.approx(sos[0, [0, 1, 2, 4, 5]], abs=1e-14)
-    x = np.random.default_rng(0).normal(size=(60, 3)).cumsum(axis=0)
-    assert filtered_both_ways(x, f) == pytest.approx(sosfiltfilt(sos, x, axis=0), abs=1e-11)
-    assert filtered_both_ways(x[:10], f) == pytest.approx(sosfiltfilt(sos, x[:10], axis=0), abs=1e-11)

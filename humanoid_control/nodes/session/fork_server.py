@@ -1,0 +1,287 @@
+"""Nodes that start at once: forks of one process that has loaded libraries and compiled kernels before.
+
+Most of a node's start is the import of libraries and of kernels from the disk, and all nodes of a stack load the same.
+Here they are loaded once, shared in memory, and a node that is started again after a crash has them already. What runs
+in a fork is the `main` of the node's module, as `python -m module` runs it, with its own session, signals, output and
+exit code. rclpy is imported in the fork: it has threads from its import on, which a fork of them would lack.
+
+Nodes die with the process that they are forked from, and that one with the supervisor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import select
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import TextIO
+
+LIBRARIES = ("numba", "scipy.linalg", "scipy.spatial", "pinocchio", "coal", "yaml")
+LONGEST = 2**17  # [bytes] of a request: arguments and variables of a node
+PR_SET_PDEATHSIG = 1
+OUTPUT, EXIT = 0, 1  # descriptors that go with a request, before those that the node inherits
+
+
+class ForkedProcess:
+    """What `subprocess.Popen` is for a process that a `ForkServer` started.
+
+    Attributes:
+        pid: of the process. returncode: as of `subprocess.Popen`; None while it runs. stdout: what it says.
+    """
+
+    def __init__(self, pid: int, stdout: TextIO, end: int) -> None:
+        self.pid, self.stdout, self._end = pid, stdout, end
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Exit code, negative for a signal; None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0.0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Exit code, when it has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: it has not after `timeout` [s].
+        """
+        if self.returncode is None:
+            if not select.select([self._end], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+            said = os.read(self._end, 16)
+            os.close(self._end)
+            # Nothing: the server was killed, and its forks with it.
+            self.returncode = int(said) if said else -signal.SIGKILL
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, while it runs."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+
+class ForkServer:
+    """The process that is forked."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """Start it; libraries are loaded meanwhile.
+
+        Args:
+            environment: of it and of its forks.
+        """
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with there:
+            self._process = subprocess.Popen(
+                [sys.executable, "-u", "-m", __name__, str(there.fileno())],
+                stdin=subprocess.DEVNULL,
+                env=dict(environment),
+                pass_fds=(there.fileno(),),
+                start_new_session=True,
+                preexec_fn=die_with(os.getpid()),
+            )
+        self._socket, self._loading = here, 0
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def load(self, *groups: str) -> None:
+        """Have kernels loaded, and compiled where they never were; returns at once.
+
+        Args:
+            groups: of `humanoid_control.warm_up`.
+
+        Raises:
+            OSError: the process is gone.
+        """
+        self._socket.send(json.dumps({"load": groups}).encode())
+        self._loading += 1
+
+    def wait_loaded(self, timeout: float) -> bool:
+        """Wait until all is loaded that was asked for; whether it is after `timeout` [s].
+
+        Raises:
+            OSError: the process is gone.
+        """
+        end = time.monotonic() + timeout
+        while self._loading and select.select([self._socket], [], [], max(0.0, end - time.monotonic()))[0]:
+            self._answer()
+            self._loading -= 1
+        return not self._loading
+
+    def _answer(self) -> bytes:
+        answer = self._socket.recv(64)
+        if not answer:
+            raise ConnectionResetError("the process to be forked has ended")
+        return answer
+
+    def start(
+        self, module: str, arguments: Sequence[str], variables: Mapping[str, str], inherited: Mapping[str, int]
+    ) -> ForkedProcess:
+        """Start `python -m module arguments`, after all that was asked for before.
+
+        Args:
+            module, arguments: what runs. variables: more of its environment.
+            inherited: variable -> descriptor that the process has, too; the variable tells it the number.
+
+        Raises:
+            OSError: the process is gone.
+        """
+        while not self.wait_loaded(1.0):
+            pass
+        out, said = os.pipe()
+        end, ended = os.pipe()
+        job = {"module": module, "argv": list(arguments), "env": dict(variables), "inherited": list(inherited)}
+        try:
+            socket.send_fds(self._socket, [json.dumps(job).encode()], [said, ended, *inherited.values()])
+            pid = int(self._answer())
+        except OSError:
+            os.close(out)
+            os.close(end)
+            raise
+        finally:
+            os.close(said)
+            os.close(ended)
+        return ForkedProcess(pid, open(out, errors="replace", buffering=1), end)
+
+    def close(self) -> None:
+        """End it, and what runs in its forks."""
+        self._socket.close()
+        self._process.kill()  # it may be loading, which is of no use any more
+        self._process.wait()
+
+
+def die_with(parent: int) -> Callable[[], None]:
+    """To be called in a child: the kernel kills it when its parent is gone, or it ends where that was a moment ago."""
+
+    def prepare() -> None:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare
+
+
+class _Server:
+    """The other side: takes requests, forks, and tells how forks ended."""
+
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(requests, selectors.EVENT_READ)
+        self._ends: dict[int, tuple[int, int]] = {}  # descriptor that tells of the end -> process, where to say so
+
+    def run(self) -> None:
+        """Until nobody asks any more."""
+        while True:
+            for key, _ in self._selector.select():
+                if key.fd != self._requests.fileno():
+                    self._bury(key.fd)
+                    continue
+                message, descriptors, *_ = socket.recv_fds(self._requests, LONGEST, 16)
+                if not message:
+                    return
+                job = json.loads(message)
+                if "load" in job:
+                    self._load(job["load"])
+                else:
+                    self._fork(job, descriptors)
+
+    def _load(self, groups: Sequence[str]) -> None:
+        from humanoid_control.warm_up import compile_first
+
+        for group in groups:
+            try:
+                compile_first(group)
+                importlib.import_module(f"humanoid_control.warm_up.{group}").compile_kernels()
+            except Exception:  # the node that needs them will say so itself
+                traceback.print_exc()
+        gc.freeze()  # or a collection in each fork would copy all of it
+        self._requests.send(b"loaded")
+
+    def _fork(self, job: dict, descriptors: list[int]) -> None:
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            with contextlib.suppress(BaseException):
+                die_with(parent)()
+                for pidfd, (_, end) in self._ends.items():
+                    os.close(pidfd)
+                    os.close(end)
+                os.close(descriptors[EXIT])
+                self._selector.close()
+                self._requests.close()
+                os._exit(_become(job, descriptors))
+            os._exit(1)
+        watch = os.pidfd_open(pid)
+        self._ends[watch] = pid, descriptors[EXIT]
+        self._selector.register(watch, selectors.EVENT_READ)
+        for descriptor in (descriptors[OUTPUT], *descriptors[EXIT + 1 :]):
+            os.close(descriptor)
+        self._requests.send(str(pid).encode())
+
+    def _bury(self, watch: int) -> None:
+        pid, end = self._ends.pop(watch)
+        self._selector.unregister(watch)
+        os.close(watch)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        with contextlib.suppress(OSError):
+            os.write(end, str(code).encode())
+        os.close(end)
+
+
+def _become(job: dict, descriptors: list[int]) -> int:
+    """In the fork: run the module's `main`; its exit code."""
+    import setproctitle
+
+    os.setsid()
+    os.environ.update(job["env"])
+    os.environ.update(zip(job["inherited"], map(str, descriptors[EXIT + 1 :]), strict=True))
+    os.dup2(descriptors[OUTPUT], 1)
+    os.dup2(descriptors[OUTPUT], 2)
+    os.close(descriptors[OUTPUT])
+    sys.argv = [job["module"], *job["argv"]]
+    # As a process of its own shows itself, for those who look for it or end it by name.
+    setproctitle.setproctitle(" ".join([sys.executable, "-m", *sys.argv]))
+    try:
+        code = importlib.import_module(job["module"]).main()
+    except SystemExit as e:
+        code = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code or 0
+
+
+def main() -> None:
+    """Serve: the process that a `ForkServer` starts."""
+    for name in LIBRARIES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    gc.freeze()
+    with socket.socket(fileno=int(sys.argv[1])) as requests, contextlib.suppress(ConnectionError):
+        requests.set_inheritable(False)
+        _Server(requests).run()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
