@@ -276,7 +276,7 @@ def test_a_calibration_of_another_place_is_read_and_written(graph, hardware_file
     other.unlink()
     given = (f"hardware:={hardware_file}", f"calibration:={other}")
     process = graph.start("robot_driver", "robot:=hrp2", *given, wait=False)
-    assert process.wait(60) != 0 and "elsewhere.yaml: no such calibration" in graph.output(process)
+    assert process.wait(60) == 2 and "elsewhere.yaml: no such calibration" in graph.output(process)
 
 
 @pytest.mark.parametrize(

@@ -169,3 +169,4 @@ def test_goals_are_cancelled_replaced_and_stopped(graph, planner_of):
     n, states = len(desk.said), len(desk.states)
     graph.until(lambda: len(desk.states) > states + 100, "more states")
     assert len(desk.said) == n, "what was stopped is not gone on with"
+    assert graph.stop(desk.process)[0] == 0, "the action server is withdrawn and the node leaves"
