@@ -125,6 +125,10 @@ BENCHES = {
 }
 
 
+YARDSTICK = "pinocchio_all_terms"
+YARDSTICK_CALLS, WARM_CALLS = 3000, 300
+
+
 def load_bench(name: str) -> Bench:
     """The module of a bench, ready to measure: one thread a library, which is faster for small matrices.
 
@@ -151,3 +155,26 @@ def row_of(name: str, unit: str, values: Sequence[float] | np.ndarray, **more: A
     v = np.asarray(values, dtype=float)
     p50, p99 = np.percentile(v, [50, 1 if unit in ("1/s", "Hz") else 99])
     return row(name, unit, float(p50), float(p99), len(v), **more)
+
+
+def yardstick() -> Row:
+    """Row of pinocchio's computeAllTerms of Lola with a floating base, beside every bench in the same run.
+
+    Machines and their hours differ; multiples of this time compare.
+    """
+    import time
+
+    import numpy as np
+    import pinocchio as pin
+
+    from humanoid_control.robots import load_robot
+
+    robot = load_robot("lola", "floating")
+    model, data = robot.model, robot.model.createData()
+    q, v = robot.q("neutral"), np.full(robot.model.nv, 0.1)
+    spent = np.empty(WARM_CALLS + YARDSTICK_CALLS)
+    for k in range(len(spent)):
+        begin = time.perf_counter()
+        pin.computeAllTerms(model, data, q, v)
+        spent[k] = time.perf_counter() - begin
+    return row_of(YARDSTICK, "us", 1e6 * spent[WARM_CALLS:])

@@ -125,7 +125,10 @@ def _section(name: str, result: Result) -> list[str]:
         text = SECTIONS.get(name, _plain)(by_name)
     except KeyError:  # a row is missing that its section is made of
         text = _plain(by_name)
-    return [text, "\n".join(f"- {note}" for note in result["notes"])]
+    notes = list(result["notes"])
+    if beside := result.get("yardstick"):
+        notes.append(f"`{beside['name']}` of Lola in the same run: {_with_unit(beside)}.")
+    return [text, "\n".join(f"- {note}" for note in notes)]
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

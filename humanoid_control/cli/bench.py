@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.benchmarks import BENCHES, COLUMNS, load_bench
+from humanoid_control.benchmarks import BENCHES, COLUMNS, load_bench, yardstick
 from humanoid_control.cli.parser import CLIP_HELP, add_commands, comma_list, file_path, folder_path, given
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
@@ -81,18 +81,19 @@ def run(args: argparse.Namespace) -> int:
     if args.bench == "all":
         return _all(args)
     bench = load_bench(args.bench)
-    told = {name: getattr(args, name) for name in BENCHES[args.bench].options}
-    options: dict[str, Any] = {name: "" if value is None else value for name, value in told.items()}
+    given_ones = {name: getattr(args, name) for name in BENCHES[args.bench].options}
+    options: dict[str, Any] = {name: "" if value is None else value for name, value in given_ones.items()}
     rows = bench.measure(**options, quiet=args.json)
     notes = bench.notes(rows)
-    robot = options.get("robot", "")
+    beside, robot = yardstick(), options.get("robot", "")
     if args.json:
-        print_json({"bench": args.bench, "robot": robot, "machine": machine(), "rows": rows, "notes": notes})
+        told = {"bench": args.bench, "robot": robot, "machine": machine(), "rows": rows, "notes": notes}
+        print_json({**told, "yardstick": beside})
         return 0
     columns = getattr(bench, "COLUMNS", COLUMNS)
     title = getattr(bench, "TITLE", f"bench {args.bench}, {robot}")
     table(title, columns, [[r[c] for c in columns] for r in rows])
-    for line in notes:
+    for line in (*notes, f"{beside['name']}, Lola, in this run: {beside['median']} us, p99 {beside['p99']} us"):
         console.print(line)
     return 0
 

@@ -46,7 +46,7 @@ def test_a_bench_is_run_and_written_as_a_page(capsys, tmp_path):
     assert main(arguments) == 0
     text = path.read_text()
     assert "## Bounding volumes" in text and "| convex hull |" in text and "`humanoid bench bounding_volumes`" in text
-    assert "cores" in text and "numpy" in text
+    assert "cores" in text and "numpy" in text and "`pinocchio_all_terms` of Lola in the same run: " in text
     assert f"written: {path}" in capsys.readouterr().out
     mark = json.loads((kept / "bounding_volumes.json").read_text()) | {"date": "1999-12-31"}
     (kept / "bounding_volumes.json").write_text(json.dumps(mark))

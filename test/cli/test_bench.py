@@ -66,6 +66,9 @@ def test_rows_are_printed_as_a_table_and_as_json(capsys, monkeypatch):
     assert main(["bench", "ik", "--robot", "hrp2"]) == 0
     said = capsys.readouterr().out
     assert "bench ik, hrp2" in said and "1.5" in said and "1 row" in said and "more" not in said
+    assert "pinocchio_all_terms, Lola, in this run: " in said
     assert main(["bench", "ik", "--robot", "hrp2", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["bench"] == "ik" and said["rows"][0]["more"] == 2 and said["notes"] == ["1 row"] and said["machine"]
+    beside = said["yardstick"]
+    assert beside["name"] == "pinocchio_all_terms" and 1 < beside["median"] <= beside["p99"] and beside["n"] == 3000
