@@ -248,8 +248,6 @@ class _Server:
 
 def _become(job: dict, descriptors: list[int]) -> int:
     """In the fork: run the module's `main`; its exit code."""
-    import setproctitle
-
     os.setsid()
     os.environ.update(job["env"])
     os.environ.update(zip(job["inherited"], map(str, descriptors[EXIT + 1 :]), strict=True))
@@ -257,8 +255,10 @@ def _become(job: dict, descriptors: list[int]) -> int:
     os.dup2(descriptors[OUTPUT], 2)
     os.close(descriptors[OUTPUT])
     sys.argv = [job["module"], *job["argv"]]
-    # As a process of its own shows itself, for those who look for it or end it by name.
-    setproctitle.setproctitle(" ".join([sys.executable, "-m", *sys.argv]))
+    with contextlib.suppress(ImportError):  # as a process of its own shows itself, to be found or ended by name
+        import setproctitle
+
+        setproctitle.setproctitle(" ".join([sys.executable, "-m", *sys.argv]))
     try:
         code = importlib.import_module(job["module"]).main()
     except SystemExit as e:
