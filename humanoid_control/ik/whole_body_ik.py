@@ -151,6 +151,8 @@ class WholeBodyIk:
             x=np.zeros(k),
             multipliers=np.zeros(k + most),
         )
+        self._limited_by: IkSettings | None = None
+        self._limits = np.empty(0), np.empty(0)
         self._memory, self._later_rows = Packed(memory), dict[int, SoftRows]()
         self._norm = np.empty(robot.nv), np.empty(robot.nv)  # diagonal and linear part of the cost of v itself
         self._compile()
@@ -184,7 +186,7 @@ class WholeBodyIk:
         """
         s, r = self.settings, self.robot
         prepare(r, self.data, q)
-        state = IkState(r, s, self.dofs, self.data, q, self.v, dt)
+        state = IkState(r, s, self.dofs, self.data, q, self.v, dt, *self._accelerations())
         for limit in self.limits:
             limit.update(state)
         home = None if self.self_collision is None else self.self_collision.homing_task(state)
@@ -208,6 +210,15 @@ class WholeBodyIk:
             limit_violation=0.0 if self._range is None else self._range.violation,
         )
         return IkResult(self._integrate(q, dt), v, report)
+
+    def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
+        """Limits (nv,) of all velocities, and what joints count on in braking (n,); made anew with the settings."""
+        s, r = self.settings, self.robot
+        if s is not self._limited_by:
+            own = r.accelerations_within(s.acceleration, s.acceleration_scale)
+            all_limits = np.concatenate([np.full(r.iv, s.acceleration), own.acceleration])
+            self._limited_by, self._limits = s, (all_limits, own.braking)
+        return self._limits
 
     def _velocity(self, state: IkState, ok: bool) -> tuple[np.ndarray, float, IkStatus]:
         """The velocity (nv,) of the solution, or as much of it as is safe; its share, and what became of it."""
@@ -260,7 +271,7 @@ class WholeBodyIk:
         m.lower[:], m.upper[:] = -np.inf, np.inf
         for limit in self.limits:
             limit.tighten(state, m.lower, m.upper)
-        reduce_bounds(self._memory.table, self.v, self.robot.iv, self.settings.acceleration * state.dt)
+        reduce_bounds(self._memory.table, self.v, self.robot.iv, state.acceleration * state.dt)
         count = 0
         for limit in self._with_rows:
             out = m.rows
@@ -376,7 +387,7 @@ def add_rows(table: np.ndarray, J: np.ndarray, desired: np.ndarray, weight: floa
 
 
 @kernel
-def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, step: float) -> None:
+def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, step: np.ndarray) -> None:
     """Bounds of the free velocities from those (nv,) of all velocities that each of them moves, and the braking.
 
     Where a joint and what mimics it cannot both keep theirs, the joint does.

@@ -26,6 +26,8 @@ class IkState(NamedTuple):
         robot, settings, dofs: of the solver.
         data: kinematics, Jacobians and frame placements at q.
         q: (nq,) where the robot is. v: (nv,) commanded at the last tick. dt: [s].
+        acceleration: (nv,) limits [rad/s^2], those of a floating base are the setting's. braking: (n,) deceleration
+            that joints count on before the end of their range. Both are the same arrays while the settings are.
     """
 
     robot: Robot
@@ -35,6 +37,8 @@ class IkState(NamedTuple):
     q: np.ndarray
     v: np.ndarray
     dt: float
+    acceleration: np.ndarray
+    braking: np.ndarray
 
 
 class SoftRows(NamedTuple):
@@ -134,18 +138,18 @@ class ConfigurationLimit(Limit):
         r, s = state.robot, state.settings
         if r is not self._robot:
             self._robot, self._limits = r, Packed(JointLimits(r.lower, r.upper, r.velocity))
-        rules = StepRules(state.dt, 0.0, s.joint_recovery_speed, s.acceleration)
+        rules = StepRules(state.dt, 0.0, s.joint_recovery_speed, state.acceleration[r.iv :], state.braking)
         self.violation = keep_configuration(
             self._limits.table, state.q, rules, state.v, s.recovery_joint_speed, lower, upper
         )
 
 
 class AccelerationLimit(Limit):
-    """No joint changes its velocity by more than `acceleration` dt in a tick; before all limits that come earlier."""
+    """No joint changes its velocity by more than its own acceleration times dt; before all limits that come earlier."""
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         iv = state.robot.iv
-        keep_acceleration(lower[iv:], upper[iv:], state.v[iv:], state.settings.acceleration * state.dt)
+        keep_acceleration(lower[iv:], upper[iv:], state.v[iv:], state.acceleration[iv:], state.dt)
 
 
 @kernel
@@ -190,23 +194,23 @@ def keep_configuration(
 
 
 @kernel
-def fill_braking(v: np.ndarray, iv: int, step: float, dofs: DofMap, bounds: Bounds, out: np.ndarray) -> None:
-    """The velocity (nv,) within the bounds that brakes hardest: every joint by step, a base in the same proportion.
+def fill_braking(v: np.ndarray, iv: int, step: np.ndarray, dofs: DofMap, bounds: Bounds, out: np.ndarray) -> None:
+    """The velocity (nv,) within the bounds that brakes hardest: every joint by its step, a base as what rests last.
 
     Args:
-        v: (nv,) velocity of the last tick. iv: where joints begin. step: [rad/s].
+        v: (nv,) velocity of the last tick. iv: where joints begin. step: (nv,) [rad/s].
         bounds: of the free velocities.
         out: (nv,) filled.
     """
-    nv, fastest, low, high = v.shape[0], 0.0, bounds.lower, bounds.upper
+    nv, ticks, low, high = v.shape[0], 0.0, bounds.lower, bounds.upper
     u = np.zeros(low.shape[0])
     for c in range(iv, nv):
-        fastest = max(fastest, abs(v[c]))
-    share = max(0.0, 1.0 - step / fastest) if fastest > 0.0 else 0.0
+        ticks = max(ticks, abs(v[c]) / step[c])
+    share = max(0.0, 1.0 - 1.0 / ticks) if ticks > 0.0 else 0.0
     for c in range(nv - 1, -1, -1):  # a joint that others mimic comes before them, so it is the last to be written
         k = dofs.column[c]
         if k >= 0:
-            least = share * v[c] if c < iv else np.sign(v[c]) * max(abs(v[c]) - step, 0.0)
+            least = share * v[c] if c < iv else np.sign(v[c]) * max(abs(v[c]) - step[c], 0.0)
             u[k] = min(max(least / dofs.factor[c], low[k]), high[k])
     for c in range(nv):
         out[c] = dofs.factor[c] * u[dofs.column[c]] if dofs.column[c] >= 0 else 0.0

@@ -90,7 +90,17 @@ def test_each_stage_lets_through_what_it_says_and_pairs_that_are_inside_cost_les
         seen |= {"inside"} if (d < 0).any() else set()
         seen |= {"between"} if (both & (d >= 0)).any() else set()
         seen |= {"beside"} if (~both & (d < 0.05)).any() and (d < 0).any() else set()
-        state = IkState(robot, s, dofs, data, q, np.zeros(robot.nv), 0.005)
+        state = IkState(
+            robot,
+            s,
+            dofs,
+            data,
+            q,
+            np.zeros(robot.nv),
+            0.005,
+            np.full(robot.nv, s.acceleration),
+            np.full(robot.n, s.acceleration),
+        )
         can_change = np.abs(G).max(axis=1, initial=0.0) > 1e-9
         for stage, held_apart in enumerate((d < np.inf, d >= 0, ~both, d > np.inf)):
             limit.recovery.stage, kept = stage, held_apart & can_change
