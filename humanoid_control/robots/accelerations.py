@@ -93,11 +93,12 @@ def drive_accelerations(robot: Robot) -> np.ndarray:
 
 def sampled_postures(robot: Robot) -> np.ndarray:
     """Postures (POSTURES, n) all over the ranges, many joints at their ends: the same ones for the same robot."""
-    rng = np.random.default_rng(0)
-    lower, upper = robot.range_within(np.pi)
-    postures = rng.uniform(lower, upper, (POSTURES, robot.n))
+    rng, postures = np.random.default_rng(0), np.empty((POSTURES, robot.n))
+    by_name = np.argsort(robot.joint_names)  # whatever their order is, which depends on the base
+    lower, upper = (limit[by_name] for limit in robot.range_within(np.pi))
+    places = rng.uniform(lower, upper, (POSTURES, robot.n))
     at_end, side = rng.random((2, POSTURES, robot.n)) < np.array([AT_ENDS, 0.5])[:, None, None]
-    postures[at_end] = np.where(side, lower, upper)[at_end]
+    postures[:, by_name] = np.where(at_end, np.where(side, lower, upper), places)
     return np.array([robot.follow(joints) for joints in postures])
 
 
