@@ -144,6 +144,7 @@ class WholeBodyIk:
             lower=np.empty(robot.nv),
             upper=np.empty(robot.nv),
             brake=np.zeros(robot.nv),
+            acceleration=np.zeros(robot.nv),
             dofs=self.dofs.map,
             free=self.dofs.free,
             bounds=Bounds(np.zeros(k), np.zeros(k)),
@@ -218,6 +219,7 @@ class WholeBodyIk:
             own = r.accelerations_within(s.acceleration, s.acceleration_scale)
             all_limits = np.concatenate([np.full(r.iv, s.acceleration), own.acceleration])
             self._limited_by, self._limits = s, (all_limits, own.braking)
+            self._memory.record.acceleration[:] = all_limits
         return self._limits
 
     def _velocity(self, state: IkState, ok: bool) -> tuple[np.ndarray, float, IkStatus]:
@@ -271,7 +273,7 @@ class WholeBodyIk:
         m.lower[:], m.upper[:] = -np.inf, np.inf
         for limit in self.limits:
             limit.tighten(state, m.lower, m.upper)
-        reduce_bounds(self._memory.table, self.v, self.robot.iv, state.acceleration * state.dt)
+        reduce_bounds(self._memory.table, self.v, self.robot.iv, state.dt)
         count = 0
         for limit in self._with_rows:
             out = m.rows
@@ -290,6 +292,7 @@ class SolverArrays(NamedTuple):
     Attributes:
         H, g: (k, k), (k,) of the cost, by the free velocities; of H the lower triangle.
         lower, upper: (nv,) bounds of all velocities. brake: (nv,) the velocity that brakes hardest.
+        acceleration: (nv,) limits.
         dofs, free: of the DofSelection. bounds: (k,) of the free velocities. rows: (R + 1) of all limits.
         x: (k,) solution. multipliers: (k + R,).
     """
@@ -299,6 +302,7 @@ class SolverArrays(NamedTuple):
     lower: F1
     upper: F1
     brake: F1
+    acceleration: F1
     dofs: DofMap
     free: I1
     bounds: Bounds
@@ -387,7 +391,7 @@ def add_rows(table: np.ndarray, J: np.ndarray, desired: np.ndarray, weight: floa
 
 
 @kernel
-def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, step: np.ndarray) -> None:
+def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, dt: float) -> None:
     """Bounds of the free velocities from those (nv,) of all velocities that each of them moves, and the braking.
 
     Where a joint and what mimics it cannot both keep theirs, the joint does.
@@ -406,7 +410,7 @@ def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, step: np.ndarray) -
             continue
         first, last = (lower[c] / f, upper[c] / f) if f > 0.0 else (upper[c] / f, lower[c] / f)
         low[k], high[k] = min(max(first, low[k]), high[k]), min(max(last, low[k]), high[k])
-    fill_braking(v, iv, step, dofs, a.bounds, a.brake)
+    fill_braking(v, iv, a.acceleration, dt, dofs, a.bounds, a.brake)
 
 
 @kernel

@@ -56,15 +56,15 @@ class StoppingPathCheck:
             floor: distance that pairs keep [m].
         """
         iv = self._robot.iv
-        braking = Braking(dt, acceleration[iv:] * dt, floor)
+        braking = Braking(dt, acceleration[iv:], floor)
         return float(max_safe_scale(self._path.table, q, brake[iv:], v[iv:], braking))
 
 
 class Braking(NamedTuple):
-    """A path: length of its ticks [s], each joint's loss of speed in one (n,) [rad/s], distance that pairs keep [m]."""
+    """A path: length of its ticks [s], how each joint brakes (n,) [rad/s^2], distance that pairs keep [m]."""
 
     dt: float
-    step: F1
+    acceleration: F1
     floor: float
 
 
@@ -143,7 +143,8 @@ def max_safe_scale(table: np.ndarray, q: np.ndarray, brake: np.ndarray, v: np.nd
 @kernel
 def _is_clear(a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, w: ProofMemory) -> bool:
     """True where the path at v is proven to be clear; the monitor's bounds get exact where they were not enough."""
-    dt, step, n, last = braking.dt, braking.step, v.shape[0], 1.0
+    dt, n, last = braking.dt, v.shape[0], 1.0
+    step = dt * braking.acceleration
     start, end, d, floors = w.start, w.end, w.distance, w.floor
     travelled = np.empty(n)
     for i in range(n):
@@ -226,7 +227,7 @@ def _measure(
     """Distances (count,) of some pairs after some ticks of the path; those that are infinite stay so."""
     iq = q.shape[0] - v.shape[0]
     for i in range(v.shape[0]):
-        gone = braking.dt * braking_distance(abs(v[i]), braking.step[i], ticks)
+        gone = braking.dt * braking_distance(abs(v[i]), braking.dt * braking.acceleration[i], ticks)
         w.q[iq + i] = q[iq + i] + (gone if v[i] >= 0.0 else -gone)
     joint_poses(a.tree, w.q, w.world)
     shape_poses(w.world.R, w.world.p, a.shapes, w.R, w.p)
