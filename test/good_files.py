@@ -27,11 +27,11 @@ from humanoid_control.multibody.model import from_pinocchio
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.description.meshes import link_geometry
 from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.robots.drive_mechanisms import mechanisms_of
 from humanoid_control.robots.drives import drives_of
 from humanoid_control.robots.self_collision import CollisionMonitor
 from humanoid_control.robots.tendons import tendon_geometry
 from humanoid_control.simulation.contact.ground_recipe import ground_of
-from humanoid_control.simulation.drives.drive_train import mechanisms_of
 from humanoid_control.tendons import load_mapping, read_cardsflow, read_mjcf, save_mapping
 from humanoid_control.tendons.mappings.neural import fit_neural
 from humanoid_control.tendons.mappings.polynomial import fit_polynomial_on_grid

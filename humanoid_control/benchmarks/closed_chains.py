@@ -14,7 +14,8 @@ import pinocchio as pin
 
 from humanoid_control.multibody.mechanisms import AnkleScrews, HarmonicDrive, KneeScrew
 from humanoid_control.robots import Robot
-from humanoid_control.simulation.drives.drive_train import DriveTrain, ZeroFrames, mechanism_of
+from humanoid_control.robots.drive_mechanisms import ZeroFrames, mechanism_of
+from humanoid_control.simulation.drives.drive_train import DriveTrain
 
 HELPER = 1e-9  # [kg m^2] inertia about the couplers' joints, without which pinocchio cannot factor its matrix
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 import numpy as np
 
@@ -80,12 +81,17 @@ def _list(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     r = load_robot(args.robot)
     limits = [np.degrees(r.lower).round(1), np.degrees(r.upper).round(1), r.velocity.round(3), r.effort.round(1)]
-    rows = [[joint, *row] for joint, row in zip(r.joint_names, np.column_stack(limits).tolist(), strict=True)]
-    columns = ["joint", "lower deg", "upper deg", "velocity rad/s", "effort N m"]
+    limits += [r.acceleration_limits.round(1), r.braking_limits.round(1)]
+    rows = [
+        [joint, *(v if math.isfinite(v) else None for v in row)]
+        for joint, row in zip(r.joint_names, np.column_stack(limits).tolist(), strict=True)
+    ]
+    columns = ["joint", "lower deg", "upper deg", "velocity rad/s", "effort N m", "acceleration rad/s²", "at an end"]
     if args.json:
         print_json({"name": r.name, "title": r.title, "joints": [dict(zip(columns, row, strict=True)) for row in rows]})
     else:
-        table(f"{r.title}: {r.n} joints, {len(r.pairs)} pairs of shapes watched", columns, rows)
+        shown = [["not known" if v is None else v for v in row] for row in rows]
+        table(f"{r.title}: {r.n} joints, {len(r.pairs)} pairs of shapes watched", columns, shown)
     return 0
 
 

@@ -29,7 +29,7 @@ from humanoid_control.terminal import Table
 LIMITS: dict[str, dict[str, Any]] = {
     "joint range": {"keep_ranges": False},
     "joint speed": {"velocity_scale": math.inf},
-    "joint acceleration": {"acceleration": math.inf},
+    "joint acceleration": {"acceleration": math.inf, "acceleration_scale": math.inf},
     "self-collision": {"avoidance": "none"},
 }
 """Limit -> the settings that take it away."""

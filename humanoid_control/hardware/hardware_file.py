@@ -20,8 +20,8 @@ from humanoid_control.hardware.transport import TRANSPORTS, ActuatorSpec, BusSpe
 from humanoid_control.hardware.yaml_rows import Row, key_lines
 from humanoid_control.multibody.mechanisms import DriveMechanism
 from humanoid_control.robots import Robot, load_robot
+from humanoid_control.robots.drive_mechanisms import mechanisms_of
 from humanoid_control.robots.drives import drives_of
-from humanoid_control.simulation.drives.drive_train import mechanisms_of
 
 SCHEMA = "humanoid_hardware/1"
 FILE_KEYS = (
@@ -307,7 +307,7 @@ def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> Dri
             raise limits.error(f"{key} {values[key]:g} of {name} is wider than the URDF's {whole:g}", key)
     if not values["lower"] < values["upper"]:
         raise limits.error(f"{name} has no range between {values['lower']:g} and {values['upper']:g}", "lower")
-    acceleration = defaults.number("acceleration", DEFAULTS["acceleration"], 1e-3)
+    acceleration = min(defaults.number("acceleration", DEFAULTS["acceleration"], 1e-3), robot.acceleration_limits[k])
     return DrivenJoint(
         name,
         acceleration=limits.number("acceleration", acceleration, 1e-3),

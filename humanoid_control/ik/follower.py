@@ -245,9 +245,11 @@ class TargetFollower:
 
         At rest it stays where it is. The next `step` goes on from there.
         """
-        most = self.settings.ik.acceleration * dt
+        r, s = self.robot, self.settings.ik
+        most = np.full(r.nv, s.acceleration * dt)
+        most[r.iv :] = dt * r.accelerations_within(s.acceleration, s.acceleration_scale).acceleration
         self.v = np.sign(self.v) * np.maximum(np.abs(self.v) - most, 0.0)
-        self.q = pin.integrate(self.robot.model, self.q, self.v * dt)
+        self.q = pin.integrate(r.model, self.q, self.v * dt)
         self.solver.reset()
         self.solver.v = self.v.copy()
 

@@ -81,6 +81,14 @@ class DofSelection:
             return J @ self._S
         return J if self.k == self._nv else J[..., self.free]
 
+    def reduce_limits(self, limits: np.ndarray) -> np.ndarray:
+        """Limits (nv,) on the size of v, or of its change, to those (k,) of u which keep all of v within them."""
+        if self._S is None:
+            return np.ascontiguousarray(self.reduce(limits))
+        with np.errstate(divide="ignore"):
+            own = limits[:, None] / np.abs(self._S)
+        return np.where(self._S != 0.0, own, np.inf).min(axis=0, initial=np.inf)
+
     def downhill(self, gain: float, gradient: np.ndarray) -> np.ndarray:
         """- gain W^-1 gradient^T (k,) for a gradient by v (nv,)."""
         out = np.zeros(self.k)

@@ -22,7 +22,9 @@ class IkSettings:
         damping: cost of every joint velocity, keeps the problem well posed at singularities [s/rad].
         smoothing: cost of a change of joint velocity against the previous tick [s/rad].
         velocity_scale: share of the joint speed limits that may be used, above 0 and up to 1.
-        acceleration: limit on the acceleration of a joint [rad/s^2]; nothing comes before it.
+        acceleration: limit on the acceleration of every joint [rad/s^2]; nothing comes before it.
+        acceleration_scale: share of the robot's own limits, `Robot.acceleration_limits`, that a joint may use besides;
+            infinite: `acceleration` alone counts.
         margin: distance that shapes of the robot keep from each other [m].
         activation: distance below which a pair becomes a row of the problem [m]; farther off where the robot is fast.
         barrier_gain: a pair may lose this share of its distance above the margin each second [1/s].
@@ -44,6 +46,7 @@ class IkSettings:
     smoothing: float = 0.05
     velocity_scale: float = 1.0
     acceleration: float = 200.0
+    acceleration_scale: float = 1.0
     margin: float = 0.02
     activation: float = 0.12
     barrier_gain: float = 8.0
@@ -58,7 +61,7 @@ class IkSettings:
     recovery_joint_speed: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("acceleration", "barrier_gain", "slack_weight", "max_gain"):
+        for name in ("acceleration", "acceleration_scale", "barrier_gain", "slack_weight", "max_gain"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"inverse kinematics: {name} must be positive, got {getattr(self, name):g}")
         if not 0 < self.velocity_scale <= 1:

@@ -144,6 +144,7 @@ class WholeBodyIk:
             lower=np.empty(robot.nv),
             upper=np.empty(robot.nv),
             brake=np.zeros(robot.nv),
+            acceleration=np.zeros(robot.nv),
             dofs=self.dofs.map,
             free=self.dofs.free,
             bounds=Bounds(np.zeros(k), np.zeros(k)),
@@ -151,6 +152,8 @@ class WholeBodyIk:
             x=np.zeros(k),
             multipliers=np.zeros(k + most),
         )
+        self._limited_by: IkSettings | None = None
+        self._limits = np.empty(0), np.empty(0)
         self._memory, self._later_rows = Packed(memory), dict[int, SoftRows]()
         self._norm = np.empty(robot.nv), np.empty(robot.nv)  # diagonal and linear part of the cost of v itself
         self._compile()
@@ -184,7 +187,7 @@ class WholeBodyIk:
         """
         s, r = self.settings, self.robot
         prepare(r, self.data, q)
-        state = IkState(r, s, self.dofs, self.data, q, self.v, dt)
+        state = IkState(r, s, self.dofs, self.data, q, self.v, dt, *self._accelerations())
         for limit in self.limits:
             limit.update(state)
         home = None if self.self_collision is None else self.self_collision.homing_task(state)
@@ -208,6 +211,16 @@ class WholeBodyIk:
             limit_violation=0.0 if self._range is None else self._range.violation,
         )
         return IkResult(self._integrate(q, dt), v, report)
+
+    def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
+        """Limits (nv,) of all velocities, and what joints count on in braking (n,); made anew with the settings."""
+        s, r = self.settings, self.robot
+        if s is not self._limited_by:
+            own = r.accelerations_within(s.acceleration, s.acceleration_scale)
+            all_limits = np.concatenate([np.full(r.iv, s.acceleration), own.acceleration])
+            self._limited_by, self._limits = s, (all_limits, own.braking)
+            self._memory.record.acceleration[:] = all_limits
+        return self._limits
 
     def _velocity(self, state: IkState, ok: bool) -> tuple[np.ndarray, float, IkStatus]:
         """The velocity (nv,) of the solution, or as much of it as is safe; its share, and what became of it."""
@@ -260,7 +273,7 @@ class WholeBodyIk:
         m.lower[:], m.upper[:] = -np.inf, np.inf
         for limit in self.limits:
             limit.tighten(state, m.lower, m.upper)
-        reduce_bounds(self._memory.table, self.v, self.robot.iv, self.settings.acceleration * state.dt)
+        reduce_bounds(self._memory.table, self.v, self.robot.iv, state.dt)
         count = 0
         for limit in self._with_rows:
             out = m.rows
@@ -279,6 +292,7 @@ class SolverArrays(NamedTuple):
     Attributes:
         H, g: (k, k), (k,) of the cost, by the free velocities; of H the lower triangle.
         lower, upper: (nv,) bounds of all velocities. brake: (nv,) the velocity that brakes hardest.
+        acceleration: (nv,) limits.
         dofs, free: of the DofSelection. bounds: (k,) of the free velocities. rows: (R + 1) of all limits.
         x: (k,) solution. multipliers: (k + R,).
     """
@@ -288,6 +302,7 @@ class SolverArrays(NamedTuple):
     lower: F1
     upper: F1
     brake: F1
+    acceleration: F1
     dofs: DofMap
     free: I1
     bounds: Bounds
@@ -376,7 +391,7 @@ def add_rows(table: np.ndarray, J: np.ndarray, desired: np.ndarray, weight: floa
 
 
 @kernel
-def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, step: float) -> None:
+def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, dt: float) -> None:
     """Bounds of the free velocities from those (nv,) of all velocities that each of them moves, and the braking.
 
     Where a joint and what mimics it cannot both keep theirs, the joint does.
@@ -395,7 +410,7 @@ def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, step: float) -> Non
             continue
         first, last = (lower[c] / f, upper[c] / f) if f > 0.0 else (upper[c] / f, lower[c] / f)
         low[k], high[k] = min(max(first, low[k]), high[k]), min(max(last, low[k]), high[k])
-    fill_braking(v, iv, step, dofs, a.bounds, a.brake)
+    fill_braking(v, iv, a.acceleration, dt, dofs, a.bounds, a.brake)
 
 
 @kernel

@@ -28,13 +28,15 @@ class StepRules(NamedTuple):
     Attributes:
         dt: its length [s]. next_dt: the shortest step that may follow [s].
         recovery_speed: at which a joint returns into its range [rad/s].
-        acceleration: limit on the change of velocity [rad/s^2]; infinite: none.
+        acceleration: (n,) limit on the change of each joint's velocity [rad/s^2]; infinite: none.
+        braking: (n,) deceleration that each joint counts on before the end of its range, none above that.
     """
 
     dt: float
     next_dt: float
     recovery_speed: float
-    acceleration: float
+    acceleration: F1
+    braking: F1
 
 
 def velocity_bounds(
@@ -43,7 +45,7 @@ def velocity_bounds(
     dt: float,
     recovery_speed: float = 0.5,
     previous: np.ndarray | None = None,
-    acceleration: float = np.inf,
+    acceleration: float | np.ndarray = np.inf,
     next_dt: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bounds on the joint velocities for one step of length dt.
@@ -58,7 +60,7 @@ def velocity_bounds(
         dt: [s].
         recovery_speed: at which a joint returns into its range [rad/s].
         previous: (n,) velocities of the step before [rad/s]; None: at liberty.
-        acceleration: limit on the change of velocity [rad/s^2].
+        acceleration: limit on the change of velocity, of all joints or (n,) of each [rad/s^2].
         next_dt: the shortest step that may follow [s]; None: steps are all as long as this one.
 
     Returns:
@@ -66,9 +68,8 @@ def velocity_bounds(
     """
     low, high = np.empty(len(joints)), np.empty(len(joints))
     before = np.zeros(len(joints)) if previous is None else previous
-    rules = StepRules(
-        dt, dt if next_dt is None else next_dt, recovery_speed, np.inf if previous is None else acceleration
-    )
+    most = np.full(len(joints), np.inf if previous is None else acceleration)
+    rules = StepRules(dt, dt if next_dt is None else next_dt, recovery_speed, most, most)
     fill_velocity_bounds(joints, limits, rules, before, low, high)
     return low, high
 
@@ -101,8 +102,9 @@ def keep_range(
         joints: (n,) [rad]. limits: of which the range counts here. previous: (n,) [rad/s].
         low, high: (n,) [rad/s], low <= high.
     """
-    dt, acceleration = rules.dt, rules.acceleration
+    dt = rules.dt
     for i in range(joints.shape[0]):
+        acceleration, braking = rules.acceleration[i], rules.braking[i]
         slowest, fastest = low[i], high[i]
         below, above = joints[i] - limits.lower[i], limits.upper[i] - joints[i]
         a = min(max(-below / dt, slowest), min(rules.recovery_speed, fastest))
@@ -112,18 +114,21 @@ def keep_range(
             step = acceleration * dt
             least = min(max(previous[i] - step, down), up)
             most = min(max(previous[i] + step, down), up)
-            down = min(max(max(down, -braking_speed(below, acceleration, dt, rules.next_dt)), least), most)
-            up = min(max(min(up, braking_speed(above, acceleration, dt, rules.next_dt)), least), most)
+            down = min(max(max(down, -braking_speed(below, braking, dt, rules.next_dt)), least), most)
+            up = min(max(min(up, braking_speed(above, braking, dt, rules.next_dt)), least), most)
         low[i], high[i] = down, up
 
 
 @kernel
-def keep_acceleration(low: np.ndarray, high: np.ndarray, previous: np.ndarray, step: float) -> None:
-    """Shift bounds (n,) so that no velocity changes by more than step [rad/s]: before range, where both cannot be.
+def keep_acceleration(
+    low: np.ndarray, high: np.ndarray, previous: np.ndarray, acceleration: np.ndarray, dt: float
+) -> None:
+    """Shift bounds (n,) so that no velocity changes by more than acceleration (n,) dt: before range, if one must give.
 
     From a rest inside the range they never need it. From outside, a joint gets up to its recovery speed this way.
     """
     for i in range(low.shape[0]):
+        step = acceleration[i] * dt
         least, most = previous[i] - step, previous[i] + step
         low[i], high[i] = min(max(low[i], least), most), min(max(high[i], least), most)
 

@@ -53,7 +53,7 @@ class ControllerBridgeParameters(NodeParameters):
     soft_speed: float = param(0.5, "speed that the blend may add", "rad/s", 0.01, 10.0, live=True)
     max_step: float = param(0.3, "step of a command that is blended to anew", "rad", 0.001, 10.0, live=True)
     velocity: float = param(0.5, "share of the URDF's speed limits", "", 0.01, 1.0)
-    acceleration: float = param(20.0, "acceleration limit of every joint", "rad/s^2", 0.1, 1000.0)
+    acceleration: float = param(20.0, "acceleration limit of every joint, beside its own", "rad/s^2", 0.1, 1000.0)
     range_margin: float = param(0.02, "distance that is kept from the ends of the ranges", "rad", 0.0, 0.5)
 
 
@@ -190,9 +190,8 @@ def limits_of(robot: Robot, rows: np.ndarray, p: ControllerBridgeParameters) -> 
     lower, upper = robot.lower[rows].astype(float), robot.upper[rows].astype(float)
     margin = np.minimum(p.range_margin, (upper - lower) / 4)
     velocity = p.velocity * robot.velocity[rows]
-    return CommandLimits(
-        lower + margin, upper - margin, velocity, np.full(len(rows), p.acceleration), robot.effort[rows].astype(float)
-    )
+    acceleration = robot.accelerations_within(p.acceleration).acceleration[rows]
+    return CommandLimits(lower + margin, upper - margin, velocity, acceleration, robot.effort[rows].astype(float))
 
 
 def main() -> int:

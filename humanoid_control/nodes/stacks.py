@@ -260,7 +260,8 @@ def _stack(name: str, task: str, *nodes: str, **wiring: Any) -> Stack:
 
 
 GENTLE = {"acceleration": 20.0, "velocity_scale": 0.5}  # for real joints, until their own limits are known
-BELOW_DRIVER = {"acceleration": 16.0, "velocity_scale": 0.4}  # of its 20 rad/s^2 and half of the joints' speed
+# Four fifths of its 20 rad/s^2 or of the joints' own limits, and of its half of the joints' speed.
+BELOW_DRIVER = {"acceleration": 16.0, "acceleration_scale": 0.8, "velocity_scale": 0.4}
 ON_FEET = {"base": "floating", "rate": 250.0, "sensor_every": 1, "publish_tf": False, "stamp": "sim"}
 STACKS = {
     s.name: s

@@ -197,7 +197,18 @@ class WholeBodyIkParameters(WorldParameters):
     damping: float = param(0.02, "cost of joint speed", "s/rad", 0.001, 10.0, live=True)
     smoothing: float = param(0.05, "cost of a change of joint speed", "s/rad", 0.0, 10.0, live=True)
     velocity_scale: float = param(1.0, "share of the joint speed limits that may be used", "", 0.01, 1.0, live=True)
-    acceleration: float = param(200.0, "limit on the acceleration of a joint", "rad/s^2", 1.0, 1e6, live=True)
+    acceleration: float = param(
+        200.0, "limit on the acceleration of every joint, beside its own", "rad/s^2", 1.0, 1e6, live=True
+    )
+    acceleration_scale: float = param(
+        1.0,
+        "share of the joints' own acceleration limits that may be used, those of the robot file or what their drives "
+        "can give; 1000: only `acceleration` counts",
+        "",
+        0.01,
+        1000.0,
+        live=True,
+    )
     self_collision: bool = param(True, "keep the robot's own shapes apart")
     margin: float = param(
         0.02, "distance that shapes keep; less where they are nearer at rest", "m", 0.0, 0.2, live=True
@@ -280,6 +291,7 @@ class WholeBodyIkNode(TickNode):
             p.smoothing,
             p.velocity_scale,
             p.acceleration,
+            p.acceleration_scale,
             p.margin,
             max(p.activation, p.margin + 0.005),
             p.approach,

@@ -38,12 +38,13 @@ FAR = 1e9  # [m] stands for the clearance where no pair is near
 
 
 class SolverConstants(NamedTuple):
-    """Settings as plain numbers; meanings in `RetargetSettings`."""
+    """Settings as plain numbers, `acceleration` and `braking` (D,) of each joint; meanings in `RetargetSettings`."""
 
     damping: float
     posture: float
     smoothing: float
-    acceleration: float
+    acceleration: np.ndarray
+    braking: np.ndarray
     margin: float
     activation: float
     barrier_gain: float
@@ -94,12 +95,13 @@ class SolvedFrames(NamedTuple):
 
 @kernel
 def bound_step(
-    problem: RetargetingProblem, before: FrameBefore, acceleration: float, dt: float, bounds: StepBounds
+    problem: RetargetingProblem, n: SolverConstants, before: FrameBefore, relaxed: bool, dt: float, bounds: StepBounds
 ) -> None:
-    """Fill the bounds: range and speed always, acceleration with room to brake where range allows."""
+    """Fill the bounds: range and speed always, unless relaxed acceleration with room to brake where range allows."""
     x, low, high = before.x, bounds.lower, bounds.upper
     limits = JointLimits(problem.lower, problem.upper, problem.velocity)
-    fill_velocity_bounds(x, limits, StepRules(dt, dt, 0.0, acceleration), before.v, low, high)
+    acceleration = np.full(x.shape[0], np.inf) if relaxed else n.acceleration
+    fill_velocity_bounds(x, limits, StepRules(dt, dt, 0.0, acceleration, n.braking), before.v, low, high)
     for i in range(x.shape[0]):
         low[i] = max(x[i] + dt * low[i], problem.lower[i])
         high[i] = min(x[i] + dt * high[i], problem.upper[i])
@@ -214,7 +216,7 @@ def solve_frame(
         return before.clearance, HELD
     fallback = NO_FALLBACK
     for relaxed in range(2):
-        bound_step(problem, before, np.inf if relaxed else n.acceleration, dt, bounds)
+        bound_step(problem, n, before, relaxed > 0, dt, bounds)
         for i in range(d):
             x[i] = min(max(before.x[i], bounds.lower[i]), bounds.upper[i])
         gauss_newton(problem, n, goal, bounds, dt, np.inf, x, w)

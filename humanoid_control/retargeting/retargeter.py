@@ -52,6 +52,9 @@ AVOIDANCE = {
 }
 
 
+ENDLESS_SETTINGS = ("velocity_scale", "acceleration", "acceleration_scale")  # that may be infinite: no limit
+
+
 @dataclass(frozen=True)
 class RetargetSettings:
     """Method of a trajectory, its avoidance of self-collision, and its numbers.
@@ -65,6 +68,8 @@ class RetargetSettings:
         keep_ranges: False: joints turn without end, to see what their ranges cost.
         velocity_scale: share of the joint speed limits that may be used; infinite: no limit.
         acceleration: limit on joint accelerations, method 'constrained' [rad/s^2].
+        acceleration_scale: share of `Robot.acceleration_limits` that each joint may use besides; infinite:
+            `acceleration` alone counts.
         posture: pull to the rest posture, where the points do not decide; method 'constrained' [m/rad].
         smoothing: cost of a change of joint velocity, method 'constrained' [m/rad].
         forearms: how much the turn of the forearms counts, where the clip shows it: length of a lever beside each wrist
@@ -83,6 +88,7 @@ class RetargetSettings:
     keep_ranges: bool = True
     velocity_scale: float = 1.0
     acceleration: float = 200.0
+    acceleration_scale: float = 1.0
     posture: float = 0.01
     smoothing: float = 0.05
     forearms: float = 0.05
@@ -109,11 +115,11 @@ class RetargetSettings:
         object.__setattr__(self, "damping", self.damping or (0.01 if constrained else 0.03))
         for f in fields(self):
             value = getattr(self, f.name)
-            endless = f.name in ("velocity_scale", "acceleration") and value == math.inf
+            endless = f.name in ENDLESS_SETTINGS and value == math.inf
             if isinstance(value, float) and not endless and not (math.isfinite(value) and value >= 0):
                 raise ConfigError(f"{f.name} must be a number that is not negative, got {value}")
-        if self.iterations < 1 or self.velocity_scale == 0 or self.acceleration == 0:
-            raise ConfigError("iterations, velocity_scale and acceleration must be positive")
+        if self.iterations < 1 or any(getattr(self, name) == 0 for name in ENDLESS_SETTINGS):
+            raise ConfigError(f"iterations, {', '.join(ENDLESS_SETTINGS)} must be positive")
 
 
 @dataclass(frozen=True)
@@ -203,11 +209,13 @@ class Retargeter:
         self.solved = self.problem
         if s.avoidance != CONSTRAINTS:
             self.solved = self.problem.with_pairs(np.zeros(len(self.problem.pairs), dtype=bool))
+        most = robot.accelerations_within(s.acceleration, s.acceleration_scale)
         self.constants = SolverConstants(
             s.damping,
             s.posture,
             s.smoothing,
-            s.acceleration,
+            most.acceleration[self.moving],
+            most.braking[self.moving],
             s.margin,
             s.activation,
             s.barrier_gain,

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
+    from humanoid_control.robots.accelerations import AccelerationLimits as AccelerationLimits
+    from humanoid_control.robots.accelerations import acceleration_limits as acceleration_limits
     from humanoid_control.robots.catalogue import CATALOGUE as CATALOGUE
     from humanoid_control.robots.catalogue import MODELS as MODELS
     from humanoid_control.robots.catalogue import REFERENCES as REFERENCES
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "accelerations": ["AccelerationLimits", "acceleration_limits"],
         "catalogue": ["CATALOGUE", "MODELS", "REFERENCES", "catalogue_rows", "load_robot", "load_robots"],
         "guess.robot_file": ["guess_robot_file"],
         "robot": ["Robot"],

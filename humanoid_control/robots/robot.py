@@ -39,7 +39,7 @@ class Robot:
         n, nq, nv: number of joints, of coordinates of q, of velocities.
         iq, iv: where the joints begin in q and in v: 7 and 6 with a floating base, else 0.
         joint_names: every actuated joint, in the model's order. index: name -> place in it.
-        lower, upper [rad], velocity [rad/s], effort [N m]: limits (n,).
+        lower, upper [rad], velocity [rad/s], effort [N m]: limits (n,). effort_known: (n,) False where it was made up.
         postures: name -> (n,); always holds `zero` (0, or the nearest value inside the limits) and `neutral`.
         imitation_joints: indices of the joints that imitation moves. optional_joints: of those it keeps neutral.
         meanings: anatomical name -> joint, such as `l_elbow_flexion`; see `joint_for`.
@@ -117,6 +117,7 @@ class Robot:
         self.upper = np.array(model.upperPositionLimit[self.iq :])
         self.velocity = np.array(model.upperVelocityLimit[self.iv :])
         self.effort = np.array(model.upperEffortLimit[self.iv :])
+        self.effort_known = np.array([name not in tree.unknown_efforts for name in self.joint_names], dtype=bool)
         self.mimic = mimicking_joints(tree, self.index)
 
     def _read_postures(self, tree: UrdfTree, file: RobotFile) -> None:
@@ -217,6 +218,31 @@ class Robot:
     def range_within(self, angle: float) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper limits (n,), none beyond -angle..angle [rad]: postures of joints that turn without end."""
         return np.maximum(self.lower, -angle), np.minimum(self.upper, angle)
+
+    @cached_property
+    def _accelerations(self) -> robots.AccelerationLimits:
+        from humanoid_control import robots  # not every robot's user needs them
+
+        return robots.acceleration_limits(self)
+
+    @property
+    def acceleration_limits(self) -> np.ndarray:
+        """Acceleration (n,) of each joint: of the robot file, or what its drive can give; infinite: not known."""
+        return self._accelerations.acceleration
+
+    @property
+    def braking_limits(self) -> np.ndarray:
+        """Deceleration (n,) that each joint counts on before the end of its range: what its drive always can give."""
+        return self._accelerations.braking
+
+    def accelerations_within(self, most: float, scale: float = 1.0) -> robots.AccelerationLimits:
+        """A share of both limits, none above `most`.
+
+        Args:
+            most: [rad/s^2]. scale: the share, above 0; infinite: `most` alone counts.
+        """
+        own = self._accelerations
+        return type(own)(np.minimum(most, scale * own.acceleration), np.minimum(most, scale * own.braking))
 
     def order_of(self, names: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """Joints of a message: (its positions that are joints of the robot, their indices in the robot's order)."""
@@ -359,6 +385,12 @@ class Robot:
     def mass(self) -> float:
         """Total mass [kg], of all links, whatever holds them."""
         return float(sum(i.mass for i in self._full_model().inertias))
+
+    def anchored_model(self) -> pin.Model:
+        """The model with its anchor held still; its joints may be in another order."""
+        if self.base == FIXED:
+            return self.model
+        return build_model(self._tree, self.file, FIXED, self.anchor, self.X_world_root)
 
     def _full_model(self) -> pin.Model:
         free = pin.JointModelFreeFlyer()

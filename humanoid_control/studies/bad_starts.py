@@ -131,7 +131,8 @@ def recover(solver: WholeBodyIk, start: BadStart, dt: float = 0.004, seconds: fl
     Raises:
         RobotError: the robot has no collision pairs.
     """
-    robot, a, apart_limit, run = solver.robot, solver.settings.acceleration, solver.self_collision, RecoveryRun(start)
+    robot, s, apart_limit, run = solver.robot, solver.settings, solver.self_collision, RecoveryRun(start)
+    most = robot.accelerations_within(s.acceleration, s.acceleration_scale).acceleration
     if apart_limit is None or not isinstance(apart_limit.monitor, ShapePairs):
         raise RobotError(f"{robot.name} has no pairs of shapes to keep apart")
     watch = apart_limit.monitor
@@ -164,8 +165,8 @@ def recover(solver: WholeBodyIk, start: BadStart, dt: float = 0.004, seconds: fl
         run.speed = max(run.speed, float(np.max(u / robot.velocity)))
         if not free:
             run.recovery_speed = max(run.recovery_speed, float(u.max()))
-        change = float(np.max(np.abs(result.v - v)[robot.iv :]))
-        run.acceleration = max(run.acceleration, change / (a * dt))
+        change = np.abs(result.v - v)[robot.iv :]
+        run.acceleration = max(run.acceleration, float(np.max(change / (most * dt))))
         q, v, run.stage = result.q, result.v, max(run.stage, apart_limit.recovery.stage)
     near = robot.collision_monitor("shapes").update(q, np.inf)  # all of them
     run.closest, run.limit_violation = float(near.distance.min()), limit_violation(robot, q)

@@ -35,9 +35,17 @@ PELVIS, LEAN = 10.0, (np.radians(14.0), np.radians(20.0))  # weight from the sec
 def walking_settings(dt: float) -> IkSettings:
     """Settings of the inverse kinematics for legs that swing: faster than those for arms.
 
-    With the barrier gain of arms the rows between shank, foot and the other leg push both feet off their path.
+    With the barrier gain of arms the rows between shank, foot and the other leg push both feet off their path. The
+    joints' own limits on acceleration are those of a robot that hangs at its anchor, for a leg no more than for the
+    waist; they do not count where it stands, since what a leg can give depends on the ground: the walk is planned.
     """
-    return IkSettings(acceleration=400.0, base_velocity=5.0, barrier_gain=max(40.0, 0.2 / dt), smoothing=0.01)
+    return IkSettings(
+        acceleration=400.0,
+        acceleration_scale=np.inf,
+        base_velocity=5.0,
+        barrier_gain=max(40.0, 0.2 / dt),
+        smoothing=0.01,
+    )
 
 
 def walking_limits(robot: Robot, feet: Feet, self_collision: bool = True) -> list[Limit]:

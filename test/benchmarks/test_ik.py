@@ -63,7 +63,7 @@ def test_solvers_of_the_measured_find_the_motion_that_the_targets_come_from(name
     robot = load_robot("lola", "floating")
     motion = Motion(robot, 3)
     if name == "ours":
-        settings = IkSettings(damping=1e-4, smoothing=0.0, acceleration=np.inf)
+        settings = IkSettings(damping=1e-4, smoothing=0.0, acceleration=np.inf, acceleration_scale=np.inf)
         solver = WholeBodyIk(robot, settings, default_limits(robot, self_collision=False))
         case = peer_program("row", robot, motion, False, solver)
     else:

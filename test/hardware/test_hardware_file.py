@@ -72,6 +72,12 @@ def test_everything_the_file_says_is_taken(folder):
     np.testing.assert_allclose(limits.effort, [40.0, 0.8 * 30])
     np.testing.assert_allclose(limits.acceleration, [10.0, 10.0])
     np.testing.assert_allclose([limits.lower, limits.upper], [[-0.98, 0.02], [1.48, 2.48]])
+    wide = read(folder, FILE.replace("acceleration: 10", "acceleration: 1000")).command_limits().acceleration
+    own = hw.robot.acceleration_limits[:2]
+    assert (own < 1000).all()
+    np.testing.assert_allclose(wide, own)  # no default is above what a joint's drive can give
+    said = FILE.replace("velocity: 3.0", "velocity: 3.0, acceleration: 900").replace("effort: 40", "effort: 40.0")
+    np.testing.assert_allclose(read(folder, said).command_limits().acceleration, [900.0, 10.0])
     watched = hw.supervision_limits()
     np.testing.assert_allclose(watched.following_error, [0.3, 0.15])
     np.testing.assert_allclose([watched.warm, watched.hot], [[60, 60], [75, 75]])

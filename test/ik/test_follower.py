@@ -180,3 +180,18 @@ def test_ticks_of_uneven_length_move_the_joints_evenly():
         before = v
     assert np.abs(v).max() > 0.1, "it moves"
     assert np.percentile(accelerations, 99) < 20  # [rad/s^2]; of the motion itself: 3
+
+
+def test_each_joint_brakes_by_its_own_acceleration(robot):
+    """After a stop a heavy waist takes longer than a light wrist, and neither is asked for more than it can do."""
+    f = TargetFollower(robot)
+    f.start(robot.postures["neutral"])
+    f.v = np.where(np.arange(robot.n) % 2 == 0, 2.0, -2.0)
+    most = np.minimum(200.0, robot.acceleration_limits)
+    assert most.min() < 50.0 and most.max() == 200.0
+    for _ in range(60):
+        before, at = f.v.copy(), f.q.copy()
+        f.brake(DT)
+        assert f.v == pytest.approx(np.sign(before) * np.maximum(np.abs(before) - most * DT, 0.0))
+        assert f.q == pytest.approx(at + f.v * DT) and (f.solver.v == f.v).all()
+    assert (f.v == 0).all()

@@ -171,7 +171,9 @@ def test_tasks_add_up_to_the_stacked_problem():
     tasks[1].weights = rng.uniform(0.2, 2, robot.n)
     solver = WholeBodyIk(robot, IkSettings(damping=0.0, smoothing=0.0), limits=[])
     prepare(robot, solver.data, q)
-    solver._fill_cost(IkState(robot, solver.settings, solver.dofs, solver.data, q, solver.v, 0.004), tasks)
+    solver._fill_cost(
+        IkState(robot, solver.settings, solver.dofs, solver.data, q, solver.v, 0.004, *solver._accelerations()), tasks
+    )
     rows = [(task.weight, *task.rows(robot, solver.data, q)) for task in tasks]
     A = solver.dofs.reduce(np.vstack([w * J for w, J, _ in rows]))
     b = np.concatenate([w * v for w, _, v in rows])

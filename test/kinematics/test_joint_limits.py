@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from humanoid_control.kinematics.joint_limits import (
     JointLimits,
+    StepRules,
     braking_speed,
     clamp_to_speed,
+    fill_velocity_bounds,
     keep_acceleration,
     velocity_bounds,
 )
@@ -64,7 +66,7 @@ def test_a_joint_in_ticks_of_any_length_keeps_acceleration_and_range(share, widt
         dt = 10 ** rng.uniform(-4, -1.7)
         low, high = velocity_bounds(q, limits, dt, 0.5, v, acceleration, next_dt=0.0)
         shifted = low.copy(), high.copy()
-        keep_acceleration(*shifted, v, acceleration * dt)
+        keep_acceleration(*shifted, v, np.full(1, acceleration), dt)
         assert np.allclose(shifted, (low, high), atol=1e-9), "inside the range nothing has to give way"
         if rng.random() < 0.05:
             wish = -wish
@@ -90,6 +92,35 @@ def test_from_the_braking_speed_a_joint_stops_within_its_room_and_not_long_befor
     assert stopping_distance(v, a, dt, h) >= room - 2 * rest - 1e-9
     sure = braking_speed(room, a, dt, 0.0)
     assert all(stopping_distance(sure, a, dt, x) <= room + 1e-9 for x in (dt, 0.3 * dt, h)), "for steps of any length"
+
+
+@given(st.integers(0, 9999))
+def test_each_joint_has_its_own_acceleration_and_its_own_deceleration_before_the_end_of_its_range(seed):
+    """From wherever the bounds let it get, a joint that brakes by its own braking stops inside, by brute force."""
+    rng, n = np.random.default_rng(seed), 4
+    limits = JointLimits(np.zeros(n), rng.uniform(0.05, 3.0, n), rng.uniform(0.1, 3.0, n))
+    acceleration = 10.0 ** rng.uniform(0.5, 2.5, n)
+    braking = acceleration * rng.uniform(0.3, 1.0, n)
+    q, v, wish = rng.uniform(0, 1, n) * limits.upper, np.zeros(n), limits.velocity.copy()
+    low, high, most = np.empty(n), np.empty(n), np.zeros(n)
+    for k in range(160):
+        dt = 10 ** rng.uniform(-3, -1.7)
+        fill_velocity_bounds(q, limits, StepRules(dt, 0.0, 0.5, acceleration, braking), v, low, high)
+        assert (low <= high).all()
+        wish = np.where(rng.random(n) < 0.03, -wish, wish)
+        before, v = v, np.clip(wish, low, high)
+        q = q + v * dt
+        change = np.abs(v - before)
+        assert (change <= acceleration * dt * (1 + 1e-6) + 1e-9).all()
+        most = np.maximum(most, change / (acceleration * dt))
+        assert (q >= -1e-9).all() and (q <= limits.upper + 1e-9).all()
+        if k % 40 == 20:
+            at, u, h = q.copy(), v.copy(), 0.002
+            while u.any():
+                u = np.sign(u) * np.maximum(np.abs(u) - braking * h, 0.0)
+                at = at + u * h
+            assert (at >= -1e-9).all() and (at <= limits.upper + 1e-9).all()
+    assert most.max() > 0.99, "and what it has is used"
 
 
 @pytest.mark.parametrize("acceleration", [20.0, 100.0, np.inf])

@@ -245,7 +245,9 @@ def test_wrong_settings_are_named(wrong, message):
 def test_a_posture_that_cannot_get_free_is_held_not_forced():
     """Targets that pull both hands through the chest at once: every frame is free of collision all the same."""
     robot = load_robot("armar3", "fixed")
-    solver = Retargeter(robot, RetargetSettings(velocity_scale=np.inf, acceleration=np.inf, barrier_gain=1e3))
+    solver = Retargeter(
+        robot, RetargetSettings(velocity_scale=np.inf, acceleration=np.inf, acceleration_scale=np.inf, barrier_gain=1e3)
+    )
     goal = robot.point_positions(robot.q("neutral"), POINTS)
     solver.start(goal)
     goal[3:] = goal[0] * [1, 1, 0.8]

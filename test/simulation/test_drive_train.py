@@ -8,8 +8,8 @@ import yaml
 from humanoid_control.errors import RobotError
 from humanoid_control.paths import share_dir
 from humanoid_control.robots import load_robot
+from humanoid_control.robots.drive_mechanisms import mechanisms_of
 from humanoid_control.robots.drives import drives_of, read_drive_file
-from humanoid_control.simulation.drives.drive_train import mechanisms_of
 from humanoid_control.simulation.drives.motors_gears import elastic_gear, friction_torque, gear_friction, motor_settings
 
 RNG = np.random.default_rng(7)

@@ -5,8 +5,8 @@ import pytest
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
+from humanoid_control.robots.drive_mechanisms import mechanisms_of
 from humanoid_control.robots.drives import drives_of
-from humanoid_control.simulation.drives.drive_train import mechanisms_of
 from humanoid_control.simulation.sensors.encoders import AbsoluteEncoders, MotorEncoders, absolute_encoders
 
 RNG = np.random.default_rng(8)

@@ -10,8 +10,9 @@ from humanoid_control.multibody.energy import totals
 from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from humanoid_control.multibody.layout import NW, RATE
 from humanoid_control.robots import load_robot
+from humanoid_control.robots.drive_mechanisms import mechanisms_of
 from humanoid_control.simulation import MultibodyWorld, WorldSettings, make_engine
-from humanoid_control.simulation.drives.drive_train import build_drive_train, mechanisms_of
+from humanoid_control.simulation.drives.drive_train import build_drive_train
 from humanoid_control.simulation.drives.position_control import driven_gains
 
 

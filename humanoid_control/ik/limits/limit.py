@@ -26,6 +26,8 @@ class IkState(NamedTuple):
         robot, settings, dofs: of the solver.
         data: kinematics, Jacobians and frame placements at q.
         q: (nq,) where the robot is. v: (nv,) commanded at the last tick. dt: [s].
+        acceleration: (nv,) limits [rad/s^2], those of a floating base are the setting's. braking: (n,) deceleration
+            that joints count on before the end of their range. Both are the same arrays while the settings are.
     """
 
     robot: Robot
@@ -35,6 +37,8 @@ class IkState(NamedTuple):
     q: np.ndarray
     v: np.ndarray
     dt: float
+    acceleration: np.ndarray
+    braking: np.ndarray
 
 
 class SoftRows(NamedTuple):
@@ -128,24 +132,24 @@ class ConfigurationLimit(Limit):
 
     def __init__(self) -> None:
         self.violation = 0.0
-        self._robot: Robot | None = None
+        self._braking: np.ndarray | None = None
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         r, s = state.robot, state.settings
-        if r is not self._robot:
-            self._robot, self._limits = r, Packed(JointLimits(r.lower, r.upper, r.velocity))
-        rules = StepRules(state.dt, 0.0, s.joint_recovery_speed, s.acceleration)
-        self.violation = keep_configuration(
-            self._limits.table, state.q, rules, state.v, s.recovery_joint_speed, lower, upper
-        )
+        if state.braking is not self._braking:
+            self._braking = state.braking
+            limits = JointLimits(r.lower, r.upper, r.velocity)
+            self._limits = Packed(RangeLimits(limits, state.acceleration[r.iv :].copy(), state.braking))
+        speeds = RangeSpeeds(s.joint_recovery_speed, s.recovery_joint_speed)
+        self.violation = keep_configuration(self._limits.table, state.q, state.dt, speeds, state.v, lower, upper)
 
 
 class AccelerationLimit(Limit):
-    """No joint changes its velocity by more than `acceleration` dt in a tick; before all limits that come earlier."""
+    """No joint changes its velocity by more than its own acceleration times dt; before all limits that come earlier."""
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         iv = state.robot.iv
-        keep_acceleration(lower[iv:], upper[iv:], state.v[iv:], state.settings.acceleration * state.dt)
+        keep_acceleration(lower[iv:], upper[iv:], state.v[iv:], state.acceleration[iv:], state.dt)
 
 
 @kernel
@@ -157,26 +161,43 @@ def keep_speed(velocity: np.ndarray, share: float, base_velocity: float, lower: 
         lower[c], upper[c] = min(max(lower[c], -speed), speed), min(max(upper[c], -speed), speed)
 
 
+class RangeLimits(NamedTuple):
+    """Limits of n joints, with acceleration and braking (n,) as of `StepRules`."""
+
+    limits: JointLimits
+    acceleration: F1
+    braking: F1
+
+
+class RangeSpeeds(NamedTuple):
+    """Speeds [rad/s]: of a joint that returns into its range, and of all joints meanwhile."""
+
+    recovery: float
+    slow: float
+
+
 @kernel
 def keep_configuration(
     table: np.ndarray,
     q: np.ndarray,
-    rules: StepRules,
+    dt: float,
+    speeds: RangeSpeeds,
     previous: np.ndarray,
-    slow: float,
     lower: np.ndarray,
     upper: np.ndarray,
 ) -> float:
-    """Tighten velocity bounds to the range; those of all joints to `slow` [rad/s] while one is outside its range.
+    """Tighten velocity bounds to the range; those of all joints to a slow speed while one is outside its range.
 
     Args:
-        table: of the packed JointLimits (n,). q: (nq,). previous: (nv,) velocity of the last tick.
-        lower, upper: (nv,).
+        table: of the packed RangeLimits. q: (nq,). dt: [s]; shorter ticks may follow.
+        previous: (nv,) velocity of the last tick. lower, upper: (nv,).
 
     Returns:
         how far the worst joint is outside its range [rad].
     """
-    limits = unpack(table, JointLimits)
+    own = unpack(table, RangeLimits)
+    limits, slow = own.limits, speeds.slow
+    rules = StepRules(dt, 0.0, speeds.recovery, own.acceleration, own.braking)
     n, violation = limits.lower.shape[0], 0.0
     iv = lower.shape[0] - n
     joints, low, high = q[q.shape[0] - n :], lower[iv:], upper[iv:]
@@ -190,23 +211,25 @@ def keep_configuration(
 
 
 @kernel
-def fill_braking(v: np.ndarray, iv: int, step: float, dofs: DofMap, bounds: Bounds, out: np.ndarray) -> None:
-    """The velocity (nv,) within the bounds that brakes hardest: every joint by step, a base in the same proportion.
+def fill_braking(
+    v: np.ndarray, iv: int, acceleration: np.ndarray, dt: float, dofs: DofMap, bounds: Bounds, out: np.ndarray
+) -> None:
+    """The velocity (nv,) within the bounds that brakes hardest: every joint by its own, a base as what rests last.
 
     Args:
-        v: (nv,) velocity of the last tick. iv: where joints begin. step: [rad/s].
+        v: (nv,) velocity of the last tick. iv: where joints begin. acceleration: (nv,) [rad/s^2]. dt: [s].
         bounds: of the free velocities.
         out: (nv,) filled.
     """
-    nv, fastest, low, high = v.shape[0], 0.0, bounds.lower, bounds.upper
+    nv, ticks, low, high = v.shape[0], 0.0, bounds.lower, bounds.upper
     u = np.zeros(low.shape[0])
     for c in range(iv, nv):
-        fastest = max(fastest, abs(v[c]))
-    share = max(0.0, 1.0 - step / fastest) if fastest > 0.0 else 0.0
+        ticks = max(ticks, abs(v[c]) / (acceleration[c] * dt))
+    share = max(0.0, 1.0 - 1.0 / ticks) if ticks > 0.0 else 0.0
     for c in range(nv - 1, -1, -1):  # a joint that others mimic comes before them, so it is the last to be written
         k = dofs.column[c]
         if k >= 0:
-            least = share * v[c] if c < iv else np.sign(v[c]) * max(abs(v[c]) - step, 0.0)
+            least = share * v[c] if c < iv else np.sign(v[c]) * max(abs(v[c]) - acceleration[c] * dt, 0.0)
             u[k] = min(max(least / dofs.factor[c], low[k]), high[k])
     for c in range(nv):
         out[c] = dofs.factor[c] * u[dofs.column[c]] if dofs.column[c] >= 0 else 0.0

@@ -63,6 +63,7 @@ class SelfCollisionLimit(Limit):
         self._path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
         self._home = PostureTask(robot, weight=1.0, gain=1.0)
         self._rows: Packed[PairRows] | None = None
+        self._limits = self._free_limits = np.empty(0)
 
     def max_rows(self, robot: Robot) -> int:
         return self.monitor.count
@@ -76,7 +77,7 @@ class SelfCollisionLimit(Limit):
         if self._path is None:
             self._activation[:] = s.activation
         else:
-            law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, s.acceleration, GRADIENT)
+            law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, state.acceleration, GRADIENT)
             fill_activation_distances(self._path.motion_bound, state.v, law, s.activation, self._activation)
         self.near = self.monitor.update(state.q, self._activation)
         closest = float(self.near.distance.min()) if len(self.near) else np.inf
@@ -106,10 +107,17 @@ class SelfCollisionLimit(Limit):
     def free_rows(self, state: IkState, bounds: Bounds, out: SoftRows) -> int:
         """Rows of the near pairs that a velocity within the bounds could miss."""
         s = state.settings
-        law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, s.acceleration, self.recovery.stage)
+        free = self._free_accelerations(state)
+        law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, free, self.recovery.stage)
         if self._rows is None or self._rows.record.out is not out or self._rows.record.bounds is not bounds:
             self._rows = Packed(PairRows(self.monitor.joints.record, self._at_rest, state.dofs.map, bounds, out))
         return int(fill_pair_rows(self._rows.table, self.near.found, joint_columns(state.data), law))
+
+    def _free_accelerations(self, state: IkState) -> np.ndarray:
+        """Limits (k,) of the free velocities, made anew where those of the joints are others."""
+        if state.acceleration is not self._limits:
+            self._limits, self._free_limits = state.acceleration, state.dofs.reduce_limits(state.acceleration)
+        return self._free_limits
 
     def safe_scale(self, state: IkState, brake: np.ndarray, v: np.ndarray) -> float:
         """The largest s, of a few, for which the path to the stop at brake + s (v - brake) is clear; 0 where none is.
@@ -120,7 +128,7 @@ class SelfCollisionLimit(Limit):
         s = state.settings
         if self._path is None or not s.swept or self.recovery.stage > HOMING:
             return 1.0
-        return self._path.max_safe_scale(state.q, brake, v, state.dt, s.acceleration, PATH_SHARE * s.margin)
+        return self._path.max_safe_scale(state.q, brake, v, state.dt, state.acceleration, PATH_SHARE * s.margin)
 
 
 def default_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:
@@ -174,15 +182,16 @@ class CollisionRecovery:
 
 
 class CollisionLaw(NamedTuple):
-    """Law of a pair: margin [m], gain [1/s], speed of separation [m/s], deceleration of joints [rad/s^2].
+    """Law of a pair: margin [m], gain [1/s], speed of separation [m/s], deceleration of each joint [rad/s^2].
 
-    The stage is that of the recovery, which says what is let through.
+    Decelerations are (nv,) of all velocities or (k,) of the free ones, as the kernel says. The stage is that of the
+    recovery, which says what is let through.
     """
 
     margin: float
     barrier_gain: float
     recovery_speed: float
-    acceleration: float
+    acceleration: F1
     stage: int
 
 
@@ -193,18 +202,19 @@ def fill_activation_distances(
     """Distances (P,) [m] below which each pair is a row: so far that its row allows the present velocity.
 
     The allowed closing speed at x above the margin is that of `max_closing_speed`. It exceeds every speed at which the
-    pair may be closing now where x >= sum_c bound_c (|v_c| / gain + v_c^2 / (2 BRAKING_SHARE a)), because a pair's own
-    deceleration is BRAKING_SHARE a sum |g_c| and its speed at most sum |g_c v_c|, with |g_c| <= bound_c. So a row that
-    appears does not ask for a jump.
+    pair may be closing now where x >= sum_c bound_c (|v_c| / gain + v_c^2 / (2 BRAKING_SHARE a_c)), because a pair's
+    own deceleration is BRAKING_SHARE sum a_c |g_c| and its speed at most sum |g_c v_c|, with |g_c| <= bound_c. So a
+    row that appears does not ask for a jump.
 
     Args:
-        motion_bound: (P, nv) from `motion_bounds`. previous: (nv,) velocity. activation: the least distance [m].
+        motion_bound: (P, nv) from `motion_bounds`. previous: (nv,) velocity. law: with decelerations (nv,).
+        activation: the least distance [m].
     """
     nv = previous.shape[0]
     need = np.empty(nv)
     for c in range(nv):
         v = abs(previous[c])
-        need[c] = v / law.barrier_gain + v * v / (2.0 * BRAKING_SHARE * law.acceleration)
+        need[c] = v / law.barrier_gain + v * v / (2.0 * BRAKING_SHARE * law.acceleration[c])
     for k in range(motion_bound.shape[0]):
         s = 0.0
         for c in range(nv):
@@ -245,7 +255,7 @@ def fill_pair_rows(table: np.ndarray, found: PairsFound, J6: np.ndarray, law: Co
 
     Args:
         table: of the packed PairRows. found: of NearPairs.
-        J6: (6, nv) every joint's columns at the world origin.
+        J6: (6, nv) every joint's columns at the world origin. law: with decelerations (k,) of the free velocities.
 
     Returns:
         how many rows are filled.
@@ -270,16 +280,16 @@ def fill_pair_rows(table: np.ndarray, found: PairsFound, J6: np.ndarray, law: Co
             if s1 == s2 or to < 0 or (bounds.lower[to] == 0.0 and bounds.upper[to] == 0.0):
                 continue
             A[rows, to] += dofs.factor[c] * distance_rate(n, moment_1, moment_2, s1, s2, J6, c)
-        least = gradient_sum = 0.0
+        least = deceleration = 0.0
         for c in range(k):
             a = A[rows, c]
             least += a * bounds.lower[c] if a > 0.0 else a * bounds.upper[c]
-            gradient_sum += abs(a)
+            deceleration += abs(a) * law.acceleration[c]
         x = distance[r] - min(law.margin, at_rest[pair[r]])
         if x <= 0.0:
             bound = min(-law.barrier_gain * x, law.recovery_speed)
         else:
-            bound = -max_closing_speed(x, law.barrier_gain, BRAKING_SHARE * law.acceleration * gradient_sum)
+            bound = -max_closing_speed(x, law.barrier_gain, BRAKING_SHARE * deceleration)
         if least >= bound:
             continue
         out.scale[rows] = INSIDE_SCALE if distance[r] < 0.0 else 1.0

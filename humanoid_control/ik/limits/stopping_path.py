@@ -44,7 +44,7 @@ class StoppingPathCheck:
         self._path = Packed(PathArrays(monitor.arrays, scratch))
 
     def max_safe_scale(
-        self, q: np.ndarray, brake: np.ndarray, v: np.ndarray, dt: float, acceleration: float, floor: float
+        self, q: np.ndarray, brake: np.ndarray, v: np.ndarray, dt: float, acceleration: np.ndarray, floor: float
     ) -> float:
         """The largest s, of a few, for which the path at brake + s (v - brake) is clear; 0 where none is.
 
@@ -52,19 +52,19 @@ class StoppingPathCheck:
             q: (nq,) where the robot is.
             brake: (nv,) the velocity that brakes hardest: the end of the path that was proven a tick ago.
             v: (nv,) the velocity that is desired.
-            dt: [s]. acceleration: with which joints brake [rad/s^2].
+            dt: [s]. acceleration: (nv,) with which joints brake [rad/s^2].
             floor: distance that pairs keep [m].
         """
         iv = self._robot.iv
-        braking = Braking(dt, acceleration * dt, floor)
+        braking = Braking(dt, acceleration[iv:], floor)
         return float(max_safe_scale(self._path.table, q, brake[iv:], v[iv:], braking))
 
 
 class Braking(NamedTuple):
-    """A path: length of its ticks [s], loss of speed in each [rad/s], distance that pairs keep [m]."""
+    """A path: length of its ticks [s], how each joint brakes (n,) [rad/s^2], distance that pairs keep [m]."""
 
     dt: float
-    step: float
+    acceleration: F1
     floor: float
 
 
@@ -143,13 +143,14 @@ def max_safe_scale(table: np.ndarray, q: np.ndarray, brake: np.ndarray, v: np.nd
 @kernel
 def _is_clear(a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, w: ProofMemory) -> bool:
     """True where the path at v is proven to be clear; the monitor's bounds get exact where they were not enough."""
-    dt, step, n, last = braking.dt, braking.step, v.shape[0], 1.0
+    dt, n, last = braking.dt, v.shape[0], 1.0
+    step = dt * braking.acceleration
     start, end, d, floors = w.start, w.end, w.distance, w.floor
     travelled = np.empty(n)
     for i in range(n):
-        last = max(last, np.ceil(abs(v[i]) / step))
+        last = max(last, np.ceil(abs(v[i]) / step[i]))
     for i in range(n):
-        travelled[i] = dt * braking_distance(abs(v[i]), step, last)
+        travelled[i] = dt * braking_distance(abs(v[i]), step[i], last)
     count = _pairs_at_risk(a, travelled, braking.floor, w)
     if count == 0:
         return True
@@ -165,8 +166,8 @@ def _is_clear(a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, 
     while depth > 0:
         t0, t1, top = begins[depth - 1], ends[depth - 1], depth - 1
         for i in range(n):
-            speed = abs(v[i])
-            travelled[i] = dt * (braking_distance(speed, step, t1) - braking_distance(speed, step, t0))
+            speed, lost = abs(v[i]), step[i]
+            travelled[i] = dt * (braking_distance(speed, lost, t1) - braking_distance(speed, lost, t0))
         proven = True
         for k in range(count):
             d[k] = np.inf
@@ -226,7 +227,7 @@ def _measure(
     """Distances (count,) of some pairs after some ticks of the path; those that are infinite stay so."""
     iq = q.shape[0] - v.shape[0]
     for i in range(v.shape[0]):
-        gone = braking.dt * braking_distance(abs(v[i]), braking.step, ticks)
+        gone = braking.dt * braking_distance(abs(v[i]), braking.dt * braking.acceleration[i], ticks)
         w.q[iq + i] = q[iq + i] + (gone if v[i] >= 0.0 else -gone)
     joint_poses(a.tree, w.q, w.world)
     shape_poses(w.world.R, w.world.p, a.shapes, w.R, w.p)

@@ -66,6 +66,7 @@ class RobotFile:
         collision_from: where the shapes come from, where they were not measured; results repeat it.
         disabled_pairs: names of shapes that may touch.
         unwatched_links: links whose shapes are not kept apart, but for those that are `against` one of the two.
+        acceleration_limits: joint -> limit [rad/s^2, of sliding joints m/s^2], in place of what its drive can give.
         provenance: number of values by provenance, of a robot of the catalogue.
         where: path of the file, for messages.
     """
@@ -87,6 +88,7 @@ class RobotFile:
     collision_from: str = ""
     disabled_pairs: tuple[tuple[str, str], ...] = ()
     unwatched_links: tuple[tuple[str, str], ...] = ()
+    acceleration_limits: dict[str, float] = field(default_factory=dict)
     provenance: dict[str, int] = field(default_factory=dict)
     where: str = ""
 
@@ -137,6 +139,15 @@ def _rows(d: dict[str, Any], key: str, where: str) -> list[Any]:
 def _numbers(d: dict[str, Any], key: str, where: str) -> dict[str, float]:
     values = mapping_of(d, key, where)
     return {name: float(within(values, name, (), f"{where}: {key}")) for name in values}
+
+
+def _limits(d: dict[str, Any], key: str, where: str) -> dict[str, float]:
+    values = mapping_of(d, key, where)
+    limits = {name: number(values, name, f"{where}: {key}") for name in values}
+    for name, value in limits.items():
+        if not value > 0:
+            raise RobotError(f"{where}: {key}: '{shown(name)}' must be above 0, got {value:g}")
+    return limits
 
 
 def _counts(d: dict[str, Any], key: str, where: str) -> dict[str, int]:
@@ -206,6 +217,7 @@ _READERS: dict[str, Callable[[dict[str, Any], str, str], Any]] = {  # of what is
     "collision": _shapes,
     "disabled_pairs": _pairs,
     "unwatched_links": _pairs,
+    "acceleration_limits": _limits,
     "provenance": _counts,
 }
 

@@ -26,10 +26,16 @@ _PROLOGUE = re.compile(r"\A\ufeff?(?:\s|<!--.*?-->)*(?=<\?xml)", re.DOTALL)
 
 @dataclass
 class UrdfTree:
-    """A parsed and checked URDF document; `where` names it in error messages."""
+    """A parsed and checked URDF document.
+
+    Attributes:
+        document: of the robot. where: names it in error messages.
+        unknown_efforts: joints whose effort limit the file does not say: they were given one.
+    """
 
     document: ET.Element
     where: str
+    unknown_efforts: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -58,11 +64,11 @@ class UrdfTree:
 
     def copy(self) -> UrdfTree:
         """A tree of its own, to be changed."""
-        return UrdfTree(_copied(self.document), self.where)
+        return UrdfTree(_copied(self.document), self.where, self.unknown_efforts)
 
     def bare(self) -> UrdfTree:
         """Links with their inertia and joints only: URDF parsers complain aloud about pictures they do not like."""
-        out = UrdfTree(_without_children(self.document), self.where)
+        out = UrdfTree(_without_children(self.document), self.where, self.unknown_efforts)
         for e in self.document:
             if e.tag not in ("link", "joint"):
                 continue
@@ -110,6 +116,7 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     _check_topology(tree)
     for owner in (*tree.joints, *document.findall("link")):
         check_numbers(owner, f"{where}: {owner.tag} '{shown(owner.get('name'))}'")
+    tree.unknown_efforts = frozenset(j.get("name", "") for j in tree.joints if _lacks_effort(j))
     for joint in tree.joints:
         _check_joint(joint, where)
     for link in document.findall("link"):
@@ -279,6 +286,11 @@ def _narrow(leader: ET.Element, follower: ET.Element, mimic: ET.Element, where: 
         raise RobotError(f"{where}: joint '{names[0]}' mimics '{names[1]}' to where its own limits do not let it go")
     limits.set("lower", repr(low))
     limits.set("upper", repr(high))
+
+
+def _lacks_effort(joint: ET.Element) -> bool:
+    limit = joint.find("limit")
+    return limit is None or not float(limit.get("effort", "0") or 0) > 0
 
 
 def _check_joint(joint: ET.Element, where: str) -> None:

@@ -16,9 +16,9 @@ import pinocchio as pin
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
 from humanoid_control.numerics.packed import Packed, unpack
-from humanoid_control.robots.drives import drives_of
+from humanoid_control.robots.accelerations import ROTOR_PER_EFFORT
+from humanoid_control.robots.drive_mechanisms import reflected_inertia
 from humanoid_control.robots.robot import Robot
-from humanoid_control.simulation.drives.drive_train import ZeroFrames, mechanism_of
 
 STOP_FREQUENCY = 1e5  # [rad/s] of a joint's inertia on its stop: rigid for every step, and far from round-off
 SPEED_BAND = 0.02  # share of the speed limit over which the driving torque falls to nothing
@@ -49,27 +49,12 @@ def default_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 
     effort limit sags by 0.3 degrees. Damping is set for the inertia that the joint moves in the neutral posture. The
     rotor inertia is 1 g m^2 for each N m of effort limit, the order of a brushless motor behind a harmonic drive.
     """
-    return _gains(robot, 1e-3 * robot.effort, stiffness, damping_ratio)
+    return _gains(robot, ROTOR_PER_EFFORT * robot.effort, stiffness, damping_ratio)
 
 
 def driven_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
     """The same with the rotors of the robot's file of drives."""
     return _gains(robot, reflected_inertia(robot), stiffness, damping_ratio)
-
-
-def reflected_inertia(robot: Robot) -> np.ndarray:
-    """Inertia (n,) of the rotors reflected to the joints in the neutral posture: sum of (dphi/dq)^2 J [kg m^2].
-
-    Raises:
-        RobotError, UnknownNameError: a bad file of drives.
-    """
-    frames, joints, out = ZeroFrames(robot), robot.joints(robot.q("neutral")), np.zeros(robot.n)
-    for drive in drives_of(robot).drives:
-        if drive.motor is not None:
-            index = [robot.index[j] for j in drive.joints]
-            G = mechanism_of(drive, robot, frames).jacobian(joints[index])
-            out[index] += drive.motor.inertia[0] * (G**2).sum(axis=0)
-    return out
 
 
 def _gains(robot: Robot, rotor: np.ndarray, stiffness: float, damping_ratio: float) -> DriveGains:

@@ -23,7 +23,13 @@ from humanoid_control.studies.dube2012.robot_variants import joints_named
 ROBOTS = ("armar3", "hrp2", "suralp", "wabian2", "we4rii")
 DUBE2012 = RetargetSettings(method="weighted_dls", avoidance="none", velocity_scale=math.inf)
 """As in Dube 2012: weighted damped least squares, no speed limits, no avoidance."""
-FREE = RetargetSettings(method="constrained", avoidance="none", velocity_scale=math.inf, acceleration=math.inf)
+FREE = RetargetSettings(
+    method="constrained",
+    avoidance="none",
+    velocity_scale=math.inf,
+    acceleration=math.inf,
+    acceleration_scale=math.inf,
+)
 PUBLISHED, CONSTRAINED = "Dube 2012", "constrained"
 SOLVERS = {
     PUBLISHED: (DUBE2012, replace(DUBE2012, avoidance="shift")),

@@ -6,6 +6,7 @@ import pytest
 from humanoid_control.ik import (
     AccelerationLimit,
     ConfigurationLimit,
+    DofSelection,
     IkSettings,
     Limit,
     PointsTask,
@@ -21,6 +22,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.robots.self_collision import VolumePairs
 
 DT = 0.004
+INERTIA = '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>'
 
 
 class Wall(Limit):
@@ -174,3 +176,84 @@ def test_volumes_can_be_kept_apart_in_place_of_shapes():
         result = solver.step(q, [points, PostureTask(robot)], DT)
         q = result.q
     assert len(result.near) and min(start, 0.0) - 1e-6 < monitor.update(q, 10.0).distance.min() < 0.05
+
+
+def beyond(robot, q, v, before, dt, limits):
+    """Largest shares of the joints' own limits that a tick used; braking is that before the end of the range."""
+    joints, u, room = robot.joints(q), v[robot.iv :], 1e-9
+    span = robot.upper - robot.lower
+    change = np.abs(u - before[robot.iv :]) / (limits.acceleration * dt + room)
+    left = np.maximum(np.where(u > 0, robot.upper - joints, joints - robot.lower), 0.0)
+    stop = u**2 / (2 * limits.braking) / (left + np.abs(u) * dt + room)
+    middle = np.abs(joints - (robot.lower + robot.upper) / 2) / (span / 2 + room)
+    return {
+        "range": middle.max(),
+        "speed": (np.abs(u) / robot.velocity).max(),
+        "acceleration": change.max(),
+        "braking": stop.max(),
+    }
+
+
+@pytest.mark.parametrize("name", ["hrp2", "wabian2"])
+@pytest.mark.parametrize("most", [200.0, 15.0])
+def test_every_command_keeps_range_speed_and_acceleration_of_each_joint_and_uses_them(name, most):
+    """Wild targets, ticks of any length, a measured posture to begin with: no joint beyond its own."""
+    robot, rng = load_robot(name, "fixed"), np.random.default_rng(11)
+    limits = robot.accelerations_within(most)
+    assert len(np.unique(limits.acceleration)) > 3 or most < 20.0
+    solver = WholeBodyIk(robot, IkSettings(acceleration=most), default_limits(robot, self_collision=False))
+    wrists = [robot.point_frame("l_wrist"), robot.point_frame("r_wrist")]
+    hands = PointsTask(robot, wrists, gain=60.0)
+    q = robot.q(np.clip(robot.postures["neutral"] + rng.uniform(-0.2, 0.2, robot.n), robot.lower, robot.upper))
+    home, v, worst = robot.frame_positions(q, wrists), np.zeros(robot.nv), dict[str, float]()
+    used = np.zeros(robot.n)
+    for k in range(900):
+        if k % 60 == 0:
+            hands.targets = home + rng.uniform(-0.8, 0.8, home.shape)
+        dt = rng.uniform(0.002, 0.006)
+        result = solver.step(q, [hands, PostureTask(robot, weight=0.01)], dt)
+        for what, share in beyond(robot, result.q, result.v, v, dt, limits).items():
+            worst[what] = max(worst.get(what, 0.0), float(share))
+        used = np.maximum(used, np.abs(result.v - v)[robot.iv :] / (limits.acceleration * dt))
+        q, v = result.q, result.v
+    assert all(share <= 1 + 1e-6 for share in worst.values()), worst
+    arms = [k for k in robot.imitation_joints if "wrist" not in robot.joint_names[k]]
+    assert (used[arms] > 0.98).mean() > 0.7, "joints use their own limits, not the smallest of all"
+
+
+def test_limits_that_change_while_it_runs_hold_from_the_next_tick_on(robot):
+    solver, before = WholeBodyIk(robot, IkSettings(acceleration=200.0)), np.zeros(robot.nv)
+    hand, q = PointsTask(robot, [robot.point_frame("l_wrist")], gain=60.0), robot.q()
+    hand.targets = robot.frame_positions(q, [robot.point_frame("l_wrist")]) + [0.2, 0.2, 0.3]
+    for scale in (1.0, 0.1, np.inf):
+        solver.settings = IkSettings(acceleration=200.0, acceleration_scale=scale, swept=False)
+        most, used = np.minimum(200.0, scale * robot.acceleration_limits), 0.0
+        for k in range(40):
+            hand.targets[0, 2] *= -1 if k % 10 == 0 else 1
+            result = solver.step(q, [hand], DT)
+            share = np.abs(result.v - before) / (most * DT)
+            used = max(used, share.max())
+            q, before = result.q, result.v
+        assert 0.99 < used <= 1 + 1e-6
+
+
+def test_a_free_velocity_is_limited_by_all_that_it_moves(tmp_path):
+    """A leader whose mimic may change by 4 rad/s^2 and moves half as fast may change by 8, however much its own is."""
+    links = "".join(
+        f'<link name="{name}"><inertial><mass value="1"/>{INERTIA}</inertial></link>'
+        for name in ("one", "two", "three")
+    )
+    joint = '<joint name="{}" type="revolute"><parent link="{}"/><child link="{}"/><axis xyz="0 1 0"/>{}{}</joint>'
+    limit = '<limit lower="-1" upper="1" velocity="3" effort="50"/>'
+    text = f'<robot name="two"><link name="base"/>{links}' + joint.format("a", "base", "one", limit, "")
+    text += joint.format("b", "one", "two", limit, '<mimic joint="a" multiplier="-0.5"/>')
+    (tmp_path / "two.urdf").write_text(text + joint.format("c", "two", "three", limit, "") + "</robot>")
+    robot, rng = load_robot(tmp_path / "two.urdf", "fixed"), np.random.default_rng(0)
+    for held in ((), ("c",)):
+        dofs = DofSelection(robot, held)
+        for _ in range(20):
+            own = rng.uniform(1.0, 20.0, robot.nv)
+            found = dofs.reduce_limits(own)
+            for k in range(dofs.k):
+                moved = np.abs(dofs.expand(np.eye(dofs.k)[k]))
+                assert found[k] == pytest.approx(min(own[c] / moved[c] for c in np.flatnonzero(moved)))

@@ -82,13 +82,13 @@ def test_a_way_found_clear_is_clear_and_one_that_touches_is_not(name):
     for _ in range(30):
         q = random_q(robot, rng)
         v = robot.velocity * rng.uniform(-1, 1, robot.n) * rng.choice([0.1, 1.0])
-        a, floor = rng.choice([5.0, 100.0]), 0.01
+        a, floor = rng.choice([5.0, 100.0]) * rng.uniform(0.5, 1.5, robot.nv), 0.01  # each joint brakes by its own
         watch.update(q, np.full(len(robot.pairs), 0.12))
         clear = check.max_safe_scale(q, np.zeros(robot.nv), v, DT, a, floor) == 1.0
         brute.update(q, everything)
         start = closest = brute.lower.copy()
-        for ticks in np.linspace(0, np.ceil(np.abs(v).max() / (a * DT)), 150):
-            at = q + [np.sign(u) * DT * braking_distance(abs(u), a * DT, ticks) for u in v]
+        for ticks in np.linspace(0, np.ceil((np.abs(v) / (a * DT)).max()), 150):
+            at = q + [np.sign(u) * DT * braking_distance(abs(u), b * DT, ticks) for u, b in zip(v, a, strict=True)]
             brute.update(at, everything)
             closest = np.minimum(closest, brute.lower)
         kept = np.minimum(floor, 0.99 * start)
