@@ -299,6 +299,8 @@ IGNORED = [
     ("picture --strip --robot hrp2,lola", "--strip shows one robot, got 2"),
     ("picture --standing --motion dance", "--motion belongs to robots that imitate"),
     ("study imitation --clip dance --marker-set plug_in_gait", "a marker set belongs to clips of files"),
+    ("analyse dance --plug-in-gait", "outputs of Plug-in Gait are in C3D files"),
+    ("analyse walk.c3d --plug-in-gait --mass 70", "leave --mass out"),
     ("reach --measured a.mat --to zero", "--to belongs to a reach that is synthesised"),
     ("reach --robot person --arm left --to zero", "--arm belongs to robots"),
     ("reach --robot person --to zero -o a.csv", "-o belongs to robots"),
