@@ -103,7 +103,7 @@ BENCHES = {
         "motion.reaching",
     ),
     "human": BenchEntry(
-        "a person fitted, calibrated, inverse dynamics, reaches; beside OpenSim, crocoddyl where installed (about 40 s)",
+        "a person fitted, calibrated, dynamics, reaches; beside OpenSim, crocoddyl where installed (about 40 s)",
         {"rounds": 5},
         "motion.person",
     ),
