@@ -10,8 +10,9 @@ from humanoid_control.human.calibration import columns
 from humanoid_control.human.forces.sole_contact import outline_distance
 from humanoid_control.human.forward_tracking import follow
 from humanoid_control.human.kinematics import axis_directions, body_velocities, marker_positions, place_clip
+from humanoid_control.human.live.frame_solver import arrange, fit_live
 from humanoid_control.human.marker_equations import make_equations
-from humanoid_control.human.marker_solver import fit_frames, fit_next, root_covariances
+from humanoid_control.human.marker_solver import fit_frames, root_covariances
 from humanoid_control.human.newton_euler import generalised_forces
 from humanoid_control.jit import are_compiled
 
@@ -22,7 +23,8 @@ KERNELS: tuple[Any, ...] = (
     marker_positions,
     body_velocities,
     fit_frames,
-    fit_next,
+    fit_live,
+    arrange,
     root_covariances,
     make_equations,
     columns,
@@ -57,7 +59,7 @@ def compile_kernels() -> None:
     weighted_inverse_dynamics(person, (q, q, q), loads, np.ones(person.n))
     track(person, np.arange(len(q)) / 100, (q, q, q), loads, (np.ones(person.n), None))
     live = LiveFit(person, up=-person.gravity)
-    frame = live.fit(markers[0])
+    frame = live.fit(live.arranged(live.labels, markers[0]))
     if frame is not None:
         root_wrench(person, frame.q, np.zeros(6))
     outline_distance(np.zeros((1, 2)), np.zeros((1, 3, 2)))
