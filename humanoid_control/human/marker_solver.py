@@ -422,26 +422,33 @@ def root_covariances(table: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
-    """Covariance (6, 6) of the root's six coordinates in a frame that was solved; NaN where it does not tell.
-
-    All of it, for how the errors of three angles go together depends on the heading.
-    """
+    """Covariance (6, 6) of the root's six coordinates in a frame that was solved; NaN where it does not tell."""
     chain, problem, data, results = record.chain, record.problem, record.data, record.results
     layout, eq, work = problem.layout, record.equations, (record.pose, record.equations)
-    n, centre = len(layout.entry), np.zeros(3)
-    rows = np.flatnonzero(problem.root)
-    place = np.argsort(layout.entry[rows])
+    centre = np.zeros(3)
     out[:] = np.nan
-    count = np.sum(data.weights[t] > 0.0)
-    freedom = 3 * count - results.info[t, 3]
-    if len(rows) != len(out) or count == 0 or freedom <= 0:
+    if centre_of(data.markers[t], data.weights[t], centre) == 0.0:
         return
-    centre_of(data.markers[t], data.weights[t], centre)
     reference = data.reference[min(t, len(data.reference) - 1)]
     prior = Prior(problem.u, reference, problem.hold, results.q[t])
     measured = (data.markers[t], data.weights[t], centre)
     build(chain, layout, work, results.q[t], measured, prior, False)
-    if not skyline_cholesky(eq.H, layout.skyline, n, eq.L):
+    if skyline_cholesky(eq.H, layout.skyline, len(layout.entry), eq.L):
+        factored_root_covariance(record, t, out)
+
+
+@kernel
+def factored_root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
+    """The same by the factor of the Hessian that the equations hold, as they do behind the fit of a frame.
+
+    All of it, for how the errors of three angles go together depends on the heading.
+    """
+    problem, data, results, eq = record.problem, record.data, record.results, record.equations
+    layout = problem.layout
+    n, rows = len(layout.entry), np.flatnonzero(problem.root)
+    place = np.argsort(layout.entry[rows])
+    freedom = 3 * np.sum(data.weights[t] > 0.0) - results.info[t, 3]
+    if len(rows) != len(out) or freedom <= 0:
         return
     for i in range(len(rows)):
         eq.step[:] = 0.0

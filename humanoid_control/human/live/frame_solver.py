@@ -10,7 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.human.marker_solver import FitMemory, FitRecord, fit_frame, root_covariance
+from humanoid_control.human.marker_solver import (
+    NOTHING_SEEN,
+    TOO_MANY_STEPS,
+    FitMemory,
+    FitRecord,
+    factored_root_covariance,
+    fit_frame,
+    root_covariance,
+)
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2
 from humanoid_control.numerics.packed import unpack
@@ -130,4 +138,8 @@ def tell_frame(live: LiveRecord) -> None:
     live.std[:] = 0.0
     for r in range(len(layout.entry)):
         live.std[layout.entry[r]] = np.sqrt(fit.results.variance[0, r])
-    root_covariance(fit, 0, live.covariance)
+    live.covariance[:] = np.nan
+    if fit.results.info[0, 1] in (TOO_MANY_STEPS, NOTHING_SEEN):
+        root_covariance(fit, 0, live.covariance)
+    elif not np.isinf(fit.results.variance[0]).all():
+        factored_root_covariance(fit, 0, live.covariance)

@@ -2,8 +2,8 @@
 
 A filter that only knows the past is late. Coordinates, their first and second derivatives, and the forces on the feet
 go through the same two filters in a row, each with the transfer function w^2 / (s + w)^2, so that all of them are late
-by the same 4 / w and belong together. With the position x and velocity v of a `JointFilter` the filtered position is
-x - 2 r T v / (1 - r), where T is the time since the last sample and r = exp(-w T).
+by the same 4 / w and belong together. Such a filter is twice y += (1 - r) (x - y), r = exp(-w T), where T is the time
+since the last sample; the rate is the difference of its output over T, late by 2 r T / (1 - r).
 
 What plates and weight do not explain is no moment of a muscle: where the root's vertical force would be more than a
 fifth of the weight, a contact was not measured, and all moments are NaN. In the air, nothing needs to be measured.
@@ -11,6 +11,7 @@ fifth of the weight, a contact was not measured, and all moments are NaN. In the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,6 @@ from functools import cached_property
 import numpy as np
 
 from humanoid_control.errors import ClipError
-from humanoid_control.estimation import JointFilter
 from humanoid_control.human.analysis import UNEXPLAINED, feet_of, root_force, root_wrench, upward
 from humanoid_control.human.dynamics import PLATE_VARIANCE, correction_of, noise_gain
 from humanoid_control.human.forces.plate_assignment import split
@@ -94,12 +94,11 @@ class LiveContacts:
             self._rows[side] = slice(first, len(bodies))
         self._bodies, self._places = np.array(bodies, dtype=np.int64), np.array(places, dtype=float)
         self._flat: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        self._velocity = JointFilter([str(k) for k in range(3 * len(bodies))], SOLE_BANDWIDTH)
         self.restart()
 
     def restart(self) -> None:
         """Forget who stands where."""
-        self._velocity.reset()
+        self._velocity, self._time = DelayedFilter(self._places.size, SOLE_BANDWIDTH), float("nan")
         self._loaded: dict[str, bool] = {}
         self._who: dict[str, tuple[str, ...]] = {}
         self._alone: dict[str, float] = {}  # since when nobody was found on a loaded plate
@@ -113,9 +112,11 @@ class LiveContacts:
             q: (n,). time: [s]. plates: that were heard, by name.
         """
         points = marker_positions(self._chain.table, q[None], self._bodies, self._places)[0]
-        self._velocity.update(time, points.ravel())
-        speed = np.linalg.norm(self._velocity.velocity.reshape(-1, 3), axis=1)
-        rests = {side: float(speed[rows].min()) < self.settings.speed for side, rows in self._rows.items()}
+        dt, self._time = time - self._time, time
+        self._velocity.update(dt if dt > 0 else 0.0, points.ravel())
+        v = self._velocity.rate.reshape(-1, 3)
+        squares, slow = np.einsum("ij,ij->i", v, v), self.settings.speed**2
+        rests = {side: min(squares[rows].tolist()) < slow for side, rows in self._rows.items()}
         out = np.zeros((len(self.feet), 6))
         self.problems, self.shared = {}, False
         for name, plate in plates.items():
@@ -181,23 +182,28 @@ class LiveContacts:
 
 
 class DelayedFilter:
-    """A low-pass filter with its derivative: the state of a `JointFilter` without its lead, both equally late.
+    """A low-pass filter with its derivative, both equally late.
 
     Attributes:
         value, rate: (k,) filtered, and the derivative of it. delay: of both at the last sample [s].
     """
 
     def __init__(self, size: int, bandwidth: float) -> None:
-        self._filter = JointFilter([str(k) for k in range(size)], bandwidth)
-        self.value, self.rate, self.delay = np.zeros(size), np.zeros(size), 0.0
+        """Prepare; bandwidth: w over 2 pi [Hz]."""
+        self._omega, self._half = 2 * np.pi * bandwidth, np.zeros(size)
+        self.value, self.rate, self.delay = np.zeros(size), np.zeros(size), 2 / self._omega
 
-    def update(self, time: float, dt: float, sample: np.ndarray) -> None:
-        """Take a sample (k,) at a time [s], dt after the last one; 0 for the first."""
-        f = self._filter
-        f.update(time, sample)
-        r = np.exp(-2 * np.pi * f.bandwidth * dt)
-        self.delay = 2 * r * dt / (1 - r) if dt > 0 else 1 / (np.pi * f.bandwidth)
-        self.value, self.rate = f.position - (self.delay * f.velocity if dt > 0 else 0.0), f.velocity.copy()
+    def update(self, dt: float, sample: np.ndarray) -> None:
+        """Take a sample (k,), dt after the last one [s]; 0 for the first."""
+        if not dt > 0:
+            self._half, self.value, self.rate = sample, sample, np.zeros(len(sample))
+            self.delay = 2 / self._omega
+            return
+        share = -math.expm1(-self._omega * dt)
+        self.delay = 2 * (1 - share) * dt / share
+        self._half = self._half + share * (sample - self._half)
+        step = share * (self._half - self.value)
+        self.value, self.rate = self.value + step, step / dt
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,8 +295,8 @@ class LiveDynamics:
         self._time = time
         loads = np.zeros(0) if self.contacts is None else self.contacts.step(q, time, plates).ravel()
         first, second = self._first, self._second
-        first.update(time, dt, np.concatenate([q, loads]))
-        second.update(time, dt, np.concatenate([first.value[:n], first.rate[:n], first.value[n:]]))
+        first.update(dt, np.concatenate([q, loads]))
+        second.update(dt, np.concatenate([first.value[:n], first.rate[:n], first.value[n:]]))
         delay = first.delay + second.delay
         nothing, velocity = np.full(n, np.nan), first.rate[:n]
         if time - self._begun < SETTLED * delay or not heard:
@@ -311,13 +317,18 @@ class LiveDynamics:
         record.q[0], record.qd[0], record.qdd[0] = motion
         record.corrected[0] = motion[2]
         record.wrenches[0] = loads.reshape(-1, 6)
-        gain = noise_gain(1 / self._usual_step, self.bandwidth) if self.bandwidth < 0.5 / self._usual_step else 0.0
-        finite = np.isfinite(std)
-        record.correction.W_a[0] = gain * np.where(finite, std, np.max(std, initial=0.0, where=finite)) ** 2
-        record.correction.W_a[0, self._root] = 0.0
+        gain, correction = self._gain(), record.correction
+        if not np.isfinite(std).all():  # what no marker tells of is as uncertain as the worst
+            std = np.where(np.isfinite(std), std, np.max(std, initial=0.0, where=np.isfinite(std)))
+        correction.W_a[0] = gain * (std * std)
+        correction.W_a[0, self._root] = 0.0
         # Where markers do not tell of the root nothing is corrected: the variance of the motion is 0.
-        record.correction.W_root[0] = gain * root if np.isfinite(root).all() else 0.0
+        correction.W_root[0] = gain * root if np.isfinite(root).all() else 0.0
         generalised_forces(self._record.table)
+
+    def _gain(self) -> float:
+        """Variance of accelerations by that of coordinates at the usual rate of the frames; 0 where it is too low."""
+        return noise_gain(1 / self._usual_step, self.bandwidth) if self.bandwidth < 0.5 / self._usual_step else 0.0
 
     def _make_record(self) -> Packed[DynamicsRecord]:
         """Arrays of a single frame."""

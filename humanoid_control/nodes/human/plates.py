@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -13,7 +13,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.serialization import deserialize_message
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.human.live.live_forces import PlateWrench, cross
+from humanoid_control.human.live.live_forces import PlateWrench
 from humanoid_control.nodes.base.serialized_markers import HEADER, LITTLE_ENDIAN
 from humanoid_control.nodes.base.tick_node import TickNode
 
@@ -74,6 +74,24 @@ def read_wrench(data: bytes) -> tuple[str, np.ndarray]:
     return data[HEADER + 12 : end - 1].decode("utf-8", "replace"), numbers
 
 
+class _Place(NamedTuple):
+    """Where a plate is in the axes of the person: matrix (6, 6) that carries its wrenches to the ground's origin, normal
+    (3,) to the side of the person, point (3,) of the surface [m]."""
+
+    carry: np.ndarray
+    normal: np.ndarray
+    at: np.ndarray
+
+    @classmethod
+    def of(cls, X: pin.SE3, turn: np.ndarray) -> _Place:
+        """Of a pose in the world; turn: (3, 3) from the axes of the person to those of the world."""
+        R, at = turn.T @ X.rotation, turn.T @ X.translation
+        carry = np.zeros((6, 6))
+        carry[:3, :3] = carry[3:, 3:] = R
+        carry[3:, :3] = pin.skew(at) @ R
+        return cls(carry, R[:, 2] if X.rotation[2, 2] >= 0 else -R[:, 2], at)
+
+
 @dataclass
 class _Plate:
     """What was heard of one plate since the last frame."""
@@ -84,6 +102,7 @@ class _Plate:
     frame: str = ""
     heard: float = float("-inf")
     nonsense: float = float("-inf")  # when a message was passed over
+    placed: tuple[pin.SE3, np.ndarray, _Place] | None = None  # for this pose and these axes of the person
 
 
 class PlateInput:
@@ -124,7 +143,7 @@ class PlateInput:
         """What the plates measure in the axes of the person, and whether all of them were heard and understood.
 
         Args:
-            now: monotonic [s]. turn: (3, 3) from the world's axes to those of the person.
+            now: monotonic [s]. turn: (3, 3) from the axes of the person to those of the world.
         """
         out, all_heard = {}, True
         self.problems = {}
@@ -143,12 +162,12 @@ class PlateInput:
                 )
                 all_heard = False
                 continue
-            wrench = plate.total / plate.count if plate.count else plate.last
+            wrench = plate.total / plate.count if plate.count > 1 else plate.last
             plate.total, plate.count = np.zeros(6), 0
-            R, at = turn @ X.rotation, turn @ X.translation
-            force = R @ wrench[:3]
-            both = np.concatenate([force, R @ wrench[3:] + cross(at, force)])
-            out[topic] = PlateWrench(both, R[:, 2] if X.rotation[2, 2] >= 0 else -R[:, 2], at)
+            if plate.placed is None or plate.placed[0] is not X or plate.placed[1] is not turn:
+                plate.placed = X, turn, _Place.of(X, turn)
+            place = plate.placed[2]
+            out[topic] = PlateWrench(place.carry @ wrench, place.normal, place.at)
         return out, all_heard
 
     def _pose(self, frame: str) -> pin.SE3 | None:
