@@ -60,8 +60,7 @@ class SourceClock:
 
 @dataclass(frozen=True)
 class MarkerFrame:
-    """One frame: labels, positions (M, 3) [m], its arrival [s, monotonic], without and with jitter, and that in ROS time
-    [s]."""
+    """One frame: labels, positions (M, 3) [m], its arrival [s, monotonic], without and with jitter, and in ROS time."""
 
     labels: tuple[str, ...]
     positions: np.ndarray

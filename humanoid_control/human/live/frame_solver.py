@@ -1,4 +1,4 @@
-"""One frame of live markers from the past alone, compiled: labels put in order, weighed, fitted, and what is told of it.
+"""One frame of live markers from the past alone, compiled: put in order, weighed, fitted, and what is told of it.
 
 A marker that lies far beyond where it usually does counts less in its frame, in a few passes: its weight is that of
 Huber, and what is usual follows slowly.

@@ -75,8 +75,8 @@ def read_wrench(data: bytes) -> tuple[str, np.ndarray]:
 
 
 class _Place(NamedTuple):
-    """Where a plate is in the axes of the person: matrix (6, 6) that carries its wrenches to the ground's origin, normal
-    (3,) to the side of the person, point (3,) of the surface [m]."""
+    """Where a plate is in the axes of the person: matrix (6, 6) that carries its wrenches to the ground's origin,
+    normal (3,) to the side of the person, point (3,) of the surface [m]."""
 
     carry: np.ndarray
     normal: np.ndarray
