@@ -214,6 +214,8 @@ class HumanMotion(TickNode):
         frame = self.markers.take()
         if frame is not None:
             self.take(frame)
+        else:  # what waits must not grow old
+            self.plates.poll()
         self.look_at_calibration()
         silent = self.silent("markers", now, self.params.marker_timeout)
         self.health.check("silence", silent, Level.WARN, "no markers: nothing is published")

@@ -175,8 +175,8 @@ class LiveContacts:
         self._soles = Packed(
             SoleRecord(
                 chain, make_pose(chain), np.array(bodies, dtype=np.int64), np.array(places, dtype=float),
-                np.array(first, dtype=np.int64), *np.zeros((3, k, 3)), np.zeros(n), np.zeros(3), np.zeros((3, 2)),
-                np.zeros(n + 1),
+                np.array(first, dtype=np.int64), np.zeros((k, 3)), np.zeros((k, 3)), np.zeros((k, 3)), np.zeros(n),
+                np.zeros(3), np.zeros((3, 2)), np.zeros(n + 1),
             )
         )  # fmt: skip
         self._flat: dict[str, tuple[np.ndarray, np.ndarray]] = {}

@@ -35,6 +35,8 @@ SET_BACK = 1_000_000_000  # [ns] a clock that was set back by more is followed
 # subscribers take best effort, so that a lost message is not waited for.
 STREAM_OUT = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
 STREAM_IN = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
+# A stream that is taken where it is needed, all that came since.
+POLLED_IN = QoSProfile(depth=100, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
 # Slow messages that late subscribers must still get.
 LATCHED = QoSProfile(
     depth=1,

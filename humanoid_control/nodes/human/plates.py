@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -121,8 +122,9 @@ class PlateInput:
         self._world, self._frames = world, {world: pin.SE3.Identity(), "": pin.SE3.Identity(), **frames}
         self.problems: dict[str, str] = {}
         self._plates = {f"plates/plate{k + 1}": _Plate(np.zeros(6)) for k in range(count)}
+        self._polls: list[Callable[[], None]] = []
         for topic in self._plates:
-            node.listen(WrenchStamped, topic, lambda data, topic=topic: self._take(topic, data), raw=True)
+            self._polls.append(node.poll(WrenchStamped, topic, lambda data, topic=topic: self._take(topic, data)))
         self._buffer: Any = None
         if tf2_ros is not None and count:
             self._buffer = tf2_ros.Buffer()
@@ -139,12 +141,18 @@ class PlateInput:
         plate.count += 1
         plate.last, plate.heard = wrench, time.monotonic()
 
+    def poll(self) -> None:
+        """Take what has come."""
+        for poll in self._polls:
+            poll()
+
     def take(self, now: float, turn: np.ndarray) -> tuple[dict[str, PlateWrench], bool]:
         """What the plates measure in the axes of the person, and whether all of them were heard and understood.
 
         Args:
             now: monotonic [s]. turn: (3, 3) from the axes of the person to those of the world.
         """
+        self.poll()
         out, all_heard = {}, True
         self.problems = {}
         for topic, plate in self._plates.items():
