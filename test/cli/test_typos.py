@@ -299,6 +299,7 @@ IGNORED = [
     ("picture --strip --robot hrp2,lola", "--strip shows one robot, got 2"),
     ("picture --standing --motion dance", "--motion belongs to robots that imitate"),
     ("study imitation --clip dance --marker-set plug_in_gait", "a marker set belongs to clips of files"),
+    ("analyse dance --track", "--track needs forces"),
     ("analyse dance --plug-in-gait", "outputs of Plug-in Gait are in C3D files"),
     ("analyse walk.c3d --plug-in-gait --mass 70", "leave --mass out"),
     ("reach --measured a.mat --to zero", "--to belongs to a reach that is synthesised"),

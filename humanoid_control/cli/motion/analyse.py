@@ -121,6 +121,10 @@ def _analyse(args: argparse.Namespace) -> Any:
     clip = load_clip(args.clip, unit=args.unit or "")
     static = None if args.static is None else load_clip(args.static, unit=args.unit or "")
     wrenches = _forces(args)
+    if args.track and not wrenches:
+        raise ConfigError(
+            "--track needs forces: give --forces, or a C3D file with plates; leave --track out for angles"
+        )
     if args.setup is not None and not Path(args.setup).expanduser().is_file():
         raise ConfigError(f"{args.setup}: no such file: --setup is a setup file of OpenSim's inverse kinematics")
     compile_first(HUMAN)
