@@ -103,7 +103,7 @@ BENCHES = {
         "motion.reaching",
     ),
     "human": BenchEntry(
-        "a person fitted to markers, calibrated, inverse dynamics; beside OpenSim where installed (about 10 s)",
+        "a person fitted, calibrated, dynamics, reaches; beside OpenSim, crocoddyl where installed (about 40 s)",
         {"rounds": 5},
         "motion.person",
     ),

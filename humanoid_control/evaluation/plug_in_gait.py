@@ -50,17 +50,22 @@ class GaitComparison:
     curves: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]
 
 
-def compare_with_plug_in_gait(path: str | Path, cutoff: float = 6.0) -> GaitComparison:
+def compare_with_plug_in_gait(
+    path: str | Path, settings: AnalysisSettings | None = None, sex: str = ""
+) -> GaitComparison:
     """Analyse a C3D file with outputs of Plug-in Gait, and compare.
 
     Args:
         path: of the file.
-        cutoff: of our filter [Hz].
+        settings: of the analysis; by default those of `AnalysisSettings`.
+        sex: whose masses of segments: "men" or "women"; "": as the person's file says.
 
     Raises:
         ClipError: not readable, or without outputs or parameters of Plug-in Gait.
     """
-    path = Path(path)
+    path, settings = Path(path).expanduser(), settings or AnalysisSettings()
+    if path.suffix.lower() != ".c3d":
+        raise ClipError(f"{path}: outputs of Plug-in Gait are in C3D files")
     try:
         content = decode_c3d(path.read_bytes(), str(path))
     except OSError as error:
@@ -69,11 +74,13 @@ def compare_with_plug_in_gait(path: str | Path, cutoff: float = 6.0) -> GaitComp
     if not mass.size or not stature.size:
         raise ClipError(f"{path}: states no PROCESSING:Bodymass and Height: run Plug-in Gait, and save the file again")
     clip, wrenches = load_clip(path), force_plates(content, str(path))
-    known = SubjectSettings(markers="plug_in_gait", mass=float(mass[0]), stature=1e-3 * float(stature[0]))
+    known = SubjectSettings(markers="plug_in_gait", mass=float(mass[0]), stature=1e-3 * float(stature[0]), sex=sex)
     subject = find_subject(clip, wrenches, None, known)
-    a = analyse_subject(subject, clip, wrenches, None, AnalysisSettings(cutoff=cutoff))
+    a = analyse_subject(subject, clip, wrenches, None, settings)
+    if a.loads is None:
+        raise ClipError(f"{path}: no forces of plates, or too few frames: there are no moments to compare")
     curves = {}
-    tau, stands = _moments(a, cutoff)
+    tau, stands = _moments(a, settings.cutoff)
     for side, letter in SIDES.items():
         s = f"_{side[0]}"
         for quantity, (theirs, ours) in ANGLES.items():

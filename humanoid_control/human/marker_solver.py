@@ -106,13 +106,6 @@ class FitMemory(NamedTuple):
     usual: F1
 
 
-class LiveRecord(NamedTuple):
-    """The fit of one frame after the other as they come: arrays for a single frame, and what it leaves."""
-
-    fit: FitRecord
-    memory: FitMemory
-
-
 @kernel
 def centre_of(markers: np.ndarray, weight: np.ndarray, centre: np.ndarray) -> float:
     """Mean of the markers seen, into centre; returns the sum of the weights."""
@@ -420,42 +413,46 @@ def fit_frames(table: np.ndarray, frames: np.ndarray, anew: bool) -> None:
 
 
 @kernel
-def fit_next(table: np.ndarray) -> None:
-    """Fit the only frame of a `LiveRecord` from where the ones before led."""
-    live = unpack(table, LiveRecord)
-    rest = live.fit.problem.rest
-    held = np.zeros(len(live.fit.problem.layout.entry), dtype=np.bool_)
-    fit_frame(live.fit, live.memory, 0, True, (rest.copy(), rest.copy(), np.zeros(3), held))
+def root_covariances(table: np.ndarray, out: np.ndarray) -> None:
+    """Covariances (T, 6, 6) of the root's six coordinates by the residuals; NaN in frames that do not tell."""
+    record = unpack(table, FitRecord)
+    for t in range(len(out)):
+        root_covariance(record, t, out[t])
 
 
 @kernel
-def root_covariances(table: np.ndarray, out: np.ndarray) -> None:
-    """Covariances (T, 6, 6) of the root's six coordinates by the residuals; NaN in frames that do not tell.
+def root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
+    """Covariance (6, 6) of the root's six coordinates in a frame that was solved; NaN where it does not tell."""
+    chain, problem, data, results = record.chain, record.problem, record.data, record.results
+    layout, eq, work = problem.layout, record.equations, (record.pose, record.equations)
+    centre = np.zeros(3)
+    out[:] = np.nan
+    if centre_of(data.markers[t], data.weights[t], centre) == 0.0:
+        return
+    reference = data.reference[min(t, len(data.reference) - 1)]
+    prior = Prior(problem.u, reference, problem.hold, results.q[t])
+    measured = (data.markers[t], data.weights[t], centre)
+    build(chain, layout, work, results.q[t], measured, prior, False)
+    if skyline_cholesky(eq.H, layout.skyline, len(layout.entry), eq.L):
+        factored_root_covariance(record, t, out)
+
+
+@kernel
+def factored_root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
+    """The same by the factor of the Hessian that the equations hold, as they do behind the fit of a frame.
 
     All of it, for how the errors of three angles go together depends on the heading.
     """
-    record = unpack(table, FitRecord)
-    chain, problem, data, results = record.chain, record.problem, record.data, record.results
-    layout, eq, work = problem.layout, record.equations, (record.pose, record.equations)
-    n, centre = len(layout.entry), np.zeros(3)
-    rows = np.flatnonzero(problem.root)
+    problem, data, results, eq = record.problem, record.data, record.results, record.equations
+    layout = problem.layout
+    n, rows = len(layout.entry), np.flatnonzero(problem.root)
     place = np.argsort(layout.entry[rows])
-    for t in range(len(results.q)):
-        out[t] = np.nan
-        count = np.sum(data.weights[t] > 0.0)
-        freedom = 3 * count - results.info[t, 3]
-        if len(rows) != len(out[t]) or count == 0 or freedom <= 0:
-            continue
-        centre_of(data.markers[t], data.weights[t], centre)
-        reference = data.reference[min(t, len(data.reference) - 1)]
-        prior = Prior(problem.u, reference, problem.hold, results.q[t])
-        measured = (data.markers[t], data.weights[t], centre)
-        build(chain, layout, work, results.q[t], measured, prior, False)
-        if not skyline_cholesky(eq.H, layout.skyline, n, eq.L):
-            continue
-        for i in range(len(rows)):
-            eq.step[:] = 0.0
-            eq.step[rows[place[i]]] = 1.0
-            solve_skyline(eq.L, layout.skyline, n, eq.step)
-            for j in range(len(rows)):
-                out[t, i, j] = eq.step[rows[place[j]]] * 2.0 * results.marker_cost[t] / freedom
+    freedom = 3 * np.sum(data.weights[t] > 0.0) - results.info[t, 3]
+    if len(rows) != len(out) or freedom <= 0:
+        return
+    for i in range(len(rows)):
+        eq.step[:] = 0.0
+        eq.step[rows[place[i]]] = 1.0
+        solve_skyline(eq.L, layout.skyline, n, eq.step)
+        for j in range(len(rows)):
+            out[i, j] = eq.step[rows[place[j]]] * 2.0 * results.marker_cost[t] / freedom

@@ -141,8 +141,8 @@ def _write_tracked(a: Analysis, folder: Path) -> dict[str, Any]:
 
 
 def tracking_summary(a: Analysis) -> dict[str, Any]:
-    """What forward tracking found: residuals before and after, how far the motion is from the measured one, and the
-    constants."""
+    """What forward tracking found: residuals before and after, how far the motion is from the measured one (the root's
+    coordinates in mm and degrees), and the constants."""
     assert a.tracking is not None
     m, c = a.tracking.motion, a.tracking.constants
     e = np.isfinite(m.tau).all(axis=1)
@@ -150,8 +150,10 @@ def tracking_summary(a: Analysis) -> dict[str, Any]:
     names = [a.person.names[k] for k in a.root]
     off = np.sqrt((m.error[e] ** 2).mean(axis=0))
     angles = a.person.rotational
+    shown = np.where(angles, 180 / np.pi, 1e3) * off
     return {
         "residual": {n: {"before": float(b), "after": float(x)} for n, b, x in zip(names, before, after, strict=True)},
+        "root_off": {a.person.names[k]: float(shown[k]) for k in a.root},
         "error_m": float(np.sqrt((off[~angles] ** 2).mean())),
         "error_deg": float(np.rad2deg(np.sqrt((off[angles] ** 2).mean()))),
         "mass_factor": c.mass,

@@ -12,7 +12,7 @@ from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.supervision import FAULT, WARN
 from humanoid_control.hardware.transport import BatteryReading
 from humanoid_control.kinematics.joint_state import NodeStatus
-from humanoid_control.nodes.base.tick_node import Level
+from humanoid_control.nodes.base.health import Level
 
 LOST_PERCENT = 1.0  # of the samples, above which power is refused and a bus warned of
 NAMED = 3  # findings in a line

@@ -214,6 +214,8 @@ class HumanMotion(TickNode):
         frame = self.markers.take()
         if frame is not None:
             self.take(frame)
+        else:  # what waits must not grow old
+            self.plates.poll()
         self.look_at_calibration()
         silent = self.silent("markers", now, self.params.marker_timeout)
         self.health.check("silence", silent, Level.WARN, "no markers: nothing is published")
@@ -246,10 +248,11 @@ class HumanMotion(TickNode):
         assert self.live.turn is not None and self.outputs is not None
         self.frame = found
         turn = self.world_axes()
-        self.loads, heard = self.plates.take(time.monotonic(), turn.T)
+        self.loads, heard = self.plates.take(time.monotonic(), turn)
         self.forces = self.dynamics.step(found.q, frame.time, (found.std, found.root_covariance), self.loads, heard)
         self.record(markers, frame.time)
-        ros, done = 1e-9 * self.get_clock().now().nanoseconds, time.monotonic()
+        done = time.monotonic()
+        ros = frame.ros + (done - frame.arrival)
         stamp = self.markers.clock.stamp(frame.time) + self.markers.offset.correction
         if not 0 <= ros - stamp < OTHER_CLOCK:  # the source has another clock, or none
             stamp = ros - (done - frame.time)
@@ -279,15 +282,25 @@ class HumanMotion(TickNode):
 
     def tell(self, frame: LiveFrame) -> None:
         """Keep the open problems of markers and plates."""
-        unknown = [self.person.names[k] for k in np.flatnonzero(frame.unknown)]
-        self.health.check("unknown", bool(unknown), Level.WARN, f"no marker tells of {first_few(unknown)}: held")
+        if frame.unknown.any():
+            unknown = [self.person.names[k] for k in np.flatnonzero(frame.unknown)]
+            self.health.report("unknown", Level.WARN, f"no marker tells of {first_few(unknown)}: held")
+        else:
+            self.health.clear("unknown")
         contacts = self.dynamics.contacts
         problems = {**self.plates.problems, **(contacts.problems if contacts is not None else {})}
-        self.health.check("plates", bool(problems), Level.WARN, first_few(list(problems.values()), separator="; "))
+        if problems:
+            self.health.report("plates", Level.WARN, first_few(list(problems.values()), separator="; "))
+        else:
+            self.health.clear("plates")
 
     def slack_time(self, left: float) -> None:
         if self.outputs is None or self.frame is None or self.live.turn is None:
             return
+        self.outputs.picture(left, self.arrows)
+
+    def arrows(self) -> np.ndarray:
+        """(F, 2, 3) centre of pressure and force of each foot in the world [m, N]; NaN where there is none."""
         turn, contacts = self.world_axes(), self.dynamics.contacts
         feet = contacts.feet if contacts is not None else ()
         arrows = np.full((len(feet), 2, 3), np.nan)
@@ -295,7 +308,7 @@ class HumanMotion(TickNode):
             for side in contacts.standing(topic) if contacts is not None else ():
                 if plate.load > 0:
                     arrows[feet.index(side)] = turn @ plate.center_of_pressure(), turn @ plate.wrench[:3]
-        self.outputs.picture(left, arrows)
+        return arrows
 
     def values(self) -> dict[str, Any]:
         age, latency, frame, forces = self.ages.percentiles(), self.latency.percentiles(), self.frame, self.forces

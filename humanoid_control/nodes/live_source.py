@@ -60,12 +60,13 @@ class SourceClock:
 
 @dataclass(frozen=True)
 class MarkerFrame:
-    """One frame: labels, positions (M, 3) [m], and its arrival [s, monotonic], without and with jitter."""
+    """One frame: labels, positions (M, 3) [m], its arrival [s, monotonic], without and with jitter, and in ROS time."""
 
     labels: tuple[str, ...]
     positions: np.ndarray
     time: float
     arrival: float
+    ros: float
 
 
 class MarkerInput:
@@ -110,14 +111,14 @@ class MarkerInput:
         self.problem = ""
         if isinstance(message, bytes):
             m = self._reader.read(message)
-            return MarkerFrame(m.names, m.poses[:, :3], self._time(m.stamp, now, arrival), arrival)
+            return MarkerFrame(m.names, m.poses[:, :3], self._time(m.stamp, now, arrival), arrival, now)
         if len(message.poses) != len(self.order):
             self.problem = f"PoseArray of {len(message.poses)} poses, live_labels names {len(self.order)}: passed over"
             return None
         at = [p.position for p in message.poses]
         stamp = seconds(message.header.stamp)
         positions = np.array([(p.x, p.y, p.z) for p in at], dtype=float).reshape(-1, 3)
-        return MarkerFrame(self.order, positions, self._time(stamp, now, arrival), arrival)
+        return MarkerFrame(self.order, positions, self._time(stamp, now, arrival), arrival, now)
 
     def _time(self, stamp: float, now: float, arrival: float) -> float:
         """Arrival without jitter [s, monotonic] of a frame with a stamp of the source; now: of ROS time [s]."""

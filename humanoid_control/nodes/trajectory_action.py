@@ -22,8 +22,8 @@ from humanoid_control.hardware.commands.trajectory_goal import (
 )
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.power import PowerState
+from humanoid_control.nodes.base.health import Level
 from humanoid_control.nodes.base.messages import floats, seconds, stamp_of
-from humanoid_control.nodes.base.tick_node import Level
 
 try:  # not among the ROS wheels; there, trajectories come on their topic
     from control_msgs.action import FollowJointTrajectory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http
 import logging
@@ -110,6 +111,7 @@ def _parts(origin: str) -> tuple[str, str, int | None] | None:
 
 
 _opening = threading.Lock()
+_SAFE: list[type] = []  # what stands for viser's buffer of messages, once
 
 
 @contextlib.contextmanager
@@ -141,6 +143,40 @@ def _checked_by(origins: Origins) -> Iterator[list[int]]:
             server.serve = serve  # type: ignore[misc]
 
 
+class LoopEvent(asyncio.Event):
+    """An event that other threads may set too, as viser does for each message.
+
+    The plain one walks through those who wait while the loop's own thread changes that list ("deque mutated during
+    iteration"), and wakes them outside of their loop. Behind each message viser sets the event in the loop as well:
+    another thread has only to say that there is something.
+    """
+
+    def set(self) -> None:
+        self._value = True
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:  # not the loop's thread
+            return
+        for waiter in list(self._waiters):
+            if not waiter.done():
+                waiter.set_result(True)
+
+
+def _make_events_safe() -> None:
+    """From then on, messages of viser's servers may come from any thread; releases that are made otherwise stay."""
+    from viser.infra import _infra
+
+    plain = getattr(_infra, "AsyncMessageBuffer", None)
+    if plain is not None and "message_event" in getattr(plain, "__dataclass_fields__", {}) and not _SAFE:
+
+        class SafeMessageBuffer(plain):  # type: ignore[misc,valid-type]
+            def __init__(self, *args: Any, **more: Any) -> None:
+                super().__init__(*args, **{"message_event": LoopEvent(), **more})
+
+        _infra.AsyncMessageBuffer = SafeMessageBuffer  # type: ignore[misc]
+        _SAFE.append(SafeMessageBuffer)
+
+
 def open_server(port: int, host: str = HOST, origins: Iterable[str] = ()) -> viser.ViserServer:
     """A server of one page, closed to pages of other sites.
 
@@ -156,6 +192,7 @@ def open_server(port: int, host: str = HOST, origins: Iterable[str] = ()) -> vis
     import viser
 
     logging.getLogger("websockets").setLevel(logging.CRITICAL)
+    _make_events_safe()
     with _checked_by(Origins(origins)) as started:
         server = viser.ViserServer(host=host, port=port, verbose=False)
     if not started:

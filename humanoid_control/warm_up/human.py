@@ -10,8 +10,10 @@ from humanoid_control.human.calibration import columns
 from humanoid_control.human.forces.sole_contact import outline_distance
 from humanoid_control.human.forward_tracking import follow
 from humanoid_control.human.kinematics import axis_directions, body_velocities, marker_positions, place_clip
+from humanoid_control.human.live.frame_solver import arrange, fit_live
+from humanoid_control.human.live.live_forces import measure_soles, move_soles, two_poles
 from humanoid_control.human.marker_equations import make_equations
-from humanoid_control.human.marker_solver import fit_frames, fit_next, root_covariances
+from humanoid_control.human.marker_solver import fit_frames, root_covariances
 from humanoid_control.human.newton_euler import generalised_forces
 from humanoid_control.jit import are_compiled
 
@@ -22,7 +24,11 @@ KERNELS: tuple[Any, ...] = (
     marker_positions,
     body_velocities,
     fit_frames,
-    fit_next,
+    fit_live,
+    arrange,
+    move_soles,
+    measure_soles,
+    two_poles,
     root_covariances,
     make_equations,
     columns,
@@ -43,6 +49,7 @@ def compile_kernels() -> None:
     from humanoid_control.human.analysis import root_wrench
     from humanoid_control.human.forward_tracking import track
     from humanoid_control.human.live.live_fit import LiveFit
+    from humanoid_control.human.live.live_forces import LiveDynamics, PlateWrench
 
     person = _two_bodies()
     q = np.zeros((8, person.n))
@@ -52,23 +59,26 @@ def compile_kernels() -> None:
     labels = [m.name for m in person.markers]
     fit(person, markers, labels, settings=FitSettings(root=True))
     calibrate(person, markers, labels)
-    loads = {"shank": np.zeros((len(q), 6))}
+    loads = {"foot_r": np.zeros((len(q), 6))}
     inverse_dynamics(person, q, q, q, loads)
     weighted_inverse_dynamics(person, (q, q, q), loads, np.ones(person.n))
     track(person, np.arange(len(q)) / 100, (q, q, q), loads, (np.ones(person.n), None))
     live = LiveFit(person, up=-person.gravity)
-    frame = live.fit(markers[0])
+    frame = live.fit(live.arranged(live.labels, markers[0]))
     if frame is not None:
         root_wrench(person, frame.q, np.zeros(6))
+        dynamics, load = LiveDynamics(live.person, 6.0), PlateWrench(np.array([0, 500.0, 0, 0, 0, 0]), *np.eye(3)[1:])
+        for k in range(2):
+            dynamics.step(frame.q, 0.01 * k, (frame.std, frame.root_covariance), {"plate": load})
     outline_distance(np.zeros((1, 2)), np.zeros((1, 3, 2)))
 
 
 def _two_bodies() -> Any:
-    """A thigh that flies, and a shank on a knee."""
+    """A thigh that flies, and a lower leg on a knee that is called a foot, so that it can stand on a plate."""
     from humanoid_control.human import Axis, Body, Coordinate, Function, Joint, Marker, Person
 
     line, axes = Function((0.0, 1.0)), np.eye(3)
-    body = {name: Body(name, 2.0, np.zeros(3), 0.02 * np.eye(3)) for name in ("thigh", "shank")}
+    body = {name: Body(name, 2.0, np.zeros(3), 0.02 * np.eye(3)) for name in ("thigh", "foot_r")}
     root = Joint(
         "root",
         "ground",
@@ -78,7 +88,7 @@ def _two_bodies() -> Any:
     )
     slide = Function((), (-1.0, 0.0, 1.0), (0.0, -0.4, -0.41))
     knee = Joint(
-        "knee", "thigh", "shank", rotations=(Axis(axes[2], line, "k"),), translations=(Axis(axes[1], slide, "k"),)
+        "knee", "thigh", "foot_r", rotations=(Axis(axes[2], line, "k"),), translations=(Axis(axes[1], slide, "k"),)
     )
     coordinates = tuple(Coordinate(c, c not in "xyz") for c in "abcxyzk")
     corners = 0.1 * np.array([[1, 0, 0], [-1, 0.5, 0], [0, -1, 1], [0, 1, -1]])

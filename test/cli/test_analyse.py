@@ -79,8 +79,28 @@ def test_a_motion_is_tracked_forward_by_its_forces(words, humanoid):
     knee = measured.labels.index("knee_angle_r")
     at = np.interp(angles.times, measured.times, measured.values[:, knee])
     assert np.abs(angles.values[:, knee] - at).max() < 2.0
+    page = (folder / "report.html").read_text()
+    assert "Tracked forward by the forces" in page
+    assert f">{round(told['residual']['pelvis_ty']['after'], 3):g}<" in page, "the number itself"
+    off = angles.values[:, angles.labels.index("pelvis_tilt")]
+    off = off - np.interp(angles.times, measured.times, measured.values[:, measured.labels.index("pelvis_tilt")])
+    assert told["root_off"]["pelvis_tilt"] == pytest.approx(np.sqrt((off**2).mean()), rel=0.01)
     result = humanoid(*words, "--track")
     assert result.returncode == 0 and "tracked forward by the forces" in result.stdout
+
+
+def test_plug_in_gait_beside_us_is_printed_and_on_the_page(model_file, humanoid):
+    clip = str(model_file("mocap/vicon_c3d/PiG_Motion-FlatFoot-One.c3d"))
+    result = humanoid("analyse", clip, "--plug-in-gait", "--json", "-o", "beside")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["mass_kg"] == pytest.approx(66.5), "what the file states, not what plates say"
+    knee = next(r for r in told["plug_in_gait"] if (r["quantity"], r["side"]) == ("knee flexion", "right"))
+    assert knee["rms"] < 5.0 == knee["asked"]
+    page = (humanoid.folder / "beside/report.html").read_text()
+    assert "Beside Plug-in Gait" in page and f">{knee['rms']:g}<" in page
+    result = humanoid("analyse", clip, "--plug-in-gait")
+    assert result.returncode == 0 and "beside Plug-in Gait" in result.stdout
 
 
 def test_a_folder_with_files_is_not_written_into_unless_asked(analysed, words):

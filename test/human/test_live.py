@@ -10,7 +10,9 @@ from humanoid_control.human.forces.loads import read_loads
 from humanoid_control.human.live.body_points import NEEDED, PersonPoints
 from humanoid_control.human.live.live_fit import LiveFit, LiveRecorder
 from humanoid_control.human.live.live_forces import DelayedFilter, LiveContacts, LiveDynamics, PlateWrench
+from humanoid_control.human.marker_solver import root_covariances
 from humanoid_control.mocap import load_clip
+from humanoid_control.numerics.packed import Packed
 from test.stick_person import stick_person, swaying, write_osim
 
 WALK = "rajagopal_walk"
@@ -78,6 +80,21 @@ def test_markers_may_go_come_back_and_lie(sticks):
     assert np.isnan(found[300].residuals[5]) and np.isfinite(found[301].residuals[5])
 
 
+def test_the_covariance_of_a_live_frame_is_that_of_its_equations_built_anew(sticks):
+    """Live it comes out of the factor that the fit leaves behind, also where a marker lies."""
+    person, q = sticks
+    markers = person.marker_positions(q[:40]) + np.random.default_rng(2).normal(0, 2e-3, (40, len(person.markers), 3))
+    markers[30, 3] += 0.3
+    live, anew = LiveFit(person, up=np.eye(3)[1]), np.full((1, 6, 6), np.nan)
+    for k, x in enumerate(markers):
+        found = live.fit(live.arranged(live.labels, x))
+        root_covariances(Packed(live._record.record.fit).table, anew)
+        np.testing.assert_allclose(found.root_covariance, anew[0], atol=1e-9 * np.abs(anew).max())
+        root = [person.index(name) for name in person.names if name.startswith("pelvis")]
+        np.testing.assert_allclose(np.sqrt(np.diag(found.root_covariance)), found.std[root], rtol=1e-6)
+        assert bool(found.outliers) == (k == 30)
+
+
 def test_labels_may_change_their_order_their_case_and_their_subject(sticks):
     person, q = sticks
     live, at = LiveFit(person, up=np.eye(3)[1]), person.marker_positions(q[:1])[0]
@@ -132,7 +149,7 @@ def test_filtered_value_and_rate_are_equally_late_and_are_what_scipy_says():
     x = np.sin(7 * t) + 0.3 * t
     f, out = DelayedFilter(1, bandwidth), []
     for k, v in enumerate(x):
-        f.update(t[k], dt if k else 0.0, np.array([v]))
+        f.update(dt if k else 0.0, np.array([v]))
         out.append((f.value[0], f.rate[0]))
     value, rate = np.array(out).T
     r = np.exp(-2 * np.pi * bandwidth * dt)

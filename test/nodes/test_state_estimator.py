@@ -11,8 +11,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from humanoid_control.estimation import JointFilter
+from humanoid_control.nodes.base.health import Health
 from humanoid_control.nodes.base.messages import stamp_of
-from humanoid_control.nodes.base.tick_node import Health
 from humanoid_control.nodes.state_estimator import JointInput
 from humanoid_control.robots import load_robot
 

@@ -7,7 +7,7 @@ import pytest
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from humanoid_control.nodes.base.tick_node import Health
+from humanoid_control.nodes.base.health import Health
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
 from humanoid_control.nodes.tendon_estimation import estimator_of
 from humanoid_control.nodes.tendon_reports import EXCLUDED, GREEN, RED, YELLOW, TendonMarkers, TendonReport

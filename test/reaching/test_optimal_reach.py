@@ -3,14 +3,16 @@
 from dataclasses import replace
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
+from humanoid_control.benchmarks.motion.reaching import pinocchio_model
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.reaching import Parametrisation, ReachSettings, criteria_of, person_arm, robot_arm, synthesise
 from humanoid_control.reaching.optimal.cost import Limits, reach_cost, reach_cost_derivatives
 from humanoid_control.reaching.optimal.newton import band_width, limited_values
-from humanoid_control.reaching.optimal.reach import minimum_jerk_start, reach_problem
+from humanoid_control.reaching.optimal.reach import folded_posture, mass_places, minimum_jerk_start, reach_problem
 from humanoid_control.robots import load_robot
 from test.reaching.arms import integrator
 
@@ -199,6 +201,23 @@ def test_of_several_starts_the_best_is_taken_and_said():
     straight = synthesise(arm, start, goal, 1.0, ReachSettings({"torque": 1.0}, starts=1))
     assert straight.start == "straight" and reach.cost < 0.9 * straight.cost
     assert len(synthesise(arm, start, goal, 1.0, ReachSettings({"maj": 1.0})).found) == 1
+
+
+def test_a_folded_arm_is_easier_to_swing():
+    """Its masses are nearer to the shoulder; their derivatives are finite differences."""
+    arm = person_arm(7)
+    q = np.deg2rad([-40.0, -60.0, 10.0, 30.0, 10.0, 5.0, 5.0])
+    folded = folded_posture(arm, q)
+    near, far = (np.sum(mass_places(arm, x)[0] ** 2) for x in (folded, q))
+    assert near < 0.8 * far and (folded >= arm.lower).all() and (folded <= arm.upper).all()
+    places, J = mass_places(arm, q)
+    differences = [(mass_places(arm, q + 1e-6 * e)[0] - mass_places(arm, q - 1e-6 * e)[0]) / 2e-6 for e in np.eye(7)]
+    assert np.allclose(J, np.transpose(differences), atol=1e-8)
+    whole = pinocchio_model(arm)
+    pin.centerOfMass(whole, data := whole.createData(), q)
+    roots = np.sqrt(arm.model.mass)[:, None]
+    mean = (roots * places.reshape(-1, 3)).sum(axis=0) / arm.model.mass.sum()
+    assert np.allclose(mean, data.com[0], atol=1e-12), "pinocchio's centre of mass"
 
 
 def test_a_mix_lies_between_its_criteria():

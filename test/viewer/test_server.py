@@ -1,5 +1,6 @@
 """Pages without viser: every module loads, and opening one says in a line what to install."""
 
+import asyncio
 import base64
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import pytest
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.viewer import port_is_free
 from humanoid_control.viewer.browser import find_chromium
-from humanoid_control.viewer.server import Origins, open_server
+from humanoid_control.viewer.server import LoopEvent, Origins, open_server
 from test.places import port as port_of
 
 WITHOUT = """
@@ -164,3 +165,44 @@ def test_a_page_of_another_site_in_a_browser_is_turned_away(server_port, tmp_pat
     with Browser() as browser:
         browser.open(f"file://{tmp_path / 'a.html'}", wait=2.0)
         assert browser.evaluate("document.title") == "refused"
+
+
+# -------- Messages of other threads
+
+
+class Meddler:
+    """Waits for an event, and while it is looked at somebody else begins to wait: as the loop's own thread may do."""
+
+    def __init__(self, event):
+        self.event, self.looks = event, 0
+
+    def done(self):
+        self.looks += 1
+        self.event._waiters.append(self)
+        return True
+
+
+def test_messages_may_be_sent_while_the_page_s_own_thread_waits_for_them():
+    """With viser's plain event this is a RuntimeError: deque mutated during iteration."""
+    pytest.importorskip("viser")
+    plain = asyncio.Event()
+    plain._waiters.append(Meddler(plain))
+    with pytest.raises(RuntimeError, match="mutated during iteration"):
+        plain.set()
+    server = open_server(port_of(17))
+    try:
+        buffer = server._websock_server.get_message_buffer()
+        assert isinstance(buffer.message_event, LoopEvent)
+        event, loop = LoopEvent(), buffer.event_loop
+        meddler = Meddler(event)
+        event._waiters.append(meddler)
+        event.set()
+        assert event.is_set() and not meddler.looks, "another thread leaves those who wait to the loop"
+        event._waiters.clear()
+        event.clear()
+        woken = asyncio.run_coroutine_threadsafe(event.wait(), loop)
+        event.set()
+        loop.call_soon_threadsafe(event.set)  # as viser does behind each message
+        assert woken.result(5.0)
+    finally:
+        server.stop()

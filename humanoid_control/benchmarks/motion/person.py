@@ -1,4 +1,7 @@
-"""Frames a second of the fit, seconds of a calibration and of an analysis, on public recordings."""
+"""Frames a second of the fit, seconds of a calibration and of an analysis, on public recordings; optimal reaches.
+
+The reaches are those of `bench reaching`, by the same measure.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.benchmarks.motion import reaching
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.evaluation.report.person_page import person_page
 from humanoid_control.human import (
@@ -30,8 +34,9 @@ from humanoid_control.human.records import write_records
 from humanoid_control.mocap import MarkerClip, load_clip
 from humanoid_control.paths import TEST_DATA, test_data
 
-COLUMNS = ["name", "unit", "median", "best", "n", "ours_not_dearer_percent"]
-NO_PEER = {"ours_not_dearer_percent": ""}
+COLUMNS = ["name", "unit", "median", "best", "n", "ours_not_dearer_percent", "gap_percent"]
+EMPTY = {"ours_not_dearer_percent": "", "gap_percent": ""}
+REACHES = ("reach_5_ms", "reach_7_ms", "mtc_4_ms", "crocoddyl_7_ms")
 TITLE = "bench human, public recordings"
 ROUNDS = 5
 PLAIN = FitSettings(outliers=0.0, swaps=False)
@@ -59,7 +64,7 @@ def measure(rounds: int = ROUNDS, quiet: bool = True) -> list[dict[str, Any]]:
             times = _times(partial(calibrate, person, clip.positions, clip.labels), rounds)
             rows.append(_row("calibrate_s", "s", times))
             rows += _dynamics(person, fit(person, clip.positions, clip.labels, tasks, PLAIN).q, clip.rate, rounds)
-    return rows + _own(rounds)
+    return rows + _own(rounds) + [EMPTY | one for one in reaching.measure(REACHES, rounds, quiet)]
 
 
 def _own(rounds: int) -> list[dict[str, Any]]:
@@ -126,13 +131,14 @@ def _cost(ours: Fit, clip: MarkerClip, q: np.ndarray, frames: np.ndarray) -> np.
 
 
 def notes(rows: list[dict[str, Any]]) -> list[str]:
-    """How many times as fast as OpenSim, where it was measured."""
+    """How many times as fast as OpenSim, where it was measured; what is counted of the reaches."""
     found = {r["name"]: r["median"] for r in rows}
-    return [
+    beside = [
         f"{name}: {found[f'fit_{name}_fps'] / found[f'opensim_{name}_fps']:.0f} times OpenSim in this run"
         for name in CLIPS
         if f"opensim_{name}_fps" in found
     ]
+    return beside + reaching.notes(rows)
 
 
 def recording_folder(name: str) -> Path:
@@ -175,4 +181,4 @@ def _times(job: Callable[[], Any], rounds: int, clock: Callable[[], float] = tim
 
 def _row(name: str, unit: str, values: np.ndarray, best: Callable[..., Any] = min) -> dict[str, Any]:
     median, top = float(np.median(values)), float(best(values))
-    return {"name": name, "unit": unit, "median": round(median, 4), "best": round(top, 4), "n": len(values), **NO_PEER}
+    return {"name": name, "unit": unit, "median": round(median, 4), "best": round(top, 4), "n": len(values), **EMPTY}

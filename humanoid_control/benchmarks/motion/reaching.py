@@ -8,7 +8,7 @@ on the same segments.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ CALLS, PEER_CALLS = 7, 3
 SECONDS = 1.0
 REST, BOARD = (-18.0, -6.0, -13.0, 33.0, 0.0, 0.0, 0.0), (-37.0, -76.0, -5.0, 56.0, 20.0, 5.0, 10.0)  # [deg]
 NODES = 60  # of a peer
+PEERS = (5, 7)  # joints of the arms that it is given
 RANDOM_STARTS, SPREAD = 9, 0.8  # and the straight one; half-way detours [rad]
 BEST_POINTS = 9  # of the quadrature in a segment, for the best of ten
 TERMINAL = 1e5  # weight of the goal, for a peer that has no end conditions
@@ -80,21 +81,26 @@ def best_of_ten(task: Task) -> float:
     return min(found)
 
 
-def measure(quiet: bool = True) -> list[Row]:
-    """A row for each reach [ms]; for a peer its own, on the same arm and ends."""
+def measure(only: Collection[str] = (), calls: int = CALLS, quiet: bool = True) -> list[Row]:
+    """A row for each reach [ms]; for a peer its own, on the same arm and ends.
+
+    Args:
+        only: names of rows; none: all. calls: how often each is timed. quiet: without a bar.
+    """
     rows: list[Row] = []
-    todo = tasks()
-    with progress("measuring", len(todo) + 2.0, quiet=quiet) as show:
+    todo = {name: task for name, task in tasks().items() if not only or name in only}
+    peers = [n for n in PEERS if not only or f"crocoddyl_{n}_ms" in only]
+    with progress("measuring", len(todo) + float(len(peers)), quiet=quiet) as show:
         for k, (name, task) in enumerate(todo.items()):
             reach = task.solve()  # loads what is compiled
-            times = _times(task.solve, CALLS)
+            times = _times(task.solve, calls)
             best = best_of_ten(task)
             gap = 100.0 * (reach.cost / best - 1.0)
             rows.append(_row(name, times, reach.cost, gap))
             show(k + 1.0)
-        for joints in (5, 7):
+        for joints in peers:
             try:
-                call = crocoddyl_reach(todo[f"reach_{joints}_ms"])
+                call = crocoddyl_reach(tasks()[f"reach_{joints}_ms"])
             except ImportError as e:
                 warn(f"crocoddyl's rows are left out: {e}")
                 break

@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   humanoid analyse walk.trc --model generic.osim --static standing.trc --mass 72.6 --forces grf.mot -o walk/
   humanoid analyse walk.trc --model subject.osim --forces grf.mot --offset 0.12 --json
   humanoid analyse walk.trc --model subject.osim --forces grf.mot --track   and a motion that the forces explain
+  humanoid analyse walk.c3d --plug-in-gait          beside what Plug-in Gait wrote into the file, with its mass
 
 The folder holds angles.mot, torques.sto and forces.mot (as OpenSim reads them), motion.npz, motion.csv, report.json and
 report.html, and who was fitted as model.osim and model.urdf. Without --model that is a person of our own: template of
@@ -32,6 +33,8 @@ markers by the labels, stature by the markers, mass by the plates. An .osim mode
 recorded, or --calibrate finds them; its mass is theirs unless --mass says otherwise.
 """
 MASS, CUTOFF = (1.0, 500.0), (0.1, 1000.0)
+OF_THE_FILE = ("model", "markers", "forces", "setup", "calibrate", "static", "mass", "stature", "offset", "unit")
+"""Options that the comparison with Plug-in Gait answers by the clip's file."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--offset", type=float, default=0.0, help="seconds by which the forces are to come later (0)")
     parser.add_argument("--robots", type=given, help="fit these too, by name or URDF: lola,hrp2")
     parser.add_argument("--track", action="store_true", help="also integrate the motion that the forces explain")
+    parser.add_argument(
+        "--plug-in-gait",
+        action="store_true",
+        help="compare with Vicon's own outputs in the C3D file, by its mass and height",
+    )
     parser.add_argument("--unit", type=given, help="of the clip's numbers: mm, cm, m, inch (default: as found)")
     parser.add_argument("-o", "--output", type=folder_path, metavar="DIR", help="folder to write")
     parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
@@ -56,10 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from humanoid_control.human import AnalysisSettings, TrackingSettings, analyse, read_ik_setup, read_osim
-    from humanoid_control.human.models import SubjectSettings, analyse_subject, find_subject, fit_robot, robot_rows
+    from humanoid_control.human.models import fit_robot, robot_rows
     from humanoid_control.human.records import summary
-    from humanoid_control.mocap import load_clip
     from humanoid_control.robots import load_robots
 
     require_range("mass", args.mass, *MASS)
@@ -69,37 +75,19 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None and args.output.is_dir() and any(args.output.iterdir()) and not args.force:
         raise ConfigError(f"{args.output} is not empty: name another folder, or write into it with --force")
     robots = [] if args.robots is None else load_robots(args.robots.split(","), "floating")
-    clip = load_clip(args.clip, unit=args.unit or "")
-    static = None if args.static is None else load_clip(args.static, unit=args.unit or "")
-    wrenches = _forces(args)
-    if args.setup is not None and not Path(args.setup).expanduser().is_file():
-        raise ConfigError(f"{args.setup}: no such file: --setup is a setup file of OpenSim's inverse kinematics")
-    compile_first(HUMAN)
-    tracking = TrackingSettings() if args.track else None
-    settings = AnalysisSettings(cutoff=args.cutoff, offset=args.offset, tracking=tracking)
-    if Path(args.model or "").suffix.lower() == ".osim":
-        _refuse_own(args)
-        person = read_osim(args.model)
-        person = person if args.mass is None else person.with_mass(args.mass)
-        tasks = None if args.setup is None else read_ik_setup(args.setup, person)
-        by = [clip] if args.calibrate or static is not None else []
-        by += [static] if static is not None else []
-        found = analyse(person, clip, wrenches, tasks, settings, by)
-    else:
-        known = SubjectSettings(args.model or "person", args.markers or "", args.stature, args.mass, args.sex or "")
-        subject = find_subject(clip, wrenches, static, known)
-        tasks = None if args.setup is None else read_ik_setup(args.setup, subject.person)
-        found = analyse_subject(subject, clip, wrenches, tasks, settings)
+    found, beside = _beside_plug_in_gait(args) if args.plug_in_gait else (_analyse(args), None)
     told = summary(found)
     motions = [fit_robot(found, robot) for robot in robots]
     if motions:
         told["robots"] = robot_rows(found, motions)
+    if beside is not None:
+        told["plug_in_gait"] = beside.rows
     if args.output is not None:
         from humanoid_control.evaluation.report.person_page import person_page
         from humanoid_control.human.records import write_records, write_robot
 
         command = "humanoid " + shlex.join(sys.argv[1:])
-        page = person_page(found, command, motions)
+        page = person_page(found, command, motions, beside)
         with whole_files(args.output) as part:
             write_records(found, part)
             for motion in motions:
@@ -115,6 +103,56 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         console.print(f"written: {args.output} (angles, moments, forces; look at {args.output}/report.html)")
     return 0
+
+
+def _settings(args: argparse.Namespace) -> Any:
+    from humanoid_control.human import AnalysisSettings, TrackingSettings
+
+    tracking = TrackingSettings() if args.track else None
+    return AnalysisSettings(cutoff=args.cutoff, offset=args.offset, tracking=tracking)
+
+
+def _analyse(args: argparse.Namespace) -> Any:
+    """The analysis of an OpenSim model, or of a person of our own."""
+    from humanoid_control.human import analyse, read_ik_setup, read_osim
+    from humanoid_control.human.models import SubjectSettings, analyse_subject, find_subject
+    from humanoid_control.mocap import load_clip
+
+    clip = load_clip(args.clip, unit=args.unit or "")
+    static = None if args.static is None else load_clip(args.static, unit=args.unit or "")
+    wrenches = _forces(args)
+    if args.track and not wrenches:
+        raise ConfigError(
+            "--track needs forces: give --forces, or a C3D file with plates; leave --track out for angles"
+        )
+    if args.setup is not None and not Path(args.setup).expanduser().is_file():
+        raise ConfigError(f"{args.setup}: no such file: --setup is a setup file of OpenSim's inverse kinematics")
+    compile_first(HUMAN)
+    settings = _settings(args)
+    if Path(args.model or "").suffix.lower() == ".osim":
+        _refuse_own(args)
+        person = read_osim(args.model)
+        person = person if args.mass is None else person.with_mass(args.mass)
+        tasks = None if args.setup is None else read_ik_setup(args.setup, person)
+        by = [clip] if args.calibrate or static is not None else []
+        by += [static] if static is not None else []
+        return analyse(person, clip, wrenches, tasks, settings, by)
+    known = SubjectSettings(args.model or "person", args.markers or "", args.stature, args.mass, args.sex or "")
+    subject = find_subject(clip, wrenches, static, known)
+    tasks = None if args.setup is None else read_ik_setup(args.setup, subject.person)
+    return analyse_subject(subject, clip, wrenches, tasks, settings)
+
+
+def _beside_plug_in_gait(args: argparse.Namespace) -> tuple[Any, Any]:
+    """The analysis of a person of our own with the mass and the height of a file of Vicon's, and the comparison."""
+    from humanoid_control.evaluation.plug_in_gait import compare_with_plug_in_gait
+
+    for option in OF_THE_FILE:
+        if getattr(args, option):
+            raise ConfigError(f"--plug-in-gait takes that from the clip's own file: leave --{option} out")
+    compile_first(HUMAN)
+    beside = compare_with_plug_in_gait(args.clip, _settings(args), args.sex or "")
+    return beside.analysis, beside
 
 
 def _refuse_own(args: argparse.Namespace) -> None:
@@ -172,4 +210,7 @@ def _tables(told: dict[str, Any]) -> list[Table | str]:
         body += [["off the measurement", *off], ["mass", "", f"{t['mass_factor']:.3f} times"]]
         body.append([f"centre of mass of {t['trunk']}", "", f"moved by {1e3 * t['trunk_moved_m']:.0f} mm"])
         parts.append(Table("tracked forward by the forces [N m, N]", ["coordinate", "as measured", "tracked"], body))
+    if "plug_in_gait" in told:
+        rows = told["plug_in_gait"]
+        parts.append(Table("beside Plug-in Gait", [*rows[0]], [[*row.values()] for row in rows]))
     return parts

@@ -9,12 +9,13 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from humanoid_control import __version__
+from humanoid_control.evaluation.plug_in_gait import GaitComparison
 from humanoid_control.evaluation.report.page import STYLE, grid
 from humanoid_control.evaluation.report.plots import INK, SERIES, subplots, svg
 from humanoid_control.evaluation.report.small_multiples import Curve, Panel, small_multiples
 from humanoid_control.human.analysis import Analysis
 from humanoid_control.human.models.robot_motion import RobotMotion, robot_rows
-from humanoid_control.human.records import marker_ranking, residual_table
+from humanoid_control.human.records import marker_ranking, residual_table, tracking_summary
 from humanoid_control.terminal import Table
 
 WIDTH = 10.0
@@ -27,13 +28,16 @@ SEEN = 0.8  # [rad, m] standard deviation beyond which a coordinate's band would
 STRETCH = 0.55  # [m] between postures of somebody who does not move on
 
 
-def person_page(a: Analysis, command: str = "", robots: Sequence[RobotMotion] = ()) -> str:
+def person_page(
+    a: Analysis, command: str = "", robots: Sequence[RobotMotion] = (), beside: GaitComparison | None = None
+) -> str:
     """The HTML text; it refers to nothing outside itself.
 
     Args:
         a: the analysis.
-        robots: fitted to the same markers.
         command: with which it can be done again.
+        robots: fitted to the same markers.
+        beside: the same recording by Plug-in Gait.
     """
     rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))
     parts = [
@@ -58,6 +62,10 @@ def person_page(a: Analysis, command: str = "", robots: Sequence[RobotMotion] = 
     if a.loads is not None and a.explained.any():
         parts += ["<h2>Joint moments</h2>", '<p class="note">N m per kg of the person.</p>', _curves(a, moments=True)]
         parts += ["<h2>Forces and the root</h2>", _forces(a), grid(_root(a)), grid(_contacts(a))]
+    if a.tracking is not None:
+        parts += ["<h2>Tracked forward by the forces</h2>", grid(_tracked(a)), _tracked_curves(a)]
+    if beside is not None:
+        parts += ["<h2>Beside Plug-in Gait</h2>", grid(_beside(beside)), _beside_curves(a, beside)]
     if robots:
         parts += ["<h2>The same markers on robots</h2>", grid(_robots(a, robots)), _robot_curves(a, robots)]
         parts += [
@@ -112,6 +120,32 @@ def _robots(a: Analysis, robots: Sequence[RobotMotion]) -> Table:
     heads = ["", "coordinates", "enlarged by", "markers", "rms mm", "at a limit", "r of knees and elbows", "rms deg"]
     note = "The robot is made as large as the person; places of the markers on it are found by the clip."
     return Table("robots", heads, [list(row.values()) for row in robot_rows(a, robots)], note)
+
+
+def _tracked(a: Analysis) -> Table:
+    """Residuals of the root in the frames that were tracked, how far off the motion went, and the constants found."""
+    told = tracking_summary(a)
+    rows = [
+        [f"{name}, residual [{'N m' if a.person.rotational[k] else 'N'}]", round(v["before"], 2), round(v["after"], 3)]
+        for k, (name, v) in zip(a.root, told["residual"].items(), strict=True)
+    ]
+    rows += [
+        [f"{name}, off the measurement [{'deg' if a.person.rotational[k] else 'mm'}]", "", round(off, 3)]
+        for k, (name, off) in zip(a.root, told["root_off"].items(), strict=True)
+    ]
+    rows += [
+        ["all angles, off the measurement [deg]", "", round(told["error_deg"], 3)],
+        ["mass, times", "", round(told["mass_factor"], 4)],
+        [f"centre of mass of {told['trunk']}, moved by [mm]", "", round(1e3 * told["trunk_moved_m"], 1)],
+    ]
+    note = "Root mean square over the frames whose forces are known; one motion, integrated, not frame by frame."
+    return Table("tracked", ["", "as measured", "tracked"], rows, note)
+
+
+def _beside(beside: GaitComparison) -> Table:
+    heads = [*beside.rows[0]]
+    note = "Root mean square of the difference, a constant taken out of angles; moments in stance."
+    return Table("plug in gait", heads, [list(row.values()) for row in beside.rows], note)
 
 
 # -------- Plots
@@ -176,6 +210,31 @@ def _robot_curves(a: Analysis, robots: Sequence[RobotMotion]) -> str:
         panels.append(Panel(name.replace("_", " "), curves))
     keys = [("person", "var(--ink)"), *((r.name, c) for r, c in zip(robots, colors, strict=True))]
     return small_multiples(a.times, panels, COLUMNS, "angles of the person and of robots", keys)
+
+
+def _tracked_curves(a: Analysis) -> str:
+    """How far the tracked motion is from the measured one, of the root's coordinates."""
+    assert a.tracking is not None
+    error = a.tracking.motion.error
+    panels = [
+        Panel(
+            f"{a.person.names[k].replace('_', ' ')}, {'deg' if a.person.rotational[k] else 'mm'}",
+            [Curve((180 / np.pi if a.person.rotational[k] else 1e3) * error[:, k], SIDES[""])],
+        )
+        for k in a.root
+    ]
+    return small_multiples(a.times, panels, COLUMNS, "the tracked motion less the measured one")
+
+
+def _beside_curves(a: Analysis, beside: GaitComparison) -> str:
+    """Angles and moments by both, right and left side by side."""
+    colors = SERIES[7], SERIES[1]
+    panels = [
+        Panel(f"{quantity}, {side}", [Curve(values, c) for values, c in zip(pair, colors, strict=True)])
+        for (quantity, side), pair in beside.curves.items()
+    ]
+    keys = [("Plug-in Gait", colors[0]), ("here", colors[1])]
+    return small_multiples(a.times, panels, COLUMNS, "angles [deg] and moments [N m] by Plug-in Gait and here", keys)
 
 
 def _scale(a: Analysis, k: int, moments: bool) -> float:

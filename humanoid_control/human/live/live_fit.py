@@ -18,9 +18,9 @@ from humanoid_control.errors import ClipError, ConfigError
 from humanoid_control.human.analysis import trunk_direction, turning_to_up, upward, with_free_root
 from humanoid_control.human.calibration import Calibration, calibrate
 from humanoid_control.human.ik_setup import FitTasks
-from humanoid_control.human.kinematics import marker_positions
+from humanoid_control.human.live.frame_solver import LiveRecord, arrange, fit_live
 from humanoid_control.human.marker_fit import LEAST_OUTLIER, REASONS, UNSEEN, ClipFit, FitSettings
-from humanoid_control.human.marker_solver import LiveRecord, fit_next, root_covariances, start_memory
+from humanoid_control.human.marker_solver import start_memory
 from humanoid_control.human.model import Person
 from humanoid_control.mocap import plain_label
 from humanoid_control.mocap.live import FARTHEST
@@ -28,9 +28,7 @@ from humanoid_control.numerics.packed import Packed
 
 TOLERANCE = 1e-4  # [rad, m] of a step: the root mean square is the same as with less
 OUTLIER = 5.0  # in usual residuals of a marker
-PASSES = 3  # in which markers are weighed anew, in a frame where one lies
 USUAL = 0.01  # [m] residual that is taken for usual at first
-DRIFT = 1.02  # factor by which the usual residual follows in a frame
 LEAST_SEEN = 3  # markers
 TRIED = 10  # frames that tell which way is up
 
@@ -101,7 +99,6 @@ class LiveFit:
         """Forget where the person was; the next frame is tried from many starts."""
         self._clip: ClipFit | None = None
         self._first: list[np.ndarray] = []
-        self._usual = np.full(len(self.labels), USUAL)
 
     def arranged(self, labels: tuple[str, ...], positions: np.ndarray) -> np.ndarray:
         """(M, 3) the markers of a frame in the person's order, NaN for those that are not seen.
@@ -115,11 +112,8 @@ class LiveFit:
             rows = [k for k, m in enumerate(found) if m >= 0 and found.count(m) == 1]
             self._given, self._rows = labels, np.array(rows, dtype=int)
             self._columns = np.array([found[k] for k in rows], dtype=int)
-        out = np.full((len(self.labels), 3), np.nan)
-        at = positions[self._rows]
-        with np.errstate(invalid="ignore"):
-            seen = (np.abs(at) < FARTHEST).all(axis=1) & at.any(axis=1)
-        out[self._columns[seen]] = at[seen]
+        out = np.empty((len(self.labels), 3))
+        arrange(np.ascontiguousarray(positions, dtype=float), self._rows, self._columns, FARTHEST, out)
         return out
 
     def fit(self, markers: np.ndarray) -> LiveFrame | None:
@@ -134,8 +128,7 @@ class LiveFit:
         Raises:
             ClipError: the first frames are of another size than the person, or not upright at all.
         """
-        seen = np.isfinite(markers[:, 0])
-        if seen.sum() < LEAST_SEEN:
+        if np.count_nonzero(np.isfinite(markers[:, 0])) < LEAST_SEEN:
             return None
         if self.turn is None:
             self._first.append(markers)
@@ -143,56 +136,35 @@ class LiveFit:
                 return None
             tried, self._first = np.array(self._first), []
             self.turn = turning_to_up(find_up(self.person, tried, self.labels), upward(self.person))
-        markers = markers @ self.turn.T
         if self._clip is None:
-            self._begin(markers)
-        return self._solve(markers, seen)
+            self._begin(markers @ self.turn.T)
+        return self._solve(np.array(markers, dtype=float), np.ascontiguousarray(self.turn))
 
     def _begin(self, markers: np.ndarray) -> None:
         """Arrays of a single frame."""
         settings = FitSettings(tolerance=TOLERANCE, swaps=False, outliers=0.0)
         own = list(range(len(self.labels)))
         clip = ClipFit(self.person, markers[None], own, self._tasks, settings)
-        packed = clip.record()
-        memory = start_memory(clip.problem.rest)
-        self._clip, self._fit, self._record = clip, packed, Packed(LiveRecord(packed.record, memory))
-        self._covariance = np.full((1, 6, 6), np.nan)
-
-    def _solve(self, markers: np.ndarray, seen: np.ndarray) -> LiveFrame:
-        assert self._clip is not None
-        clip, data, results = self._clip, self._fit.record.data, self._fit.record.results
-        data.markers[0] = np.where(seen[:, None], markers, 0.0)
-        data.weights[0] = np.where(seen, clip.given, 0.0)
-        fit_next(self._record.table)
-        outliers = self._weigh(data.weights[0], results.residual[0])
-        q = results.q[0].copy()
-        root_covariances(self._fit.table, self._covariance)
-        std = np.zeros(len(q))
-        std[clip.problem.layout.entry] = np.sqrt(results.variance[0])
-        residuals = results.residual[0].copy()
-        fitted = marker_positions(self.person.chain.table, q[None], clip.bodies, clip.places)[0]
-        r = residuals[np.isfinite(residuals)]
-        steps, why, anew, _ = results.info[0].tolist()
-        return LiveFrame(
-            q, std, self._covariance[0].copy(), np.where(seen[:, None], markers, np.nan), fitted, residuals,
-            float(np.sqrt((r @ r) / max(len(r), 1))), steps, REASONS[why], anew == 1, outliers,
+        n, shape = self.person.n, (len(own), 3)
+        told = np.zeros(shape), np.zeros(n), np.full((6, 6), np.nan), np.zeros(len(own), dtype=bool)
+        self._clip, self._record = clip, Packed(
+            LiveRecord(
+                clip.record().record, start_memory(clip.problem.rest), clip.given.astype(float),
+                np.full(len(own), USUAL), OUTLIER, LEAST_OUTLIER, *told,
+            )
         )  # fmt: skip
 
-    def _weigh(self, weights: np.ndarray, residuals: np.ndarray) -> tuple[str, ...]:
-        """Let markers that lie far from where they usually do count less (Huber), and remember what is usual."""
-        limit = np.maximum(OUTLIER * self._usual, LEAST_OUTLIER)
-        plain, r = weights.copy(), np.where(residuals >= 0, residuals, 0.0)
-        for _ in range(PASSES):
-            far = r > limit
-            if not far.any() and (weights == plain).all():
-                break
-            weights[:] = np.where(far, plain * limit / np.maximum(r, limit), plain)
-            fit_next(self._record.table)
-            r = np.where(residuals >= 0, residuals, 0.0)
-        told = tuple(self.labels[m] for m in np.flatnonzero(r > limit))
-        grown = np.where(r > self._usual, self._usual * DRIFT, self._usual / DRIFT)
-        self._usual = np.where(weights > 0, np.clip(grown, LEAST_OUTLIER / OUTLIER, 1.0), self._usual)
-        return told
+    def _solve(self, markers: np.ndarray, turn: np.ndarray) -> LiveFrame:
+        """Fit markers (M, 3), which are turned in place."""
+        live = self._record.record
+        rms = fit_live(self._record.table, markers, turn)
+        results, far = live.fit.results, live.far
+        steps, why, anew, _ = results.info[0].tolist()
+        outliers = tuple(self.labels[m] for m in np.flatnonzero(far)) if far.any() else ()
+        return LiveFrame(
+            results.q[0].copy(), live.std.copy(), live.covariance.copy(), markers, live.fitted.copy(),
+            results.residual[0].copy(), rms, steps, REASONS[why], anew == 1, outliers,
+        )  # fmt: skip
 
 
 def find_up(person: Person, markers: np.ndarray, labels: Sequence[str]) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 A filter that only knows the past is late. Coordinates, their first and second derivatives, and the forces on the feet
 go through the same two filters in a row, each with the transfer function w^2 / (s + w)^2, so that all of them are late
-by the same 4 / w and belong together. With the position x and velocity v of a `JointFilter` the filtered position is
-x - 2 r T v / (1 - r), where T is the time since the last sample and r = exp(-w T).
+by the same 4 / w and belong together. Such a filter is twice y += (1 - r) (x - y), r = exp(-w T), where T is the time
+since the last sample; the rate is the difference of its output over T, late by 2 r T / (1 - r).
 
 What plates and weight do not explain is no moment of a muscle: where the root's vertical force would be more than a
 fifth of the weight, a contact was not measured, and all moments are NaN. In the air, nothing needs to be measured.
@@ -11,24 +11,27 @@ fifth of the weight, a contact was not measured, and all moments are NaN. In the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from humanoid_control.errors import ClipError
-from humanoid_control.estimation import JointFilter
 from humanoid_control.human.analysis import UNEXPLAINED, feet_of, root_force, root_wrench, upward
 from humanoid_control.human.dynamics import PLATE_VARIANCE, correction_of, noise_gain
 from humanoid_control.human.forces.plate_assignment import split
 from humanoid_control.human.forces.sole_contact import AssignmentSettings, outline_distance, surface_axes
 from humanoid_control.human.forces.wrenches import LOADED, UNLOADED
-from humanoid_control.human.kinematics import make_pose, marker_positions
+from humanoid_control.human.kinematics import Chain, Pose, make_pose, place
 from humanoid_control.human.marker_fit import root_coordinates
 from humanoid_control.human.model import Person
 from humanoid_control.human.newton_euler import ROOT, DynamicsRecord, generalised_forces, make_motion
-from humanoid_control.numerics.packed import Packed
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1, F2, I1
+from humanoid_control.numerics.packed import Packed, unpack
 
 SOLE_BANDWIDTH = 10.0  # [Hz] of the velocities of soles
 SETTLED = 1.5  # in delays of the filters: from then on they know nothing of their start any more
@@ -66,6 +69,82 @@ def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.array([y * w - z * v, z * u - x * w, x * v - y * u])
 
 
+def share_of(radians: float) -> float:
+    """1 - r of the file's head, for w T."""
+    return -math.expm1(-radians)
+
+
+@kernel
+def two_poles(share: Any, x: Any, half: Any, value: Any) -> Any:
+    """The filter of the file's head, a step on: state between both poles, and output; numbers or arrays."""
+    half = half + share * (x - half)
+    return half, value + share * (half - value)
+
+
+class SoleRecord(NamedTuple):
+    """Points of the soles, for kernels.
+
+    Attributes:
+        chain: of the person. pose: memory of a frame.
+        body (k,), place (k, 3): of each point. first (F + 1,): first point of each foot.
+        at (k, 3): where they are [m]. half, value (k, 3): of the filter behind their velocities. speed (F,): of the
+            slowest point of each foot [m/s].
+        pressure (3,), flat (3, 2): of a plate. distance (F + 1,): from it to the outline of each sole, and to that of
+            all that rest [m].
+    """
+
+    chain: Chain
+    pose: Pose
+    body: I1
+    place: F2
+    first: I1
+    at: F2
+    half: F2
+    value: F2
+    speed: F1
+    pressure: F1
+    flat: F2
+    distance: F1
+
+
+@kernel
+def move_soles(table: np.ndarray, q: np.ndarray, share: float, dt: float) -> None:
+    """Places and speeds of the soles at q (n,), dt after the last frame [s]; share: as in `DelayedFilter`; 1: anew."""
+    s = unpack(table, SoleRecord)
+    place(s.chain, q, s.pose)
+    for f in range(len(s.speed)):
+        least = np.inf
+        for k in range(s.first[f], s.first[f + 1]):
+            R, p, r, square = s.pose.R[s.body[k]], s.pose.p[s.body[k]], s.place[k], 0.0
+            for i in range(3):
+                x = p[i] + R[i, 0] * r[0] + R[i, 1] * r[1] + R[i, 2] * r[2]
+                s.at[k, i] = x
+                before = s.value[k, i]
+                s.half[k, i], s.value[k, i] = two_poles(share, x, s.half[k, i], before) if share < 1.0 else (x, x)
+                square += ((s.value[k, i] - before) / dt) ** 2 if share < 1.0 else 0.0
+            least = min(least, square)
+        s.speed[f] = np.sqrt(least)
+
+
+@kernel
+def measure_soles(table: np.ndarray, slow: float) -> None:
+    """Distances of a centre of pressure to the outlines; slow: below which a foot rests [m/s]."""
+    s = unpack(table, SoleRecord)
+    n, count = len(s.speed), 0
+    at, points, resting = np.zeros((1, 2)), np.zeros((1, len(s.at), 2)), np.zeros((1, len(s.at), 2))
+    for j in range(2):
+        at[0, j] = s.pressure[0] * s.flat[0, j] + s.pressure[1] * s.flat[1, j] + s.pressure[2] * s.flat[2, j]
+        for k in range(len(s.at)):
+            points[0, k, j] = s.at[k, 0] * s.flat[0, j] + s.at[k, 1] * s.flat[1, j] + s.at[k, 2] * s.flat[2, j]
+    for f in range(n):
+        own = points[:, s.first[f] : s.first[f + 1]]
+        s.distance[f] = outline_distance(at, own)[0]
+        if s.speed[f] < slow:
+            resting[:, count : count + own.shape[1]] = own
+            count += own.shape[1]
+    s.distance[n] = outline_distance(at, resting[:, :count])[0] if count else np.inf
+
+
 class LiveContacts:
     """Gives the loads of plates to the feet that stand on them, from the past alone.
 
@@ -82,24 +161,30 @@ class LiveContacts:
         """
         self.settings = settings or AssignmentSettings()
         feet, self.carriers = feet_of(person)
-        self.feet, self._chain = tuple(feet), person.chain
-        bodies, places, self._rows = list[int](), list[np.ndarray](), dict[str, slice]()
-        for side, names in feet.items():
-            first = len(bodies)
+        self.feet = tuple(feet)
+        bodies, places, first = list[int](), list[np.ndarray](), [0]
+        for names in feet.values():
             for name in names:
                 b = person.body_index(name)
                 own = [np.zeros(3), *(np.asarray(m.place, dtype=float) for m in person.markers if m.body == name)]
                 bodies += [b] * len(own)
                 places += own
-            self._rows[side] = slice(first, len(bodies))
-        self._bodies, self._places = np.array(bodies, dtype=np.int64), np.array(places, dtype=float)
+            first.append(len(bodies))
+        chain, k, n = person.chain.record, len(bodies), len(feet)
+        self._rows = {side: slice(*first[f : f + 2]) for f, side in enumerate(self.feet)}
+        self._soles = Packed(
+            SoleRecord(
+                chain, make_pose(chain), np.array(bodies, dtype=np.int64), np.array(places, dtype=float),
+                np.array(first, dtype=np.int64), np.zeros((k, 3)), np.zeros((k, 3)), np.zeros((k, 3)), np.zeros(n),
+                np.zeros(3), np.zeros((3, 2)), np.zeros(n + 1),
+            )
+        )  # fmt: skip
         self._flat: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        self._velocity = JointFilter([str(k) for k in range(3 * len(bodies))], SOLE_BANDWIDTH)
         self.restart()
 
     def restart(self) -> None:
         """Forget who stands where."""
-        self._velocity.reset()
+        self._time = float("nan")
         self._loaded: dict[str, bool] = {}
         self._who: dict[str, tuple[str, ...]] = {}
         self._alone: dict[str, float] = {}  # since when nobody was found on a loaded plate
@@ -112,10 +197,8 @@ class LiveContacts:
         Args:
             q: (n,). time: [s]. plates: that were heard, by name.
         """
-        points = marker_positions(self._chain.table, q[None], self._bodies, self._places)[0]
-        self._velocity.update(time, points.ravel())
-        speed = np.linalg.norm(self._velocity.velocity.reshape(-1, 3), axis=1)
-        rests = {side: float(speed[rows].min()) < self.settings.speed for side, rows in self._rows.items()}
+        dt, self._time = time - self._time, time
+        move_soles(self._soles.table, q, share_of(2 * np.pi * SOLE_BANDWIDTH * dt) if dt > 0 else 1.0, dt)
         out = np.zeros((len(self.feet), 6))
         self.problems, self.shared = {}, False
         for name, plate in plates.items():
@@ -127,7 +210,7 @@ class LiveContacts:
                 self._who[name] = ()
                 self._alone.pop(name, None)
                 continue
-            who = self._standing(name, plate, points, rests)
+            who = self._standing(name, plate)
             if who:
                 self._alone.pop(name, None)
             if not who:
@@ -137,7 +220,8 @@ class LiveContacts:
                 out[self.feet.index(who[0])] += plate.wrench
             else:
                 self.shared = True
-                middle = [self._middle(points[self._rows[side]], plate) for side in who]
+                at = self._soles.record.at
+                middle = [self._middle(at[self._rows[side]], plate) for side in who]
                 share = split(plate.wrench[None], middle[0][None], middle[1][None], plate.normal)[0]
                 out[self.feet.index(who[0])] += share
                 out[self.feet.index(who[1])] += plate.wrench - share
@@ -147,29 +231,25 @@ class LiveContacts:
         """Feet on a plate now, by its name."""
         return self._who.get(name, ())
 
-    def _standing(self, name: str, plate: PlateWrench, points: np.ndarray, rests: dict[str, bool]) -> tuple[str, ...]:
+    def _standing(self, name: str, plate: PlateWrench) -> tuple[str, ...]:
         """Feet on a loaded plate: those that rest under the centre of pressure, two where it lies between both; where
         none is clear, those that stood there before."""
-        flat = self._flat_of(name, plate.normal)
-        pressure = (plate.center_of_pressure() @ flat)[None]
-        soles = {side: points[rows] @ flat for side, rows in self._rows.items()}
-        near = [
-            side
-            for side, sole in soles.items()
-            if rests[side] and outline_distance(pressure, sole[None])[0] <= self.settings.distance
-        ]
-        if not near and len(resting := [side for side in self.feet if rests[side]]) == 2:
-            both = np.concatenate([soles[side] for side in resting])
-            if outline_distance(pressure, both[None])[0] <= self.settings.distance:
-                near = resting
+        soles, settings = self._soles.record, self.settings
+        soles.pressure[:], soles.flat[:] = plate.center_of_pressure(), self._flat_of(name, plate.normal)
+        measure_soles(self._soles.table, settings.speed)
+        resting = [k for k, speed in enumerate(soles.speed.tolist()) if speed < settings.speed]
+        *each, both = soles.distance.tolist()
+        near = [k for k in resting if each[k] <= settings.distance]
+        if not near and len(resting) == 2 and both <= settings.distance:
+            near = resting
         if near:
-            self._who[name] = tuple(near[:2])
+            self._who[name] = tuple(self.feet[k] for k in near[:2])
         return self._who.get(name, ())
 
     def _flat_of(self, name: str, normal: np.ndarray) -> np.ndarray:
         """(3, 2) directions along the surface of a plate, which seldom turns."""
         known, flat = self._flat.get(name, (np.zeros(3), np.zeros((3, 2))))
-        if not np.array_equal(known, normal):
+        if known is not normal and not np.array_equal(known, normal):
             flat = surface_axes(normal)
             self._flat[name] = (normal, flat)
         return flat
@@ -181,23 +261,28 @@ class LiveContacts:
 
 
 class DelayedFilter:
-    """A low-pass filter with its derivative: the state of a `JointFilter` without its lead, both equally late.
+    """A low-pass filter with its derivative, both equally late.
 
     Attributes:
         value, rate: (k,) filtered, and the derivative of it. delay: of both at the last sample [s].
     """
 
     def __init__(self, size: int, bandwidth: float) -> None:
-        self._filter = JointFilter([str(k) for k in range(size)], bandwidth)
-        self.value, self.rate, self.delay = np.zeros(size), np.zeros(size), 0.0
+        """Prepare; bandwidth: w over 2 pi [Hz]."""
+        self._omega, self._half = 2 * np.pi * bandwidth, np.zeros(size)
+        self.value, self.rate, self.delay = np.zeros(size), np.zeros(size), 2 / self._omega
 
-    def update(self, time: float, dt: float, sample: np.ndarray) -> None:
-        """Take a sample (k,) at a time [s], dt after the last one; 0 for the first."""
-        f = self._filter
-        f.update(time, sample)
-        r = np.exp(-2 * np.pi * f.bandwidth * dt)
-        self.delay = 2 * r * dt / (1 - r) if dt > 0 else 1 / (np.pi * f.bandwidth)
-        self.value, self.rate = f.position - (self.delay * f.velocity if dt > 0 else 0.0), f.velocity.copy()
+    def update(self, dt: float, sample: np.ndarray) -> None:
+        """Take a sample (k,), dt after the last one [s]; 0 for the first."""
+        if not dt > 0:
+            self._half, self.value, self.rate = sample, sample, np.zeros(len(sample))
+            self.delay = 2 / self._omega
+            return
+        share = share_of(self._omega * dt)
+        self.delay = 2 * (1 - share) * dt / share
+        before = self.value
+        self._half, self.value = two_poles(share, sample, self._half, before)
+        self.rate = (self.value - before) / dt
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,8 +374,8 @@ class LiveDynamics:
         self._time = time
         loads = np.zeros(0) if self.contacts is None else self.contacts.step(q, time, plates).ravel()
         first, second = self._first, self._second
-        first.update(time, dt, np.concatenate([q, loads]))
-        second.update(time, dt, np.concatenate([first.value[:n], first.rate[:n], first.value[n:]]))
+        first.update(dt, np.concatenate([q, loads]))
+        second.update(dt, np.concatenate([first.value[:n], first.rate[:n], first.value[n:]]))
         delay = first.delay + second.delay
         nothing, velocity = np.full(n, np.nan), first.rate[:n]
         if time - self._begun < SETTLED * delay or not heard:
@@ -311,13 +396,18 @@ class LiveDynamics:
         record.q[0], record.qd[0], record.qdd[0] = motion
         record.corrected[0] = motion[2]
         record.wrenches[0] = loads.reshape(-1, 6)
-        gain = noise_gain(1 / self._usual_step, self.bandwidth) if self.bandwidth < 0.5 / self._usual_step else 0.0
-        finite = np.isfinite(std)
-        record.correction.W_a[0] = gain * np.where(finite, std, np.max(std, initial=0.0, where=finite)) ** 2
-        record.correction.W_a[0, self._root] = 0.0
+        gain, correction = self._gain(), record.correction
+        if not np.isfinite(std).all():  # what no marker tells of is as uncertain as the worst
+            std = np.where(np.isfinite(std), std, np.max(std, initial=0.0, where=np.isfinite(std)))
+        correction.W_a[0] = gain * (std * std)
+        correction.W_a[0, self._root] = 0.0
         # Where markers do not tell of the root nothing is corrected: the variance of the motion is 0.
-        record.correction.W_root[0] = gain * root if np.isfinite(root).all() else 0.0
+        correction.W_root[0] = gain * root if np.isfinite(root).all() else 0.0
         generalised_forces(self._record.table)
+
+    def _gain(self) -> float:
+        """Variance of accelerations by that of coordinates at the usual rate of the frames; 0 where it is too low."""
+        return noise_gain(1 / self._usual_step, self.bandwidth) if self.bandwidth < 0.5 / self._usual_step else 0.0
 
     def _make_record(self) -> Packed[DynamicsRecord]:
         """Arrays of a single frame."""

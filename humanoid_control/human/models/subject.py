@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from humanoid_control.errors import ClipError, ConfigError
+from humanoid_control.errors import ClipError, ConfigError, first_few
 from humanoid_control.human.analysis import Analysis, AnalysisSettings, analyse, upright
 from humanoid_control.human.calibration import Calibration, CalibrationSettings, calibrate, spread_frames
 from humanoid_control.human.derivatives import SHORTEST, differentiate
@@ -250,7 +250,11 @@ def _of_one_size(person: Person, clip: tuple[np.ndarray, list[str]], tasks: FitT
     positions, names = clip
     known = [k for k, name in enumerate(names) if name not in loose]
     if len(known) < 3:
-        raise ClipError(f"{len(known)} markers sit on known places of the body: a person cannot be sized by them")
+        raise ClipError(
+            f"{len(known)} of the markers ({first_few(list(names))}) sit on places of the body that are known, 3 are "
+            "needed to size a person: give --model with a model that has these markers, or --markers with a template "
+            "that says where they sit"
+        )
     some = np.unique(np.linspace(0, len(positions) - 1, FIRST_FRAMES).round().astype(int))
     factor = _one_factor(person, positions[some][:, known], [names[k] for k in known], tasks)
     person = person.scaled(dict.fromkeys(person.body_names, factor))

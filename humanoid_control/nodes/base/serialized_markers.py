@@ -33,7 +33,7 @@ IDLE = 0.1  # [s] between two questions whether somebody listens
 HEADER, LITTLE_ENDIAN = 4, b"\x00\x01"  # bytes before a message, and the first of them
 MOST_MARKERS = 256  # that are read of a message: some 2 ms where none of it is known
 LEARNT = 32768  # bytes of a message up to which its shape is remembered
-_COUNT, _ACTION = struct.Struct("<I"), struct.Struct("<i")
+_COUNT, _ACTION, _STAMP = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<iI")
 
 
 class MarkerLayout:
@@ -145,25 +145,30 @@ class _Shape:
         added = [k for k, m in enumerate(places) if m.action == Marker.ADD]
         self.names = tuple(name_of(places[k].ns, places[k].text) for k in added)
         self.frames, self.passed_over = tuple(places[k].frame for k in added), count - len(places)
-        self._rows = np.array(added, dtype=int)
         self._stamp, self._pose = _places([m.stamp for m in places], 8), _places([m.pose for m in places], 8 * POSE)
-        self._constant, self._values = np.zeros(0, dtype=int), np.zeros(0, dtype=np.uint8)
+        first = np.array([places[k].pose - HEADER for k in added], dtype=int).reshape(-1, 1) // 8
+        self._doubles = first + np.arange(POSE)  # of the numbers behind the header, which begin at multiples of 8
+        self._mask = self._values = np.zeros(0, dtype=np.int64)
+        self._end, self._rest = 0, b""
 
-    def learn(self, raw: np.ndarray) -> None:
-        """Prepare to tell whether other bytes have this shape."""
-        constant = np.ones(len(raw), dtype=bool)
-        constant[self._stamp] = constant[self._pose] = False
-        self._constant = np.flatnonzero(constant)
-        self._values = raw[self._constant]
+    def learn(self, data: bytes) -> None:
+        """Prepare to tell whether other bytes of the same number have this shape: by whole words, but for the end."""
+        mask = np.full(len(data), 0xFF, dtype=np.uint8)
+        mask[self._stamp] = mask[self._pose] = 0
+        words = len(data) // 8
+        self._mask, self._end = mask[: 8 * words].view(np.int64), 8 * words
+        self._values = np.frombuffer(data, np.int64, words) & self._mask
+        self._rest = data[self._end :]  # behind the last pose there are other fields
 
-    def fits(self, raw: np.ndarray) -> bool:
+    def fits(self, data: bytes) -> bool:
         """Test whether bytes have this shape."""
-        return bool(np.array_equal(raw[self._constant], self._values))
+        same = np.frombuffer(data, np.int64, len(self._mask)) & self._mask
+        return bool((same == self._values).all()) and data[self._end :] == self._rest
 
-    def read(self, raw: np.ndarray) -> MarkerPoses:
+    def read(self, data: bytes) -> MarkerPoses:
         """The contents of bytes of this shape."""
-        sec, nanosec = struct.unpack("<iI", raw[self._stamp[0]].tobytes()) if len(self._stamp) else (0, 0)
-        poses = raw[self._pose].view("<f8").reshape(-1, POSE)[self._rows]
+        sec, nanosec = _STAMP.unpack_from(data, int(self._stamp[0, 0])) if len(self._stamp) else (0, 0)
+        poses = np.frombuffer(data, "<f8", (len(data) - HEADER) // 8, HEADER)[self._doubles]
         return MarkerPoses(self.names, poses, sec + 1e-9 * nanosec, self.frames, self.passed_over)
 
 
@@ -196,17 +201,16 @@ class MarkerReader:
         """
         if data[:2] != LITTLE_ENDIAN:
             data = _little_endian(data)
-        raw = np.frombuffer(data, dtype=np.uint8)
-        shape = self._known.get(len(raw))
-        if shape is None or not shape.fits(raw):
+        shape = self._known.get(len(data))
+        if shape is None or not shape.fits(data):
             shape = _Shape(data, self._name_of)
             self.read_in_full += 1
-            if len(raw) <= LEARNT:
-                shape.learn(raw)
-                if len(self._known) >= self._shapes and len(raw) not in self._known:
+            if len(data) <= LEARNT:
+                shape.learn(data)
+                if len(self._known) >= self._shapes and len(data) not in self._known:
                     del self._known[next(iter(self._known))]
-                self._known[len(raw)] = shape
-        return shape.read(raw)
+                self._known[len(data)] = shape
+        return shape.read(data)
 
 
 # -------- Places in the bytes of a MarkerArray (CDR: every number at a multiple of its size after the header)

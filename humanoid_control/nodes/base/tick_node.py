@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -20,8 +19,10 @@ from rclpy.qos import QoSProfile
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.hardware.realtime import pin
 from humanoid_control.kinematics.joint_state import PART, NodeStatus
+from humanoid_control.nodes.base.health import Health as Health
+from humanoid_control.nodes.base.health import Level as Level
 from humanoid_control.nodes.base.heartbeat import Heartbeat
-from humanoid_control.nodes.base.messages import EVENTS, STREAM_IN, RisingStamps, diagnostic_array, stamp_of
+from humanoid_control.nodes.base.messages import EVENTS, POLLED_IN, STREAM_IN, RisingStamps, diagnostic_array, stamp_of
 from humanoid_control.nodes.base.parameters import (
     NodeParameters,
     allowed,
@@ -103,57 +104,6 @@ def set_priority(priority: int) -> str:
     return "normal"
 
 
-class Level(enum.IntEnum):
-    """Severity, as in diagnostic_msgs/DiagnosticStatus."""
-
-    OK = 0
-    WARN = 1
-    ERROR = 2
-
-
-class Health:
-    """Open problems by key. Each is logged when it begins and when it ends, not while it lasts.
-
-    Attributes:
-        open: problem by key. seen: how often each began.
-    """
-
-    def __init__(self, log: Callable[[Level, str], None]) -> None:
-        self._log = log
-        self.open: dict[str, tuple[Level, str]] = {}
-        self.seen: dict[str, int] = {}
-        self.news = False  # a problem began that was not published yet
-
-    def report(self, key: str, level: Level, message: str) -> None:
-        """Open a problem, or keep it open (call again every tick while it lasts)."""
-        if key not in self.open:
-            self.seen[key] = self.seen.get(key, 0) + 1
-            self._log(level, message)
-            self.news = True
-        self.open[key] = (level, message)
-
-    def clear(self, key: str) -> None:
-        """Close a problem (cheap to call when it never was open)."""
-        if key in self.open:
-            _, message = self.open.pop(key)
-            self._log(Level.OK, f"recovered: {message}")
-
-    def check(self, key: str, bad: bool, level: Level, message: str) -> bool:
-        """Report or clear, by a condition; returns the condition."""
-        if bad:
-            self.report(key, level, message)
-        else:
-            self.clear(key)
-        return bad
-
-    def worst(self) -> tuple[Level, str]:
-        """The highest level of all open problems, and all their messages in one line."""
-        if not self.open:
-            return Level.OK, "ok"
-        level = max(v[0] for v in self.open.values())
-        return level, "; ".join(m for _, m in sorted(self.open.values(), key=lambda v: -v[0]))
-
-
 class TickNode(LifecycleNode):
     """A managed node with one fixed-rate tick.
 
@@ -169,6 +119,7 @@ class TickNode(LifecycleNode):
     refused = ""  # why the node could not be configured
 
     def __init__(self) -> None:
+        self._polled: list[Any] = []
         super().__init__(self.node_name)
         self.params = declare(self, self.Parameters)
         self.add_pre_set_parameters_callback(self._before_set_parameters)
@@ -251,6 +202,39 @@ class TickNode(LifecycleNode):
             self.wake = self.wake or wakes
 
         self.create_subscription(message, topic, received, qos, raw=raw, takes_info=takes_info)
+
+    def poll(self, message: type, topic: str, callback: Any, qos: QoSProfile = POLLED_IN) -> Callable[[], None]:
+        """Subscribe without being woken: to be woken costs 0.2 ms, a third of a core for two plates of 1 kHz.
+
+        Args:
+            message, topic, qos: of the subscription; the depth is how many messages wait. callback: takes raw ones.
+
+        Returns:
+            Hands over what has come since it was called last.
+        """
+
+        def received(data: bytes) -> None:
+            self.inputs[topic] = time.monotonic()
+            callback(data)
+
+        subscription = self.create_subscription(message, topic, received, qos, raw=True)
+        self._polled.append(subscription)
+
+        def take() -> None:
+            handle = subscription.handle
+            with handle:
+                for _ in range(qos.depth):
+                    if (got := handle.take_message(message, True)) is None:
+                        return
+                    subscription.callback(got[0])
+
+        return take
+
+    @property
+    def subscriptions(self) -> Iterator[Any]:
+        """Those that the executor takes messages from, so without those that are polled."""
+        every = super().subscriptions
+        return (s for s in every if s not in self._polled)
 
     def create_subscription(
         self, msg_type: Any, topic: str, callback: Any, *args: Any, takes_info: bool = False, **kwargs: Any
@@ -359,9 +343,10 @@ class TickNode(LifecycleNode):
 
     def _endpoints(self) -> list[tuple[Callable[[Any], bool], Any]]:
         """Everything of this node on the graph, and its timers, each with what destroys it."""
+        subscriptions = super().subscriptions
         return [
             *((self.destroy_publisher, p) for p in self.publishers),
-            *((self.destroy_subscription, s) for s in self.subscriptions),
+            *((self.destroy_subscription, s) for s in subscriptions),
             *((self.destroy_service, s) for s in self.services),
             *((self.destroy_client, c) for c in self.clients),
             *((self.destroy_timer, t) for t in self.timers),
@@ -375,6 +360,7 @@ class TickNode(LifecycleNode):
         for destroy, endpoint in self._endpoints():
             if id(endpoint) not in kept:
                 destroy(endpoint)
+        self._polled.clear()
         self.inputs.clear()
         self.when_stopped.clear()
         self.health.open.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,7 @@ from humanoid_control.human.model import Person
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     STREAM_OUT,
-    fill_joint_state,
-    joint_state,
+    SerializedJointState,
     segments_marker,
     target_markers,
 )
@@ -62,16 +62,17 @@ class HumanOutputs:
         self._markers = IdlePublisher(node.create_publisher(MarkerArray, "human/markers", STREAM_OUT))
         self._tf = node.create_publisher(TFMessage, "/tf", EVENTS) if TFMessage is not None else None
         self._next_tf = 0.0
-        self._state = joint_state(person.names)
+        self._state = SerializedJointState(person.names)
         self._wrench = WrenchStamped()
         self._wrench.header.frame_id = f"human/{person.body_names[0]}"
         self._body = SerializedMarkers(target_markers(self.points.names, world)) if not self.points.missing else None
         self._picture = SerializedMarkers(self._layers(len(person.markers)))
-        self._shown: tuple[Any, ...] | None = None
+        self._shown: tuple[Time, LiveFrame, np.ndarray] | None = None
+        self._placed: tuple[np.ndarray, np.ndarray] | None = None
 
     def become(self, person: Person) -> None:
         """Show this person from now on: the same one in another size."""
-        self.person, self.points, self._shown = person, PersonPoints(person), None
+        self.person, self.points, self._shown, self._placed = person, PersonPoints(person), None, None
 
     def publish(self, stamp: Time, frame: LiveFrame, forces: LiveForces, turn: np.ndarray, now: float) -> None:
         """One frame.
@@ -80,20 +81,26 @@ class HumanOutputs:
             stamp: of the frame. frame, forces: of the person.
             turn: (3, 3) from the axes of the person to those of the world. now: monotonic [s].
         """
-        self._joints.publish(fill_joint_state(self._state, stamp, frame.q, forces.velocity, forces.tau))
-        R, p = self.person.body_poses(frame.q)
-        R, p = turn @ R[0], p[0] @ turn.T
+        self._joints.publish(self._state.fill(stamp, frame.q, forces.velocity, forces.tau))
+        self._shown, self._placed = (stamp, frame, turn), None
         if forces.left is not None and self._residual.get_subscription_count():
-            self._send_residual(stamp, forces.residual, R[0].T @ turn)
-        joints = self.points.joints(R, p)
+            self._send_residual(stamp, forces.residual, self._poses()[0][0].T @ turn)
         if self._body is not None and self._points.get_subscription_count():
             self._body.set_stamp(stamp)
-            self._body.set_positions(self.points.points(joints))
+            self._body.set_positions(self.points.points(self.points.joints(*self._poses())))
             self._points.publish(self._body.bytes())
         if self._tf is not None and now >= self._next_tf:
             self._next_tf = max(self._next_tf + 1 / self.rate, now)
-            self._tf.publish(TFMessage(transforms=self._transforms(stamp, R, p)))
-        self._shown = (stamp, frame, joints, turn)
+            self._tf.publish(TFMessage(transforms=self._transforms(stamp, *self._poses())))
+
+    def _poses(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rotations (nb, 3, 3) and origins (nb, 3) of the bodies of the last frame, in the axes of the world."""
+        assert self._shown is not None
+        if self._placed is None:
+            _, frame, turn = self._shown
+            R, p = self.person.body_poses(frame.q)
+            self._placed = turn @ R[0], p[0] @ turn.T
+        return self._placed
 
     def _send_residual(self, stamp: Time, residual: np.ndarray, turn: np.ndarray) -> None:
         """In the axes of the pelvis, where its frame is; turn: (3, 3) from those of the person's ground."""
@@ -103,19 +110,19 @@ class HumanOutputs:
         t.x, t.y, t.z = (turn @ residual[3:]).tolist()
         self._residual.publish(self._wrench)
 
-    def picture(self, left: float, arrows: np.ndarray) -> None:
+    def picture(self, left: float, arrows: Callable[[], np.ndarray]) -> None:
         """Between ticks: markers to look at, while somebody does.
 
         Args:
-            left: time to the next tick [s]. arrows: (F, 2, 3) centre of pressure and force [m, N] of each foot, world;
-                NaN where there is none.
+            left: time to the next tick [s]. arrows: gives (F, 2, 3) centre of pressure and force [m, N] of each foot,
+                world; NaN where there is none.
         """
         if self._shown is not None:
-            self._markers.publish(left, self.rate, lambda: self._drawn(arrows))
+            self._markers.publish(left, self.rate, lambda: self._drawn(arrows()))
 
     def _drawn(self, arrows: np.ndarray) -> bytes:
         assert self._shown is not None
-        stamp, frame, joints, turn = self._shown
+        stamp, frame, turn = self._shown
         fitted = frame.fitted @ turn.T
         seen = np.isfinite(frame.measured).all(axis=1)
         measured = np.where(seen[:, None], frame.measured @ turn.T, fitted)
@@ -127,7 +134,7 @@ class HumanOutputs:
         m.set_points(MEASURED_LAYER, measured, hollow)
         m.set_points(FITTED_LAYER, fitted, full)
         m.set_points(ERROR_LAYER, np.stack([measured, fitted], axis=1).reshape(-1, 3))
-        m.set_points(BONES_LAYER, self.points.segments(joints))
+        m.set_points(BONES_LAYER, self.points.segments(self.points.joints(*self._poses())))
         for k, (at, force) in enumerate(arrows):
             drawn = bool(np.isfinite(at).all() and np.linalg.norm(force) > LEAST_FORCE)
             m.show(FIRST_ARROW + k, drawn)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -13,7 +14,7 @@ from geometry_msgs.msg import WrenchStamped
 from rclpy.serialization import deserialize_message
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.human.live.live_forces import PlateWrench, cross
+from humanoid_control.human.live.live_forces import PlateWrench
 from humanoid_control.nodes.base.serialized_markers import HEADER, LITTLE_ENDIAN
 from humanoid_control.nodes.base.tick_node import TickNode
 
@@ -74,6 +75,24 @@ def read_wrench(data: bytes) -> tuple[str, np.ndarray]:
     return data[HEADER + 12 : end - 1].decode("utf-8", "replace"), numbers
 
 
+class _Place(NamedTuple):
+    """Where a plate is in the axes of the person: matrix (6, 6) that carries its wrenches to the ground's origin,
+    normal (3,) to the side of the person, point (3,) of the surface [m]."""
+
+    carry: np.ndarray
+    normal: np.ndarray
+    at: np.ndarray
+
+    @classmethod
+    def of(cls, X: pin.SE3, turn: np.ndarray) -> _Place:
+        """Of a pose in the world; turn: (3, 3) from the axes of the person to those of the world."""
+        R, at = turn.T @ X.rotation, turn.T @ X.translation
+        carry = np.zeros((6, 6))
+        carry[:3, :3] = carry[3:, 3:] = R
+        carry[3:, :3] = pin.skew(at) @ R
+        return cls(carry, R[:, 2] if X.rotation[2, 2] >= 0 else -R[:, 2], at)
+
+
 @dataclass
 class _Plate:
     """What was heard of one plate since the last frame."""
@@ -84,6 +103,7 @@ class _Plate:
     frame: str = ""
     heard: float = float("-inf")
     nonsense: float = float("-inf")  # when a message was passed over
+    placed: tuple[pin.SE3, np.ndarray, _Place] | None = None  # for this pose and these axes of the person
 
 
 class PlateInput:
@@ -102,8 +122,9 @@ class PlateInput:
         self._world, self._frames = world, {world: pin.SE3.Identity(), "": pin.SE3.Identity(), **frames}
         self.problems: dict[str, str] = {}
         self._plates = {f"plates/plate{k + 1}": _Plate(np.zeros(6)) for k in range(count)}
+        self._polls: list[Callable[[], None]] = []
         for topic in self._plates:
-            node.listen(WrenchStamped, topic, lambda data, topic=topic: self._take(topic, data), raw=True)
+            self._polls.append(node.poll(WrenchStamped, topic, lambda data, topic=topic: self._take(topic, data)))
         self._buffer: Any = None
         if tf2_ros is not None and count:
             self._buffer = tf2_ros.Buffer()
@@ -120,12 +141,18 @@ class PlateInput:
         plate.count += 1
         plate.last, plate.heard = wrench, time.monotonic()
 
+    def poll(self) -> None:
+        """Take what has come."""
+        for poll in self._polls:
+            poll()
+
     def take(self, now: float, turn: np.ndarray) -> tuple[dict[str, PlateWrench], bool]:
         """What the plates measure in the axes of the person, and whether all of them were heard and understood.
 
         Args:
-            now: monotonic [s]. turn: (3, 3) from the world's axes to those of the person.
+            now: monotonic [s]. turn: (3, 3) from the axes of the person to those of the world.
         """
+        self.poll()
         out, all_heard = {}, True
         self.problems = {}
         for topic, plate in self._plates.items():
@@ -143,12 +170,12 @@ class PlateInput:
                 )
                 all_heard = False
                 continue
-            wrench = plate.total / plate.count if plate.count else plate.last
+            wrench = plate.total / plate.count if plate.count > 1 else plate.last
             plate.total, plate.count = np.zeros(6), 0
-            R, at = turn @ X.rotation, turn @ X.translation
-            force = R @ wrench[:3]
-            both = np.concatenate([force, R @ wrench[3:] + cross(at, force)])
-            out[topic] = PlateWrench(both, R[:, 2] if X.rotation[2, 2] >= 0 else -R[:, 2], at)
+            if plate.placed is None or plate.placed[0] is not X or plate.placed[1] is not turn:
+                plate.placed = X, turn, _Place.of(X, turn)
+            place = plate.placed[2]
+            out[topic] = PlateWrench(place.carry @ wrench, place.normal, place.at)
         return out, all_heard
 
     def _pose(self, frame: str) -> pin.SE3 | None:

@@ -19,10 +19,10 @@ from humanoid_control.errors import (
 )
 from humanoid_control.estimation import JointPlausibility, named_twice
 from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter
+from humanoid_control.nodes.base.health import Level
 from humanoid_control.nodes.base.messages import (
     EVENTS,
 )
-from humanoid_control.nodes.base.tick_node import Level
 from humanoid_control.simulation import Engine
 from humanoid_control.simulation.drives.command_blend import CommandBlend, ReferenceRate
 from humanoid_control.simulation.drives.position_control import POSITION

@@ -17,6 +17,7 @@ from humanoid_control.errors import (
     RobotError,
 )
 from humanoid_control.nodes.base.clock import ClockPublisher
+from humanoid_control.nodes.base.health import Level
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     GROUND_TRUTH,
@@ -28,7 +29,6 @@ from humanoid_control.nodes.base.messages import (
     joint_state,
     stamp_of,
 )
-from humanoid_control.nodes.base.tick_node import Level
 from humanoid_control.nodes.simulating.parameters import SimulatorParameters, imperfection_of
 from humanoid_control.robots.tendons import NEEDS_TENDON_FILE
 from humanoid_control.simulation import Engine

@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, HumanoidError, NotANumberError
-from humanoid_control.nodes.base.tick_node import Health, Level
+from humanoid_control.nodes.base.health import Health, Level
 from humanoid_control.robots import Robot
 from humanoid_control.walking import Footstep, StepTimes
 from humanoid_control.walking.dancing.upper_body import ARM_POINTS, LiveMotion, UpperBody

@@ -15,7 +15,7 @@ from humanoid_control.errors import ConfigError, HumanoidError, NotANumberError
 from humanoid_control.estimation import named_twice
 from humanoid_control.kinematics.joint_state import ImuReading, Measurement
 from humanoid_control.kinematics.joint_state import JointState as JointRecord
-from humanoid_control.nodes.base.tick_node import Health, Level
+from humanoid_control.nodes.base.health import Health, Level
 from humanoid_control.robots import Robot
 from humanoid_control.walking import Walker, WalkReport
 from humanoid_control.walking.missing_forces import sensed_wrenches, wrenches_of_motion

@@ -139,6 +139,8 @@ def reach_cost_derivatives(table: np.ndarray, x: np.ndarray, level: int, gradien
     """
     problem = unpack(table, ReachProblem)
     quadrature, memory = problem.quadrature, cost_memory(x.shape[1], problem.quadrature.phi.shape[1])
+    w = problem.weights
+    orders = 4 if w.torque_change > 0.0 or w.jerk > 0.0 or w.hand_jerk > 0.0 else 3
     gradient[:] = 0.0
     H[:] = 0.0
     total = 0.0
@@ -148,7 +150,7 @@ def reach_cost_derivatives(table: np.ndarray, x: np.ndarray, level: int, gradien
             p, weight = segment * quadrature.weight.shape[0] + point, quadrature.weight[point]
             total += weight * _integrand(problem, p, memory, level)
             first = segment * quadrature.stride
-            _spread(quadrature.phi[point], weight, problem.column[first:], memory, gradient, H)
+            _spread(quadrature.phi[point], weight, problem.column[first:], memory, orders, gradient, H)
     return total
 
 
@@ -311,12 +313,21 @@ def _add_rate_curvature(memory: CostMemory, weight: float) -> None:
 
 @kernel
 def _spread(
-    phi: np.ndarray, weight: float, column: np.ndarray, memory: CostMemory, gradient: np.ndarray, H: np.ndarray
+    phi: np.ndarray,
+    weight: float,
+    column: np.ndarray,
+    memory: CostMemory,
+    orders: int,
+    gradient: np.ndarray,
+    H: np.ndarray,
 ) -> None:
-    """Add weight g and weight C of a point to gradient and Hessian by the unknowns of its segment; C is lower."""
+    """Add weight g and weight C of a point to gradient and Hessian by the unknowns of its segment; C is lower.
+
+    Without a cost of rates or jerks the jerk's quarter of g and C is zero: orders is 3 then, else 4.
+    """
     local, n = phi.shape[0], memory.z.shape[1]
     C, T, g = memory.C, memory.T, memory.g
-    for i in range(4 * n):
+    for i in range(orders * n):
         for k in range(i):
             C[k, i] = C[i, k]
     for b in range(local):
@@ -324,16 +335,16 @@ def _spread(
             continue
         for i in range(n):
             t = 0.0
-            for k in range(4):
+            for k in range(orders):
                 t += phi[b, k] * g[k * n + i]
             gradient[column[b, i]] += weight * t
-        for k in range(4):
+        w0, w1, w2, w3 = weight * phi[b, 0], weight * phi[b, 1], weight * phi[b, 2], weight * phi[b, 3]
+        for k in range(orders):
             for i in range(n):
+                row = k * n + i
                 for j in range(n):
-                    t = 0.0
-                    for m in range(4):
-                        t += phi[b, m] * C[k * n + i, m * n + j]
-                    T[b, k, i, j] = weight * t
+                    t = w0 * C[row, j] + w1 * C[row, n + j] + w2 * C[row, 2 * n + j]
+                    T[b, k, i, j] = t + w3 * C[row, 3 * n + j] if orders > 3 else t
     for a in range(local):
         if column[a, 0] < 0:
             continue
@@ -344,5 +355,5 @@ def _spread(
             for i in range(n):
                 row = column[a, i]
                 for j in range(i + 1 if a == b else n):
-                    t = p0 * T[b, 0, i, j] + p1 * T[b, 1, i, j] + p2 * T[b, 2, i, j] + p3 * T[b, 3, i, j]
-                    H[column[b, j], row - column[b, j]] += t
+                    t = p0 * T[b, 0, i, j] + p1 * T[b, 1, i, j] + p2 * T[b, 2, i, j]
+                    H[column[b, j], row - column[b, j]] += t + p3 * T[b, 3, i, j] if orders > 3 else t

@@ -6,14 +6,14 @@
     reach = synthesise(arm, np.zeros(4), np.array([-0.3, -1.2, 0.0, 0.9]), 0.8)
     print(reach.cost, reach.at(np.linspace(0, 0.8, 5))[0])
 
-The squared torque has many optima, so more than one start is tried: straight in the joints, and two detours over
-postures that are easier to hold. After some steps only the best of them goes on. The other criteria have one optimum
-near the straight reach.
+The squared torque has many optima, so more than one start is tried: straight in the joints, and two detours, over a
+posture that is easier to hold and with the arm folded. After some steps only the best of them goes on. The other
+criteria have one optimum near the straight reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -45,7 +45,7 @@ POINTS = {"torque": 7, "mtc": 5, "maj": 5, "mchj": 5}
 the search finds motions that are violent between the points only."""
 FINER, TRUE_WITHIN, MOST_POINTS = 4, 0.01, 19  # points that are added, until the cost is right to this share
 SEGMENTS = {"torque": 8, "mtc": 4, "maj": 4, "mchj": 4}
-STRAIGHT, EASY, FAR = "straight", "a detour over easier postures", "a detour twice as far"
+STRAIGHT, EASY, FOLDED = "straight", "a detour over easier postures", "a detour with the arm folded"
 RACE, RACE_TOLERANCE, RACE_POINTS = 20, 1e-3, 5
 """Steps after which only the best start goes on, and how closely it is searched until then."""
 SAME = 1e-9  # [rad] ends that are nearer are equal
@@ -332,31 +332,52 @@ def starts(
     out = {STRAIGHT: minimum_jerk_start(parametrisation, start, goal)}
     if settings.starts == 1 or "torque" not in settings.cost:
         return out
-    detour = easier_posture(arm, 0.5 * (start + goal)) - 0.5 * (start + goal)
-    for name, way in ((EASY, detour), (FAR, 2.0 * detour))[: settings.starts - 1]:
-        out[name] = minimum_jerk_start(parametrisation, start, goal, way)
+    half = 0.5 * (start + goal)
+    for name, posture in ((EASY, easier_posture), (FOLDED, folded_posture))[: settings.starts - 1]:
+        out[name] = minimum_jerk_start(parametrisation, start, goal, posture(arm, half) - half)
     return out
 
 
 def easier_posture(arm: Arm, q: np.ndarray) -> np.ndarray:
-    """A posture (N,) near q (N,), within the range, that takes less torque to hold; without gravity, nearer to 0.
-
-    Levenberg-Marquardt on the squared torques of gravity.
-    """
+    """A posture (N,) near q (N,), within the range, that takes less torque to hold; without gravity, nearer to 0."""
     if not np.any(arm.model.gravity):
         return np.clip(0.5 * q, arm.lower, arm.upper)
+    return _nearer(arm, q, holding_torque)
+
+
+def folded_posture(arm: Arm, q: np.ndarray) -> np.ndarray:
+    """A posture (N,) near q (N,), within the range, whose masses are nearer to the first joint: easier to swing."""
+    return _nearer(arm, q, mass_places)
+
+
+def _nearer(
+    arm: Arm, q: np.ndarray, residual: Callable[[Arm, np.ndarray], tuple[np.ndarray, np.ndarray]]
+) -> np.ndarray:
+    """A posture of fewer squares, by Levenberg and Marquardt; residual: gives values (K,) and derivatives (K, N)."""
     best, mu = q.copy(), 1.0
-    tau, G = holding_torque(arm, best)
-    scale = max(float(np.abs(G).max()) ** 2, 1e-12)
+    r, J = residual(arm, best)
+    scale = max(float(np.abs(J).max()) ** 2, 1e-12)
     for _ in range(20):
-        step = np.linalg.solve(G.T @ G + mu * scale * np.eye(arm.n), -G.T @ tau)
+        step = np.linalg.solve(J.T @ J + mu * scale * np.eye(arm.n), -J.T @ r)
         trial = np.clip(best + step, arm.lower, arm.upper)
-        tau_there, G_there = holding_torque(arm, trial)
-        if tau_there @ tau_there < tau @ tau:
-            best, tau, G, mu = trial, tau_there, G_there, mu / 3
+        r_there, J_there = residual(arm, trial)
+        if r_there @ r_there < r @ r:
+            best, r, J, mu = trial, r_there, J_there, mu / 3
         else:
             mu *= 4
     return best
+
+
+def mass_places(arm: Arm, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Centres of mass from the first joint, times the roots of the masses (3 N,), and their derivatives (3 N, N)."""
+    q, still, n = np.ascontiguousarray(q, dtype=float), np.zeros(arm.n), arm.n
+    s, root = arm_motion(q), np.sqrt(arm.model.mass)
+    move_arm(arm.model, q, still, still, s)
+    c = s.o + np.einsum("bij,bj->bi", s.R, arm.model.com)
+    J = np.zeros((n, 3, n))
+    for i in range(n):  # what is beyond joint i turns with it
+        J[i:, :, i] = np.cross(s.S[i, :3], c[i:]) + s.S[i, 3:]
+    return (root[:, None] * c).ravel(), (root[:, None, None] * J).reshape(3 * n, n)
 
 
 def holding_torque(arm: Arm, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

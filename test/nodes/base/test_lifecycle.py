@@ -9,6 +9,7 @@ rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
 from humanoid_control.nodes import NODES
 from test.places import port
@@ -36,11 +37,12 @@ from std_srvs.srv import Trigger
 
 class Counter(TickNode):
     node_name = "counter"
-    taken = served = 0
+    taken = served = polled = 0
 
     def configure(self):
         self.heard = self.create_publisher(JointState, "heard", 50)
         self.listen(JointState, "numbers", self.on_numbers, 50)
+        self.look = self.poll(JointState, "waiting", self.on_waiting)
         self.create_service(Trigger, "~/count", self.on_count)
         self.create_timer(0.01, self.on_timer)
         self.timed = 0
@@ -50,7 +52,12 @@ class Counter(TickNode):
         self.taken += 1
         self.heard.publish(message)
 
+    def on_waiting(self, data):
+        self.polled += 1
+        assert len(data) > 100, "too short"
+
     def on_count(self, request, response):
+        self.look()
         self.served += 1
         return response
 
@@ -58,7 +65,8 @@ class Counter(TickNode):
         self.timed += 1
 
     def values(self):
-        return {"taken": self.taken, "served": self.served, "timers": len(list(self.timers)), "timed": self.timed}
+        return {"taken": self.taken, "served": self.served, "polled": self.polled,
+                "timers": len(list(self.timers)), "timed": self.timed}
 
 if __name__ == "__main__":
     main_of(Counter)
@@ -149,3 +157,14 @@ def test_after_five_rounds_each_message_is_taken_once(graph, tmp_path):
     assert int(graph.diagnostics("counter")["taken"]) - before == 20
     assert [m.position[0] for m in heard] == list(range(20))
     assert int(graph.diagnostics("counter")["timers"]) == 1
+    waiting = graph.publisher(JointState, "waiting", 50)
+    graph.until(lambda: graph.node.count_subscribers("waiting") == 1, "one that polls")
+    for k in range(5):
+        waiting.publish(JointState(name=["a" * 100 if k < 4 else ""]))
+    time.sleep(1.5)  # of diagnostics
+    assert int(graph.diagnostics("counter")["polled"]) == 0, "nobody has looked"
+    graph.call(Trigger, "/counter/count", Trigger.Request())
+    graph.until(lambda: int(graph.diagnostics("counter")["polled"]) == 5, "all of them at one look")
+    assert (
+        "message on waiting failed, passed over: AssertionError: too short" in graph.diagnostics("counter")["message"]
+    )

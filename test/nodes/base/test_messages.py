@@ -3,9 +3,17 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
-from humanoid_control.nodes.base.messages import SET_BACK, JointPositions, PeriodicStamps, RisingStamps
+from humanoid_control.nodes.base.messages import (
+    SET_BACK,
+    JointPositions,
+    PeriodicStamps,
+    RisingStamps,
+    SerializedJointState,
+    stamp_of,
+)
 from humanoid_control.robots import load_robot
 
 PERIOD = 10_000_000
@@ -68,3 +76,18 @@ def test_positions_are_those_that_can_be_and_problems_are_named():
     assert [take(odd) for _ in range(3)] == [home[elbow], home[elbow], odd[elbow]] and "believed" in known.problem
     known.forget()
     assert not known.known and known.problem == ""
+
+
+NAMES = st.text(st.characters(min_codepoint=1, exclude_categories=["Cs"]), max_size=9)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=9), st.integers(0, 2**60))
+def test_a_joint_state_written_as_bytes_is_read_as_the_message(names, nanoseconds):
+    """Whatever the names, which shift all that follows; NaN stays, as effort that is not known has it."""
+    written, rng = SerializedJointState(names), np.random.default_rng(len(names))
+    for _ in range(2):
+        q, v = rng.normal(size=(2, len(names)))
+        effort = np.where(rng.random(len(names)) < 0.5, np.nan, 1.0)
+        got = deserialize_message(written.fill(stamp_of(nanoseconds), q, v, effort), JointState)
+        assert got.name == names and ns(got.header.stamp) == nanoseconds
+        np.testing.assert_array_equal([got.position, got.velocity, got.effort], [q, v, effort])

@@ -5,8 +5,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2: the nodes import rclpy")
 
+from humanoid_control.nodes.base.health import Health, Level
 from humanoid_control.nodes.base.statistics import Samples, TickStatistics
-from humanoid_control.nodes.base.tick_node import Health, Level
 
 
 def test_percentiles_are_numpys_over_the_last_samples():

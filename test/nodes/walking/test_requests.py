@@ -13,7 +13,7 @@ from nav_msgs.msg import Path
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes.base.tick_node import Health
+from humanoid_control.nodes.base.health import Health
 from humanoid_control.nodes.walking.requests import MOST_FOOTSTEPS, VelocityRequest, read_footsteps
 from humanoid_control.walking.planning.step import StepTimes
 

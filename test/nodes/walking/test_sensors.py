@@ -10,8 +10,8 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import Imu, JointState
 
+from humanoid_control.nodes.base.health import Health
 from humanoid_control.nodes.base.messages import stamp_of
-from humanoid_control.nodes.base.tick_node import Health
 from humanoid_control.nodes.walking.sensors import Sensors, TickClock
 from humanoid_control.robots import load_robot
 

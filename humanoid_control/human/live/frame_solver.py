@@ -1,0 +1,145 @@
+"""One frame of live markers from the past alone, compiled: put in order, weighed, fitted, and what is told of it.
+
+A marker that lies far beyond where it usually does counts less in its frame, in a few passes: its weight is that of
+Huber, and what is usual follows slowly.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.human.marker_solver import (
+    NOTHING_SEEN,
+    TOO_MANY_STEPS,
+    FitMemory,
+    FitRecord,
+    factored_root_covariance,
+    fit_frame,
+    root_covariance,
+)
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import B1, F1, F2
+from humanoid_control.numerics.packed import unpack
+
+PASSES = 3  # in which markers are weighed anew, in a frame where one lies
+DRIFT = 1.02  # factor by which the usual residual follows in a frame
+MOST_USUAL = 1.0  # [m] of a usual residual
+
+
+class LiveRecord(NamedTuple):
+    """The fit of one frame after the other as they come: arrays for a single frame, and what it leaves.
+
+    Attributes:
+        fit: of the frame. memory: what the frames before left.
+        given (M,): weights of the markers that are seen. usual (M,): residuals that they usually have [m].
+        outlier: in usual residuals, and least [m]: from where on a marker counts less.
+        fitted (M, 3): markers on the fitted person. std (n,): standard deviations. covariance (6, 6): of the root.
+        far (M,): markers that count less.
+    """
+
+    fit: FitRecord
+    memory: FitMemory
+    given: F1
+    usual: F1
+    outlier: float
+    least: float
+    fitted: F2
+    std: F1
+    covariance: F2
+    far: B1
+
+
+@kernel
+def arrange(at: np.ndarray, rows: np.ndarray, columns: np.ndarray, farthest: float, out: np.ndarray) -> None:
+    """Put positions at (K, 3) of markers into their places.
+
+    Args:
+        rows, columns: of `at` and of `out` that belong together. farthest: beyond which a marker is not seen [m].
+        out: (M, 3), filled: NaN what is not seen, which exactly (0, 0, 0) means, too.
+    """
+    out[:] = np.nan
+    for k in range(len(rows)):
+        x, y, z = at[rows[k], 0], at[rows[k], 1], at[rows[k], 2]
+        near = abs(x) < farthest and abs(y) < farthest and abs(z) < farthest
+        if near and (x != 0.0 or y != 0.0 or z != 0.0):
+            out[columns[k], 0], out[columns[k], 1], out[columns[k], 2] = x, y, z
+
+
+@kernel
+def fit_live(table: np.ndarray, markers: np.ndarray, turn: np.ndarray) -> float:
+    """Fit the only frame of a `LiveRecord` from where the ones before led; returns the root mean square residual [m].
+
+    Args:
+        markers: (M, 3) in their own axes, NaN where not seen; turned into those of the person.
+        turn: (3, 3) between both.
+    """
+    live = unpack(table, LiveRecord)
+    fit, rest = live.fit, live.fit.problem.rest
+    target, weight, residual = fit.data.markers[0], fit.data.weights[0], fit.results.residual[0]
+    held = np.zeros(len(fit.problem.layout.entry), dtype=np.bool_)
+    work = (rest.copy(), rest.copy(), np.zeros(3), held)
+    for m in range(len(markers)):
+        x, y, z = markers[m, 0], markers[m, 1], markers[m, 2]
+        seen = np.isfinite(x)
+        weight[m] = live.given[m] if seen else 0.0
+        for i in range(3):
+            markers[m, i] = turn[i, 0] * x + turn[i, 1] * y + turn[i, 2] * z
+            target[m, i] = markers[m, i] if seen else 0.0
+    fit_frame(fit, live.memory, 0, True, work)
+    for _ in range(PASSES):
+        if not weigh(live, weight, residual):
+            break
+        fit_frame(fit, live.memory, 0, True, work)
+    follow_usual(live, weight, residual)
+    tell_frame(live)
+    total, count = 0.0, 0
+    for m in range(len(residual)):
+        if np.isfinite(residual[m]):
+            total, count = total + residual[m] ** 2, count + 1
+    return np.sqrt(total / max(count, 1))
+
+
+@kernel
+def weigh(live: LiveRecord, weight: np.ndarray, residual: np.ndarray) -> bool:
+    """Weights (M,) by the residuals (M,) [m]; false where all count as they are."""
+    changed = False
+    for m in range(len(weight)):
+        if weight[m] == 0.0:
+            continue
+        limit = max(live.outlier * live.usual[m], live.least)
+        new = live.given[m] * (limit / residual[m] if residual[m] > limit else 1.0)
+        changed = changed or residual[m] > limit or weight[m] != live.given[m]
+        weight[m] = new
+    return changed
+
+
+@kernel
+def follow_usual(live: LiveRecord, weight: np.ndarray, residual: np.ndarray) -> None:
+    """Mark the markers that lie far off, and let what is usual follow."""
+    for m in range(len(weight)):
+        r = residual[m] if residual[m] >= 0.0 else 0.0
+        live.far[m] = r > max(live.outlier * live.usual[m], live.least)
+        if weight[m] > 0.0:
+            grown = live.usual[m] * DRIFT if r > live.usual[m] else live.usual[m] / DRIFT
+            live.usual[m] = min(max(grown, live.least / live.outlier), MOST_USUAL)
+
+
+@kernel
+def tell_frame(live: LiveRecord) -> None:
+    """Fitted markers, by the last pose, and what is certain of the coordinates."""
+    fit = live.fit
+    layout, pose = fit.problem.layout, fit.pose
+    for m in range(len(layout.body)):
+        R, p, r = pose.R[layout.body[m]], pose.p[layout.body[m]], layout.place[m]
+        for i in range(3):
+            live.fitted[m, i] = p[i] + R[i, 0] * r[0] + R[i, 1] * r[1] + R[i, 2] * r[2]
+    live.std[:] = 0.0
+    for r in range(len(layout.entry)):
+        live.std[layout.entry[r]] = np.sqrt(fit.results.variance[0, r])
+    live.covariance[:] = np.nan
+    if fit.results.info[0, 1] in (TOO_MANY_STEPS, NOTHING_SEEN):
+        root_covariance(fit, 0, live.covariance)
+    elif not np.isinf(fit.results.variance[0]).all():
+        factored_root_covariance(fit, 0, live.covariance)
