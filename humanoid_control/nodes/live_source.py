@@ -197,7 +197,7 @@ class LiveSource:
         if frame is None:
             points = self.live.hold(now)
         else:
-            points = self.live.frame(frame.labels, frame.positions, frame.time)
+            points = self.live.frame(frame.labels, frame.positions, frame.time, frame.arrival)
         self._report()
         ros, done = 1e-9 * self._node.get_clock().now().nanoseconds, time.monotonic()
         stamp = self._input.clock.stamp(moment) + self._input.offset.correction

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from humanoid_control.robots import Robot
 _TRY_EVERY = 0.5  # [s] between two attempts to calibrate
 _LATE = 2.5  # frames: after so long without one the markers count as hidden
 _LEAST_LATE = 0.03  # [s]
+_MOST_JITTER, _JITTER_TIME = 0.2, 2.0  # [s] by which frames are waited for longer, and in which that is forgotten
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ class LiveTargets:
         self._tried = -np.inf
         self.warnings: tuple[str, ...] = ()
         self._last_frame = self._last_seen = self._last_update = np.nan
-        self._interval = 0.01
+        self._interval, self._jitter = 0.01, 0.0
+        self._at_frame: MarkerTracks | None = None  # the tracks at the last frame, where they have gone on without one
         self.body: np.ndarray | None = None
         self.shown: Targets | None = None
         self._playing = True
@@ -129,13 +132,19 @@ class LiveTargets:
             self._steady.begin(self.settings.lead_in)
         self._playing = value
 
-    def frame(self, labels: Sequence[str], positions: np.ndarray, now: float) -> np.ndarray | None:
+    def frame(
+        self, labels: Sequence[str], positions: np.ndarray, now: float, arrival: float | None = None
+    ) -> np.ndarray | None:
         """Take a frame.
+
+        Frames that often come late are waited for longer. One that comes when it was given up counts as if it had come
+        in time: what was shown meanwhile was a guess.
 
         Args:
             labels: M names, of markers or of body points.
             positions: (M, 3) [m], z or another axis up; NaN, infinite, or exactly (0, 0, 0): not seen.
-            now: when it came [s], growing.
+            now: when it came, or would have come without the jitter of its way [s], growing.
+            arrival: when it really came [s].
 
         Returns:
             `targets`.
@@ -144,7 +153,9 @@ class LiveTargets:
         if positions.shape != (len(labels), 3) or now <= self._last_frame:
             return self.targets
         interval = now - self._last_frame
-        self._last_frame = now
+        before, self._last_frame = self._last_frame, now
+        forgotten = self._jitter * math.exp(-interval / _JITTER_TIME) if interval > 0 else 0.0
+        self._jitter = min(max(forgotten, (now if arrival is None else arrival) - now), _MOST_JITTER)
         if interval < 1.0:
             self._interval += 0.1 * (interval - self._interval)
         with np.errstate(invalid="ignore"):
@@ -155,7 +166,12 @@ class LiveTargets:
             return self.targets
         markers = self._order.arrange(labels, positions)
         self._say("labels", f"label {first_few(self._order.twice)} occurs twice: held" if self._order.twice else "")
-        return self._advance(markers, now)
+        if self._at_frame is not None and now <= self._last_update:
+            self._tracks = self._at_frame
+        else:
+            before = self._last_update
+        self._at_frame = None
+        return self._advance(markers, now, now - before)
 
     def hold(self, now: float) -> np.ndarray | None:
         """Go on without a frame, when one is overdue; call it regularly.
@@ -164,7 +180,7 @@ class LiveTargets:
             Targets (7, 3) to be sent, or None where there is nothing to be said: the next frame is not late, or there
             are no targets yet.
         """
-        late = not now - self._last_frame <= max(_LATE * self._interval, _LEAST_LATE)
+        late = not now - self._last_frame <= max(_LATE * self._interval, _LEAST_LATE) + self._jitter
         if self._body is None:
             silent = not now - self._last_frame <= self.settings.timeout
             if silent:
@@ -172,7 +188,9 @@ class LiveTargets:
             return self.targets
         if not late or now <= self._last_update:
             return None
-        return self._advance(np.full((len(self._body.labels), 3), np.nan), now)
+        if self._at_frame is None:
+            self._at_frame = copy.deepcopy(self._tracks)
+        return self._advance(np.full((len(self._body.labels), 3), np.nan), now, now - self._last_update)
 
     # -- calibration --------------------------------------------------------------------------------------------------
 
@@ -216,13 +234,13 @@ class LiveTargets:
 
     # -- following ----------------------------------------------------------------------------------------------------
 
-    def _advance(self, markers: np.ndarray, now: float) -> np.ndarray:
-        """One step with the markers (M, 3) that are there."""
+    def _advance(self, markers: np.ndarray, now: float, passed: float) -> np.ndarray:
+        """One step with the markers (M, 3) that are there, `passed` [s] after what the tracks were told last."""
         assert self._body is not None
         dt = max(0.0, now - self._last_update)  # a frame may be older than the moment for which it was missed
         self._last_update += dt
         with np.errstate(all="ignore"):
-            points = self._body.locate(self._tracks.update(markers, dt))
+            points = self._body.locate(self._tracks.update(markers, passed))
             desired = self._scaled(points)
         if (self._tracks.hidden == 0).any():
             self._last_seen = now

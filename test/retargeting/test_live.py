@@ -69,6 +69,41 @@ def error(a, b):
     return np.linalg.norm(a - b, axis=2).max(axis=1)
 
 
+def delayed(clip, delay, tick=0.004):
+    """The targets of a clip whose frames come late by a time `delay(t)` [s], with a node's ticks between them."""
+    live, out = LiveTargets(ROBOT, LiveSettings(**QUICK)), np.full((clip.n_frames, len(POINTS), 3), np.nan)
+    stamps = np.arange(clip.n_frames) / clip.rate
+    arrivals = np.maximum.accumulate(stamps + np.vectorize(delay)(stamps))
+    k = 0
+    for now in np.arange(0.0, arrivals[-1] + tick, tick):
+        came = k
+        while k < clip.n_frames and arrivals[k] <= now:
+            targets = live.frame(clip.labels, clip.positions[k], stamps[k], arrivals[k])
+            k += 1
+            if targets is not None:
+                out[k - 1] = targets
+        if came == k:
+            live.hold(now)
+    return live, out
+
+
+@pytest.mark.parametrize("late", [0.04, 0.15])
+def test_frames_that_come_late_for_a_while_are_not_taken_for_hidden_markers(late):
+    """As over a wireless network that is busy: each frame was given up before it came, its markers drifted away."""
+    live, out = delayed(DANCE, lambda t: 0.002 if t < 4 else late)
+    ideal, after = clear(), round(5.5 * DANCE.rate)
+    assert error(out, ideal)[after:].max() < 1e-6 and not live.problems
+    assert np.nanmax(error(out, ideal)) < 0.3, "nor is the first of them far off"
+
+
+def test_a_frame_that_was_given_up_counts_when_it_comes():
+    """A stall of 0.3 s, after which all frames come at once: they are on the path that they always were on."""
+    live, out = delayed(DANCE, lambda t: max(0.0, 5.3 - t) if 5.0 <= t < 5.3 else 0.0)
+    ideal = clear()
+    stall, rate = round(5.3 * DANCE.rate), DANCE.rate
+    assert error(out, ideal)[stall + round(0.5 * rate) :].max() < 1e-3 and not live.problems
+
+
 def hide(labels, first, last, clip=DANCE):
     columns = [clip.index(label) for label in labels]
 
