@@ -12,7 +12,6 @@ import numpy as np
 from humanoid_control.errors import ConfigError, first_few
 from humanoid_control.mocap.clip import MarkerClip
 from humanoid_control.mocap.labels import MAX_ACCELERATION, MAX_SPEED, Jump, Swap, check_labels, repair_swaps
-from humanoid_control.numerics import butterworth
 
 
 @dataclass(frozen=True)
@@ -244,6 +243,8 @@ def low_pass(paths: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
     Raises:
         ConfigError: rate or cut-off is not positive.
     """
+    from humanoid_control.numerics import butterworth  # loads the compiler, which who only reads a clip does not need
+
     if not (np.isfinite(cutoff) and cutoff > 0 and np.isfinite(rate) and rate > 0):
         raise ConfigError(f"low_pass: cut-off {cutoff} Hz at {rate} Hz: both must be positive")
     n = len(paths)
