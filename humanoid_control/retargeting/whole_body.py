@@ -19,8 +19,22 @@ from humanoid_control.errors import ClipError
 from humanoid_control.files import whole_file
 from humanoid_control.mocap import BodyPoints
 from humanoid_control.retargeting.contacts import EDGES, ContactRules, FootMemory, FootTargets, foot_targets
-from humanoid_control.retargeting.frame_solver import FAR, FrameBefore, SolverConstants, clearance, fit_first_frame
-from humanoid_control.retargeting.problem import imitation_points, mean_error, problem_with, scratch_for
+from humanoid_control.retargeting.frame_solver import (
+    A_LONG_TIME,
+    FAR,
+    ITERATIONS,
+    STILL,
+    TRUST,
+    FrameBefore,
+    FrameGoal,
+    SolverConstants,
+    StepBounds,
+    clearance,
+    fit_first_frame,
+    gauss_newton,
+    locked_error,
+)
+from humanoid_control.retargeting.problem import imitation_points, mean_error, place_points, problem_with, scratch_for
 from humanoid_control.retargeting.retargeter import CHUNK, SLACK_WEIGHT, JointTrajectory, RetargetSettings
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.retargeting.whole_body_frames import (
@@ -41,6 +55,7 @@ from humanoid_control.robots import Robot
 
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
+FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down anew
 
 
 @dataclass(frozen=True)
@@ -191,26 +206,48 @@ class WholeBodyRetargeter:
         p, goal = self.problem, frames.points[0].copy()
         self._feet = feet = self._new_feet()
         none = np.zeros(4, dtype=np.bool_)
-        arguments = (frames.soles[0], none, np.zeros((8, 3)), 0.0)
-        foot_targets(feet.rules, feet.soles, *arguments, feet.memory, feet.out)
-        free = feet.out.target.copy()
-        foot_targets(feet.rules, feet.soles, frames.soles[0], frames.contact[0], free, 0.0, feet.memory, feet.out)
-        feet.memory.edge_age[:], feet.memory.age[:] = np.inf, np.inf
-        foot_targets(feet.rules, feet.soles, frames.soles[0], frames.contact[0], free, 0.0, feet.memory, feet.out)
-        goal[self.corners :], p.weight[self.corners :] = feet.out.target, feet.out.weight
+        foot_targets(feet.rules, feet.soles, frames.soles[0], none, np.zeros((8, 3)), 0.0, feet.memory, feet.out)
+        goal[self.corners :], p.weight[self.corners :] = feet.out.target, FIRST_FEET
         yaw = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, heading), 0.5 * (goal[7] + goal[8]))
-        q = self.robot.q("neutral")
-        pin.framesForwardKinematics(self.robot.model, self.robot.data, q)
-        neutral = pin.SE3(np.eye(3), self.legs.hips.mean(axis=0))
-        X = yaw * neutral.inverse() * self.robot.X_world_root
+        X = yaw * pin.SE3(np.eye(3), self.legs.hips.mean(axis=0)).inverse() * self.robot.X_world_root
         p.tree.joints.R[0], p.tree.joints.p[0] = X.rotation, X.translation
         x = fit_first_frame(p, self.constants, goal, self.scratch, name)
+        x = self._stand(frames, goal, x)
         distance = clearance(p, x, self.scratch)
         v = np.zeros(len(x))
         move_base(p, self.scratch, x, v)
         self._before = FrameBefore(x, v, distance)
         self.contacts = feet.out.contact.copy()
         self._publish(distance, 0)
+
+    def _stand(self, frames: FrameInputs, goal: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The first posture (D,) with feet in contact flat on the floor, where a posture (D,) has put them.
+
+        A person's feet may be nearer to each other, or farther turned, than the robot's can be: so they are locked
+        where the fit came to, not where the person's are.
+        """
+        p, feet, w = self.problem, self._feet, self.scratch
+        patient = self.constants._replace(iterations=ITERATIONS, smoothing=0.0)
+        bounds = StepBounds(p.lower, p.upper)
+        for _ in range(STANDS):
+            feet = self._feet = self._new_feet()
+            place_points(p, x, w)
+            corners = w.points[self.corners :].copy()
+            for _ in range(2):
+                foot_targets(
+                    feet.rules, feet.soles, frames.soles[0], frames.contact[0], corners, 0.0, feet.memory, feet.out
+                )
+                feet.memory.edge_age[:], feet.memory.age[:] = np.inf, np.inf
+            goal[self.corners :], p.weight[self.corners :] = feet.out.target, feet.out.weight
+            trial = x.copy()
+            gauss_newton(p, patient, FrameGoal(goal, x.copy()), bounds, A_LONG_TIME, TRUST, trial, w)
+            if not np.isfinite(trial).all() or clearance(p, trial, w) < 0.0:
+                break
+            x = trial
+            if locked_error(p, goal, w) <= STILL:
+                break
+        place_points(p, x, w)
+        return x
 
     def step(self, frames: FrameInputs, k: int, dt: float) -> np.ndarray:
         """The posture (n,) for frame k of the inputs, from the one before; `root` and `contacts` too."""
