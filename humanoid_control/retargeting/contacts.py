@@ -26,6 +26,7 @@ LEAST_SLOPE, MOST_SLOPE = 0.003, 0.09  # of a floor that is corrected: below, no
 FLOOR_SHARE = 0.25  # quantile of the heights of slow points that is the floor: some of them are raised and still
 NARROW = 0.5  # [m] spread of places in a direction below which its slope is drawn to zero
 STEEPEST = 0.95  # sine of the largest pitch of a sole
+DOWN = 1e-3  # [m] height from which the edge of a sole is said to be on the floor
 
 
 class ContactRules(NamedTuple):
@@ -37,7 +38,7 @@ class ContactRules(NamedTuple):
         away: distance from where it came into contact at which it is released [m].
         blend: time in which a foot is caught and released [s].
         pivot: yaw between a sole on one edge and the person's foot at which that edge is released [rad].
-        lock: weight of a locked point, well above `frame_solver.LOCKED`.
+        lock: weight of a locked point, well above `frame_solver.LOCKED`. free: of a point of a foot that swings.
     """
 
     on_height: float = 0.03
@@ -48,6 +49,7 @@ class ContactRules(NamedTuple):
     blend: float = 0.06
     pivot: float = 0.35
     lock: float = 1e5
+    free: float = 0.3
 
 
 # -------- the person's floor
@@ -384,6 +386,8 @@ def foot_targets(
             out.target[4 * f + k, 1] = pose[1] + along * c * y + side * x
             out.target[4 * f + k, 2] = pose[3] + along * s
             caught = smooth(memory.edge_age[2 * f + e] / rules.blend)
-            out.weight[4 * f + k] = rules.lock**caught if memory.edge[2 * f + e] else 1.0
+            caught = caught if memory.edge[2 * f + e] else 0.0
+            out.weight[4 * f + k] = rules.free * (rules.lock / rules.free) ** caught
         for e in range(2):
-            out.contact[2 * f + e] = memory.edge[2 * f + e] and memory.edge_age[2 * f + e] >= rules.blend
+            down = out.contact[2 * f + e] or now[3 + e] < DOWN
+            out.contact[2 * f + e] = memory.edge[2 * f + e] and memory.edge_age[2 * f + e] >= rules.blend and down

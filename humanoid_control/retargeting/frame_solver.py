@@ -38,6 +38,7 @@ FAR = 1e9  # [m] stands for the clearance where no pair is near
 NEAR_FLOOR = 0.05  # [m] height of a sole's corner below which a step minds the floor
 LOCKED = 1e3  # weight from which a point of a sole is on the floor and stays: acceleration gives way to it
 STILL = 2e-4  # [m] it may be off
+IN_NEED = 4.0  # times its limit, acceleration for a foot that would slip
 
 
 class SolverConstants(NamedTuple):
@@ -237,16 +238,24 @@ def solve_frame(
         x[:] = before.x
         errors[:] = np.nan
         return before.clearance, HELD
-    fallback = NO_FALLBACK
-    for relaxed in range(2):
-        bound_step(problem, before, np.inf if relaxed else n.acceleration, dt, bounds)
+    fallback, acceleration = NO_FALLBACK, n.acceleration
+    first, least = x, np.inf
+    for attempt in range(2):
+        bound_step(problem, before, acceleration, dt, bounds)
         for i in range(d):
             x[i] = min(max(before.x[i], bounds.lower[i]), bounds.upper[i])
         gauss_newton(problem, n, goal, bounds, dt, np.inf, x, w)
         distance = clearance(problem, x, w)
-        if distance >= floor and np.isfinite(x).all() and locked_error(problem, target, w) <= STILL:
+        apart, slipped = distance >= floor and np.isfinite(x).all(), locked_error(problem, target, w)
+        if apart and slipped <= STILL:
             break
+        if attempt == 0 and apart:
+            first, least = x.copy(), slipped
+        acceleration = IN_NEED * n.acceleration if apart else np.inf
         fallback = RELAXED
+    if fallback == RELAXED and least < 2.0 * locked_error(problem, target, w):  # it would gain the feet next to nothing
+        x[:] = first
+        fallback, distance = NO_FALLBACK, clearance(problem, x, w)
     if not (distance >= floor and np.isfinite(x).all()):
         fallback = HELD
         share = 0.5

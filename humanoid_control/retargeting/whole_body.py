@@ -55,6 +55,7 @@ from humanoid_control.robots import Robot
 
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
+SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
 FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down anew
 
 
@@ -135,14 +136,15 @@ class WholeBodyRetargeter:
 
         Args:
             robot: with a floating base, legs and soles.
-            settings: of the solver, method 'constrained'.
+            settings: of the solver, method 'constrained'; default: those of RetargetSettings with more smoothing.
             rules: of contact.
             forearms: targets come with the turn of the forearms.
 
         Raises:
             RobotError: no floating base, no legs or no soles.
         """
-        self.robot, self.settings, self.legs = robot, settings or RetargetSettings(), Legs.of(robot)
+        self.robot, self.settings = robot, settings or RetargetSettings(smoothing=SMOOTHING)
+        self.legs = Legs.of(robot)
         s = self.settings
         self.moving = np.union1d(self.legs.moving, robot.imitation_joints)
         seven = imitation_points(robot, s.forearms if forearms else 0.0)

@@ -33,7 +33,9 @@ SOLE_POINTS = tuple(f"{s}_{e}_{side}" for s in "lr" for e in ("heel", "toe") for
 WHOLE_BODY_POINTS = (*BODY_POINTS, *SOLE_POINTS)
 PELVIS_TOP = 0.2  # [m] above the middle of the hips: a lever by which the pelvis leans
 PELVIS_SHARE = 0.5  # of the lean of the spine that the pelvis takes
-BEND = 0.01  # share of the leg by which hips are lowered, so that standing legs are not stretched to the last
+PITCH = 0.6  # sine of the pitch that a sole never reaches, however far the person's foot turns
+ROUND_GAP, ROUND_PITCH = 0.01, 0.05  # [m], and sine, about which the change from heel to toe is rounded
+BEND = 0.03  # share of the leg by which hips are lowered, so that standing legs are not stretched to the last
 
 
 # -------- the robot's legs
@@ -258,10 +260,14 @@ class WholeBodyScaler:
             across += np.maximum(0.5 - _length(across), 0.0)[:, None] * left
             yaw = np.arctan2(-across[:, 0], across[:, 1]) - body.heading
             yaw = np.clip((yaw + np.pi) % (2 * np.pi) - np.pi, *self.legs.yaw[f]) + body.heading
-            sine = np.clip((rise[:, 1] - rise[:, 0]) / length, -0.9, 0.9)
-            low, L = self.scale * rise.min(axis=1), self.legs.soles.length[f]
-            poses[:, f, 3] = low + L * np.maximum(-sine, 0.0)
-            poses[:, f, 4] = low + L * np.maximum(sine, 0.0)
+            sine = PITCH * np.tanh((rise[:, 1] - rise[:, 0]) / (PITCH * length))
+            # The lower edge is as high as the person's, scaled, and the pitch that of the person, without kinks where
+            # heel and toe are equally high.
+            gap = rise[:, 1] - rise[:, 0]
+            low = self.scale * 0.5 * (rise.sum(axis=1) - np.sqrt(gap**2 + ROUND_GAP**2) + ROUND_GAP)
+            L, lifted = self.legs.soles.length[f], np.sqrt(sine**2 + ROUND_PITCH**2) - ROUND_PITCH
+            poses[:, f, 3] = np.maximum(low + 0.5 * L * (lifted - sine), 0.0)
+            poses[:, f, 4] = np.maximum(low + 0.5 * L * (lifted + sine), 0.0)
             ankle = out[:, 7 + f] + self.scale * (body.point(f"{side}_ankle") - body.point(f"{side}_hip"))
             forward, above = self.legs.soles.ankle[f]
             back = forward * np.sqrt(1 - sine**2) - above * sine
