@@ -123,7 +123,10 @@ class WholeBodyRetargeter:
         root: pose of the root link in the world at the last frame.
         contacts: (4,) edges of the soles that are locked on the floor, in the order of `contacts.EDGES`.
         clearance, used_fallback: as in JointTrajectory, of the last frame.
+        SETTINGS: of the solver where none are given: those of the upper body, with more smoothing.
     """
+
+    SETTINGS = RetargetSettings(smoothing=SMOOTHING)
 
     def __init__(
         self,
@@ -136,14 +139,14 @@ class WholeBodyRetargeter:
 
         Args:
             robot: with a floating base, legs and soles.
-            settings: of the solver, method 'constrained'; default: those of RetargetSettings with more smoothing.
+            settings: of the solver, method 'constrained'; default: SETTINGS.
             rules: of contact.
             forearms: targets come with the turn of the forearms.
 
         Raises:
             RobotError: no floating base, no legs or no soles.
         """
-        self.robot, self.settings = robot, settings or RetargetSettings(smoothing=SMOOTHING)
+        self.robot, self.settings = robot, settings or self.SETTINGS
         self.legs = Legs.of(robot)
         s = self.settings
         self.moving = np.union1d(self.legs.moving, robot.imitation_joints)
@@ -219,7 +222,7 @@ class WholeBodyRetargeter:
         v = np.zeros(len(x))
         move_base(p, self.scratch, x, v)
         self._before = FrameBefore(x, v, distance)
-        self.contacts = feet.out.contact.copy()
+        self.contacts = self._feet.out.contact.copy()
         self._publish(distance, 0)
 
     def _stand(self, frames: FrameInputs, goal: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -249,6 +252,7 @@ class WholeBodyRetargeter:
             if locked_error(p, goal, w) <= STILL:
                 break
         place_points(p, x, w)
+        feet.out.contact[:] = feet.memory.edge
         return x
 
     def step(self, frames: FrameInputs, k: int, dt: float) -> np.ndarray:

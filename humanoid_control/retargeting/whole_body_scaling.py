@@ -7,7 +7,7 @@ as they do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
@@ -16,6 +16,7 @@ from humanoid_control.errors import RobotError
 from humanoid_control.kinematics.forward_kinematics import joint_axis
 from humanoid_control.mocap import BodyPoints
 from humanoid_control.retargeting.contacts import (
+    LEG_POINTS,
     ContactMemory,
     ContactRules,
     Soles,
@@ -177,6 +178,35 @@ class WholeBodyTargets:
     def __len__(self) -> int:
         return len(self.positions)
 
+    def paced(self, speed: float) -> WholeBodyTargets:
+        """The same motion at another pace and the same rate; contacts are those of the person's own pace.
+
+        Args:
+            speed: 1 is the present pace.
+        """
+        if speed == 1:
+            return self
+        at = np.arange(0.0, len(self) - 1 + 1e-9, speed)
+        k = np.minimum(at.astype(int), len(self) - 2)
+
+        def between(frames: np.ndarray) -> np.ndarray:
+            share = (at - k).reshape(-1, *[1] * (frames.ndim - 1))
+            return (1 - share) * frames[k] + share * frames[k + 1]
+
+        forearms = None
+        if self.forearms is not None:
+            forearms = between(self.forearms)
+            forearms /= np.linalg.norm(forearms, axis=2, keepdims=True)
+        soles, heading = between(self.soles), between(self.heading)
+        return replace(
+            self,
+            positions=between(self.positions),
+            forearms=forearms,
+            soles=soles,
+            contacts=self.contacts[k],
+            heading=heading,
+        )
+
 
 class WholeBodyScaler:
     """The scaling from one person to one robot with legs, calibrated by a clip of the person.
@@ -275,6 +305,11 @@ class WholeBodyScaler:
             poses[:, f, 1] = ankle[:, 1] - back * np.sin(yaw)
             poses[:, f, 2] = yaw
         return poses
+
+
+def shows_legs(body: BodyPoints) -> bool:
+    """True where the clip shows knees, ankles and toes of both sides."""
+    return all(name in body.names for name in LEG_POINTS)
 
 
 def detect_contacts(rules: ContactRules, points: np.ndarray, floor: np.ndarray, rate: float) -> np.ndarray:
