@@ -26,7 +26,7 @@ LEAST_SLOPE, MOST_SLOPE = 0.003, 0.09  # of a floor that is corrected: below, no
 FLOOR_SHARE = 0.25  # quantile of the heights of slow points that is the floor: some of them are raised and still
 NARROW = 0.5  # [m] spread of places in a direction below which its slope is drawn to zero
 STEEPEST = 0.95  # sine of the largest pitch of a sole
-DOWN = 1e-3  # [m] height from which the edge of a sole is said to be on the floor
+DOWN = 2e-3  # [m] height from which the edge of a sole is said to be on the floor
 
 
 class ContactRules(NamedTuple):
@@ -38,7 +38,8 @@ class ContactRules(NamedTuple):
         away: distance from where it came into contact at which it is released [m].
         blend: time in which a foot is caught and released [s].
         pivot: yaw between a sole on one edge and the person's foot at which that edge is released [rad].
-        lock: weight of a locked point, well above `frame_solver.LOCKED`. free: of a point of a foot that swings.
+        lock: weight of a locked point, well above `frame_solver.LOCKED`. landing: of one that comes down, well
+            below it. free: of one that swings.
     """
 
     on_height: float = 0.03
@@ -49,6 +50,7 @@ class ContactRules(NamedTuple):
     blend: float = 0.06
     pivot: float = 0.35
     lock: float = 1e5
+    landing: float = 300.0
     free: float = 0.3
 
 
@@ -343,6 +345,26 @@ def lock_foot(
 
 
 @kernel
+def land_edges(
+    rules: ContactRules, soles: Soles, f: int, now: np.ndarray, memory: FootMemory, contact: np.ndarray
+) -> None:
+    """Say which edges of a foot are on the floor: those that were caught, and came down.
+
+    Until then they are no more than drawn to the floor: a leg that is too slow to bring its foot down in time may not
+    pull the other one from its place. A foot is held where it has come down.
+
+    Args:
+        now: (5,) pose of the robot's sole at the frame before. contact: (4,) updated.
+    """
+    stood = contact[2 * f] or contact[2 * f + 1]
+    for e in range(2):
+        k = 2 * f + e
+        contact[k] = memory.edge[k] and (contact[k] or (memory.edge_age[k] >= rules.blend and now[3 + e] < DOWN))
+    if not stood and (contact[2 * f] or contact[2 * f + 1]):
+        hold_edge(soles, f, memory, now, TOE if contact[2 * f + 1] else HEEL)
+
+
+@kernel
 def foot_targets(
     rules: ContactRules,
     soles: Soles,
@@ -371,6 +393,7 @@ def foot_targets(
             if memory.edge[2 * f + e]:
                 pose[3 + e] = left * memory.offset[f, 3 + e]
             pose[3 + e] = max(pose[3 + e], 0.0)
+        land_edges(rules, soles, f, now, memory, out.contact)
         s, c = sole_pitch(soles.length[f], pose[3], pose[4])
         if memory.locked[f]:
             reach = soles.length[f] * c if memory.pivot[f] == TOE else 0.0
@@ -385,9 +408,9 @@ def foot_targets(
             out.target[4 * f + k, 0] = pose[0] + along * c * x - side * y
             out.target[4 * f + k, 1] = pose[1] + along * c * y + side * x
             out.target[4 * f + k, 2] = pose[3] + along * s
-            caught = smooth(memory.edge_age[2 * f + e] / rules.blend)
-            caught = caught if memory.edge[2 * f + e] else 0.0
-            out.weight[4 * f + k] = rules.free * (rules.lock / rules.free) ** caught
-        for e in range(2):
-            down = out.contact[2 * f + e] or now[3 + e] < DOWN
-            out.contact[2 * f + e] = memory.edge[2 * f + e] and memory.edge_age[2 * f + e] >= rules.blend and down
+            out.weight[4 * f + k] = rules.free
+            if memory.edge[2 * f + e]:
+                caught = smooth(memory.edge_age[2 * f + e] / rules.blend)
+                out.weight[4 * f + k] *= (rules.landing / rules.free) ** caught
+            if out.contact[2 * f + e]:
+                out.weight[4 * f + k] = rules.lock

@@ -249,10 +249,9 @@ class WholeBodyRetargeter:
             if not np.isfinite(trial).all() or clearance(p, trial, w) < 0.0:
                 break
             x = trial
-            if locked_error(p, goal, w) <= STILL:
+            if (feet.out.contact == feet.memory.edge).all() and locked_error(p, goal, w) <= STILL:
                 break
         place_points(p, x, w)
-        feet.out.contact[:] = feet.memory.edge
         return x
 
     def step(self, frames: FrameInputs, k: int, dt: float) -> np.ndarray:
