@@ -56,6 +56,7 @@ from humanoid_control.robots import Robot
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
 SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
+BASE_SPEED = 10.0  # [m/s, rad/s] faster than any person: the base never jumps, whatever a clip or a solver's step asks
 FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down anew
 
 
@@ -161,6 +162,7 @@ class WholeBodyRetargeter:
         for name, value in WEIGHTS.items():
             weight[BODY_POINTS.index(name)] = value
         velocity = np.minimum(s.velocity_scale * p.velocity, 1e6)
+        velocity[: p.base] = BASE_SPEED
         soles = np.arange(self.corners, len(points))
         self.problem = p._replace(velocity=velocity, weight=weight, soles=soles)
         self.constants = SolverConstants(
