@@ -27,7 +27,8 @@ from humanoid_control.retargeting.contacts import (
 )
 from humanoid_control.retargeting.scaling import POINTS, Scaler
 from humanoid_control.robots import Robot
-from humanoid_control.robots.joint_groups import JointGroups
+from humanoid_control.robots.joint_groups import NEEDED, JointGroups
+from humanoid_control.robots.robot import FLOATING
 
 BODY_POINTS = (*POINTS, "l_hip", "r_hip", "pelvis_top", "l_knee", "r_knee")
 SOLE_POINTS = tuple(f"{s}_{e}_{side}" for s in "lr" for e in ("heel", "toe") for side in ("left", "right"))
@@ -73,16 +74,17 @@ class Legs:
         Raises:
             RobotError: a fixed base, or legs, soles or their points that the robot file does not name.
         """
+        missing = [p for p in NEEDED if p not in robot.points]
+        if robot.base != FLOATING or missing or len(robot.feet) < 2:
+            what = (
+                f"lacks the points {', '.join(missing)}" if missing else "has no soles under `feet` in its robot file"
+            )
+            what = "has a fixed base" if robot.base != FLOATING else what
+            raise RobotError(f"{robot.name} {what}: retargeting the whole body needs a floating base, legs and soles")
         groups = JointGroups.of(robot)
-        names = {p: robot.joint_for(p) for s in "lr" for p in (f"{s}_hip_flexion", f"{s}_knee_flexion")}
-        names |= {p: robot.joint_for(p) for p in ("l_ankle_flexion", "r_ankle_flexion")}
-        lacking = [p for p, joint in names.items() if joint is None] + [] * len(robot.feet)
-        if lacking or len(robot.feet) < 2:
-            what = f"no joint is known as {', '.join(lacking)}" if lacking else "its robot file has no `feet`"
-            raise RobotError(f"{robot.name}: {what}: retargeting the whole body needs legs and soles")
         model, data = robot.model, robot.data
         pin.framesForwardKinematics(model, data, robot.q("neutral"))
-        joint = {p: int(model.getJointId(name)) for p, name in names.items()}
+        joint = _flexion_joints(robot, "l", groups.l_leg) | _flexion_joints(robot, "r", groups.r_leg)
         place = {p: data.oMi[j].translation.copy() for p, j in joint.items()}
         middle = data.oMf[robot.points["mid_hip"]].translation.copy()
         width = 0.5 * (place["l_hip_flexion"] - place["r_hip_flexion"])[1]
@@ -121,6 +123,26 @@ class Legs:
         places += [(l_knee, self.knees[0]), (r_knee, self.knees[1])]
         places += [(l_foot if k < 4 else r_foot, corner) for k, corner in enumerate(self.corners)]
         return [(joint, robot.data.oMi[joint].actInv(p)) for joint, p in places]
+
+
+def _flexion_joints(robot: Robot, side: str, leg: np.ndarray) -> dict[str, int]:
+    """Pinocchio joints of SIDE_hip_flexion, SIDE_knee_flexion and SIDE_ankle_flexion, by the robot file's meanings.
+
+    Where these are not told: the first, the middle and the last of the leg's joints whose axes lie across it.
+    """
+    across = [
+        k for k in leg.tolist() if abs((robot.data.oMi[k + 2].rotation @ joint_axis(robot.model, k + 2)[0])[1]) > 0.7
+    ]
+    found = {}
+    for place, name in ((0, "hip"), (len(across) // 2, "knee"), (-1, "ankle")):
+        meaning = f"{side}_{name}_flexion"
+        known = robot.joint_for(meaning)
+        if known is None and len(across) < 3:
+            raise RobotError(
+                f"{robot.name}: no joint is known as {meaning}, and its leg's axes do not tell which it is"
+            )
+        found[meaning] = int(robot.model.getJointId(known)) if known is not None else across[place] + 2
+    return found
 
 
 def _yaw_range(robot: Robot, leg: np.ndarray) -> np.ndarray:
