@@ -35,7 +35,7 @@ from humanoid_control.retargeting.frame_solver import (
     locked_error,
 )
 from humanoid_control.retargeting.problem import imitation_points, mean_error, place_points, problem_with, scratch_for
-from humanoid_control.retargeting.retargeter import CHUNK, SLACK_WEIGHT, JointTrajectory, RetargetSettings
+from humanoid_control.retargeting.retargeter import CHUNK, JointTrajectory, RetargetSettings
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.retargeting.whole_body_frames import (
     FootWork,
@@ -56,6 +56,7 @@ from humanoid_control.robots import Robot
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
 SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
+SLACK_WEIGHT = 1e5  # of a violated distance: not above a locked foot's, or arms that come near a leg push it away
 BASE_SPEED = 10.0  # [m/s, rad/s] faster than any person: the base never jumps, whatever a clip or a solver's step asks
 FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down anew
 

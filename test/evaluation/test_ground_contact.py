@@ -59,7 +59,9 @@ def test_a_robot_on_its_toes_floats_at_the_heels_only():
     q = moved(robot, np.tile([0, 0, 0.1356 * np.sin(0.1)], (11, 1)), pitch=0.1)  # its toe edge is 0.1356 m ahead
     contact = measure_ground_contact(robot, q, toes, 100.0)
     assert contact.floating.max() < ROUNDED and contact.penetration.max() < ROUNDED
-    assert measure_ground_contact(robot, q, ALWAYS, 100.0).floating.max() == pytest.approx(0.2412 * np.sin(0.1), abs=ROUNDED)
+    assert measure_ground_contact(robot, q, ALWAYS, 100.0).floating.max() == pytest.approx(
+        0.2412 * np.sin(0.1), abs=ROUNDED
+    )
 
 
 def test_what_does_not_fit_is_refused():

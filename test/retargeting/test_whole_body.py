@@ -12,7 +12,7 @@ from humanoid_control.mocap import find_body_points, load_body_points, load_clip
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler, retarget_whole_body
 from humanoid_control.retargeting.contacts import ContactRules, find_floor, level
 from humanoid_control.retargeting.problem import place_points, point_jacobian
-from humanoid_control.retargeting.whole_body_scaling import WHOLE_BODY_POINTS
+from humanoid_control.retargeting.whole_body_scaling import WHOLE_BODY_POINTS, Legs
 from humanoid_control.robots import load_robot
 from test.walking_person import RATE, walking_person
 
@@ -76,6 +76,16 @@ def test_points_and_jacobian_are_those_of_pinocchio_wherever_the_base_is(name):
             place_points(p, x + sign * eps * d, w)
             ends.append(w.points.copy())
         assert J @ d == pytest.approx(((ends[0] - ends[1]) / (2 * eps)).ravel(), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", BIPEDS)
+def test_hips_knees_and_ankles_are_found_by_their_axes_too(name):
+    robot = load_robot(name, "floating")
+    told = Legs.of(robot)
+    robot.meanings = {}
+    found = Legs.of(robot)
+    assert found.joints == told.joints
+    assert (found.thigh, found.shank, found.ankle_height) == (told.thigh, told.shank, told.ankle_height)
 
 
 # -------- feet on the ground
