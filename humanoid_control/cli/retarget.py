@@ -52,9 +52,11 @@ EXAMPLES = """examples:
   humanoid retarget clip.bvh -o motion.mcap             a bag of joint_commands for `humanoid replay`
   humanoid retarget clip.c3d -o motion.npz --speed 0.5 --json
   humanoid retarget clip.amc --method weighted_dls --avoidance shift    as Dube 2012 does
+  humanoid retarget walk.bvh --robot hrp2 --whole-body -o walk.npz    root and legs too, feet on the ground
 
 The clip is cleaned first: labels checked, short gaps filled, noise above 10 Hz taken out (--raw: not).
 CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions, velocities, targets, errors.
+With --whole-body also the root (position [m], quaternion x y z w) and which edges of the soles are on the ground.
 """
 
 
@@ -71,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--method", default="constrained", help=f"{', '.join(METHODS)} (default: constrained)")
     parser.add_argument("--avoidance", type=given, help=f"{', '.join(AVOIDANCE)} (default: as the method)")
+    parser.add_argument("--whole-body", action="store_true", help="root and legs too, with feet on the ground")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
 
 
@@ -84,9 +87,19 @@ def run(args: argparse.Namespace) -> int:
     settings = RetargetSettings(method=args.method, avoidance=args.avoidance or "")
     if args.acceleration is not None:
         settings = replace(settings, acceleration=args.acceleration)
-    robots = load_robots(args.robot or ["hrp2"], "fixed", imitate=True)  # before anything is compiled or made
+    if args.whole_body and args.method != CONSTRAINED:
+        raise ConfigError(f"--whole-body belongs to the method '{CONSTRAINED}'")
+    base = "floating" if args.whole_body else "fixed"
+    robots = load_robots(args.robot or ["hrp2"], base, imitate=True)  # before anything is compiled or made
     outputs = _outputs(args, [r.name for r in robots])
     body = read_body(args)
+    if args.whole_body:
+        from humanoid_control.retargeting import shows_legs
+
+        if shows_legs(body):
+            return _whole_body(body, robots, outputs, args)
+        console.print(f"{body.name}: shows no legs: only the upper body is retargeted")
+        robots = load_robots(args.robot or ["hrp2"], "fixed", imitate=True)
     if args.output is not None and is_folder(args.output):
         Path(args.output).mkdir(exist_ok=True)
     compile_first()
@@ -130,6 +143,64 @@ def run(args: argparse.Namespace) -> int:
         if output is not None:
             console.print(f"written: {output}")
     return 0
+
+
+def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: argparse.Namespace) -> int:
+    """Retarget root, legs and arms to each robot; a table of errors and of the contact with the ground."""
+    from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
+
+    scalers = [WholeBodyScaler(body, robot) for robot in robots]  # refuses before anything is compiled or made
+    if args.output is not None and is_folder(args.output):
+        Path(args.output).mkdir(exist_ok=True)
+    compile_first()
+    settings, results = WholeBodyRetargeter.SETTINGS, []
+    if args.acceleration is not None:
+        settings = replace(settings, acceleration=args.acceleration)
+    for robot, scaler, output in zip(robots, scalers, outputs, strict=True):
+        targets = scaler.targets(body).paced(args.speed)
+        solver = WholeBodyRetargeter(robot, settings, forearms=targets.forearms is not None)
+        with progress(robot.name, len(targets), quiet=args.json) as show:
+            trajectory = solver.solve(targets, lambda k, _: show(k))
+        if output is not None:
+            write_trajectory(output, trajectory, targets.positions)
+        results.append(_whole_body_row(robot, trajectory))
+    if args.json:
+        print_json({"clip": args.clip, "notes": list(scalers[0].floor.notes), "rows": results})
+        return 0
+    for note in scalers[0].floor.notes:
+        console.print(f"{body.name}: {note}")
+    names = {"slip_mm": "slip mm", "slip_max_mm": "most slip mm", "penetration_mm": "penetration mm"}
+    names |= {"floating_mm": "floating mm", "skating_mm_s": "skating mm/s", "saturated_percent": "at speed limit %"}
+    names |= {"colliding_percent": "in collision %", "closest_mm": "closest mm"}
+    keys = ["robot", "frames", "trunk_and_arms", "hips", "knees", "swinging_feet", "contacts", *names]
+    title = "mean distance to the targets [cm], and contact with the ground (slip: median and most of all contacts)"
+    table(title, [names.get(k, k.replace("_", " ")) for k in keys], [[r[k] for k in keys] for r in results])
+    for output in outputs:
+        if output is not None:
+            console.print(f"written: {output}")
+    return 0
+
+
+def _whole_body_row(robot: Any, trajectory: Any) -> dict[str, Any]:
+    """Errors [cm] and contact of one robot's whole-body motion."""
+    from humanoid_control.evaluation import measure_ground_contact
+
+    e, swings = 100 * trajectory.errors, ~np.repeat(trajectory.contacts, 2, axis=1)
+    contact = measure_ground_contact(robot, trajectory.q(), trajectory.contacts, trajectory.rate)
+    return {
+        "robot": robot.name,
+        "frames": len(e),
+        "rate_hz": round(trajectory.rate, 2),
+        "trunk_and_arms": round(float(e[:, :7].mean()), 2),
+        "hips": round(float(e[:, 7:9].mean()), 2),
+        "knees": round(float(e[:, 10:12].mean()), 2),
+        "swinging_feet": round(float(e[:, 12:][swings].mean()) if swings.any() else 0.0, 2),
+        **contact.row(),
+        "saturated_percent": round(100 * float(np.mean(trajectory.saturated > 0)), 1),
+        "colliding_percent": round(100 * float(np.mean(trajectory.clearance < 0)), 1),
+        "closest_mm": round(1000 * float(min(trajectory.clearance.min(), FAR)), 1),
+        "unit": "cm",
+    }
 
 
 def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:

@@ -18,6 +18,8 @@ from humanoid_control import lazy
 if TYPE_CHECKING:
     from humanoid_control.evaluation.bag import BagReader as BagReader
     from humanoid_control.evaluation.bag import BagWriter as BagWriter
+    from humanoid_control.evaluation.ground_contact import GroundContact as GroundContact
+    from humanoid_control.evaluation.ground_contact import measure_ground_contact as measure_ground_contact
     from humanoid_control.evaluation.limit_costs import LimitCosts as LimitCosts
     from humanoid_control.evaluation.limit_costs import measure_limit_costs as measure_limit_costs
     from humanoid_control.evaluation.motion_quality import DriftCheck as DriftCheck
@@ -47,6 +49,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "bag": ["BagReader", "BagWriter"],
+        "ground_contact": ["GroundContact", "measure_ground_contact"],
         "limit_costs": ["LimitCosts", "measure_limit_costs"],
         "motion_quality": ["DriftCheck", "JointUse", "MotionQuality", "drift_check", "joint_use", "measure_motion"],
         "reaching": ["reach_parts", "reach_report"],

@@ -200,6 +200,9 @@ class JointPoses:
 # -------- Some joints of a model, the others held
 
 
+BASE_AXES = np.vstack([np.eye(3), np.eye(3)[[2, 0, 1]]])  # of a floating base: slides x, y, z, turns z, x, y
+
+
 class KinematicTree(NamedTuple):
     """M joints of one degree of freedom in a tree, driven by D coordinates; every other joint is held.
 
@@ -226,23 +229,29 @@ class KinematicTree(NamedTuple):
         joints: Sequence[int] | np.ndarray,
         mimic: Sequence[tuple[int, int, float, float]] = (),
     ) -> tuple[KinematicTree, BodyOfJoint]:
-        """The tree of some joints of a model with a fixed base.
+        """The tree of some joints of a model.
+
+        A floating base becomes six joints before the others, driven by the coordinates 0 to 5: slides along x, y, z,
+        then turns about z, x, y (`BASE_AXES`), from a frame that may be moved: row 0 of `joints.R` and `joints.p`.
+        Whoever moves it to where the base is, at every step, never comes near the singular posture of three turns.
 
         Args:
-            model: joints of one degree of freedom, no free base.
+            model: joints of one degree of freedom, but for a floating base.
             q_held: (nq,) configuration at which the joints that do not move are held.
-            joints: indices of the driving joints (pinocchio's, less one), in the order of the coordinates.
+            joints: indices of the driving joints, as the robot counts them, in the order of their coordinates.
             mimic: (follower, leader, multiplier, offset); followers of a driving joint move along.
 
         Returns:
             The tree, and where each joint of the model is in it.
 
         Raises:
-            RobotError: the base floats, or a joint has more than one degree of freedom.
+            RobotError: a joint has more than one degree of freedom and is not the base.
         """
-        if model.nq != model.njoints - 1:
-            raise RobotError(f"{model.name}: a kinematic tree needs a fixed base and joints of one degree of freedom")
-        coordinate = {int(j): (k, 1.0, 0.0) for k, j in enumerate(joints)}
+        floating = model.njoints > 1 and model.joints[1].nq == 7
+        if model.nq != model.njoints - 1 + 6 * floating:
+            raise RobotError(f"{model.name}: a kinematic tree needs joints of one degree of freedom, but for its base")
+        first, base = (2, 6) if floating else (1, 0)
+        coordinate = {int(j): (base + k, 1.0, 0.0) for k, j in enumerate(joints)}
         for follower, leader, multiplier, offset in mimic:
             if leader in coordinate and follower not in coordinate:
                 coordinate[follower] = (coordinate[leader][0], multiplier, offset)
@@ -250,12 +259,17 @@ class KinematicTree(NamedTuple):
         rows: list[tuple] = []
         data = model.createData()
         pin.forwardKinematics(model, data, q_held)
-        for j in range(1, model.njoints):
+        if floating:
+            X = model.jointPlacements[1]
+            for k, axis in enumerate(BASE_AXES):
+                rows.append((k, X if k == 0 else pin.SE3.Identity(), axis, k < 3, k, 1.0, 0.0))
+            body.index[1] = base
+        for j in range(first, model.njoints):
             up = int(model.parents[j])
             X = body.pose[up] * model.jointPlacements[j]
-            if j - 1 in coordinate:
+            if j - first in coordinate:
                 axis, slides = joint_axis(model, j)
-                rows.append((body.index[up], X, axis, slides, *coordinate[j - 1]))
+                rows.append((body.index[up], X, axis, slides, *coordinate[j - first]))
                 body.index[j], body.pose[j] = len(rows), pin.SE3.Identity()
             else:
                 held = data.oMi[up].inverse() * data.oMi[j]

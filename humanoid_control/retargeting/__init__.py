@@ -9,7 +9,9 @@
     trajectory = retarget_clip(targets, robot)
     print(trajectory.positions.shape, trajectory.errors.mean())
 
-Markers that arrive live become targets by `LiveTargets`; `Retargeter.step` follows targets one frame after the other.
+The whole body, with the root, the legs and feet that stay where they stand: `retarget_whole_body(body, robot)`, for a
+robot with a floating base. Markers that arrive live become targets by `LiveTargets`; `Retargeter.step` follows targets
+one frame after the other.
 """
 
 from typing import TYPE_CHECKING
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
     from humanoid_control.retargeting.scaling import Scaler as Scaler
     from humanoid_control.retargeting.scaling import Targets as Targets
     from humanoid_control.retargeting.scaling import scale_to_robot as scale_to_robot
+    from humanoid_control.retargeting.whole_body import WholeBodyRetargeter as WholeBodyRetargeter
+    from humanoid_control.retargeting.whole_body import WholeBodyTrajectory as WholeBodyTrajectory
+    from humanoid_control.retargeting.whole_body import retarget_whole_body as retarget_whole_body
+    from humanoid_control.retargeting.whole_body_scaling import WholeBodyScaler as WholeBodyScaler
+    from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets as WholeBodyTargets
+    from humanoid_control.retargeting.whole_body_scaling import shows_legs as shows_legs
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
@@ -48,5 +56,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "retarget_clip",
         ],
         "scaling": ["POINTS", "Scaler", "Targets", "scale_to_robot"],
+        "whole_body": ["WholeBodyRetargeter", "WholeBodyTrajectory", "retarget_whole_body"],
+        "whole_body_scaling": ["WholeBodyScaler", "WholeBodyTargets", "shows_legs"],
     },
 )

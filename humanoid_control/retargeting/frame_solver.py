@@ -1,8 +1,8 @@
 """Constrained least squares of one frame, solved to convergence.
 
-minimise  sum_k |p_k(x) - target_k|^2 + posture^2 |x - rest|^2 + smoothing^2 |x - x_before - v_before dt|^2
+minimise  sum_k w_k |p_k(x) - target_k|^2 + posture^2 |x - rest|^2 + smoothing^2 |x - x_before - v_before dt|^2
 subject to  joint range, joint speed, joint acceleration with room to brake (bounds),
-            every near pair of shapes keeps its distance (rows).
+            every near pair of shapes keeps its distance, soles stay above the floor (rows).
 
 It is linearised a few times a frame (Gauss-Newton with all constraints in each step). No frame is ever taken that
 brings shapes into each other: where the linearisation was too rough the acceleration limit gives way first, then the
@@ -35,6 +35,10 @@ from humanoid_control.retargeting.scaling import POINTS
 NO_FALLBACK, RELAXED, SHORTENED, HELD = 0, 1, 2, 3
 CONVERGED = 2e-3  # [rad] a step this short leaves an error of the order of its square
 FAR = 1e9  # [m] stands for the clearance where no pair is near
+NEAR_FLOOR = 0.05  # [m] height of a sole's corner below which a step minds the floor
+LOCKED = 1e3  # weight from which a point of a sole is on the floor and stays: acceleration gives way to it
+STILL = 2e-4  # [m] it may be off
+IN_NEED = 4.0  # times its limit, acceleration for a foot that would slip
 
 
 class SolverConstants(NamedTuple):
@@ -95,13 +99,13 @@ class SolvedFrames(NamedTuple):
 
 @kernel
 def bound_step(
-    problem: RetargetingProblem, n: SolverConstants, before: FrameBefore, relaxed: bool, dt: float, bounds: StepBounds
+    problem: RetargetingProblem, n: SolverConstants, before: FrameBefore, factor: float, dt: float, bounds: StepBounds
 ) -> None:
-    """Fill the bounds: range and speed always, unless relaxed acceleration with room to brake where range allows."""
+    """Fill the bounds: range and speed always, acceleration (`factor` times) with room to brake where range allows."""
     x, low, high = before.x, bounds.lower, bounds.upper
     limits = JointLimits(problem.lower, problem.upper, problem.velocity)
-    acceleration = np.full(x.shape[0], np.inf) if relaxed else n.acceleration
-    fill_velocity_bounds(x, limits, StepRules(dt, dt, 0.0, acceleration, n.braking), before.v, low, high)
+    rules = StepRules(dt, dt, 0.0, factor * n.acceleration, factor * n.braking)
+    fill_velocity_bounds(x, limits, rules, before.v, low, high)
     for i in range(x.shape[0]):
         low[i] = max(x[i] + dt * low[i], problem.lower[i])
         high[i] = min(x[i] + dt * high[i], problem.upper[i])
@@ -128,11 +132,32 @@ def normal_equations(
     for r in range(J.shape[0]):
         e = goal.target[r // 3, r % 3] - w.points[r // 3, r % 3]
         for i in range(d):
-            c = J[r, i]
+            c = problem.weight[r // 3] * J[r, i]
             if c != 0.0:  # half of them are: one arm does not move the other
                 g[i] -= c * e
                 for j in range(i + 1):
                     H[i, j] += c * J[r, j]
+
+
+@kernel
+def floor_rows(problem: RetargetingProblem, w: Scratch, J: np.ndarray, count: int, G: np.ndarray, b: np.ndarray) -> int:
+    """Add rows: points of soles near the floor that nothing locks there stay above it; the number of rows."""
+    for k in problem.soles:
+        if w.points[k, 2] < NEAR_FLOOR and problem.weight[k] < LOCKED:
+            G[count, :], b[count] = J[3 * k + 2], -w.points[k, 2]
+            count += 1
+    return count
+
+
+@kernel
+def locked_error(problem: RetargetingProblem, target: np.ndarray, w: Scratch) -> float:
+    """Largest distance of a locked point of a sole to its place [m], after `place_points`."""
+    worst = 0.0
+    for k in problem.soles:
+        if problem.weight[k] >= LOCKED:
+            for i in range(3):
+                worst = max(worst, abs(target[k, i] - w.points[k, i]))
+    return worst
 
 
 @kernel
@@ -153,7 +178,7 @@ def gauss_newton(
         trust: longest step of a joint in one iteration [rad].
         x: (D,) start and result.
     """
-    d, p = x.shape[0], problem.pairs.shape[0]
+    d, p = x.shape[0], problem.pairs.shape[0] + problem.soles.shape[0]
     low, high = bounds.lower, bounds.upper
     J, G, b = np.empty((3 * problem.point.shape[0], d)), np.empty((p, d)), np.empty(p)
     H, g = np.empty((d, d)), np.empty(d)
@@ -170,6 +195,7 @@ def gauss_newton(
         for k in range(count):
             over = w.near.distance[k] - min(n.margin, problem.at_rest[w.near.pair[k]])
             b[k] = (keep - 1.0) * over if over > 0.0 else min(-over, n.pair_recovery_speed * dt / n.iterations)
+        count = floor_rows(problem, w, J, count, G, b)
         solve_box_qp(BoxQp(H, g, lower, upper, G, b), count, n.slack_weight, step, price)
         size = 0.0
         for i in range(d):
@@ -202,7 +228,7 @@ def solve_frame(
     Args:
         target: (K, 3) [m]; not finite: the posture is held.
         dt: [s].
-        x: (D,) filled with the posture. errors: (7,) filled with the points' distances to their targets [m].
+        x: (D,) filled with the posture. errors: (7,), or more, filled with the points' distances to their targets [m].
 
     Returns:
         (clearance [m], fallback: NO_FALLBACK, RELAXED, SHORTENED or HELD).
@@ -214,16 +240,24 @@ def solve_frame(
         x[:] = before.x
         errors[:] = np.nan
         return before.clearance, HELD
-    fallback = NO_FALLBACK
-    for relaxed in range(2):
-        bound_step(problem, n, before, relaxed > 0, dt, bounds)
+    fallback, factor = NO_FALLBACK, 1.0
+    first, least = x, np.inf
+    for attempt in range(2):
+        bound_step(problem, n, before, factor, dt, bounds)
         for i in range(d):
             x[i] = min(max(before.x[i], bounds.lower[i]), bounds.upper[i])
         gauss_newton(problem, n, goal, bounds, dt, np.inf, x, w)
         distance = clearance(problem, x, w)
-        if distance >= floor and np.isfinite(x).all():
+        apart, slipped = distance >= floor and np.isfinite(x).all(), locked_error(problem, target, w)
+        if apart and slipped <= STILL:
             break
+        if attempt == 0 and apart:
+            first, least = x.copy(), slipped
+        factor = IN_NEED if apart else np.inf
         fallback = RELAXED
+    if fallback == RELAXED and least < 2.0 * locked_error(problem, target, w):  # it would gain the feet next to nothing
+        x[:] = first
+        fallback, distance = NO_FALLBACK, clearance(problem, x, w)
     if not (distance >= floor and np.isfinite(x).all()):
         fallback = HELD
         share = 0.5
@@ -303,6 +337,7 @@ def fit_first_frame(
         raise ClipError(f"{name}: the first frame has targets that are not numbers")
     rng = np.random.default_rng(0)
     span = np.minimum(problem.upper - problem.lower, np.pi)
+    span[: problem.base] = 0.0
     patient = constants._replace(iterations=ITERATIONS, smoothing=0.0)
     bounds = StepBounds(problem.lower, problem.upper)
     floor = min(0.0, clearance(problem, problem.rest, w))
@@ -314,7 +349,9 @@ def fit_first_frame(
         if not np.isfinite(x).all() or clearance(problem, x, w) < floor:
             continue
         place_points(problem, x, w)
-        cost = np.sum((w.points - target) ** 2) + constants.posture**2 * np.sum((x - problem.rest) ** 2)
+        cost = np.sum(problem.weight @ (w.points - target) ** 2) + constants.posture**2 * np.sum(
+            (x - problem.rest) ** 2
+        )
         if cost < least:
             least, best = cost, x
     if best is None:

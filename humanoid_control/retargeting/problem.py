@@ -17,7 +17,9 @@ from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import KinematicTree, WorldPoses, add_point_row, body_poses
 from humanoid_control.numerics.vec3 import row
 from humanoid_control.retargeting.scaling import POINTS
-from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.robot import FLOATING, Robot
+
+ENDLESS_BASE = 1e6  # [m, rad] range of a floating base, [m/s, rad/s] its speed
 
 
 class RetargetingProblem(NamedTuple):
@@ -31,6 +33,9 @@ class RetargetingProblem(NamedTuple):
         shapes: the collision shapes; `joint` is the body of each, R and p its pose there.
         pairs: (P, 2) shapes that must not touch and that the moving joints move against each other.
         at_rest: (P,) the largest margin of each [m]: its distance in the neutral posture, or it would push at rest.
+        weight: (K,) cost of a squared error of each point; who solves frame by frame may write to it.
+        soles: (C,) points that never go below the floor z = 0; none where the base is held.
+        base: how many of the coordinates are those of a floating base, which come first: 0 or 6.
     """
 
     tree: KinematicTree
@@ -43,6 +48,9 @@ class RetargetingProblem(NamedTuple):
     shapes: ShapeArrays
     pairs: np.ndarray
     at_rest: np.ndarray
+    weight: np.ndarray
+    soles: np.ndarray
+    base: int
 
     def with_pairs(self, chosen: np.ndarray) -> RetargetingProblem:
         """The problem with some of its pairs only, chosen by (P,) True."""
@@ -67,30 +75,39 @@ def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
         robot: that has the points of POINTS.
         lever: length of the levers at the wrists [m]; 0: none.
     """
-    moving = robot.imitation_joints
+    return problem_with(robot, robot.imitation_joints, imitation_points(robot, lever))
+
+
+def imitation_points(robot: Robot, lever: float) -> list[tuple[int, np.ndarray]]:
+    """The seven points and the ends of levers (0: none): pinocchio joint that carries each, position in its frame."""
+    frames = [robot.model.frames[robot.point_frame(name)] for name in POINTS]
+    points = [(int(f.parentJoint), np.array(f.placement.translation)) for f in frames]
+    return points + (forearm_levers(robot, lever) if lever > 0 else [])
+
+
+def problem_with(robot: Robot, moving: np.ndarray, followed: list[tuple[int, np.ndarray]]) -> RetargetingProblem:
+    """Problem of a robot's joints, and of its base where that floats.
+
+    Args:
+        robot: whose.
+        moving: (n,) indices of the joints that move; the others keep the neutral posture.
+        followed: pinocchio joint that carries each tracked point, and its position in the frame of that joint [m].
+    """
     tree, body = KinematicTree.of(robot.model, robot.q(), moving, robot.mimic)
-    bodies, points = [], []
-    for name in POINTS:
-        frame = robot.model.frames[robot.point_frame(name)]
-        b, X = body.place(frame.parentJoint, frame.placement)
-        bodies.append(b)
-        points.append(X.translation)
-    for joint, place in forearm_levers(robot, lever) if lever > 0 else ():
-        b, X = body.place(joint, pin.SE3(np.eye(3), place))
-        bodies.append(b)
-        points.append(X.translation)
+    base = 6 if robot.base == FLOATING else 0
+    placed_points = [body.place(joint, pin.SE3(np.eye(3), p)) for joint, p in followed]
     shapes = shape_arrays(robot.model, robot.shapes)
     placed = [body.place(int(j), pin.SE3(R, p)) for j, R, p in zip(shapes.joint, shapes.R, shapes.p, strict=True)]
     shape_body = np.array([b for b, _ in placed], dtype=np.int64)
     apart = (tree.moves[shape_body[robot.pairs[:, 0]]] != tree.moves[shape_body[robot.pairs[:, 1]]]).any(axis=1)
     return RetargetingProblem(
         tree,
-        np.array(bodies, dtype=np.int64),
-        np.array(points),
-        robot.lower[moving].copy(),
-        robot.upper[moving].copy(),
-        robot.velocity[moving].copy(),
-        robot.postures["neutral"][moving].copy(),
+        np.array([b for b, _ in placed_points], dtype=np.int64),
+        np.array([X.translation for _, X in placed_points]),
+        np.concatenate([np.full(base, -ENDLESS_BASE), robot.lower[moving]]),
+        np.concatenate([np.full(base, ENDLESS_BASE), robot.upper[moving]]),
+        np.concatenate([np.full(base, ENDLESS_BASE), robot.velocity[moving]]),
+        np.concatenate([np.zeros(base), robot.postures["neutral"][moving]]),
         shapes._replace(
             joint=shape_body,
             R=np.array([X.rotation for _, X in placed]).reshape(-1, 3, 3),
@@ -98,6 +115,9 @@ def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
         ),
         np.ascontiguousarray(robot.pairs[apart], dtype=np.int64),
         robot.largest_margins()[apart],
+        np.ones(len(followed)),
+        np.zeros(0, dtype=np.int64),
+        base,
     )
 
 

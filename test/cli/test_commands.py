@@ -73,6 +73,23 @@ def test_retarget_writes_csv_npz_and_mcap(humanoid):
     assert not list(humanoid.folder.glob(".writing_*")), "nothing half-written stays"
 
 
+def test_retarget_whole_body_tells_contact_with_the_ground(humanoid):
+    result = humanoid("retarget", "dance", "--robot", "hrp2", "--whole-body", "-o", "out.npz", "--json", timeout=600)
+    assert result.returncode == 0, result.stderr
+    row = json.loads(result.stdout)["rows"][0]
+    assert row["contacts"] > 20 and row["slip_mm"] < 2 and row["penetration_mm"] < 1 and row["colliding_percent"] == 0
+    saved = np.load(humanoid.folder / "out.npz")
+    assert saved["root_quaternion"].shape == (row["frames"], 4) and saved["contacts"].shape == (row["frames"], 4)
+    assert "we4rii" in one_line(humanoid("retarget", "dance", "--robot", "we4rii", "--whole-body", "-o", "no.npz"))
+    assert not (humanoid.folder / "no.npz").exists()
+
+
+def test_retarget_whole_body_of_a_clip_without_legs_moves_the_upper_body(humanoid, mocap):
+    result = humanoid("retarget", mocap("vicon_c3d/shd01.c3d"), "--robot", "hrp2", "--whole-body", "-o", "arms.csv")
+    assert result.returncode == 0 and "shows no legs" in result.stdout
+    assert "root_x" not in (humanoid.folder / "arms.csv").read_text().splitlines()[0]
+
+
 def test_retarget_all_robots_into_a_folder(humanoid):
     result = humanoid("retarget", "dance", "--robot", "all", "-o", "out", "--format", "npz")
     assert result.returncode == 0

@@ -114,7 +114,29 @@ def test_joints_with_several_numbers_in_q_are_refused(joint):
         JointPoses(model)
 
 
-def test_a_floating_base_is_refused():
-    with pytest.raises(RobotError, match="fixed base"):
-        robot = load_robot("hrp2", "floating")
-        KinematicTree.of(robot.model, robot.q(), [0])
+def test_a_joint_with_several_degrees_of_freedom_that_is_not_the_base_is_refused():
+    model = pin.Model()
+    hip = model.addJoint(0, pin.JointModelRX(), pin.SE3.Identity(), "hip")
+    model.addJoint(hip, pin.JointModelSpherical(), pin.SE3.Identity(), "ball")
+    with pytest.raises(RobotError, match="one degree of freedom"):
+        KinematicTree.of(model, pin.neutral(model), [0])
+
+
+def test_a_floating_base_is_six_joints_about_a_frame_that_may_be_moved():
+    robot, rng = load_robot("hrp2", "floating"), np.random.default_rng(8)
+    tree, body = KinematicTree.of(robot.model, robot.q(), range(robot.n), robot.mimic)
+    base = pin.SE3.Random()
+    tree.joints.R[0], tree.joints.p[0] = base.rotation, base.translation
+    joints = robot.follow(rng.uniform(robot.lower, robot.upper))
+    x = np.concatenate([rng.uniform(-1, 1, 6), joints])
+    slide = pin.SE3(np.eye(3), x[:3])
+    turns = [
+        pin.SE3(pin.rpy.rpyToMatrix(*angles), np.zeros(3)) for angles in ((0, 0, x[3]), (x[4], 0, 0), (0, x[5], 0))
+    ]
+    q = robot.q(joints, base * slide * turns[0] * turns[1] * turns[2])
+    pin.framesForwardKinematics(robot.model, robot.data, q)
+    R, p, _ = poses(tree, x)
+    for name in robot.points:
+        frame = robot.model.frames[robot.point_frame(name)]
+        b, X = body.place(frame.parentJoint, frame.placement)
+        assert p[b] + R[b] @ X.translation == pytest.approx(robot.data.oMf[robot.point_frame(name)].translation)

@@ -1,0 +1,370 @@
+"""Retargeting of the whole body: root, trunk, arms and legs of a floating robot, with its feet on the ground.
+
+The solver is that of the upper body (`frame_solver`), with the base as six more coordinates about where it was at the
+frame before, so that no posture of the base is singular. Feet are locked and released inside the compiled loop, from
+where the robot's soles really are.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ClipError
+from humanoid_control.files import whole_file
+from humanoid_control.mocap import BodyPoints
+from humanoid_control.retargeting.contacts import EDGES, ContactRules, FootMemory, FootTargets, foot_targets
+from humanoid_control.retargeting.frame_solver import (
+    A_LONG_TIME,
+    FAR,
+    ITERATIONS,
+    STILL,
+    TRUST,
+    FrameBefore,
+    FrameGoal,
+    SolverConstants,
+    StepBounds,
+    clearance,
+    fit_first_frame,
+    gauss_newton,
+    locked_error,
+)
+from humanoid_control.retargeting.problem import imitation_points, mean_error, place_points, problem_with, scratch_for
+from humanoid_control.retargeting.retargeter import CHUNK, JointTrajectory, RetargetSettings
+from humanoid_control.retargeting.scaling import POINTS
+from humanoid_control.retargeting.whole_body_frames import (
+    FootWork,
+    FrameInputs,
+    FrameResults,
+    move_base,
+    solve_whole_body_frames,
+)
+from humanoid_control.retargeting.whole_body_scaling import (
+    BODY_POINTS,
+    WHOLE_BODY_POINTS,
+    Legs,
+    WholeBodyScaler,
+    WholeBodyTargets,
+)
+from humanoid_control.robots import Robot
+
+WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
+CORNERS = len(BODY_POINTS)
+SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
+SLACK_WEIGHT = 1e5  # of a violated distance: not above a locked foot's, or arms that come near a leg push it away
+BASE_SPEED = 10.0  # [m/s, rad/s] faster than any person: the base never jumps, whatever a clip or a solver's step asks
+FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down anew
+
+
+@dataclass(frozen=True)
+class WholeBodyTrajectory(JointTrajectory):
+    """Joint angles over time of a robot whose root moves; `errors` is (T, 20), of `point_names`.
+
+    Attributes:
+        root_position: (T, 3) of the root link in the world [m]. root_quaternion: (T, 4) x, y, z, w.
+        contacts: (T, 4) edges of the soles that are on the floor and locked, in the order of `contacts.EDGES`.
+        point_names: of the columns of `errors`.
+    """
+
+    root_position: np.ndarray
+    root_quaternion: np.ndarray
+    contacts: np.ndarray
+    point_names: tuple[str, ...] = WHOLE_BODY_POINTS
+
+    def q(self) -> np.ndarray:
+        """(T, nq) configurations of the robot's pinocchio model with a floating base."""
+        return np.hstack([self.root_position, self.root_quaternion, self.positions])
+
+    def write_csv(self, path: str | Path) -> None:
+        """Write time [s], root position [m] and quaternion, contacts (0, 1), and one column a joint [rad].
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        head = ["time", *(f"root_{a}" for a in ("x", "y", "z", "qx", "qy", "qz", "qw"))]
+        with whole_file(Path(path)) as part, part.open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow([*head, *(f"contact_{e}" for e in EDGES), *self.joint_names])
+            for k, q in enumerate(self.q()):
+                values = [*q[:7], *self.contacts[k].astype(int), *q[7:]]
+                rows.writerow([f"{k / self.rate:.6f}", *(f"{v:.6f}" if isinstance(v, float) else v for v in values)])
+
+    def write_npz(self, path: str | Path, targets: np.ndarray) -> None:
+        """Write what JointTrajectory does, with root_position, root_quaternion (x y z w), contacts and their names.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        with whole_file(Path(path)) as part:
+            np.savez_compressed(
+                part,
+                joint_names=np.array(self.joint_names),
+                rate=self.rate,
+                targets=targets,
+                positions=self.positions,
+                velocities=self.velocities,
+                errors=self.errors,
+                point_names=np.array(self.point_names),
+                root_position=self.root_position,
+                root_quaternion=self.root_quaternion,
+                contacts=self.contacts,
+                contact_names=np.array(EDGES),
+            )
+
+
+class WholeBodyRetargeter:
+    """Solves root and joints of a floating robot for one frame of targets after another.
+
+    Attributes:
+        joints: (n,) the posture of the last frame [rad].
+        root: pose of the root link in the world at the last frame.
+        contacts: (4,) edges of the soles that are locked on the floor, in the order of `contacts.EDGES`.
+        clearance, used_fallback: as in JointTrajectory, of the last frame.
+        SETTINGS: of the solver where none are given: those of the upper body, with more smoothing.
+    """
+
+    SETTINGS = RetargetSettings(smoothing=SMOOTHING)
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: RetargetSettings | None = None,
+        rules: ContactRules | None = None,
+        forearms: bool = False,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            robot: with a floating base, legs and soles.
+            settings: of the solver, method 'constrained'; default: SETTINGS.
+            rules: of contact.
+            forearms: targets come with the turn of the forearms.
+
+        Raises:
+            RobotError: no floating base, no legs or no soles.
+        """
+        self.robot, self.settings = robot, settings or self.SETTINGS
+        self.legs = Legs.of(robot)
+        s = self.settings
+        self.moving = np.union1d(self.legs.moving, robot.imitation_joints)
+        seven = imitation_points(robot, s.forearms if forearms else 0.0)
+        self.lever = s.forearms if len(seven) > len(POINTS) else 0.0
+        legs = self.legs.points(robot)
+        self.levers = len(seven) - len(POINTS)
+        self.corners = CORNERS + self.levers
+        points = seven[:7] + legs[:5] + seven[7:] + legs[5:]
+        p = problem_with(robot, self.moving, points)
+        weight = np.ones(len(points))
+        for name, value in WEIGHTS.items():
+            weight[BODY_POINTS.index(name)] = value
+        velocity = np.minimum(s.velocity_scale * p.velocity, 1e6)
+        velocity[: p.base] = BASE_SPEED
+        soles = np.arange(self.corners, len(points))
+        self.problem = p._replace(velocity=velocity, weight=weight, soles=soles)
+        self.constants = SolverConstants(
+            s.damping,
+            s.posture,
+            s.smoothing,
+            *self._accelerations(),
+            s.margin,
+            s.activation,
+            s.barrier_gain,
+            s.pair_recovery_speed,
+            SLACK_WEIGHT,
+            s.iterations,
+        )
+        self.scratch = scratch_for(self.problem)
+        self.rules = rules or ContactRules()
+        self.joints = robot.postures["neutral"].copy()
+        self.root = robot.X_world_root
+        self.contacts = np.zeros(4, dtype=bool)
+        self.clearance, self.used_fallback = FAR, 0
+        d = len(self.problem.rest)
+        self._before = FrameBefore(np.zeros(d), np.zeros(d), FAR)
+        self._feet = self._new_feet()
+
+    def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
+        """Limits (D,) of acceleration, and of it before the end of a range: the joints' own but for base and legs.
+
+        Those of `Robot.acceleration_limits` hold the pelvis: they say nothing of legs that carry it.
+        """
+        s, base = self.settings, self.problem.base
+        most = self.robot.accelerations_within(s.acceleration, s.acceleration_scale)
+        found = []
+        for limits in most:
+            own = limits.copy()
+            own[self.legs.moving] = s.acceleration
+            found.append(np.concatenate([np.full(base, s.acceleration), own[self.moving]]))
+        return found[0], found[1]
+
+    def _new_feet(self) -> FootWork:
+        out = FootTargets(np.zeros((8, 3)), np.ones(8), np.zeros(4, dtype=np.bool_))
+        return FootWork(self.rules, self.legs.soles, FootMemory.new(), out)
+
+    def inputs(self, targets: WholeBodyTargets) -> FrameInputs:
+        """Targets as the solver takes them."""
+        points = np.zeros((len(targets), len(self.problem.point), 3))
+        points[:, :CORNERS] = targets.positions
+        if self.levers:
+            if targets.forearms is None:
+                raise ClipError(f"{targets.name}: does not show how the forearms are turned")
+            points[:, CORNERS : self.corners] = targets.positions[:, 5:7] + self.lever * targets.forearms
+        return FrameInputs(points, targets.soles, targets.contacts)
+
+    def start(self, frames: FrameInputs, heading: float, name: str = "clip") -> None:
+        """Begin with the first posture of `frames`: a converged fit from several starts, feet in contact locked.
+
+        Args:
+            frames: from `inputs`. heading: yaw of the pelvis at the first [rad].
+
+        Raises:
+            ClipError: no first posture converges.
+        """
+        p, goal = self.problem, frames.points[0].copy()
+        self._feet = feet = self._new_feet()
+        none = np.zeros(4, dtype=np.bool_)
+        foot_targets(feet.rules, feet.soles, frames.soles[0], none, np.zeros((8, 3)), 0.0, feet.memory, feet.out)
+        goal[self.corners :], p.weight[self.corners :] = feet.out.target, FIRST_FEET
+        yaw = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, heading), 0.5 * (goal[7] + goal[8]))
+        X = yaw * pin.SE3(np.eye(3), self.legs.hips.mean(axis=0)).inverse() * self.robot.X_world_root
+        p.tree.joints.R[0], p.tree.joints.p[0] = X.rotation, X.translation
+        x = fit_first_frame(p, self.constants, goal, self.scratch, name)
+        x = self._stand(frames, goal, x)
+        distance = clearance(p, x, self.scratch)
+        v = np.zeros(len(x))
+        move_base(p, self.scratch, x, v)
+        self._before = FrameBefore(x, v, distance)
+        self.contacts = self._feet.out.contact.copy()
+        self._publish(distance, 0)
+
+    def _stand(self, frames: FrameInputs, goal: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The first posture (D,) with feet in contact flat on the floor, where a posture (D,) has put them.
+
+        A person's feet may be nearer to each other, or farther turned, than the robot's can be: so they are locked
+        where the fit came to, not where the person's are.
+        """
+        p, feet, w = self.problem, self._feet, self.scratch
+        patient = self.constants._replace(iterations=ITERATIONS, smoothing=0.0)
+        bounds = StepBounds(p.lower, p.upper)
+        for _ in range(STANDS):
+            feet = self._feet = self._new_feet()
+            place_points(p, x, w)
+            corners = w.points[self.corners :].copy()
+            for _ in range(2):
+                foot_targets(
+                    feet.rules, feet.soles, frames.soles[0], frames.contact[0], corners, 0.0, feet.memory, feet.out
+                )
+                feet.memory.edge_age[:], feet.memory.age[:] = np.inf, np.inf
+            goal[self.corners :], p.weight[self.corners :] = feet.out.target, feet.out.weight
+            trial = x.copy()
+            gauss_newton(p, patient, FrameGoal(goal, x.copy()), bounds, A_LONG_TIME, TRUST, trial, w)
+            if not np.isfinite(trial).all() or clearance(p, trial, w) < 0.0:
+                break
+            x = trial
+            if (feet.out.contact == feet.memory.edge).all() and locked_error(p, goal, w) <= STILL:
+                break
+        place_points(p, x, w)
+        return x
+
+    def step(self, frames: FrameInputs, k: int, dt: float) -> np.ndarray:
+        """The posture (n,) for frame k of the inputs, from the one before; `root` and `contacts` too."""
+        one = FrameInputs(frames.points[k : k + 1], frames.soles[k : k + 1], frames.contact[k : k + 1])
+        out = self._results(1)
+        self._solve(one, dt, out)
+        return self.joints.copy()
+
+    def _results(self, T: int) -> FrameResults:
+        d, K = len(self.problem.rest), len(self.problem.point)
+        return FrameResults(
+            np.empty((T, d)),
+            np.empty((T, 3, 3)),
+            np.empty((T, 3)),
+            np.empty((T, K)),
+            np.empty(T),
+            np.zeros(T, dtype=np.int64),
+            np.zeros((T, 4), dtype=np.bool_),
+        )
+
+    def _solve(self, frames: FrameInputs, dt: float, out: FrameResults) -> None:
+        before = self._before
+        last = solve_whole_body_frames(self.problem, self.constants, frames, self._feet, before, dt, out, self.scratch)
+        self._before = before._replace(clearance=last)
+        self.contacts = out.contact[-1].copy()
+        self._publish(last, int(out.used_fallback[-1]))
+
+    def _publish(self, distance: float, used_fallback: int) -> None:
+        self.joints[self.moving] = self._before.x[6:]
+        self.robot.follow(self.joints)
+        frames = self.problem.tree.joints
+        self.root = pin.SE3(frames.R[0].copy(), frames.p[0].copy())
+        self.clearance = distance if distance < FAR else np.inf
+        self.used_fallback = used_fallback
+
+    def solve(
+        self, targets: WholeBodyTargets, progress: Callable[[int, int], None] | None = None
+    ) -> WholeBodyTrajectory:
+        """The whole clip, from its own first posture.
+
+        Raises:
+            ClipError: the first posture does not converge.
+        """
+        frames, T, dt = self.inputs(targets), len(targets), 1.0 / targets.rate
+        out = self._results(T)
+        self.start(frames, float(targets.heading[0]), targets.name)
+        out.x[0], out.clearance[0], out.contact[0] = self._before.x, self._before.clearance, self.contacts
+        out.R[0], out.p[0] = self.root.rotation, self.root.translation
+        first = frames.points[0].copy()
+        first[self.corners :] = self._feet.out.target
+        mean_error(self.scratch, first, out.errors[0])
+        for k in range(1, T, CHUNK):
+            last = min(k + CHUNK, T)
+            self._solve(FrameInputs(*(a[k:last] for a in frames)), dt, FrameResults(*(a[k:last] for a in out)))
+            if progress is not None:
+                progress(last, T)
+        q = np.tile(self.robot.postures["neutral"], (T, 1))
+        q[:, self.moving] = out.x[:, 6:]
+        for row in q if self.robot.mimic else ():
+            self.robot.follow(row)
+        v = np.zeros_like(q)
+        v[:-1] = np.diff(q, axis=0) * targets.rate
+        moved = np.abs(np.diff(out.x[:, 6:], axis=0, prepend=out.x[:1, 6:]))
+        named = [k for k in range(len(first)) if not CORNERS <= k < self.corners]
+        return WholeBodyTrajectory(
+            self.robot.joint_names,
+            targets.rate,
+            q,
+            v,
+            out.errors[:, named],
+            np.mean(moved >= self.problem.velocity[6:] * dt - 1e-9, axis=1),
+            np.where(out.clearance < FAR, out.clearance, np.inf),
+            out.used_fallback,
+            out.p,
+            np.array([pin.Quaternion(R).coeffs() for R in out.R]),
+            out.contact,
+        )
+
+
+def retarget_whole_body(
+    body: BodyPoints,
+    robot: Robot,
+    settings: RetargetSettings | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> WholeBodyTrajectory:
+    """Root, joints and contacts of a whole clip.
+
+    Args:
+        body: the person, with legs.
+        robot: with a floating base, legs and soles.
+        settings: of the solver.
+        progress: called with (frames done, frames in all).
+
+    Raises:
+        ClipError: no legs, no floor, or no first posture. RobotError: no legs or soles.
+    """
+    targets = WholeBodyScaler(body, robot).targets(body)
+    return WholeBodyRetargeter(robot, settings, forearms=targets.forearms is not None).solve(targets, progress)

@@ -1,0 +1,357 @@
+"""Scaling of a whole person to a robot with legs: targets of its points and soles, in a world whose floor is z = 0.
+
+A clip's floor is levelled (`contacts.find_floor`), the path of its hips is scaled by the length of the legs, and every
+segment takes the person's direction and the robot's length. Soles lie as high as the person's feet, scaled, and pitch
+as they do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import RobotError
+from humanoid_control.kinematics.forward_kinematics import joint_axis
+from humanoid_control.mocap import BodyPoints
+from humanoid_control.retargeting.contacts import (
+    LEG_POINTS,
+    ContactMemory,
+    ContactRules,
+    Soles,
+    feet_points,
+    find_contacts,
+    find_floor,
+    level,
+)
+from humanoid_control.retargeting.scaling import POINTS, Scaler
+from humanoid_control.robots import Robot
+from humanoid_control.robots.joint_groups import NEEDED, JointGroups
+from humanoid_control.robots.robot import FLOATING
+
+BODY_POINTS = (*POINTS, "l_hip", "r_hip", "pelvis_top", "l_knee", "r_knee")
+SOLE_POINTS = tuple(f"{s}_{e}_{side}" for s in "lr" for e in ("heel", "toe") for side in ("left", "right"))
+WHOLE_BODY_POINTS = (*BODY_POINTS, *SOLE_POINTS)
+PELVIS_TOP = 0.2  # [m] above the middle of the hips: a lever by which the pelvis leans
+PELVIS_SHARE = 0.5  # of the lean of the spine that the pelvis takes
+PITCH = 0.6  # sine of the pitch that a sole never reaches, however far the person's foot turns
+ROUND_GAP, ROUND_PITCH = 0.01, 0.05  # [m], and sine, about which the change from heel to toe is rounded
+BEND = 0.03  # share of the leg by which hips are lowered, so that standing legs are not stretched to the last
+
+
+# -------- the robot's legs
+
+
+@dataclass(frozen=True)
+class Legs:
+    """Legs of a robot in its neutral posture, in which the soles are flat on the floor.
+
+    Attributes:
+        hips, knees: (2, 3) in the world [m], left and right. joints: ids of the pinocchio joints that carry the pelvis,
+            both shanks and both feet.
+        thigh, shank: lengths [m]. ankle_height: above the sole [m]. soles: their rectangles.
+        corners: (8, 3) of the soles in the world [m], in the order of SOLE_POINTS.
+        yaw: (2, 2) how far each foot turns in and out against the pelvis, by the joints of the leg [rad].
+        moving: indices of the joints of both legs and of the waist.
+    """
+
+    hips: np.ndarray
+    knees: np.ndarray
+    joints: tuple[int, int, int, int, int]
+    thigh: float
+    shank: float
+    ankle_height: float
+    soles: Soles
+    corners: np.ndarray
+    yaw: np.ndarray
+    moving: np.ndarray
+
+    @classmethod
+    def of(cls, robot: Robot) -> Legs:
+        """Measure the legs.
+
+        Raises:
+            RobotError: a fixed base, or legs, soles or their points that the robot file does not name.
+        """
+        missing = [p for p in NEEDED if p not in robot.points]
+        if robot.base != FLOATING or missing or len(robot.feet) < 2:
+            what = (
+                f"lacks the points {', '.join(missing)}" if missing else "has no soles under `feet` in its robot file"
+            )
+            what = "has a fixed base" if robot.base != FLOATING else what
+            raise RobotError(f"{robot.name} {what}: retargeting the whole body needs a floating base, legs and soles")
+        groups = JointGroups.of(robot)
+        model, data = robot.model, robot.data
+        pin.framesForwardKinematics(model, data, robot.q("neutral"))
+        joint = _flexion_joints(robot, "l", groups.l_leg) | _flexion_joints(robot, "r", groups.r_leg)
+        place = {p: data.oMi[j].translation.copy() for p, j in joint.items()}
+        middle = data.oMf[robot.points["mid_hip"]].translation.copy()
+        width = 0.5 * (place["l_hip_flexion"] - place["r_hip_flexion"])[1]
+        hips = middle + np.array([[0.0, width, 0.0], [0.0, -width, 0.0]])
+        knees = np.array([place[f"{s}_knee_flexion"] for s in "lr"])
+        ankles = np.array([place[f"{s}_ankle_flexion"] for s in "lr"])
+        corners, length, ankle, side = np.empty((8, 3)), np.empty(2), np.empty((2, 2)), np.empty((2, 4))
+        for f in (0, 1):
+            low, high = _sole_rectangle(robot, 1 if f == 0 else -1)
+            left, right = high[1] - ankles[f, 1], low[1] - ankles[f, 1]
+            length[f], side[f] = high[0] - low[0], (left, right, left, right)
+            ankle[f] = ankles[f, 0] - low[0], ankles[f, 2] - low[2]
+            for k, x in enumerate((low[0], low[0], high[0], high[0])):
+                corners[4 * f + k] = x, (high[1], low[1])[k % 2], low[2]
+        feet = [int(model.frames[robot.points[f"{s}_foot_tcp"]].parentJoint) for s in "lr"]
+        carriers = (int(model.frames[robot.points["mid_hip"]].parentJoint),)
+        return cls(
+            hips,
+            knees,
+            (*carriers, joint["l_knee_flexion"], joint["r_knee_flexion"], feet[0], feet[1]),
+            float(np.linalg.norm(hips - knees, axis=1).mean()),
+            float(np.linalg.norm(knees - ankles, axis=1).mean()),
+            float(ankle[:, 1].mean()),
+            Soles(length, ankle, side),
+            corners,
+            np.array([_yaw_range(robot, group) for group in (groups.l_leg, groups.r_leg)]),
+            np.concatenate([groups.l_leg, groups.r_leg, groups.waist]),
+        )
+
+    def points(self, robot: Robot) -> list[tuple[int, np.ndarray]]:
+        """Hips, top of the pelvis, knees, corners of the soles: pinocchio joint of each, position in its frame."""
+        pin.forwardKinematics(robot.model, robot.data, robot.q("neutral"))
+        pelvis, l_knee, r_knee, l_foot, r_foot = self.joints
+        top = self.hips.mean(axis=0) + [0.0, 0.0, PELVIS_TOP]
+        places = [(pelvis, self.hips[0]), (pelvis, self.hips[1]), (pelvis, top)]
+        places += [(l_knee, self.knees[0]), (r_knee, self.knees[1])]
+        places += [(l_foot if k < 4 else r_foot, corner) for k, corner in enumerate(self.corners)]
+        return [(joint, robot.data.oMi[joint].actInv(p)) for joint, p in places]
+
+
+def _flexion_joints(robot: Robot, side: str, leg: np.ndarray) -> dict[str, int]:
+    """Pinocchio joints of SIDE_hip_flexion, SIDE_knee_flexion and SIDE_ankle_flexion, by the robot file's meanings.
+
+    Where these are not told: the first, the middle and the last of the leg's joints whose axes lie across it.
+    """
+    across = [
+        k for k in leg.tolist() if abs((robot.data.oMi[k + 2].rotation @ joint_axis(robot.model, k + 2)[0])[1]) > 0.7
+    ]
+    found = {}
+    for place, name in ((0, "hip"), (len(across) // 2, "knee"), (-1, "ankle")):
+        meaning = f"{side}_{name}_flexion"
+        known = robot.joint_for(meaning)
+        if known is None and len(across) < 3:
+            raise RobotError(
+                f"{robot.name}: no joint is known as {meaning}, and its leg's axes do not tell which it is"
+            )
+        found[meaning] = int(robot.model.getJointId(known)) if known is not None else across[place] + 2
+    return found
+
+
+def _yaw_range(robot: Robot, leg: np.ndarray) -> np.ndarray:
+    """Lowest and highest yaw (2,) of a foot by those joints of a leg that are upright, `robot.data` at neutral."""
+    total = np.zeros(2)
+    for k in leg:
+        joint = int(k) + 2  # after the world and the base
+        z = float((robot.data.oMi[joint].rotation @ joint_axis(robot.model, joint)[0])[2])
+        if abs(z) > 0.7:
+            turn = np.array([robot.lower[k], robot.upper[k]]) - robot.postures["neutral"][k]
+            total += np.sort(np.sign(z) * turn)
+    return total
+
+
+def _sole_rectangle(robot: Robot, sign: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest corner (3,) of all soles of the left (+1) or right (-1) foot, in the neutral posture."""
+    corners = []
+    for foot in robot.feet:
+        X = robot.data.oMf[robot.model.getFrameId(foot.link, pin.FrameType.BODY)]
+        at = np.array([X.act(c) for c in foot.corners()])
+        if at[:, 1].mean() * sign > 0:
+            corners.append(at)
+    if not corners:
+        raise RobotError(f"{robot.name}: a leg has no sole under `feet` in its robot file")
+    both = np.vstack(corners)
+    return both.min(axis=0), both.max(axis=0)
+
+
+# -------- scaling
+
+
+@dataclass(frozen=True)
+class WholeBodyTargets:
+    """Targets of a floating robot, frame by frame.
+
+    Attributes:
+        name: the clip. rate: [Hz].
+        positions: (T, 12, 3) of BODY_POINTS in the world, whose floor is z = 0 [m].
+        forearms: (T, 2, 3) as in Targets; None where the clip does not show them.
+        soles: (T, 2, 5) poses of the soles that nothing locks, as in `contacts.FootMemory`.
+        contacts: (T, 4) of the person's heels and toes, in the order of `contacts.EDGES`.
+        heading: (T,) yaw of the pelvis [rad].
+        notes: sentences about the clip: its floor.
+    """
+
+    name: str
+    rate: float
+    positions: np.ndarray
+    forearms: np.ndarray | None
+    soles: np.ndarray
+    contacts: np.ndarray
+    heading: np.ndarray
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def paced(self, speed: float) -> WholeBodyTargets:
+        """The same motion at another pace and the same rate; contacts are those of the person's own pace.
+
+        Args:
+            speed: 1 is the present pace.
+        """
+        if speed == 1:
+            return self
+        at = np.arange(0.0, len(self) - 1 + 1e-9, speed)
+        k = np.minimum(at.astype(int), len(self) - 2)
+
+        def between(frames: np.ndarray) -> np.ndarray:
+            share = (at - k).reshape(-1, *[1] * (frames.ndim - 1))
+            return (1 - share) * frames[k] + share * frames[k + 1]
+
+        forearms = None
+        if self.forearms is not None:
+            forearms = between(self.forearms)
+            forearms /= np.linalg.norm(forearms, axis=2, keepdims=True)
+        soles, heading = between(self.soles), between(self.heading)
+        return replace(
+            self,
+            positions=between(self.positions),
+            forearms=forearms,
+            soles=soles,
+            contacts=self.contacts[k],
+            heading=heading,
+        )
+
+
+class WholeBodyScaler:
+    """The scaling from one person to one robot with legs, calibrated by a clip of the person.
+
+    Attributes:
+        scale: length of the robot's legs over that of the person's: also of the path of the root.
+        floor: of the clip.
+    """
+
+    def __init__(self, body: BodyPoints, robot: Robot, rules: ContactRules | None = None) -> None:
+        """Calibrate.
+
+        Args:
+            body: of the person, with legs, who stands on the floor now and then.
+            robot: with a floating base.
+            rules: of contact.
+
+        Raises:
+            ClipError: the clip does not show legs on a floor. RobotError: the robot has no legs or soles.
+        """
+        self.rules = rules or ContactRules()
+        self.legs = Legs.of(robot)
+        self.floor = find_floor(body)
+        upright = level(body, self.floor)
+        self.upper = Scaler(upright, robot)
+        hip, knee, ankle = ([upright.point(f"{s}_{p}") for s in "lr"] for p in ("hip", "knee", "ankle"))
+        person = np.mean(
+            [np.median(_length(hip[f] - knee[f])) + np.median(_length(knee[f] - ankle[f])) for f in (0, 1)]
+        )
+        self.scale = float((self.legs.thigh + self.legs.shank) / person)
+
+    def targets(self, body: BodyPoints) -> WholeBodyTargets:
+        """Targets of these frames, in the order in which they follow each other.
+
+        Raises:
+            ClipError: a segment of length zero.
+        """
+        body = level(body, self.floor)
+        upper = self.upper.targets(body)
+        s, legs, psi = self.scale, self.legs, body.heading
+        at = {name: body.point(name) for name in body.names}
+        middle = s * body.mid_hip
+        ankle_level = float(np.mean(self.floor.level[4:]))
+        leg = legs.thigh + legs.shank
+        middle[:, 2] = legs.ankle_height - BEND * leg + s * (body.mid_hip[:, 2] - ankle_level)
+        c, n = np.cos(psi), np.sin(psi)
+        turn = np.zeros((len(psi), 3, 3))
+        turn[:, 0, 0], turn[:, 0, 1], turn[:, 1, 0], turn[:, 1, 1], turn[:, 2, 2] = c, -n, n, c, 1.0
+        out = np.empty((len(psi), len(BODY_POINTS), 3))
+        seven = np.einsum("tij,tkj->tki", turn, upper.positions - self.upper.origin)
+        out[:, :7] = seven + middle[:, None]
+        across = _unit(at["l_hip"] - at["r_hip"])
+        half = 0.5 * float(np.linalg.norm(legs.hips[0] - legs.hips[1]))
+        out[:, 7], out[:, 8] = middle + half * across, middle - half * across
+        top = PELVIS_SHARE * _unit(seven[:, 0]) + (1 - PELVIS_SHARE) * np.array([0.0, 0.0, 1.0])
+        out[:, 9] = middle + PELVIS_TOP * _unit(top - np.sum(top * across, axis=1, keepdims=True) * across)
+        for f, side in enumerate("lr"):
+            out[:, 10 + f] = out[:, 7 + f] + legs.thigh * _unit(at[f"{side}_knee"] - at[f"{side}_hip"])
+        forearms = None if upper.forearms is None else np.einsum("tij,tkj->tki", turn, upper.forearms)
+        soles = self._soles(body, out)
+        contacts = detect_contacts(self.rules, feet_points(body)[:, :4], self.floor.level[:4], body.rate)
+        return WholeBodyTargets(body.name, body.rate, out, forearms, soles, contacts, psi, self.floor.notes)
+
+    def _soles(self, body: BodyPoints, out: np.ndarray) -> np.ndarray:
+        """Poses (T, 2, 5) of the soles; the lower edge at the person's scaled height, the pitch that of the person.
+
+        Args:
+            out: (T, 12, 3) with the targets of the hips.
+        """
+        feet = feet_points(body)
+        poses = np.empty((len(feet), 2, 5))
+        left = np.stack([-np.sin(body.heading), np.cos(body.heading)], axis=1)
+        for f, side in enumerate("lr"):
+            rise = np.maximum(feet[:, [2 * f, 2 * f + 1], 2] - self.floor.level[[2 * f, 2 * f + 1]], 0.0)
+            span = feet[:, 2 * f + 1] - feet[:, 2 * f]
+            length = float(np.median(_length(span)))
+            # Across the foot: square to it and to the shank, so that a foot stretched beyond the vertical does not turn
+            # round; where it is in line with the shank and shows no yaw, that of the pelvis counts.
+            shank = _unit(body.point(f"{side}_knee") - body.point(f"{side}_ankle"))
+            across = np.cross(shank, body.point(f"{side}_toe") - body.point(f"{side}_ankle"))[:, :2] / length
+            across += np.maximum(0.5 - _length(across), 0.0)[:, None] * left
+            yaw = np.arctan2(-across[:, 0], across[:, 1]) - body.heading
+            yaw = np.clip((yaw + np.pi) % (2 * np.pi) - np.pi, *self.legs.yaw[f]) + body.heading
+            sine = PITCH * np.tanh((rise[:, 1] - rise[:, 0]) / (PITCH * length))
+            # The lower edge is as high as the person's, scaled, and the pitch that of the person, without kinks where
+            # heel and toe are equally high.
+            gap = rise[:, 1] - rise[:, 0]
+            low = self.scale * 0.5 * (rise.sum(axis=1) - np.sqrt(gap**2 + ROUND_GAP**2) + ROUND_GAP)
+            L, lifted = self.legs.soles.length[f], np.sqrt(sine**2 + ROUND_PITCH**2) - ROUND_PITCH
+            poses[:, f, 3] = np.maximum(low + 0.5 * L * (lifted - sine), 0.0)
+            poses[:, f, 4] = np.maximum(low + 0.5 * L * (lifted + sine), 0.0)
+            ankle = out[:, 7 + f] + self.scale * (body.point(f"{side}_ankle") - body.point(f"{side}_hip"))
+            forward, above = self.legs.soles.ankle[f]
+            back = forward * np.sqrt(1 - sine**2) - above * sine
+            poses[:, f, 0] = ankle[:, 0] - back * np.cos(yaw)
+            poses[:, f, 1] = ankle[:, 1] - back * np.sin(yaw)
+            poses[:, f, 2] = yaw
+        return poses
+
+
+def shows_legs(body: BodyPoints) -> bool:
+    """True where the clip shows knees, ankles and toes of both sides."""
+    return all(name in body.names for name in LEG_POINTS)
+
+
+def detect_contacts(rules: ContactRules, points: np.ndarray, floor: np.ndarray, rate: float) -> np.ndarray:
+    """Contacts (T, 4) of heels and toes, each frame from itself and the ones before.
+
+    Args:
+        points: (T, 4, 3) in the order of `contacts.EDGES` [m]. floor: (4,) level of each [m]. rate: [Hz].
+    """
+    memory, out = ContactMemory.new(), np.zeros((len(points), 4), dtype=bool)
+    above = np.array(points)
+    above[:, :, 2] -= floor
+    for t in range(len(points)):
+        find_contacts(rules, above[t], 1.0 / rate, memory)
+        out[t] = memory.contact
+    return out
+
+
+def _length(v: np.ndarray) -> np.ndarray:
+    return np.asarray(np.linalg.norm(v, axis=1))
+
+
+def _unit(v: np.ndarray) -> np.ndarray:
+    return v / np.linalg.norm(v, axis=1, keepdims=True)

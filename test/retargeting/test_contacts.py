@@ -1,0 +1,132 @@
+"""Contacts and locks, one rule at a time, on feet whose motion is written down here."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.retargeting import WholeBodyRetargeter
+from humanoid_control.retargeting.contacts import (
+    ContactMemory,
+    ContactRules,
+    FootMemory,
+    FootTargets,
+    Soles,
+    find_contacts,
+    foot_targets,
+)
+from humanoid_control.retargeting.problem import place_points
+from humanoid_control.retargeting.whole_body_frames import move_base
+from humanoid_control.robots import load_robot
+
+RULES, DT, LENGTH = ContactRules(), 0.01, 0.2
+SIDES = np.array([0.05, -0.05, 0.05, -0.05])
+SOLES = Soles(np.full(2, LENGTH), np.full((2, 2), 0.1), np.tile(SIDES, (2, 1)))
+AWAY = np.array([0.0, -0.5, 0.0, 0.3, 0.3])  # of the other foot, in the air
+
+
+class Feet:
+    """Both feet; the right one hangs in the air. The robot's soles are where they are put."""
+
+    def __init__(self):
+        self.memory = FootMemory.new()
+        self.out = FootTargets(np.zeros((8, 3)), np.zeros(8), np.zeros(4, dtype=bool))
+
+    def step(self, free, contact, at):
+        """Targets (4, 3) of the left sole: its free pose, its contact, and the pose (5,) at which the robot has it."""
+        corners = np.vstack([flat(at), flat(AWAY)])
+        flags = np.array([*contact, False, False])
+        foot_targets(RULES, SOLES, np.array([free, AWAY]), flags, corners, DT, self.memory, self.out)
+        return self.out.target[:4].copy()
+
+
+def flat(pose):
+    """Corners (4, 3) of a level sole at the pose (x, y, yaw, height, height)."""
+    x, y, yaw, z, _ = pose
+    R = pin.rpy.rpyToMatrix(0.0, 0.0, yaw)
+    return np.array([R @ [LENGTH * (k // 2), SIDES[k], 0.0] for k in range(4)]) + [x, y, z]
+
+
+def test_a_creeping_foot_is_let_go_once_it_is_away_and_not_before():
+    memory, speed = ContactMemory.new(), 0.1
+    points = np.array([[0.0, 0.0, 0.0]] * 4)
+    kept = []
+    for _ in range(100):
+        find_contacts(RULES, points, DT, memory)
+        kept.append(memory.contact.all())
+        points = points + [speed * DT, 0.0, 0.0]
+    assert all(kept[: int(RULES.away / speed / DT)])
+    let_go = int(np.argmin(kept))
+    assert let_go == pytest.approx(RULES.away / speed / DT, abs=2)
+
+
+@pytest.mark.parametrize(
+    "height, speed, held", [(0.04, 0.0, True), (0.06, 0.0, False), (0.0, 0.5, True), (0.0, 0.7, False)]
+)
+def test_contact_has_hysteresis(height, speed, held):
+    memory = ContactMemory.new()
+    for z in (0.04, 0.02, 0.0):  # comes down: too high at first
+        find_contacts(RULES, np.tile([0.0, 0.0, z], (4, 1)), 1.0, memory)
+        assert memory.contact.all() == (z < RULES.on_height)
+    find_contacts(RULES, np.tile([0.0, 0.0, height], (4, 1)), 1.0, memory)
+    find_contacts(RULES, np.tile([speed * DT, 0.0, height], (4, 1)), DT, memory)
+    assert memory.contact.all() == held
+
+
+def test_a_foot_is_caught_where_it_is_and_held_where_it_came_down():
+    feet, free = Feet(), np.array([0.5, 0.1, 0.3, 0.02, 0.02])
+    first = feet.step(free, (True, True), free)
+    assert first == pytest.approx(flat(free)), "no jump when it is caught"
+    late = np.array([0.51, 0.09, 0.25, 0.01, 0.01])  # the robot's leg lags
+    for _ in range(8):
+        feet.step(free + [0.1, 0, 0, 0, 0], (True, True), late)
+    assert not feet.out.contact.any() and feet.out.weight[:4].max() <= RULES.landing
+    down = late * [1, 1, 1, 0, 0]
+    held = feet.step(free, (True, True), down)
+    assert feet.out.contact[:2].all() and (feet.out.weight[:4] == RULES.lock).all()
+    assert held == pytest.approx(flat(down))
+    assert feet.step(free + [0.05, 0, 0.1, 0, 0], (True, True), down) == pytest.approx(flat(down)), "it stays"
+
+
+def test_a_foot_is_released_from_where_it_is_over_the_blend():
+    feet, stand = Feet(), np.array([0.5, 0.1, 0.3, 0.0, 0.0])
+    for _ in range(10):
+        feet.step(stand, (True, True), stand)
+    assert feet.out.contact[:2].all()
+    ahead = stand + [0.05, 0.02, 0.0, 0.03, 0.03]
+    path = [feet.step(ahead, (False, False), stand) for _ in range(8)]
+    assert path[0] == pytest.approx(flat(stand)) and path[-1] == pytest.approx(flat(ahead))
+    assert (
+        np.linalg.norm(np.diff(path, axis=0), axis=2).max() < 0.4 * np.linalg.norm(flat(ahead) - flat(stand), axis=1)[0]
+    )
+    assert (feet.out.weight == RULES.free).all() and not feet.out.contact.any()
+
+
+def test_a_sole_rolls_over_its_toe_edge():
+    feet, stand = Feet(), np.array([0.5, 0.1, 0.3, 0.0, 0.0])
+    for _ in range(10):
+        feet.step(stand, (True, True), stand)
+    toes = flat(stand)[2:]
+    for rise in (0.02, 0.05, 0.08):
+        target = feet.step(stand + [0.03, 0.0, 0.0, rise, 0.0], (False, True), stand)
+        assert target[2:] == pytest.approx(toes)
+        assert np.linalg.norm(target[:2] - target[2:], axis=1) == pytest.approx(np.full(2, LENGTH))
+        assert feet.out.contact[:2].tolist() == [False, True]
+
+
+def test_the_velocity_of_the_base_is_the_same_in_its_moved_frame():
+    solver, rng = WholeBodyRetargeter(load_robot("hrp2", "floating")), np.random.default_rng(5)
+    p, w = solver.problem, solver.scratch
+    base = pin.SE3.Random()
+    p.tree.joints.R[0], p.tree.joints.p[0] = base.rotation, base.translation
+    x, v = np.zeros(len(p.rest)), rng.normal(size=len(p.rest))
+    x[:6] = [0.01, -0.02, 0.03, 0.3, 0.0, 0.0]  # yawed only: the rates of roll and pitch then turn by that
+    linear, joints = base.rotation @ v[:3], v[6:].copy()
+    spin = base.rotation @ np.array([v[4], v[5], v[3]])
+    place_points(p, x, w)
+    before = w.points.copy()
+    move_base(p, w, x, v)
+    assert not x[:6].any() and p.tree.joints.R[0] @ v[:3] == pytest.approx(linear)
+    assert p.tree.joints.R[0] @ np.array([v[4], v[5], v[3]]) == pytest.approx(spin)
+    assert v[6:] == pytest.approx(joints)
+    place_points(p, x, w)
+    assert w.points == pytest.approx(before)
