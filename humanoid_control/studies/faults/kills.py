@@ -60,9 +60,11 @@ def kill(stack: ObservedStack, plan: Plan, node: str, count: int) -> dict[str, A
 
     def runs(w: Window) -> bool:
         child = stack.session.supervisor.children[node]
-        since = max(killed, w.end - 2.0 * CALM)
-        moves = math.isfinite(moves_from(w.joints[COMMANDS], velocity, since))
-        return child.process is not process and child.ready.is_set() and moves
+        if child.process is process or not child.ready.is_set():
+            return False
+        # What moves before the new process is ready still follows the last words of the old one.
+        since = max(child.started[-1] + child.ready_after, w.end - 2.0 * CALM)
+        return math.isfinite(moves_from(w.joints[COMMANDS], velocity, since))
 
     window = stack.until(window, runs, RECOVERS)
     commands, states = window.joints[COMMANDS], window.joints[STATES]
