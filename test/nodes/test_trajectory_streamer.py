@@ -147,7 +147,7 @@ def check_reference(messages, robot, rate):
 
 def test_it_solves_for_joints_itself_and_keeps_range_and_speed(graph):
     robot = load_robot("wabian2", "fixed")
-    graph.start(NODE, "robot:=wabian2", "solve:=true", "start_blind:=true", "lead_in:=0.3", "speed:=4.0", wait=False)
+    graph.start(NODE, "robot:=wabian2", "solve:=true", "start_blind:=true", "lead_in:=0.3", "speed:=2.0", wait=False)
     reference = graph.listen(JointState, "reference_joint_states")
     graph.until(lambda: len(reference) > 200, "reference joint states", timeout=120)
     p = check_reference(reference, robot, 50.0)

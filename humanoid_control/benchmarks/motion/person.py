@@ -64,7 +64,7 @@ def measure(rounds: int = ROUNDS, quiet: bool = True) -> list[dict[str, Any]]:
             times = _times(partial(calibrate, person, clip.positions, clip.labels), rounds)
             rows.append(_row("calibrate_s", "s", times))
             rows += _dynamics(person, fit(person, clip.positions, clip.labels, tasks, PLAIN).q, clip.rate, rounds)
-    return rows + _own(rounds) + [EMPTY | one for one in reaching.measure(REACHES, rounds, quiet)]
+    return rows + _own(rounds) + [EMPTY | one for one in reaching.measure_reaches(REACHES, rounds, quiet)]
 
 
 def _own(rounds: int) -> list[dict[str, Any]]:

@@ -81,8 +81,13 @@ def best_of_ten(task: Task) -> float:
     return min(found)
 
 
-def measure(only: Collection[str] = (), calls: int = CALLS, quiet: bool = True) -> list[Row]:
-    """A row for each reach [ms]; for a peer its own, on the same arm and ends.
+def measure(quiet: bool = True) -> list[Row]:
+    """A row for each reach [ms]; for a peer its own, on the same arm and ends."""
+    return measure_reaches((), CALLS, quiet)
+
+
+def measure_reaches(only: Collection[str], calls: int, quiet: bool) -> list[Row]:
+    """The same of some reaches.
 
     Args:
         only: names of rows; none: all. calls: how often each is timed. quiet: without a bar.
