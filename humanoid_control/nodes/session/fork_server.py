@@ -25,6 +25,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TextIO
 
 LIBRARIES = ("numba", "scipy.linalg", "scipy.spatial", "pinocchio", "coal", "yaml")
@@ -43,6 +44,9 @@ class ForkedProcess:
     def __init__(self, pid: int, stdout: TextIO, end: int) -> None:
         self.pid, self.stdout, self._end = pid, stdout, end
         self.returncode: int | None = None
+        self._gone: int | None = None
+        with contextlib.suppress(OSError):  # it has ended already
+            self._gone = os.pidfd_open(pid)
 
     def poll(self) -> int | None:
         """Exit code, negative for a signal; None while it runs."""
@@ -57,13 +61,23 @@ class ForkedProcess:
             subprocess.TimeoutExpired: it has not after `timeout` [s].
         """
         if self.returncode is None:
-            if not select.select([self._end], [], [], timeout)[0]:
+            watched = [d for d in (self._end, self._gone) if d is not None]
+            if not select.select(watched, [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
-            said = os.read(self._end, 16)
-            os.close(self._end)
-            # Nothing: the server was killed, and its forks with it.
-            self.returncode = int(said) if said else -signal.SIGKILL
+            self.returncode = self._exit_code()
+            for descriptor in watched:
+                os.close(descriptor)
         return self.returncode
+
+    def _exit_code(self) -> int:
+        """How it ended: as the kernel keeps it while the server loads something, or as the server told."""
+        with contextlib.suppress(OSError):
+            state, *fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+            if state == "Z":
+                return os.waitstatus_to_exitcode(int(fields[-1]))
+        said = os.read(self._end, 16)
+        # Nothing: the server was killed, and its forks with it.
+        return int(said) if said else -signal.SIGKILL
 
     def send_signal(self, number: int) -> None:
         """Send it a signal, while it runs."""

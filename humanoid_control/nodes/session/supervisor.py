@@ -144,6 +144,8 @@ class Supervisor:
         """The child's process as a fork; None where it is to start afresh, or what it would be forked from is gone."""
         if not child.forked or self._server is None or "-m" not in child.command[:3]:
             return None
+        if not self.wait_loaded(0.0):  # it may be compiling for minutes, and a dead node cannot wait
+            return None
         assert child.heartbeat is not None
         _, _, _, module, *arguments = child.command
         try:

@@ -85,6 +85,22 @@ def test_how_it_ended_is_told(server):
     assert process.wait(10) == -signal.SIGKILL
 
 
+def test_an_end_is_noticed_while_the_server_is_busy(server):
+    """As while it compiles, which may take minutes: nobody else would collect the exit code."""
+    processes = [start(server, "stay"), start(server, "stay")]
+    assert all(p.stdout.readline().startswith("READY") for p in processes)
+    refused = start(server, "return", "2")
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        assert refused.wait(10) == 2
+        processes[0].kill()
+        assert processes[0].wait(10) == -signal.SIGKILL and processes[1].poll() is None
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    processes[1].kill()
+    assert processes[1].wait(10) == -signal.SIGKILL
+
+
 def test_kernels_are_loaded_before_what_is_asked_for_afterwards(server):
     server.load("no_such_group")
     assert server.wait_loaded(30.0), "an error there is no end"
