@@ -19,7 +19,6 @@ import signal
 import subprocess
 import sys
 import time
-import traceback
 from pathlib import Path
 
 import humanoid_control
@@ -126,16 +125,9 @@ def _become(job: dict) -> int:
         os.dup2(opened, number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.argv = [job["module"], *job["argv"]]
-    try:
-        code = importlib.import_module(job["module"]).main()
-    except SystemExit as e:
-        code = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return code
+    from humanoid_control.nodes.session.fork_server import run_main  # the fork's environment is the job's by now
+
+    return run_main(job["module"])
 
 
 def _ended(pid: int) -> int | None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -165,15 +166,17 @@ class JointTrajectory:
             ConfigError: it cannot be written.
         """
         with whole_file(Path(path)) as part:
-            np.savez_compressed(
-                part,
-                joint_names=np.array(self.joint_names),
-                rate=self.rate,
-                targets=targets,
-                positions=self.positions,
-                velocities=self.velocities,
-                errors=self.errors,
-            )
+            np.savez_compressed(part, targets=targets, **self._arrays())
+
+    def _arrays(self) -> dict[str, Any]:
+        """What `write_npz` keeps, by name."""
+        return {
+            "joint_names": np.array(self.joint_names),
+            "rate": self.rate,
+            "positions": self.positions,
+            "velocities": self.velocities,
+            "errors": self.errors,
+        }
 
 
 class Retargeter:

@@ -11,6 +11,7 @@ import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -94,27 +95,15 @@ class WholeBodyTrajectory(JointTrajectory):
                 values = [*q[:7], *self.contacts[k].astype(int), *q[7:]]
                 rows.writerow([f"{k / self.rate:.6f}", *(f"{v:.6f}" if isinstance(v, float) else v for v in values)])
 
-    def write_npz(self, path: str | Path, targets: np.ndarray) -> None:
-        """Write what JointTrajectory does, with root_position, root_quaternion (x y z w), contacts and their names.
-
-        Raises:
-            ConfigError: it cannot be written.
-        """
-        with whole_file(Path(path)) as part:
-            np.savez_compressed(
-                part,
-                joint_names=np.array(self.joint_names),
-                rate=self.rate,
-                targets=targets,
-                positions=self.positions,
-                velocities=self.velocities,
-                errors=self.errors,
-                point_names=np.array(self.point_names),
-                root_position=self.root_position,
-                root_quaternion=self.root_quaternion,
-                contacts=self.contacts,
-                contact_names=np.array(EDGES),
-            )
+    def _arrays(self) -> dict[str, Any]:
+        return {
+            **super()._arrays(),
+            "point_names": np.array(self.point_names),
+            "root_position": self.root_position,
+            "root_quaternion": self.root_quaternion,
+            "contacts": self.contacts,
+            "contact_names": np.array(EDGES),
+        }
 
 
 class WholeBodyRetargeter:

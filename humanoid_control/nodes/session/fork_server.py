@@ -273,8 +273,13 @@ def _become(job: dict, descriptors: list[int]) -> int:
         import setproctitle
 
         setproctitle.setproctitle(" ".join([sys.executable, "-m", *sys.argv]))
+    return run_main(job["module"])
+
+
+def run_main(module: str) -> int:
+    """Run the `main` of a module as a process would, which ends with it; the exit code."""
     try:
-        code = importlib.import_module(job["module"]).main()
+        code = importlib.import_module(module).main()
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
     except BaseException:
