@@ -24,6 +24,9 @@ SHIFTED, SWAPPED_TIME = 0.3, 0.05  # of the weight by which forces differ from e
 ENOUGH = 0.01  # [m^2/s^3] of acceleration asked for, squared, over time: what a direction can be told from
 LATE, MOST_LATE = 2.5, 0.1  # ticks from one to the next that are too many; share of them that spoils what is told
 TURNED = float(np.radians(45.0))  # about the vertical, of an IMU
+# Cosine between what is felt and what was asked for, turned as fits best, over the shift: 0.9 of a robot that shifts its
+# weight, whichever way its IMU looks; 0.4 and less of one that is pushed meanwhile.
+ALIKE = 0.7
 
 
 @dataclass(frozen=True)
@@ -164,11 +167,12 @@ class ShiftCheck:
     def restart(self) -> None:
         """Begin anew."""
         self.problem, self._swapped = "", 0.0
-        self._along, self._across, self._asked = 0.0, 0.0, 0.0
+        self._along, self._across, self._asked, self._felt = 0.0, 0.0, 0.0, 0.0
         self._stamp, self._late, self._looks = math.nan, 0, 0
 
     def look(self, m: Measurement, asked: np.ndarray, forces: np.ndarray, wanted: np.ndarray, dt: float) -> None:
-        """Take a tick of the shift. Of directions nothing is said where many ticks come late: commands did, too.
+        """Take a tick of the shift. Of directions nothing is said where many ticks come late: commands did, too;
+        nor where the robot is pushed.
 
         Args:
             m: measured. asked: acceleration (2,) of the centre of mass, in the world of the estimate [m/s^2].
@@ -180,6 +184,7 @@ class ShiftCheck:
         self._along += dt * float(a @ asked)
         self._across += dt * float(asked[0] * a[1] - asked[1] * a[0])
         self._asked += dt * float(asked @ asked)
+        self._felt += dt * float(a @ a)
         if self._swapped > SWAPPED_TIME:
             self.problem = "the weight goes to the other foot than was asked for: wrenches of the feet are swapped"
             return
@@ -188,5 +193,7 @@ class ShiftCheck:
         self._looks, self._stamp = self._looks + 1, m.joints.stamp
         if self._late > MOST_LATE * self._looks:
             return
-        if self._asked > ENOUGH and np.hypot(self._along, self._across) > 0.4 * self._asked and abs(turned) > TURNED:
+        both = math.hypot(self._along, self._across)
+        alike = both > 0.4 * self._asked and both > ALIKE * math.sqrt(self._asked * self._felt)
+        if self._asked > ENOUGH and alike and abs(turned) > TURNED:
             self.problem = f"the weight shifts {np.degrees(turned):.0f} deg off where the IMU feels it go: it is turned"

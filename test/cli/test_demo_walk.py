@@ -26,8 +26,8 @@ def test_lola_walks_a_short_course_and_a_report_follows(capfd, monkeypatch, tmp_
     report = json.loads(capfd.readouterr().out)
     assert code == 0 and report["good"] and report["finished"] and report["state"] == "STAND" and report["falls"] == 0
     forward = report["legs"][0]
-    assert forward["leg"] == "forward" and forward["forward_m"] > 0.2 and abs(forward["left_m"]) < 0.1
-    assert report["steps"] >= 3 and report["way_m"] > 0.25 and 0.75 < report["tilt_deg"] < 4.0  # 0.5 unpushed
+    assert forward["leg"] == "forward" and forward["forward_m"] > 0.5 and abs(forward["left_m"]) < 0.1
+    assert report["steps"] >= 5 and report["way_m"] > 0.5 and 0.75 < report["tilt_deg"] < 4.0  # 0.5 unpushed
     assert report["odometry_error_percent"] < 10.0 and report["commands_limited"] == 0
     print_walk(report)
     said = capfd.readouterr().out

@@ -84,3 +84,17 @@ def test_a_turned_shift_is_told_only_where_ticks_came_in_time(standing, every, t
         m = measured._replace(imu=felt, joints=measured.joints._replace(stamp=k * every * DT))
         check.look(m, asked, forces, forces, DT)
     assert ("it is turned" in check.problem) == told
+
+
+def test_a_push_during_the_shift_is_not_a_turned_imu(standing):
+    """8 N s on 62 kg in 0.1 s, across the shift and against it, then the reaction to it."""
+    robot, _, measured = standing
+    for push in ((1.3, 0.0), (-1.3, 0.0), (0.0, -1.3), (0.0, 1.3), (0.9, -0.9)):
+        check, forces = ShiftCheck(robot.mass * 9.81), np.full(2, 200.0)
+        for k in range(220):
+            asked = np.array([0.03, 0.32 - 0.0027 * k])
+            a = asked + (push if 190 <= k < 215 else (0.0, 0.0))
+            felt = measured.imu._replace(orientation=np.array([0, 0, 0, 1.0]), linear_acceleration=np.array([*a, 9.81]))
+            m = measured._replace(imu=felt, joints=measured.joints._replace(stamp=k * DT))
+            check.look(m, asked, forces, forces, DT)
+            assert not check.problem, (push, k)
