@@ -53,7 +53,7 @@ test: setup
 
 # Longer runs of what other tests show in short.
 thorough: setup
-	$(RUN)/python -m pytest -n 2 --dist loadfile -m thorough
+	$(RUN)/python -m pytest -n 2 --dist loadfile -o timeout=7200 -m thorough
 
 check: setup
 	$(RUN)/ruff check .

@@ -65,6 +65,7 @@ EXTRAS = {
         "pytest<9",
         "pytest-xdist",
         "pytest-rerunfailures",
+        "pytest-timeout",
         "hypothesis",
         "daqp>=0.7",
         "ezc3d>=1.5",

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from test.ending import leave
 from test.warm_process import WarmProcess
 
 # The suite tries the same examples everywhere; `pytest --hypothesis-profile=explore` looks for new ones.
@@ -105,6 +106,11 @@ def pytest_xdist_make_scheduler(config, log):
         return None
     config.option.loadscopereorder = False
     return Scheduling(config, log)
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """A thread that never ends must not keep the process."""
+    leave(int(exitstatus))
 
 
 def pytest_collection_finish(session):

@@ -24,8 +24,8 @@ SHIFTED, SWAPPED_TIME = 0.3, 0.05  # of the weight by which forces differ from e
 ENOUGH = 0.01  # [m^2/s^3] of acceleration asked for, squared, over time: what a direction can be told from
 LATE, MOST_LATE = 2.5, 0.1  # ticks from one to the next that are too many; share of them that spoils what is told
 TURNED = float(np.radians(45.0))  # about the vertical, of an IMU
-# Cosine between what is felt and what was asked for, turned as fits best, over the shift: 0.9 of a robot that shifts its
-# weight, whichever way its IMU looks; 0.4 and less of one that is pushed meanwhile.
+# Cosine between what is felt and what was asked for, turned as fits best, over the shift: 0.9 of a robot that shifts
+# its weight, whichever way its IMU looks; 0.4 and less of one that is pushed meanwhile.
 ALIKE = 0.7
 
 

@@ -19,6 +19,7 @@ from rclpy.signals import SignalHandlerOptions
 from humanoid_control.evaluation.bag import BagReader
 from humanoid_control.nodes.session.shared_memory import leftovers, shared_memory_files
 from humanoid_control.robots import load_robot
+from test.ending import end
 from test.places import port
 
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
@@ -78,9 +79,7 @@ class Ear:
             self.executor.spin_once(timeout_sec=0.05)
 
     def close(self) -> None:
-        self.executor.shutdown()
-        self.node.destroy_node()
-        self.context.shutdown()
+        end(self.executor.shutdown, self.node.destroy_node, self.context.shutdown)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from test.ending import end
 from test.places import domain
 
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: run `make setup`, or source a ROS 2 installation")
@@ -164,9 +165,7 @@ class Graph:
                     process.wait(3)
                 process.kill()
                 process.wait()
-        self.executor.shutdown()
-        self.node.destroy_node()
-        rclpy.try_shutdown()
+        end(self.executor.shutdown, self.node.destroy_node, rclpy.try_shutdown)
 
 
 @pytest.fixture(scope="session", autouse=True)

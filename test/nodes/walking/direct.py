@@ -17,6 +17,7 @@ from std_srvs.srv import Trigger
 
 from humanoid_control.nodes.simulator import Simulator
 from humanoid_control.nodes.walker import WalkerNode
+from test.ending import end
 from test.places import domain
 
 TICK = 0.001  # [s] of the test's clock
@@ -155,5 +156,5 @@ class Direct:
         for node in self.nodes:
             node.trigger_deactivate()  # or its claim of the commands would outlive it in this process
             node.close()
-            node.destroy_node()
-        rclpy.try_shutdown()
+            end(node.destroy_node)
+        end(rclpy.try_shutdown)
