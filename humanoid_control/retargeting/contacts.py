@@ -35,23 +35,29 @@ class ContactRules(NamedTuple):
     Attributes:
         on_height, off_height: height above its level at which a heel or toe comes into contact, and leaves it [m].
         on_speed, off_speed: the same for its speed [m/s].
+        rest: time for which a heel or toe that has left stays away, however slow it is: one that creeps flickers [s].
         away: distance from where it came into contact at which it is released [m].
         blend: time in which a foot is caught and released [s].
         pivot: yaw between a sole on one edge and the person's foot at which that edge is released [rad].
         lock: weight of a locked point, well above `frame_solver.LOCKED`. landing: of one that comes down, well
             below it. free: of one that swings.
+        body_return, foot_return: rates at which an error goes, critically damped, once nothing keeps it any more: of
+            points of the body, and of a foot that swings [1/s].
     """
 
     on_height: float = 0.03
     off_height: float = 0.05
     on_speed: float = 0.3
     off_speed: float = 0.6
+    rest: float = 0.1
     away: float = 0.05
     blend: float = 0.06
     pivot: float = 0.35
     lock: float = 1e5
-    landing: float = 300.0
+    landing: float = 100.0
     free: float = 0.3
+    body_return: float = 20.0
+    foot_return: float = 60.0
 
 
 # -------- the person's floor
@@ -161,16 +167,18 @@ def level(body: BodyPoints, floor: Floor) -> BodyPoints:
 
 
 class ContactMemory(NamedTuple):
-    """Contacts of the frame before: contact (4,), place (4, 3) at which each began [m], point (4, 3) last seen [m]."""
+    """Contacts of the frame before: contact (4,), place (4, 3) at which each began [m], point (4, 3) last seen [m],
+    away (4,) for how long each has not been in contact [s]."""
 
     contact: np.ndarray
     place: np.ndarray
     point: np.ndarray
+    away: np.ndarray
 
     @classmethod
     def new(cls) -> ContactMemory:
         """Before the first frame."""
-        return cls(np.zeros(4, dtype=np.bool_), np.zeros((4, 3)), np.full((4, 3), np.nan))
+        return cls(np.zeros(4, dtype=np.bool_), np.zeros((4, 3)), np.full((4, 3), np.nan), np.full(4, np.inf))
 
 
 @kernel
@@ -192,9 +200,11 @@ def find_contacts(rules: ContactRules, points: np.ndarray, dt: float, memory: Co
         if memory.contact[k]:
             if height > rules.off_height or speed > rules.off_speed or off > rules.away**2:
                 memory.contact[k] = False
-        elif height < rules.on_height and speed < rules.on_speed:
+                memory.away[k] = 0.0
+        elif height < rules.on_height and speed < rules.on_speed and memory.away[k] > rules.rest - 0.5 * dt:
             memory.contact[k] = True
             memory.place[k] = points[k]
+        memory.away[k] += dt
         memory.point[k] = points[k]
 
 
@@ -221,34 +231,41 @@ class FootMemory(NamedTuple):
 
     Attributes:
         locked: (2,) bool. pivot: (2,) HEEL or TOE: the edge that is held. anchor: (2, 3) its x, y [m], and yaw [rad].
-        offset: (2, 5) pose that was wanted less the one from where it blends. age: (2,) since then [s].
+        offset, speed: (8, 3) of the corners where a foot was caught, or an edge of it: from those that are wanted [m];
+            their speed then [m/s]. age: (2,) since then, or since the foot was let go [s].
         edge: (4,) bool, edges in contact. edge_age: (4,) since that began [s].
-        last: (2, 5) poses of the last targets.
+        last: (2, 5) poses of the last targets. corners: (8, 3) of the robot's soles at the frame before the
+            last [m].
     """
 
     locked: np.ndarray
     pivot: np.ndarray
     anchor: np.ndarray
     offset: np.ndarray
+    speed: np.ndarray
     age: np.ndarray
     edge: np.ndarray
     edge_age: np.ndarray
     last: np.ndarray
+    corners: np.ndarray
 
     @classmethod
     def new(cls) -> FootMemory:
         """Both feet free."""
         free = np.zeros(2, dtype=np.bool_)
-        pose, old = np.zeros((2, 5)), np.full(2, np.inf)
-        edge = np.zeros(4, dtype=np.bool_)
-        return cls(free, np.zeros(2, np.int64), np.zeros((2, 3)), pose, old, edge, np.full(4, np.inf), pose.copy())
+        old, last = np.full(2, np.inf), np.zeros((2, 5))
+        offset, speed, corners = np.zeros((8, 3)), np.zeros((8, 3)), np.full((8, 3), np.nan)
+        edge, edge_age = np.zeros(4, dtype=np.bool_), np.full(4, np.inf)
+        return cls(free, np.zeros(2, np.int64), np.zeros((2, 3)), offset, speed, old, edge, edge_age, last, corners)
 
 
 class FootTargets(NamedTuple):
-    """Corners of both soles: target (8, 3) [m], weight (8,); contact (4,) edges on the floor, caught for good."""
+    """Corners of both soles: target (8, 3) [m], weight (8,); free (8, 3), where they would be if nothing held them [m];
+    contact (4,) edges on the floor, caught for good."""
 
     target: np.ndarray
     weight: np.ndarray
+    free: np.ndarray
     contact: np.ndarray
 
 
@@ -287,6 +304,18 @@ def sole_pose(soles: Soles, f: int, corners: np.ndarray, out: np.ndarray) -> Non
 
 
 @kernel
+def sole_corners(soles: Soles, f: int, pose: np.ndarray, out: np.ndarray) -> None:
+    """Corners (4, 3) of a sole with a pose (5,) [m]; the inverse of `sole_pose` for soles that roll over no side."""
+    s, c = sole_pitch(soles.length[f], pose[3], pose[4])
+    x, y = np.cos(pose[2]), np.sin(pose[2])
+    for k in range(4):
+        along, side = soles.length[f] * (k // 2), soles.side[f, k]
+        out[k, 0] = pose[0] + along * c * x - side * y
+        out[k, 1] = pose[1] + along * c * y + side * x
+        out[k, 2] = pose[3] + along * s
+
+
+@kernel
 def hold_edge(soles: Soles, f: int, memory: FootMemory, pose: np.ndarray, edge: int) -> None:
     """Lock an edge of a sole where a pose (5,) of it has that edge."""
     memory.pivot[f] = edge
@@ -307,26 +336,31 @@ def lock_foot(
     now: np.ndarray,
     dt: float,
     memory: FootMemory,
-) -> None:
-    """Decide whether a foot is held, by which edge, and from where it blends; updates the memory.
+) -> bool:
+    """Decide whether a foot is held, and by which edge; updates the memory but for its offset and corners.
 
     Args:
         f: LEFT 0 or RIGHT 1. free: (5,) pose of the sole that nothing locks. contact: (2,) heel, toe of the person.
-        now: (5,) pose of the robot's sole at the frame before.
+        now: (2, 5) pose of the robot's sole at the frame before, and its speed.
+
+    Returns:
+        True where the foot, or an edge of it, is caught or an edge let go: its corners blend from where they are.
     """
     heel, toe = contact[0], contact[1]
-    changed, origin = False, memory.last[f]
+    changed = False
     memory.age[f] += dt
     for e in range(2):
         memory.edge_age[2 * f + e] += dt
     turned = abs(wrapped(free[2] - memory.anchor[f, 2])) > rules.pivot and heel != toe
     if memory.locked[f] and (turned or not (heel or toe)):
         memory.locked[f] = False
-        changed, origin = True, now
+        memory.age[f] = 0.0
     elif not memory.locked[f] and (heel or toe) and memory.age[f] >= rules.blend:
-        memory.locked[f] = True
-        changed, origin = True, now
-        hold_edge(soles, f, memory, now, TOE if toe else HEEL)
+        memory.locked[f], changed = True, True
+        rest = now[0].copy()  # where it comes to rest, slowing down as evenly as a cubic can
+        for i in range(3):
+            rest[i] += now[1, i] * rules.blend / 3.0
+        hold_edge(soles, f, memory, rest, TOE if toe else HEEL)
     elif memory.locked[f] and not (heel if memory.pivot[f] == HEEL else toe):
         hold_edge(soles, f, memory, memory.last[f], TOE if toe else HEEL)
     for e in range(2):
@@ -335,31 +369,35 @@ def lock_foot(
             memory.edge[2 * f + e] = on
             memory.edge_age[2 * f + e] = 0.0
             changed = True
-    if changed:
-        memory.age[f] = 0.0
-        for i in range(3):
-            memory.offset[f, i] = 0.0 if memory.locked[f] else origin[i] - free[i]
-        memory.offset[f, 2] = wrapped(memory.offset[f, 2])
-        for e in range(2):
-            memory.offset[f, 3 + e] = origin[3 + e] - (0.0 if memory.edge[2 * f + e] else free[3 + e])
+    return changed and memory.locked[f]
 
 
 @kernel
 def land_edges(
-    rules: ContactRules, soles: Soles, f: int, now: np.ndarray, memory: FootMemory, contact: np.ndarray
+    rules: ContactRules,
+    soles: Soles,
+    f: int,
+    now: np.ndarray,
+    corners: np.ndarray,
+    memory: FootMemory,
+    out: FootTargets,
 ) -> None:
-    """Say which edges of a foot are on the floor: those that were caught, and came down.
+    """Say which edges of a foot are on the floor: those that were caught, and came down with both ends.
 
     Until then they are no more than drawn to the floor: a leg that is too slow to bring its foot down in time may not
     pull the other one from its place. A foot is held where it has come down.
 
     Args:
-        now: (5,) pose of the robot's sole at the frame before. contact: (4,) updated.
+        now: (5,) pose of the robot's sole at the frame before. corners: (4, 3) of it [m]. out: its contact is updated.
     """
+    contact = out.contact
     stood = contact[2 * f] or contact[2 * f + 1]
     for e in range(2):
         k = 2 * f + e
-        contact[k] = memory.edge[k] and (contact[k] or (memory.edge_age[k] >= rules.blend and now[3 + e] < DOWN))
+        down = memory.edge_age[k] >= rules.blend and max(corners[2 * e, 2], corners[2 * e + 1, 2]) < DOWN
+        contact[k] = memory.edge[k] and (contact[k] or down)
+        if contact[k]:
+            memory.offset[2 * k : 2 * k + 2], memory.speed[2 * k : 2 * k + 2] = 0.0, 0.0
     if not stood and (contact[2 * f] or contact[2 * f + 1]):
         hold_edge(soles, f, memory, now, TOE if contact[2 * f + 1] else HEEL)
 
@@ -382,35 +420,48 @@ def foot_targets(
         corners: (8, 3) of the robot's soles at the frame before [m].
         memory: of the frames before; updated. out: filled.
     """
-    now, pose = np.empty(5), np.empty(5)
+    now, before, pose, target = np.empty((2, 5)), np.empty(5), np.empty(5), np.empty((4, 3))
     for f in range(2):
-        sole_pose(soles, f, corners[4 * f : 4 * f + 4], now)
-        lock_foot(rules, soles, f, free[f], contact[2 * f : 2 * f + 2], now, dt, memory)
-        left = 1.0 - smooth(memory.age[f] / rules.blend)
+        here, last = corners[4 * f : 4 * f + 4], memory.corners[4 * f : 4 * f + 4]
+        offset, speed = memory.offset[4 * f : 4 * f + 4], memory.speed[4 * f : 4 * f + 4]
+        sole_pose(soles, f, here, now[0])
+        sole_pose(soles, f, last, before)
         for i in range(5):
-            pose[i] = free[f, i] + left * memory.offset[f, i]
-        for e in range(2):
-            if memory.edge[2 * f + e]:
-                pose[3 + e] = left * memory.offset[f, 3 + e]
-            pose[3 + e] = max(pose[3 + e], 0.0)
-        land_edges(rules, soles, f, now, memory, out.contact)
-        s, c = sole_pitch(soles.length[f], pose[3], pose[4])
+            off = now[0, i] - before[i]
+            now[1, i] = (wrapped(off) if i == 2 else off) / dt if dt > 0.0 and np.isfinite(off) else 0.0
+        blends = lock_foot(rules, soles, f, free[f], contact[2 * f : 2 * f + 2], now, dt, memory)
+        land_edges(rules, soles, f, now[0], here, memory, out)
+        pose[:] = free[f]
         if memory.locked[f]:
+            for e in range(2):
+                pose[3 + e] = 0.0 if memory.edge[2 * f + e] else max(free[f, 3 + e], 0.0)
+            _, c = sole_pitch(soles.length[f], pose[3], pose[4])
             reach = soles.length[f] * c if memory.pivot[f] == TOE else 0.0
+            pose[0] = memory.anchor[f, 0] - reach * np.cos(memory.anchor[f, 2])
+            pose[1] = memory.anchor[f, 1] - reach * np.sin(memory.anchor[f, 2])
             pose[2] = memory.anchor[f, 2]
-            pose[0] = memory.anchor[f, 0] - reach * np.cos(pose[2])
-            pose[1] = memory.anchor[f, 1] - reach * np.sin(pose[2])
         memory.last[f] = pose
-        x, y = np.cos(pose[2]), np.sin(pose[2])
+        sole_corners(soles, f, free[f], out.free[4 * f : 4 * f + 4])
+        sole_corners(soles, f, pose, target)
+        if blends:
+            memory.age[f] = 0.0
+            for k in range(4):
+                held = out.contact[2 * f + k // 2]
+                for i in range(3):
+                    v = (here[k, i] - last[k, i]) / dt if dt > 0.0 else 0.0
+                    offset[k, i] = 0.0 if held else here[k, i] - target[k, i]
+                    speed[k, i] = v if np.isfinite(v) and not held else 0.0
+        part = min(memory.age[f] / rules.blend, 1.0) if memory.locked[f] else 1.0
+        left, coast = 1.0 - smooth(part), rules.blend * part * (1.0 - part) ** 2
         for k in range(4):
             e = k // 2
-            along, side = soles.length[f] * (k // 2), soles.side[f, k]
-            out.target[4 * f + k, 0] = pose[0] + along * c * x - side * y
-            out.target[4 * f + k, 1] = pose[1] + along * c * y + side * x
-            out.target[4 * f + k, 2] = pose[3] + along * s
+            for i in range(3):
+                out.target[4 * f + k, i] = target[k, i] + left * offset[k, i] + coast * speed[k, i]
+            out.target[4 * f + k, 2] = max(out.target[4 * f + k, 2], 0.0)
             out.weight[4 * f + k] = rules.free
             if memory.edge[2 * f + e]:
                 caught = smooth(memory.edge_age[2 * f + e] / rules.blend)
                 out.weight[4 * f + k] *= (rules.landing / rules.free) ** caught
             if out.contact[2 * f + e]:
                 out.weight[4 * f + k] = rules.lock
+        last[:] = here

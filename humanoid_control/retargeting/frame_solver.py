@@ -66,10 +66,12 @@ class FrameBefore(NamedTuple):
 
 
 class FrameGoal(NamedTuple):
-    """Targets of a frame: target (K, 3) of the points [m]; expected (D,), the posture that costs no acceleration."""
+    """Targets of a frame: target (K, 3) of the points [m]; expected (D,), the posture that costs no acceleration; rest
+    (D,), the one that is preferred where points leave a choice."""
 
     target: np.ndarray
     expected: np.ndarray
+    rest: np.ndarray
 
 
 class StepBounds(NamedTuple):
@@ -128,7 +130,7 @@ def normal_equations(
         for j in range(i):
             H[i, j] = 0.0
         H[i, i] = n.damping**2 + n.posture**2 + n.smoothing**2
-        g[i] = n.posture**2 * (x[i] - problem.rest[i]) + n.smoothing**2 * (x[i] - goal.expected[i])
+        g[i] = n.posture**2 * (x[i] - goal.rest[i]) + n.smoothing**2 * (x[i] - goal.expected[i])
     for r in range(J.shape[0]):
         e = goal.target[r // 3, r % 3] - w.points[r // 3, r % 3]
         for i in range(d):
@@ -233,13 +235,36 @@ def solve_frame(
     Returns:
         (clearance [m], fallback: NO_FALLBACK, RELAXED, SHORTENED or HELD).
     """
-    d = before.x.shape[0]
-    bounds, goal = StepBounds(np.empty(d), np.empty(d)), FrameGoal(target, before.x + dt * before.v)
-    floor, distance = min(0.0, before.clearance), before.clearance
     if not np.isfinite(target).all():
         x[:] = before.x
         errors[:] = np.nan
         return before.clearance, HELD
+    result = solve_goal(problem, n, FrameGoal(target, before.x + dt * before.v, problem.rest), before, dt, x, w)
+    mean_error(w, target, errors)
+    return result
+
+
+@kernel
+def solve_goal(
+    problem: RetargetingProblem,
+    n: SolverConstants,
+    goal: FrameGoal,
+    before: FrameBefore,
+    dt: float,
+    x: np.ndarray,
+    w: Scratch,
+) -> tuple:
+    """Posture of the next frame, for a goal of finite numbers.
+
+    Args:
+        dt: [s]. x: (D,) filled with the posture; `w.points` are those of it.
+
+    Returns:
+        (clearance [m], fallback: NO_FALLBACK, RELAXED, SHORTENED or HELD).
+    """
+    d = before.x.shape[0]
+    bounds, target = StepBounds(np.empty(d), np.empty(d)), goal.target
+    floor, distance = min(0.0, before.clearance), before.clearance
     fallback, factor = NO_FALLBACK, 1.0
     first, least = x, np.inf
     for attempt in range(2):
@@ -272,7 +297,6 @@ def solve_frame(
         if fallback == HELD:
             x[:] = before.x
             distance = clearance(problem, x, w)  # also the points, for the errors
-    mean_error(w, target, errors)
     return distance, fallback
 
 
@@ -345,7 +369,7 @@ def fit_first_frame(
     for k in range(STARTS):
         scatter = 0.0 if k == 0 else 0.4 * span * rng.uniform(-1, 1, len(span))
         x = np.clip(problem.rest + scatter, problem.lower, problem.upper)
-        gauss_newton(problem, patient, FrameGoal(target, x.copy()), bounds, A_LONG_TIME, TRUST, x, w)
+        gauss_newton(problem, patient, FrameGoal(target, x.copy(), problem.rest), bounds, A_LONG_TIME, TRUST, x, w)
         if not np.isfinite(x).all() or clearance(problem, x, w) < floor:
             continue
         place_points(problem, x, w)

@@ -19,7 +19,14 @@ import pinocchio as pin
 from humanoid_control.errors import ClipError
 from humanoid_control.files import whole_file
 from humanoid_control.mocap import BodyPoints
-from humanoid_control.retargeting.contacts import EDGES, ContactRules, FootMemory, FootTargets, foot_targets
+from humanoid_control.retargeting.contacts import (
+    EDGES,
+    ContactRules,
+    FootMemory,
+    FootTargets,
+    foot_targets,
+    sole_corners,
+)
 from humanoid_control.retargeting.frame_solver import (
     A_LONG_TIME,
     FAR,
@@ -39,6 +46,7 @@ from humanoid_control.retargeting.problem import imitation_points, mean_error, p
 from humanoid_control.retargeting.retargeter import CHUNK, JointTrajectory, RetargetSettings
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.retargeting.whole_body_frames import (
+    ErrorMemory,
     FootWork,
     FrameInputs,
     FrameResults,
@@ -56,9 +64,12 @@ from humanoid_control.robots import Robot
 
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
-SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
+SMOOTHING = 0.2
 SLACK_WEIGHT = 1e5  # of a violated distance: not above a locked foot's, or arms that come near a leg push it away
 BASE_SPEED = 10.0  # [m/s, rad/s] faster than any person: the base never jumps, whatever a clip or a solver's step asks
+BASE_ACCELERATION = np.array(
+    [40.0, 40.0, 40.0, 150.0, 150.0, 150.0]
+)  # [m/s^2, rad/s^2]: a foot that lands, lands later
 FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down anew
 
 
@@ -188,12 +199,12 @@ class WholeBodyRetargeter:
         for limits in most:
             own = limits.copy()
             own[self.legs.moving] = s.acceleration
-            found.append(np.concatenate([np.full(base, s.acceleration), own[self.moving]]))
+            found.append(np.concatenate([BASE_ACCELERATION[:base], own[self.moving]]))
         return found[0], found[1]
 
     def _new_feet(self) -> FootWork:
-        out = FootTargets(np.zeros((8, 3)), np.ones(8), np.zeros(4, dtype=np.bool_))
-        return FootWork(self.rules, self.legs.soles, FootMemory.new(), out)
+        out = FootTargets(np.zeros((8, 3)), np.ones(8), np.zeros((8, 3)), np.zeros(4, dtype=np.bool_))
+        return FootWork(self.rules, self.legs.soles, FootMemory.new(), out, ErrorMemory.new(len(self.problem.point)))
 
     def inputs(self, targets: WholeBodyTargets) -> FrameInputs:
         """Targets as the solver takes them."""
@@ -228,8 +239,20 @@ class WholeBodyRetargeter:
         v = np.zeros(len(x))
         move_base(p, self.scratch, x, v)
         self._before = FrameBefore(x, v, distance)
+        self._feet.errors.begin(self.scratch.points, *self._first_targets(frames))
         self.contacts = self._feet.out.contact.copy()
         self._publish(distance, 0)
+
+    def _first_targets(self, frames: FrameInputs) -> tuple[np.ndarray, np.ndarray]:
+        """Targets (K, 3) of the first frame and the second [m], soles where nothing holds them."""
+        both = []
+        for k in (0, min(1, len(frames.points) - 1)):
+            target = frames.points[k].copy()
+            for f in (0, 1):
+                first = self.corners + 4 * f
+                sole_corners(self.legs.soles, f, frames.soles[k, f], target[first : first + 4])
+            both.append(target)
+        return both[0], both[1]
 
     def _stand(self, frames: FrameInputs, goal: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The first posture (D,) with feet in contact flat on the floor, where a posture (D,) has put them.
@@ -251,7 +274,7 @@ class WholeBodyRetargeter:
                 feet.memory.edge_age[:], feet.memory.age[:] = np.inf, np.inf
             goal[self.corners :], p.weight[self.corners :] = feet.out.target, feet.out.weight
             trial = x.copy()
-            gauss_newton(p, patient, FrameGoal(goal, x.copy()), bounds, A_LONG_TIME, TRUST, trial, w)
+            gauss_newton(p, patient, FrameGoal(goal, x.copy(), p.rest), bounds, A_LONG_TIME, TRUST, trial, w)
             if not np.isfinite(trial).all() or clearance(p, trial, w) < 0.0:
                 break
             x = trial

@@ -8,17 +8,35 @@ import numpy as np
 
 from humanoid_control.jit import kernel
 from humanoid_control.retargeting.contacts import ContactRules, FootMemory, FootTargets, Soles, foot_targets
-from humanoid_control.retargeting.frame_solver import FrameBefore, SolverConstants, solve_frame
-from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, place_points
+from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal, SolverConstants, solve_goal
+from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, mean_error, place_points
+
+
+class ErrorMemory(NamedTuple):
+    """Errors of the points at the last two frames: last, before (K, 3) [m]."""
+
+    last: np.ndarray
+    before: np.ndarray
+
+    @classmethod
+    def new(cls, points: int) -> ErrorMemory:
+        """None, before the first frame."""
+        return cls(np.zeros((points, 3)), np.zeros((points, 3)))
+
+    def begin(self, points: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
+        """Points (K, 3) that are at rest when their targets begin to move from the first (K, 3) to the second [m]."""
+        self.last[:] = points - first
+        self.before[:] = self.last + (second - first)
 
 
 class FootWork(NamedTuple):
-    """What the loop over frames needs for the feet: rules, soles, memory, and where their targets go."""
+    """What the loop over frames needs: rules of contact, soles, memory of the feet, where their targets go, errors."""
 
     rules: ContactRules
     soles: Soles
     memory: FootMemory
     out: FootTargets
+    errors: ErrorMemory
 
 
 class FrameInputs(NamedTuple):
@@ -66,6 +84,35 @@ def move_base(problem: RetargetingProblem, w: Scratch, x: np.ndarray, v: np.ndar
 
 
 @kernel
+def returning_goal(
+    problem: RetargetingProblem, feet: FootWork, before: FrameBefore, dt: float, wanted: np.ndarray, goal: FrameGoal
+) -> None:
+    """What a frame asks for: that errors go as those of a critically damped oscillator.
+
+    What a range, another limb or a foot on the floor has kept from its target would spring back in one frame once it is
+    free. So the error e of each point is asked to follow e(k) = 2 z e(k-1) - z^2 e(k-2), z = exp(-rate dt), whatever
+    brought it about: a target that nothing disturbs is followed exactly. Feet that are held are no matter of this; the
+    posture at rest is.
+
+    Args:
+        wanted: (K, 3) targets of the frame [m]. goal: filled.
+    """
+    rest, corners = np.exp(-feet.rules.body_return * dt), problem.soles[0]
+    for k in range(wanted.shape[0]):
+        held = k >= corners and feet.memory.locked[(k - corners) // 4]
+        z = np.exp(-feet.rules.foot_return * dt) if k >= corners else rest
+        for i in range(3):
+            e = 2.0 * z * feet.errors.last[k, i] - z * z * feet.errors.before[k, i]
+            goal.target[k, i] = wanted[k, i] + (0.0 if held else e)
+    for i in range(before.x.shape[0]):
+        goal.expected[i] = before.x[i] + dt * before.v[i]
+        off = before.x[i] - problem.rest[i]
+        goal.rest[i] = problem.rest[i] + 2.0 * rest * off - rest * rest * (off - dt * before.v[i])
+    for i in range(problem.base):  # it has no rest
+        goal.rest[i] = goal.expected[i]
+
+
+@kernel
 def solve_whole_body_frames(
     problem: RetargetingProblem,
     n: SolverConstants,
@@ -87,19 +134,25 @@ def solve_whole_body_frames(
         The clearance of the last frame.
     """
     x, v = before.x, before.v
-    corners = problem.soles[0]
+    corners, memory = problem.soles[0], feet.errors
     last = before.clearance
-    goal = np.empty((problem.point.shape[0], 3))
+    wanted = np.empty((problem.point.shape[0], 3))
+    goal = FrameGoal(np.empty_like(wanted), np.empty_like(x), np.empty_like(x))
     for t in range(frames.points.shape[0]):
         place_points(problem, x, w)
         foot_targets(
             feet.rules, feet.soles, frames.soles[t], frames.contact[t], w.points[corners:], dt, feet.memory, feet.out
         )
-        goal[:] = frames.points[t]
-        goal[corners:] = feet.out.target
+        wanted[:] = frames.points[t]
+        wanted[corners:] = feet.out.target
         problem.weight[corners:] = feet.out.weight
-        result = solve_frame(problem, n, goal, FrameBefore(x, v, last), dt, out.x[t], out.errors[t], w)
-        last, out.used_fallback[t] = result
+        now = FrameBefore(x, v, last)
+        returning_goal(problem, feet, now, dt, wanted, goal)
+        last, out.used_fallback[t] = solve_goal(problem, n, goal, now, dt, out.x[t], w)
+        mean_error(w, wanted, out.errors[t])
+        memory.before[:] = memory.last
+        wanted[corners:] = feet.out.free
+        memory.last[:] = w.points - wanted
         out.clearance[t] = last
         out.contact[t] = feet.out.contact
         v[:] = (out.x[t] - x) / dt

@@ -14,8 +14,9 @@ from humanoid_control.retargeting.contacts import (
     find_contacts,
     foot_targets,
 )
+from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal
 from humanoid_control.retargeting.problem import place_points
-from humanoid_control.retargeting.whole_body_frames import move_base
+from humanoid_control.retargeting.whole_body_frames import move_base, returning_goal
 from humanoid_control.robots import load_robot
 
 RULES, DT, LENGTH = ContactRules(), 0.01, 0.2
@@ -29,7 +30,7 @@ class Feet:
 
     def __init__(self):
         self.memory = FootMemory.new()
-        self.out = FootTargets(np.zeros((8, 3)), np.zeros(8), np.zeros(4, dtype=bool))
+        self.out = FootTargets(np.zeros((8, 3)), np.zeros(8), np.zeros((8, 3)), np.zeros(4, dtype=bool))
 
     def step(self, free, contact, at):
         """Targets (4, 3) of the left sole: its free pose, its contact, and the pose (5,) at which the robot has it."""
@@ -72,6 +73,17 @@ def test_contact_has_hysteresis(height, speed, held):
     assert memory.contact.all() == held
 
 
+def test_a_foot_that_creeps_does_not_flicker():
+    """It moves 0.7 m/s in one frame of six: away, and not back at once."""
+    memory, x, kept = ContactMemory.new(), 0.0, []
+    for k in range(60):
+        x += 0.007 if k % 6 == 5 else 0.0
+        find_contacts(RULES, np.tile([x, 0.0, 0.0], (4, 1)), DT, memory)
+        kept.append(memory.contact[0])
+    away = np.flatnonzero(np.diff(np.array(kept, dtype=int)) < 0)
+    assert len(away) and (np.diff(away) * DT >= RULES.rest).all()
+
+
 def test_a_foot_is_caught_where_it_is_and_held_where_it_came_down():
     feet, free = Feet(), np.array([0.5, 0.1, 0.3, 0.02, 0.02])
     first = feet.step(free, (True, True), free)
@@ -79,7 +91,7 @@ def test_a_foot_is_caught_where_it_is_and_held_where_it_came_down():
     late = np.array([0.51, 0.09, 0.25, 0.01, 0.01])  # the robot's leg lags
     for _ in range(8):
         feet.step(free + [0.1, 0, 0, 0, 0], (True, True), late)
-    assert not feet.out.contact.any() and feet.out.weight[:4].max() <= RULES.landing
+    assert not feet.out.contact.any() and feet.out.weight[:4].max() <= 1.001 * RULES.landing
     down = late * [1, 1, 1, 0, 0]
     held = feet.step(free, (True, True), down)
     assert feet.out.contact[:2].all() and (feet.out.weight[:4] == RULES.lock).all()
@@ -87,18 +99,59 @@ def test_a_foot_is_caught_where_it_is_and_held_where_it_came_down():
     assert feet.step(free + [0.05, 0, 0.1, 0, 0], (True, True), down) == pytest.approx(flat(down)), "it stays"
 
 
-def test_a_foot_is_released_from_where_it_is_over_the_blend():
+def test_a_foot_that_moves_is_caught_without_a_jerk():
+    """It comes down at 0.5 m/s and forward at 0.3 m/s: its targets begin with that speed, and end at rest."""
+    feet, v = Feet(), np.array([0.3, 0.0, 0.0, -0.5, -0.5])
+    air = np.array([0.5, 0.1, 0.3, 0.03, 0.03])
+    for k in range(3):
+        feet.step(air + k * DT * v, (False, False), air + k * DT * v)
+    now, path = air + 2 * DT * v, [flat(air + 1 * DT * v), flat(air + 2 * DT * v)]
+    for _ in range(8):
+        now = now + DT * v if len(path) == 2 else now  # the robot is where the first target asks for
+        path.append(feet.step(now, (True, True), now))
+    speed = np.diff(path, axis=0) / DT
+    assert np.linalg.norm(np.diff(speed, axis=0), axis=2).max() < 0.3  # [m/s] a frame
+    assert speed[-1] == pytest.approx(np.zeros((4, 3)), abs=1e-9) and path[-1][:, 2] == pytest.approx(np.zeros(4))
+    assert (path[-1] - path[2])[:, 0] == pytest.approx(np.full(4, 0.3 * RULES.blend / 3))
+
+
+def test_a_foot_that_is_let_go_is_free_at_once():
     feet, stand = Feet(), np.array([0.5, 0.1, 0.3, 0.0, 0.0])
     for _ in range(10):
         feet.step(stand, (True, True), stand)
     assert feet.out.contact[:2].all()
     ahead = stand + [0.05, 0.02, 0.0, 0.03, 0.03]
-    path = [feet.step(ahead, (False, False), stand) for _ in range(8)]
-    assert path[0] == pytest.approx(flat(stand)) and path[-1] == pytest.approx(flat(ahead))
-    assert (
-        np.linalg.norm(np.diff(path, axis=0), axis=2).max() < 0.4 * np.linalg.norm(flat(ahead) - flat(stand), axis=1)[0]
-    )
+    assert feet.step(ahead, (False, False), stand) == pytest.approx(flat(ahead))
     assert (feet.out.weight == RULES.free).all() and not feet.out.contact.any()
+    assert feet.out.free[:4] == pytest.approx(flat(ahead))
+
+
+def test_an_error_goes_as_that_of_a_critically_damped_oscillator():
+    """Of a point that was held at rest; one that nothing held has its target exactly, however that moves."""
+    solver = WholeBodyRetargeter(load_robot("hrp2", "floating"))
+    p, feet, d, K = solver.problem, solver._feet, len(solver.problem.rest), len(solver.problem.point)
+    p.weight[p.soles] = RULES.lock
+    feet.memory.locked[:] = [True, False]
+    goal = FrameGoal(np.empty((K, 3)), np.empty(d), np.empty(d))
+    start, target = np.array([0.03, -0.02, 0.05]), np.random.default_rng(3).normal(size=(30, K, 3))
+    feet.errors.last[:], feet.errors.before[:] = start, start
+    feet.errors.last[1], feet.errors.before[1] = 0.0, 0.0
+    before = FrameBefore(p.rest + 0.1, np.zeros(d), 1.0)
+    for k in range(30):
+        returning_goal(p, feet, before, DT, target[k], goal)
+        e = goal.target - target[k]
+        for point, rate in (
+            (0, RULES.body_return),
+            (-1, RULES.foot_return),
+        ):  # (a + b t) exp(-rate t), at rest at first
+            z = np.exp(-rate * DT)
+            assert e[point] == pytest.approx(start * (1 + (1 - z) * (k + 1)) * z ** (k + 1), abs=1e-12)
+        assert not e[1].any() and not e[p.soles[:4]].any(), "a target that nothing disturbs, and a foot that is held"
+        feet.errors.before[:] = feet.errors.last
+        feet.errors.last[:] = e
+    z = np.exp(-RULES.body_return * DT)
+    assert goal.rest[6:] == pytest.approx(p.rest[6:] + (2 * z - z * z) * 0.1)
+    assert goal.expected == pytest.approx(before.x)
 
 
 def test_a_sole_rolls_over_its_toe_edge():
@@ -109,7 +162,7 @@ def test_a_sole_rolls_over_its_toe_edge():
     for rise in (0.02, 0.05, 0.08):
         target = feet.step(stand + [0.03, 0.0, 0.0, rise, 0.0], (False, True), stand)
         assert target[2:] == pytest.approx(toes)
-        assert np.linalg.norm(target[:2] - target[2:], axis=1) == pytest.approx(np.full(2, LENGTH))
+        assert np.linalg.norm(target[:2] - target[2:], axis=1) == pytest.approx(np.full(2, LENGTH), rel=0.03)
         assert feet.out.contact[:2].tolist() == [False, True]
 
 
