@@ -11,6 +11,7 @@ HERE = Path(__file__).resolve().parent
 VERSION = re.search(r'__version__ = "(.+)"', (HERE / NAME / "__init__.py").read_text()).group(1)
 NODES = [
     "trajectory_streamer",
+    "whole_body_streamer",
     "target_source",
     "whole_body_ik",
     "simulator",

@@ -48,6 +48,7 @@ EXAMPLES = """examples:
   humanoid demo walk                           Lola walks a little course by cmd_vel; a table follows
   humanoid demo walk --ground plane:slope=5    up a slope that it knows
   humanoid demo dance --on-feet --robot lola   Lola dances on her own feet, by her own sensors
+  humanoid demo dance --whole-body --robot hrp2   root and legs follow the clip too, feet held on the ground
   humanoid demo walk --robot hrp2 --hold       and then where you say (ros2 topic pub, a gamepad)
 
 Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays the run again.
@@ -55,11 +56,13 @@ Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays th
 KINDS = ("dance", "reach", "walk")
 OPTIONS_OF_NODES = {
     "trajectory_streamer": {"clip": "motion", "speed": "speed", **CLIP_PARAMETERS},
+    "whole_body_streamer": {"clip": "motion", "speed": "speed", **CLIP_PARAMETERS},
     "target_source": {"seed": "seed"},
     "viewer": {"port": "port"},
 }
 """Node -> its parameters, and the options of this command that say the same."""
 REACHER = WALKER = "lola"
+WHOLE_BODY_TOPICS = ("joint_states", "odom", "contacts", "targets", "dancer", "/diagnostics")
 STACK_OF = {"dance": "imitation", "reach": "reach", "walk": "walking"}
 # Of all robots and built-in clips at several paces those that look right: 1.2 cm from the targets on average, 8 cm at
 # most, a joint at its speed limit 3 % of the time (test/evaluation/test_limit_costs.py).
@@ -82,6 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on-feet", action="store_true", help="the dance with legs that balance, not held at the pelvis"
     )
+    parser.add_argument(
+        "--whole-body", action="store_true", help="the dance with root and legs too: a motion without forces"
+    )
     parser.add_argument("--hold", action="store_true", help="keep running until Ctrl-C")
     parser.add_argument("--port", type=int, help="port of the viewer (default: 8080)")
     parser.add_argument("--no-viewer", action="store_true", help="without the browser page")
@@ -94,9 +100,12 @@ def run(args: argparse.Namespace) -> int:
     if args.what not in KINDS:
         raise UnknownNameError("demo", args.what, KINDS)
     reach, walk = args.what == "reach", args.what == "walk"
-    if args.on_feet and args.what != "dance":
-        raise ConfigError(f"--on-feet belongs to the dance, not to `humanoid demo {args.what}`")
-    stack = find_stack("dance" if args.on_feet else STACK_OF[args.what])
+    for option in ("on_feet", "whole_body"):
+        if getattr(args, option) and args.what != "dance":
+            raise ConfigError(f"--{option.replace('_', '-')} belongs to the dance, not to `humanoid demo {args.what}`")
+    if args.on_feet and args.whole_body:
+        raise ConfigError("--on-feet balances and --whole-body does not: give one of them")
+    stack = find_stack("dance" if args.on_feet else "whole_body" if args.whole_body else STACK_OF[args.what])
     if args.no_viewer:
         stack = stack.without("viewer")
     settings = parse_settings(stack, args.set)
@@ -112,6 +121,8 @@ def run(args: argparse.Namespace) -> int:
         _tell(args, f"viewer: http://localhost:{args.port}")
     if robot is None:
         return _reach(args, settings, stack)
+    if args.whole_body:
+        return _whole_body(args, settings, stack, robot)
     if args.on_feet:
         _check_walker(args)
         return _dance_on_feet(args, settings, stack, robot)
@@ -204,6 +215,26 @@ def _dance_on_feet(args: argparse.Namespace, settings: dict[str, dict[str, Any]]
     return 0 if report["good"] else 1
 
 
+def _whole_body(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, robot: Robot) -> int:
+    """Imitate the clip with root and legs, and report: 0 where feet stayed, limits were kept and nothing touched."""
+    from humanoid_control.evaluation.whole_body_run import whole_body_parts, whole_body_report
+
+    streamer = settings.setdefault("whole_body_streamer", {})
+    streamer.update(clip=args.motion, **clip_parameters(args), speed=args.speed)
+    streamer.setdefault("show_every", 1)
+    _tell(args, f"{robot.title} imitates '{args.motion}' with its whole body; Ctrl-C ends it early")
+    with Session(stack, args.robot, settings, record=WHOLE_BODY_TOPICS, quiet=args.json) as session:
+        ran = watch_session(session, args.seconds, args.hold, "dance", args.json)
+    assert session.bag is not None
+    report = whole_body_report(session.bag, robot) | {"motion": args.motion, **ran.to_json()}
+    if args.json:
+        print_json(report)
+    else:
+        print_parts(whole_body_parts(report))
+        _print_end(session, ran)
+    return 0 if report["good"] else 1
+
+
 def _report_on_feet(
     args: argparse.Namespace,
     session: Session,
@@ -264,11 +295,16 @@ def _check_input(args: argparse.Namespace) -> Robot:
     from humanoid_control.mocap.body_points import find_body_points
     from humanoid_control.mocap.load import load_clip
     from humanoid_control.retargeting.scaling import scale_to_robot
+    from humanoid_control.retargeting.whole_body_scaling import WholeBodyScaler
     from humanoid_control.robots.catalogue import load_robot
 
-    robot = load_robot(args.robot, "fixed")
+    robot = load_robot(args.robot, "floating" if args.whole_body else "fixed")
     marker_set, reading = clip_options(args)
-    scale_to_robot(find_body_points(load_clip(args.motion, **reading), marker_set), robot)
+    body = find_body_points(load_clip(args.motion, **reading), marker_set)
+    if args.whole_body:
+        WholeBodyScaler(body, robot)
+    else:
+        scale_to_robot(body, robot)
     return robot
 
 

@@ -121,6 +121,14 @@ TOPICS = {
         "nav_msgs/Odometry",
         "pose and twist of the root link, estimated from joints, IMU and soles, with covariance",
     ),
+    "reference_odometry": (
+        "nav_msgs/Odometry",
+        "pose and twist of the root link that belong to `reference_joint_states`; `odom` in the stack `whole_body`",
+    ),
+    "contacts": (
+        "visualization_msgs/MarkerArray",
+        "edges of the soles (ns l_heel, l_toe, r_heel, r_toe); text is `on` while an edge is held on the floor",
+    ),
     "contact/FOOT": ("std_msgs/Bool", "whether a foot (`l_foot`, `r_foot`) touches the ground"),
     "goal_pose": (
         "geometry_msgs/PoseStamped",
@@ -217,6 +225,9 @@ SERVICES = {
     "trajectory_streamer/play": "go on",
     "trajectory_streamer/pause": "stand still where the clip is",
     "trajectory_streamer/restart": "begin again with the lead-in; with live markers: calibrate again",
+    "whole_body_streamer/play": "go on",
+    "whole_body_streamer/pause": "stand still where the clip is",
+    "whole_body_streamer/restart": "step over to the beginning of the clip, and go on",
     "trajectory_streamer/calibrate": "calibrate live markers again; the targets stay where they are meanwhile",
     "trajectory_streamer/resync": "go on from where the robot is, after a fault of a joint; with `solve`",
     "walker/stop": "come to rest with the next step, and stay there until `walker/stand`",

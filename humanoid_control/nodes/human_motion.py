@@ -28,7 +28,7 @@ from humanoid_control.nodes.base.statistics import Samples
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.human.outputs import HumanOutputs
 from humanoid_control.nodes.human.plates import PlateInput, parse_frames
-from humanoid_control.nodes.live_source import OTHER_CLOCK, MarkerFrame, MarkerInput
+from humanoid_control.nodes.streaming.live_source import OTHER_CLOCK, MarkerFrame, MarkerInput
 from humanoid_control.warm_up import compiling_told
 from humanoid_control.warm_up.human import ADVICE
 

@@ -12,7 +12,10 @@ from typing import Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes.base.parameters import NodeParameters, parse_value
-from humanoid_control.warm_up import HARDWARE, HUMAN, RETARGETING, SIMULATION, TENDONS, WALKING
+from humanoid_control.warm_up import HARDWARE, HUMAN, RETARGETING, SIMULATION, TENDONS, WALKING, WHOLE_BODY
+
+COMMANDS = "joint_commands"
+WHOLE_BODY_PLAYER = "whole_body_streamer"
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,23 @@ NODES = {
             ("targets", "dancer", "clip/time", "clip/duration", "reference_joint_states"),
         ),
         NodeSpec(
+            "whole_body_streamer",
+            "WholeBodyStreamerParameters",
+            "a motion clip to root, legs and arms of a robot, its feet held on the ground, as it plays",
+            ("clip/seek",),
+            (
+                "reference_joint_states",
+                "reference_odometry",
+                "targets",
+                "dancer",
+                "contacts",
+                "clip/time",
+                "clip/duration",
+                "/tf",
+            ),
+            kernels=WHOLE_BODY,
+        ),
+        NodeSpec(
             "target_source",
             "TargetSourceParameters",
             "random goals for the hands, reachable ones and others, as targets",
@@ -165,6 +185,7 @@ NODES = {
                 "ground_truth/odometry",
                 "human/markers",
                 "footsteps/planned",
+                "contacts",
                 "walking/state",
                 "hardware_state",
                 "battery",
@@ -188,6 +209,7 @@ class Stack:
         name, task, nodes: for `humanoid up` and the docs.
         settings: node -> parameter -> value, where the job needs another than the default.
         remaps: node -> topic -> topic, where they are wired otherwise than by their names.
+        commands: topic by which it is seen to move.
     """
 
     name: str
@@ -195,6 +217,12 @@ class Stack:
     nodes: tuple[NodeSpec, ...]
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     remaps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    commands: str = COMMANDS
+
+    @property
+    def player(self) -> str:
+        """The node that plays a clip."""
+        return WHOLE_BODY_PLAYER if WHOLE_BODY_PLAYER in self else "trajectory_streamer"
 
     @property
     def executables(self) -> tuple[str, ...]:
@@ -358,6 +386,16 @@ STACKS = {
                 "viewer": {"footsteps": True, "follow": True, "walking": True},
                 "trajectory_streamer": {"clip": "gentle_dance"},
             },
+        ),
+        _stack(
+            "whole_body",
+            "root, legs and arms of a robot imitate a clip with its feet held on the ground, shown in the browser; a "
+            "motion without forces, for others to follow",
+            "viewer",
+            "whole_body_streamer",
+            settings={"viewer": {"follow": True, "player": WHOLE_BODY_PLAYER}},
+            remaps={WHOLE_BODY_PLAYER: {"reference_joint_states": "joint_states", "reference_odometry": "odom"}},
+            commands="joint_states",
         ),
         _stack(
             "human",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MARKER_PERIOD = 0.1  # [s] reading a message of a hundred markers takes some 5 ms
 MARKERS_GONE = 1.0  # [s] without a message after which markers go, as in rviz
-STREAMER = ("play", "pause", "restart")
+PLAYER = ("play", "pause", "restart")
 LOOK_PERIOD = 1.0  # [s] between looks whether the driver is still there
 MOVE_PERIOD = 0.1  # [s] between messages of cmd_vel while the pad is used
 
@@ -82,6 +82,7 @@ class ViewerParameters(NodeParameters):
     port: int = param(8080, "port of the page", "", 1, 65535)
     ik_markers: bool = param(False, "show the markers of whole_body_ik from the beginning")
     footsteps: bool = param(False, "show the plan of the walker from the beginning")
+    player: str = param("trajectory_streamer", "node of the clip that plays, pauses and begins again by the buttons")
     person: bool = param(False, "show the person of human_motion from the beginning, and not the dancer's figure")
     walking: bool = param(False, "show controls of a robot that walks: a pad, pushes, and buttons that stop it")
     pad_speeds: str = param("0.4,0.1,0.4", "velocities at the pad's rim: forward, to the left [m/s], turning [rad/s]")
@@ -109,8 +110,8 @@ class Viewer(TickNode):
         robot = load_robot(p.robot, "fixed")
         self.state, self.looked = ViewState(robot), 0.0
         self.seeks = self.create_publisher(Float64, "clip/seek", EVENTS)
-        self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"trajectory_streamer/{n}") for n in STREAMER}
-        play, pause, restart = (self.caller(n) for n in STREAMER)
+        self.streamer: dict[str, Any] = {n: self.create_client(Trigger, f"{p.player}/{n}") for n in PLAYER}
+        play, pause, restart = (self.caller(n) for n in PLAYER)
         walk = self._walk_actions(robot) if p.walking else None
         power = PowerActions(self._ask_driver)
         self.requests: dict[str, Any] = {

@@ -290,6 +290,14 @@ class WholeBodyRetargeter:
         self._solve(one, dt, out)
         return self.joints.copy()
 
+    def sole_corners(self) -> np.ndarray:
+        """(8, 3) of the robot's soles at the last frame, in the order of SOLE_POINTS [m]."""
+        return self.scratch.points[self.corners :].copy()
+
+    def error(self, targets: np.ndarray) -> float:
+        """Mean distance of the points to targets (12, 3) of BODY_POINTS, at the last frame [m]."""
+        return float(np.linalg.norm(self.scratch.points[:CORNERS] - targets, axis=1).mean())
+
     def _results(self, T: int) -> FrameResults:
         d, K = len(self.problem.rest), len(self.problem.point)
         return FrameResults(

@@ -28,11 +28,12 @@ SHOWN = {
     "tendon_markers": "tendons, coloured by agreement",
     "human/markers": "the person: markers measured and fitted, forces",
     "footsteps/planned": "coming footsteps, and the points of balance",
+    "contacts": "edges of the soles: green while they are held",
     "follow": "the camera goes along with the robot",
     "shadows": "shadows (slow without a graphics processor)",
 }
 HIDDEN = ("shapes", "com", "ik_markers", "human/markers", "footsteps/planned", "follow")  # at first
-MARKERS = ("ik_markers", "tendon_markers", "human/markers", "footsteps/planned")  # topics among SHOWN
+MARKERS = ("ik_markers", "tendon_markers", "human/markers", "footsteps/planned", "contacts")  # topics among SHOWN
 HISTORY = 240
 COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
 

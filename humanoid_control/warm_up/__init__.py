@@ -1,5 +1,5 @@
-"""Kernels compiled ahead, a module a group of them: retargeting, simulation, tendons, walking, hardware, human,
-library.
+"""Kernels compiled ahead, a module a group of them: retargeting, whole_body, simulation, tendons, walking,
+hardware, human, library.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from humanoid_control.terminal import warn
 
 RETARGETING, SIMULATION, TENDONS = "retargeting", "simulation", "tendons"
-WALKING, HARDWARE, HUMAN = "walking", "hardware", "human"
-GROUPS = (RETARGETING, SIMULATION, TENDONS, WALKING, HARDWARE, HUMAN, "library")  # modules of this room
+WALKING, HARDWARE, HUMAN, WHOLE_BODY = "walking", "hardware", "human", "whole_body"
+GROUPS = (RETARGETING, WHOLE_BODY, SIMULATION, TENDONS, WALKING, HARDWARE, HUMAN, "library")  # modules of this room
 
 
 def compile_first(*groups: str) -> None:

@@ -267,6 +267,11 @@ IGNORED = [
     ("demo --set viewer.port=8081 --port 8082", "viewer.port=8081 contradicts --port 8082"),
     ("demo reach --set target_source.seed=3 --seed 4", "target_source.seed=3 contradicts --seed 4"),
     ("demo --set trajectory_streamer.clip=nowhere.trc", "nowhere.trc"),  # it is the clip that is judged too
+    ("demo --whole-body --robot we4rii", "lacks the points l_foot_tcp, r_foot_tcp"),
+    ("demo --whole-body --on-feet", "give one of them"),
+    ("demo walk --whole-body", "--whole-body belongs to the dance"),
+    ("demo --whole-body --set whole_body_streamer.seem=1", "did you mean seam"),
+    ("demo --whole-body --motion nowhere.trc", "nowhere.trc"),
     ("demo wlak", "did you mean walk"),
     ("demo walk --robot lolla", "did you mean lola"),
     ("demo walk --robot armar3", "armar3"),

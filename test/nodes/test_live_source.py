@@ -14,7 +14,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.mocap import find_body_points, load_clip, synthetic_dance
 from humanoid_control.mocap.body_points import BodyPoints
-from humanoid_control.nodes.live_source import SourceClock
+from humanoid_control.nodes.streaming.live_source import SourceClock
 from humanoid_control.retargeting import POINTS
 from humanoid_control.retargeting.scaling import Scaler
 from humanoid_control.robots import load_robot

@@ -18,19 +18,13 @@ from humanoid_control.human.live.live_fit import LiveFrame
 from humanoid_control.human.live.live_forces import LiveForces
 from humanoid_control.human.model import Person
 from humanoid_control.nodes.base.messages import (
-    EVENTS,
     STREAM_OUT,
     SerializedJointState,
     segments_marker,
     target_markers,
 )
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, SerializedMarkers
-
-try:  # not among the ROS wheels; there, nothing needs transforms
-    from geometry_msgs.msg import TransformStamped
-    from tf2_msgs.msg import TFMessage
-except ImportError:
-    TFMessage = None
+from humanoid_control.nodes.base.transforms import TransformOutput, transform
 
 MEASURED, FITTED, ERROR = (0.15, 0.45, 0.95), (0.95, 0.5, 0.1), (0.85, 0.1, 0.15)
 HOLLOW = 0.25  # opacity of measured markers, which are wider than fitted ones and stand around them
@@ -60,7 +54,7 @@ class HumanOutputs:
         self._residual = node.create_publisher(WrenchStamped, "human/residual", STREAM_OUT)
         self._points = node.create_publisher(MarkerArray, "human/points", STREAM_OUT)
         self._markers = IdlePublisher(node.create_publisher(MarkerArray, "human/markers", STREAM_OUT))
-        self._tf = node.create_publisher(TFMessage, "/tf", EVENTS) if TFMessage is not None else None
+        self._tf = TransformOutput(node)
         self._next_tf = 0.0
         self._state = SerializedJointState(person.names)
         self._wrench = WrenchStamped()
@@ -89,9 +83,9 @@ class HumanOutputs:
             self._body.set_stamp(stamp)
             self._body.set_positions(self.points.points(self.points.joints(*self._poses())))
             self._points.publish(self._body.bytes())
-        if self._tf is not None and now >= self._next_tf:
+        if self._tf.sends and now >= self._next_tf:
             self._next_tf = max(self._next_tf + 1 / self.rate, now)
-            self._tf.publish(TFMessage(transforms=self._transforms(stamp, *self._poses())))
+            self._tf.publish(*self._transforms(stamp, *self._poses()))
 
     def _poses(self) -> tuple[np.ndarray, np.ndarray]:
         """Rotations (nb, 3, 3) and origins (nb, 3) of the bodies of the last frame, in the axes of the world."""
@@ -173,18 +167,9 @@ class HumanOutputs:
 
         out, index = [], {name: k for k, name in enumerate(self.person.body_names)}
         for k, joint in enumerate(self.person.joints):
-            t = TransformStamped()
-            t.header.stamp, t.child_frame_id = stamp, f"human/{self.person.body_names[k]}"
-            X = pin.SE3(R[k], p[k])
-            if joint.parent == GROUND:
-                t.header.frame_id = self.world
-            else:
+            X, parent = pin.SE3(R[k], p[k]), self.world
+            if joint.parent != GROUND:
                 up = index[joint.parent]
-                t.header.frame_id = f"human/{joint.parent}"
-                X = pin.SE3(R[up], p[up]).actInv(X)
-            x = pin.SE3ToXYZQUAT(X).tolist()
-            to, turn = t.transform.translation, t.transform.rotation
-            to.x, to.y, to.z = x[:3]
-            turn.x, turn.y, turn.z, turn.w = x[3:]
-            out.append(t)
+                X, parent = pin.SE3(R[up], p[up]).actInv(X), f"human/{joint.parent}"
+            out.append(transform(stamp, parent, f"human/{self.person.body_names[k]}", X))
         return out

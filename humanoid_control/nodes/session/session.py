@@ -32,7 +32,7 @@ from humanoid_control.nodes.session.runs import (
     write_parameters,
 )
 from humanoid_control.nodes.session.supervisor import RESTARTS, InputRefused, StackFailure, Supervisor, node_command
-from humanoid_control.nodes.stacks import NodeSpec, Stack, find_stack
+from humanoid_control.nodes.stacks import COMMANDS, NodeSpec, Stack, find_stack
 from humanoid_control.terminal import warn
 from humanoid_control.warm_up import HARDWARE, SIMULATION
 
@@ -166,7 +166,7 @@ class Session:
             if spec not in later:
                 self._start_node(spec)
         self.supervisor.load(*(g for g in groups if g not in OF_ONE_NODE))
-        self._monitor = Monitor(self.namespace)
+        self._monitor = Monitor(self.namespace, self.stack.commands, self.stack.player)
         while not self.supervisor.wait_loaded(0.1):
             if self.stopped.is_set():
                 raise KeyboardInterrupt
@@ -301,7 +301,12 @@ class Monitor:
             monotonic clock [s]; 0: not yet.
     """
 
-    def __init__(self, namespace: str = "") -> None:
+    def __init__(self, namespace: str = "", commands: str = COMMANDS, player: str = "trajectory_streamer") -> None:
+        """Listen.
+
+        Args:
+            namespace: of the stack. commands: topic that shows whether it moves. player: its node that plays a clip.
+        """
         choose_discovery(os.environ)
         import rclpy
         from diagnostic_msgs.msg import DiagnosticArray
@@ -317,13 +322,13 @@ class Monitor:
         self._executor = make_executor(context=self._context)
         self._executor.add_node(self.node)
         self.nodes: dict[str, NodeStatus] = {}
-        self.moving_since = 0.0
+        self.moving_since, self._player = 0.0, player
         self._first: np.ndarray | None = None
         self._states = False
         self._subscriptions = [
             self.node.create_subscription(DiagnosticArray, "/diagnostics", self._on_diagnostics, EVENTS),
             self.node.create_subscription(JointState, "joint_states", self._on_states, STREAM_IN),
-            self.node.create_subscription(JointState, "joint_commands", self._on_commands, STREAM_IN),
+            self.node.create_subscription(JointState, commands, self._on_commands, STREAM_IN),
         ]
 
     def _on_diagnostics(self, m: Any) -> None:
@@ -361,7 +366,7 @@ class Monitor:
         from humanoid_control.nodes.base.messages import EVENTS
 
         seek = self.node.create_publisher(Float64, "clip/seek", EVENTS)
-        pause = self.node.create_client(Trigger, "trajectory_streamer/pause")
+        pause = self.node.create_client(Trigger, f"{self._player}/pause")
         end, answer = time.monotonic() + timeout, None
         while time.monotonic() < end:
             self.spin(0.05)

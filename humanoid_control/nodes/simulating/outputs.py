@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
 from nav_msgs.msg import Odometry
@@ -19,7 +20,6 @@ from humanoid_control.errors import (
 from humanoid_control.nodes.base.clock import ClockPublisher
 from humanoid_control.nodes.base.health import Level
 from humanoid_control.nodes.base.messages import (
-    EVENTS,
     GROUND_TRUTH,
     LATCHED,
     STREAM_OUT,
@@ -29,17 +29,12 @@ from humanoid_control.nodes.base.messages import (
     joint_state,
     stamp_of,
 )
+from humanoid_control.nodes.base.transforms import TransformOutput, base_transform, transform
 from humanoid_control.nodes.simulating.parameters import SimulatorParameters, imperfection_of
 from humanoid_control.robots.tendons import NEEDS_TENDON_FILE
 from humanoid_control.simulation import Engine
 from humanoid_control.simulation.sensors.sensor_model import Sensor
 from humanoid_control.simulation.sensors.tendon_sensor import TendonSensor, parse_faults
-
-try:  # not among the ROS wheels; there, nothing needs transforms
-    from geometry_msgs.msg import TransformStamped
-    from tf2_msgs.msg import TFMessage
-except ImportError:
-    TFMessage = None
 
 
 class SimulatorOutputs:
@@ -69,7 +64,7 @@ class SimulatorOutputs:
         self._imu = node.create_publisher(Imu, "imu", STREAM_OUT)
         self._odometry = node.create_publisher(Odometry, GROUND_TRUTH, STREAM_OUT)
         self._clock = ClockPublisher(node) if self.simulated_stamps else None
-        self._tf = node.create_publisher(TFMessage, "/tf", EVENTS) if TFMessage is not None else None
+        self._tf = TransformOutput(node)
         self._feet = {f.name: node.create_publisher(WrenchStamped, foot_topic(f.name), STREAM_OUT) for f in feet}
         self._tendons = SimulatorTendons(node, engine, p) if p.tendons else None
         self._description = None
@@ -158,18 +153,12 @@ class SimulatorOutputs:
         _fill(m.twist.twist.linear, twist[:3])
         _fill(m.twist.twist.angular, twist[3:])
         self._odometry.publish(m)
-        if self._tf is not None:
-            base = TransformStamped(header=m.header, child_frame_id=m.child_frame_id)
-            base.transform.rotation = o
-            _fill(base.transform.translation, pose[:3])
-            soles = []
-            for foot in self.engine.robot.feet if self._feet else ():
-                sole = TransformStamped(child_frame_id=sole_frame(foot.name))
-                sole.header.stamp, sole.header.frame_id = stamp, foot.link
-                _fill(sole.transform.translation, foot.corners().mean(axis=0))
-                soles.append(sole)
-            if transforms := [*([base] if self.publish_base else []), *soles]:
-                self._tf.publish(TFMessage(transforms=transforms))
+        if self._tf.sends:
+            centers = {f.name: (f.link, f.corners().mean(axis=0)) for f in self.engine.robot.feet if self._feet}
+            soles = [
+                transform(stamp, link, sole_frame(name), pin.SE3(np.eye(3), p)) for name, (link, p) in centers.items()
+            ]
+            self._tf.publish(*([base_transform(m)] if self.publish_base else []), *soles)
 
     def _send_wrenches(self, stamp: Time) -> None:
         truth = self.engine.foot_wrenches() if self._feet else {}

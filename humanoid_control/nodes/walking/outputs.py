@@ -13,16 +13,11 @@ from std_msgs.msg import Bool, ColorRGBA, String
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.estimation.floating_base import BaseEstimate
-from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT, stamp_of
+from humanoid_control.nodes.base.messages import LATCHED, STREAM_OUT, stamp_of
+from humanoid_control.nodes.base.transforms import TransformOutput, base_transform, transform
 from humanoid_control.nodes.walking.requests import FOOTPRINT
 from humanoid_control.walking import Walker, WalkReport
 from humanoid_control.walking.feet import SIDES, Feet
-
-try:  # not among the ROS wheels; there, nothing needs transforms
-    from geometry_msgs.msg import TransformStamped
-    from tf2_msgs.msg import TFMessage
-except ImportError:
-    TFMessage = None
 
 ORIENTATION_STD, SPEED_STD, TURNING_STD = 5e-3, 0.02, 0.01  # [rad], [m/s], [rad/s] of odometry
 HEIGHT_STD, START_STD = 5e-3, 1e-3  # [m]
@@ -52,7 +47,7 @@ class WalkOutputs:
         self.odom = node.create_publisher(Odometry, "odom", STREAM_OUT)
         self._state = node.create_publisher(String, "walking/state", LATCHED)
         self._contacts = [node.create_publisher(Bool, f"contact/{s}_foot", STREAM_OUT) for s in SIDES]
-        self._tf: Any = node.create_publisher(TFMessage, "/tf", EVENTS) if TFMessage is not None else None
+        self._tf = TransformOutput(node)
         self._said = ""
         self.restart()
 
@@ -78,8 +73,9 @@ class WalkOutputs:
         self.odom.publish(message)
         for publisher, touches in zip(self._contacts, self.walker.estimator.contacts.touching, strict=True):
             publisher.publish(Bool(data=bool(touches)))
-        if self._tf is not None:
-            self._send_transforms(message)
+        if self._tf.sends:  # a frame has one parent: the footprint hangs on odom beside the base
+            foot = transform(message.header.stamp, self.frame, FOOTPRINT, self.X_odom_footprint)
+            self._tf.publish(base_transform(message), foot)
 
     def odometry(self, now: BaseEstimate, stamp: Time) -> Odometry:
         """The estimate as odometry: pose in the frame of odometry, twist in the axes of the root link."""
@@ -106,18 +102,6 @@ class WalkOutputs:
         """Grows with the way: every step misplaces the base a little, and nothing takes that back."""
         along = START_STD**2 + (self.drift * self.way) ** 2
         return np.diag([along, along, HEIGHT_STD**2] + [ORIENTATION_STD**2] * 3).ravel()
-
-    def _send_transforms(self, odometry: Odometry) -> None:
-        base = TransformStamped(header=odometry.header, child_frame_id=odometry.child_frame_id)
-        p = odometry.pose.pose.position
-        base.transform.rotation = odometry.pose.pose.orientation
-        base.transform.translation.x, base.transform.translation.y, base.transform.translation.z = p.x, p.y, p.z
-        # A frame has one parent: the footprint hangs on odom beside the base.
-        foot = TransformStamped(header=odometry.header, child_frame_id=FOOTPRINT)
-        x, y, z, qx, qy, qz, qw = pin.SE3ToXYZQUAT(self.X_odom_footprint).tolist()
-        t, r = foot.transform.translation, foot.transform.rotation
-        t.x, t.y, t.z, r.x, r.y, r.z, r.w = x, y, z, qx, qy, qz, qw
-        self._tf.publish(TFMessage(transforms=[base, foot]))
 
 
 def plan_markers(walker: Walker, report: WalkReport, stamp: int, frame: str) -> MarkerArray:

@@ -1,0 +1,52 @@
+"""Transforms for tf, where its messages are installed: they are not among the ROS wheels, whose users have no tf."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pinocchio as pin
+from builtin_interfaces.msg import Time
+from nav_msgs.msg import Odometry
+
+from humanoid_control.nodes.base.messages import EVENTS
+
+try:
+    from geometry_msgs.msg import TransformStamped
+    from tf2_msgs.msg import TFMessage
+except ImportError:
+    TFMessage = None
+
+
+class TransformOutput:
+    """Publisher of `/tf`, which does nothing without tf's messages.
+
+    Attributes:
+        sends: the messages are installed. Nothing has to be made for it otherwise.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self.sends = TFMessage is not None
+        self._publisher: Any = node.create_publisher(TFMessage, "/tf", EVENTS) if self.sends else None
+
+    def publish(self, *transforms: Any) -> None:
+        """Send transforms, if there are any."""
+        if self.sends and transforms:
+            self._publisher.publish(TFMessage(transforms=transforms))
+
+
+def transform(stamp: Time, frame: str, child: str, X: pin.SE3) -> Any:
+    """Pose X of a frame `child` in a frame [m]; only where tf's messages are installed."""
+    t = TransformStamped(child_frame_id=child)
+    t.header.stamp, t.header.frame_id = stamp, frame
+    to, turn = t.transform.translation, t.transform.rotation
+    to.x, to.y, to.z, turn.x, turn.y, turn.z, turn.w = pin.SE3ToXYZQUAT(X).tolist()
+    return t
+
+
+def base_transform(odometry: Odometry) -> Any:
+    """The pose of odometry; only where tf's messages are installed."""
+    t = TransformStamped(header=odometry.header, child_frame_id=odometry.child_frame_id)
+    p = odometry.pose.pose.position
+    t.transform.translation.x, t.transform.translation.y, t.transform.translation.z = p.x, p.y, p.z
+    t.transform.rotation = odometry.pose.pose.orientation
+    return t

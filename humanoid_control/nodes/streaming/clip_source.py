@@ -1,0 +1,118 @@
+"""Targets from a motion clip, for nodes that play one: its parameters, and a player's topics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from std_msgs.msg import Float64
+
+from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
+from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT
+from humanoid_control.nodes.base.parameters import WorldParameters, param
+from humanoid_control.nodes.base.tick_node import TickNode
+from humanoid_control.retargeting import POINTS, ClipPlayer, scale_to_robot
+from humanoid_control.retargeting.player import Figure
+from humanoid_control.robots import Robot
+
+MAX_RATE = 120.0  # [Hz] of targets
+LONGEST_STEP = 0.2  # [s] a longer pause between two ticks is not made up for
+
+
+class ClipSource:
+    """Wires a `ClipPlayer` to the topics `clip/time`, `clip/duration` and `clip/seek` of a node."""
+
+    def __init__(self, node: TickNode, robot: Robot, body: BodyPoints, lead_in: float, left: float) -> None:
+        """Prepare.
+
+        Args:
+            node: that ticks.
+            robot: to imitate.
+            body: the clip.
+            lead_in: time to move from where the robot is to the first frame [s].
+            left: how far to the left of the robot the dancer's figure stands [m].
+        """
+        targets = scale_to_robot(body, robot)
+        self.rate = min(targets.rate, MAX_RATE)
+        self.player = ClipPlayer(targets, robot.point_positions(robot.q("neutral"), POINTS), lead_in)
+        self._figure = Figure(targets, left)
+        self._time = node.create_publisher(Float64, "clip/time", STREAM_OUT)
+        self._duration = node.create_publisher(Float64, "clip/duration", LATCHED)
+        self._duration.publish(Float64(data=self.player.duration))
+        node.create_subscription(Float64, "clip/seek", lambda m: self.player.seek(m.data), EVENTS)
+        self._before: float | None = None
+
+    @property
+    def current(self) -> np.ndarray:
+        """The targets (7, 3) now."""
+        return self.player.points()
+
+    def begin_at(self, points: np.ndarray) -> None:
+        """The clip begins with a lead-in from these points (7, 3)."""
+        self.player.begin_at(points)
+
+    def stop(self) -> None:
+        """Time does not pass until the next `advance`."""
+        self._before = None
+
+    def advance(self, now: float) -> tuple[np.ndarray, None]:
+        """Targets to publish; they are of the present."""
+        self.player.advance(0.0 if self._before is None else min(now - self._before, LONGEST_STEP))
+        self._before = now
+        return self.player.points(), None
+
+    def segments(self) -> np.ndarray:
+        """The dancer's figure: ends (2 B, 3) of the bones."""
+        self._time.publish(Float64(data=self.player.time))
+        return self._figure.segments(self.player.body())
+
+    def play(self) -> None:
+        self.player.playing = True
+
+    def pause(self) -> None:
+        self.player.playing = False
+
+    def restart(self) -> None:
+        """Begin again with the lead-in."""
+        self.player.restart()
+
+    def values(self) -> dict[str, Any]:
+        """For diagnostics."""
+        p = self.player
+        return {
+            "source": "clip",
+            "clip": p.targets.name,
+            "time_s": round(p.time, 3),
+            "duration_s": round(p.duration, 3),
+            "playing": p.playing,
+        }
+
+
+@dataclass(frozen=True)
+class ClipParameters(WorldParameters):
+    """Parameters of a clip and of how it is played."""
+
+    clip: str = param("dance", "motion clip: dance or gentle_dance (built in), anything else is the path of a file")
+    clip_rate: float = param(
+        0.0, "frame rate of an AMC or CSV file that states none; 0: as the file says", "Hz", 0.0, 1000.0
+    )
+    clip_unit: str = param("", "unit of the clip's numbers: mm, cm, m or inch; empty: as the file says or as is found")
+    clip_scale: float = param(1.0, "factor on the clip's size, for skeletons of other sizes", "", 1e-6, 1e6)
+    clean: bool = param(True, "check the clip's labels, fill short gaps and take out noise before it is played")
+    marker_set: str = param("", "marker set, or the path of an own one; empty: found by the labels")
+    loop: bool = param(True, "begin again at the end", live=True)
+    speed: float = param(1.0, "speed against the clip's own", "", 0.05, 4.0, live=True)
+    paused: bool = param(False, "begin paused")
+
+
+def clip_points(p: ClipParameters) -> BodyPoints:
+    """The body points of the clip that the parameters name, read as they say.
+
+    Raises:
+        HumanoidError: it cannot be read.
+    """
+    marker_set, rate = p.marker_set or None, p.clip_rate or None
+    if p.clean:
+        return load_body_points(p.clip, marker_set, rate=rate, unit=p.clip_unit, scale=p.clip_scale)
+    return find_body_points(load_clip(p.clip, rate, p.clip_unit, p.clip_scale), marker_set)

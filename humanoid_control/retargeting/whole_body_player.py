@@ -1,0 +1,177 @@
+"""Player of the targets of a whole body: play and pause, seek, speed, loop; over a seam the robot steps across.
+
+A clip ends elsewhere than it begins. So where it loops, or another moment is sought, the motion that follows is moved
+to where the robot is and turned to where it looks, and the feet step over to it, one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.retargeting.contacts import Soles, sole_corners
+from humanoid_control.retargeting.player import BONES
+from humanoid_control.retargeting.whole_body_frames import FrameInputs
+from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets
+
+LIFT = 0.06  # [m] by which a foot is raised on its way over a seam
+STAYS = 0.01  # [m, rad] nearer than this to where it should be, a foot stays where it is
+COAST = 0.12  # [s] in which the velocity at the beginning of a seam goes
+L_HIP, R_HIP = 7, 8  # rows of BODY_POINTS
+
+
+class WholeBodyPlayer:
+    """The targets at the present moment of a playing clip, as `WholeBodyRetargeter` takes them.
+
+    Attributes:
+        time: position in the clip [s], 0 .. duration. playing: False while paused.
+        finished: a clip that does not loop has reached its end. loop, speed: may be set.
+        heading: yaw of the pelvis that is asked for now [rad].
+        X_world_clip: where the clip's world is in the robot's.
+    """
+
+    def __init__(
+        self,
+        targets: WholeBodyTargets,
+        frames: FrameInputs,
+        soles: Soles,
+        seam: float = 1.5,
+        loop: bool = True,
+        speed: float = 1.0,
+    ) -> None:
+        """Make a player.
+
+        Args:
+            targets: of the clip. frames: the same, from `WholeBodyRetargeter.inputs`. soles: of the robot.
+            seam: time for moving over to another moment of the clip [s].
+            loop: begin again at the end. speed: 1 is the speed of the clip.
+        """
+        self.targets, self.frames, self.soles = targets, frames, soles
+        self.seam, self.loop, self.speed, self.playing = seam, loop, speed, True
+        self.duration = (len(targets) - 1) / targets.rate
+        self._poses = frames.soles.copy()
+        self._poses[:, :, 2] = np.unwrap(self._poses[:, :, 2], axis=0)
+        self._heading = np.unwrap(targets.heading)
+        self.X_world_clip = pin.SE3.Identity()
+        self.restart()
+
+    def restart(self) -> None:
+        """The first frame, where the clip itself has it; at once."""
+        self.X_world_clip = pin.SE3.Identity()
+        self.time, self.finished, self._blend = 0.0, False, 1.0
+        self._sample()
+
+    def seek(self, time: float) -> None:
+        """Move over to a moment of the clip [s], where the robot is; NaN is passed over."""
+        if math.isnan(time):
+            return
+        self._from = self._points, self._soles, *self._velocity()
+        high = self._soles[:, 3:].min(axis=1)
+        self._first = int(high[1] > high[0])  # the foot that is in the air, or the left one
+        hips, heading = 0.5 * (self._points[L_HIP] + self._points[R_HIP]), self.heading
+        hips += 0.5 * COAST * (self._from[2][L_HIP] + self._from[2][R_HIP])
+        self.time, self.finished, self._blend = float(np.clip(time, 0.0, self.duration)), False, 0.0
+        self.X_world_clip = pin.SE3.Identity()
+        self._sample()
+        there = 0.5 * (self._points[L_HIP] + self._points[R_HIP])
+        R = pin.rpy.rpyToMatrix(0.0, 0.0, heading - self.heading)
+        shift = hips - R @ there
+        self.X_world_clip = pin.SE3(R, np.array([shift[0], shift[1], 0.0]))
+        self._sample()
+
+    def _velocity(self) -> tuple[np.ndarray, np.ndarray]:
+        """Velocities of points (K, 3) and soles (2, 5) of the motion that goes on; zero where none does."""
+        still = np.zeros_like(self._points), np.zeros_like(self._soles)
+        if self._blend < 1.0 or not self.playing or self.finished or self.time <= 0.0:
+            return still
+        points, soles, now, dt = self._points, self._soles, self.time, 1.0 / self.targets.rate
+        self.time = max(now - dt, 0.0)
+        self._sample()
+        moved = (points - self._points, soles - self._soles)
+        elapsed, self.time = (now - self.time) / self.speed, now
+        self._sample()
+        return moved[0] / elapsed, moved[1] / elapsed
+
+    def advance(self, dt: float) -> FrameInputs:
+        """Let time pass [s]; the targets then, of one frame."""
+        if self._blend < 1.0:
+            self._blend = min(1.0, self._blend + dt / self.seam) if self.seam > 0 else 1.0
+            self._sample()
+            if self._blend < 1.0:
+                return self._over_the_seam()
+        elif self.playing and not self.finished:
+            self.time += dt * self.speed
+            if self.time >= self.duration:
+                if self.loop:
+                    self.time = self.duration
+                    self._sample()
+                    self.seek(0.0)
+                    return self._over_the_seam()
+                self.time, self.finished = self.duration, True
+            self._sample()
+        return FrameInputs(self._points[None], self._soles[None], self._contact[None])
+
+    def _sample(self) -> None:
+        """The frame of the present time, in the robot's world."""
+        x = min(self.time * self.targets.rate, len(self._heading) - 1.0)
+        k = min(int(x), len(self._heading) - 2)
+        s = x - k
+
+        def between(a: np.ndarray) -> np.ndarray:
+            return np.asarray((1 - s) * a[k] + s * a[k + 1])
+
+        R, p = self.X_world_clip.rotation, self.X_world_clip.translation
+        turn = math.atan2(R[1, 0], R[0, 0])
+        self._points = between(self.frames.points) @ R.T + p
+        self._soles = between(self._poses)
+        self._soles[:, :2] = self._soles[:, :2] @ R[:2, :2].T + p[:2]
+        self._soles[:, 2] += turn
+        self._contact = self.frames.contact[k]
+        self.heading = float(between(self._heading)) + turn
+
+    def _over_the_seam(self) -> FrameInputs:
+        """Between the posture before the seam and that behind it: one foot steps over, then the other."""
+        points, soles, v, v_soles = self._from
+        s, coast = minimum_jerk(self._blend), COAST * (1.0 - math.exp(-self._blend * self.seam / COAST))
+        now = (1 - s) * (points + coast * v) + s * self._points
+        poses, contact = np.empty((2, 5)), np.ones(4, dtype=np.bool_)
+        for f in (0, 1):
+            part = min(max(2.0 * self._blend - (f != self._first), 0.0), 1.0)
+            u, begin, end = minimum_jerk(part), soles[f] + coast * v_soles[f], self._soles[f]
+            begin[3:] = np.maximum(begin[3:], 0.0)
+            way = end - begin
+            way[2] -= 2 * math.pi * round(way[2] / (2 * math.pi))
+            steps = float(np.abs(way[:3]).max()) > STAYS
+            poses[f] = begin + u * way
+            if steps:
+                poses[f, 3:] += LIFT * 16.0 * (part * (1.0 - part)) ** 2
+            on = self._contact[2 * f : 2 * f + 2] if part >= 1.0 else np.array([not steps or part <= 0.0] * 2)
+            contact[2 * f : 2 * f + 2] = on
+        return FrameInputs(now[None], poses[None], contact[None])
+
+    # -- what is shown
+
+    def shown(self) -> np.ndarray:
+        """The targets (12, 3) of BODY_POINTS now [m]."""
+        return self._points[:12]
+
+    def skeleton(self) -> np.ndarray:
+        """Ends (2 B, 3) of the bones of a figure with the targets as joints, feet included [m]."""
+        p = {n: self._points[k] for n, k in _JOINTS.items()}
+        p["mid_hip"] = 0.5 * (p["l_hip"] + p["r_hip"])
+        corners = np.empty((4, 3))
+        for f, side in enumerate("lr"):
+            sole_corners(self.soles, f, self._soles[f], corners)
+            p[f"{side}_ankle"], p[f"{side}_toe"] = 0.5 * (corners[0] + corners[1]), 0.5 * (corners[2] + corners[3])
+        return np.array([p[n] for a, b in BONES if a in p and b in p for n in (a, b)])
+
+
+_JOINTS = {
+    name: k
+    for k, name in enumerate(
+        ("sternum", "l_shoulder", "r_shoulder", "l_elbow", "r_elbow", "l_wrist", "r_wrist", "l_hip", "r_hip")
+    )
+} | {"l_knee": 10, "r_knee": 11}

@@ -1,0 +1,44 @@
+"""Kernels of retargeting the whole body compiled ahead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from humanoid_control.jit import are_compiled
+from humanoid_control.mocap import load_body_points
+from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
+from humanoid_control.retargeting.contacts import find_contacts, foot_targets, sole_corners
+from humanoid_control.retargeting.frame_solver import clearance, gauss_newton
+from humanoid_control.retargeting.whole_body_frames import move_base, solve_whole_body_frames
+from humanoid_control.robots.catalogue import load_robot
+
+ADVICE = "compiling the solver of the whole body for this machine, only this once: about half a minute"
+
+KERNELS: tuple[Any, ...] = (
+    solve_whole_body_frames,
+    gauss_newton,
+    clearance,
+    move_base,
+    foot_targets,
+    sole_corners,
+    find_contacts,
+)
+
+
+def compiled() -> bool:
+    """True where the kernels are in memory or on disk."""
+    return are_compiled(KERNELS)
+
+
+def compile_kernels() -> None:
+    """Compile the kernels by the beginning of a built-in dance; quick where it is done already."""
+    robot = load_robot("lola", "floating")
+    targets = WholeBodyScaler(load_body_points("gentle_dance"), robot).targets(load_body_points("gentle_dance"))
+    solver = WholeBodyRetargeter(robot, forearms=targets.forearms is not None)
+    frames = solver.inputs(targets)
+    solver.start(frames, float(targets.heading[0]))
+    solver.step(frames, 1, 1.0 / targets.rate)
+
+
+if __name__ == "__main__":
+    compile_kernels()

@@ -1,0 +1,68 @@
+"""The node `whole_body_streamer`: over DDS a clip becomes a motion of the whole body whose feet stay on the floor."""
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64
+from std_srvs.srv import Trigger
+from visualization_msgs.msg import MarkerArray
+
+from humanoid_control.evaluation.ground_contact import measure_ground_contact
+from humanoid_control.evaluation.recorded_run import nanoseconds
+from humanoid_control.retargeting.contacts import EDGES
+from humanoid_control.robots import load_robot
+
+pytestmark = pytest.mark.ros
+
+
+def test_feet_stay_limits_hold_and_the_clip_obeys(graph):
+    robot = load_robot("hrp2", "floating")
+    joints = graph.listen(JointState, "reference_joint_states", 2000)
+    odom = graph.listen(Odometry, "reference_odometry", 2000)
+    contacts, times = graph.listen(MarkerArray, "contacts", 2000), graph.listen(Float64, "clip/time")
+    graph.start("whole_body_streamer", "robot:=hrp2", "clip:=dance", "show_every:=1")
+    graph.until(lambda: len(contacts) > 250, "five seconds of it", 60)
+    said = graph.diagnostics("whole_body_streamer")
+    assert said["level"] == 0 and float(said["error_mm"]) < 60 and "heel" in said["contacts"]
+
+    roots = {nanoseconds(m.header.stamp): m.pose.pose for m in odom}
+    flags = {nanoseconds(m.markers[0].header.stamp): [k.text == "on" for k in m.markers] for m in contacts}
+    assert [k.ns for k in contacts[-1].markers] == list(EDGES)
+    rows = [(ns, m) for m in joints if (ns := nanoseconds(m.header.stamp)) in roots and ns in flags]
+    assert len(rows) > 0.9 * min(len(joints), len(odom)) and tuple(rows[0][1].name) == robot.joint_names
+    q = []
+    for ns, m in rows:
+        p, o = roots[ns].position, roots[ns].orientation
+        q.append([p.x, p.y, p.z, o.x, o.y, o.z, o.w, *m.position])
+        assert (np.abs(m.velocity) <= robot.velocity * (1 + 1e-6)).all()
+    q = np.array(q)
+    assert (q[:, 7:] >= robot.lower - 1e-9).all() and (q[:, 7:] <= robot.upper + 1e-9).all()
+    ground = measure_ground_contact(robot, q, np.array([flags[ns] for ns, _ in rows]), 50.0)
+    assert len(ground.slip) >= 4 and ground.slip.max() < 2e-3 and ground.penetration.max() < 1e-3
+    steps = np.diff([ns for ns, _ in rows])
+    moved = np.abs(np.diff(q[:, 7:], axis=0)) / (1e-9 * steps[:, None])
+    assert (moved <= robot.velocity * (1 + 1e-6)).all(), "by the stamps, too"
+
+    seek = graph.publisher(Float64, "clip/seek")
+    seek.publish(Float64(data=10.0))
+    graph.until(lambda: times[-1].data >= 10.0, "the moment that was sought")
+    assert graph.call(Trigger, "whole_body_streamer/pause").success
+    graph.until(lambda: len(times) > 3 and times[-1].data == times[-3].data, "the pause")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("robot:=we4rii",), "lacks the points l_foot_tcp, r_foot_tcp"),
+        (("robot:=hrp2", "clip:=nowhere.trc"), "nowhere.trc"),
+    ],
+)
+def test_what_it_cannot_follow_is_one_line(graph, arguments, words):
+    process = graph.start("whole_body_streamer", *arguments, wait=False)
+    assert process.wait(60) == 2
+    said = graph.output(process)
+    assert words in said and "Traceback" not in said
