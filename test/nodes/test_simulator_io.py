@@ -12,6 +12,7 @@ from nav_msgs.msg import Odometry
 from rclpy.clock import Clock
 from sensor_msgs.msg import Imu, JointState
 
+from humanoid_control.nodes.base import transforms
 from humanoid_control.nodes.base.messages import stamp_of
 from humanoid_control.nodes.simulating import outputs as simulator_outputs
 from humanoid_control.nodes.simulating.inputs import SimulatorInputs
@@ -32,7 +33,7 @@ JOINT = (
 
 def test_transforms_place_the_root_link_of_any_urdf_as_the_odometry_does(monkeypatch, tmp_path):
     """Not every root is called base_link. The wheels of ROS lack tf2_msgs: a message of that form stands in."""
-    monkeypatch.setattr(simulator_outputs, "TFMessage", SimpleNamespace)
+    monkeypatch.setattr(transforms, "TFMessage", SimpleNamespace)
     path, sent = tmp_path / "boat.urdf", []
     path.write_text(f'<robot name="boat">{LINK.format("hull")}{LINK.format("arm")}{JOINT}</robot>')
     publisher = SimpleNamespace(publish=sent.append, get_subscription_count=lambda: 0)
@@ -49,7 +50,8 @@ def test_odometry_has_every_number_of_the_base_in_its_place():
     sent, pose, twist = [], np.array([0.1, 0.2, 0.3, 0.5, -0.5, 0.5, 0.5]), np.arange(1.0, 7.0)
     outputs = simulator_outputs.SimulatorOutputs.__new__(simulator_outputs.SimulatorOutputs)
     outputs.engine = SimpleNamespace(base_state=lambda: (pose, twist), robot=SimpleNamespace(root_link="hull"))
-    outputs._odometry, outputs._tf, outputs.world_frame = SimpleNamespace(publish=sent.append), None, "map"
+    outputs._odometry, outputs._tf = SimpleNamespace(publish=sent.append), SimpleNamespace(sends=False)
+    outputs.world_frame = "map"
     outputs._send_odometry(stamp_of(1_500_000_000))
     (m,) = sent
     p, o, v, w = m.pose.pose.position, m.pose.pose.orientation, m.twist.twist.linear, m.twist.twist.angular
@@ -61,7 +63,7 @@ def test_odometry_has_every_number_of_the_base_in_its_place():
 
 @pytest.mark.parametrize(("every", "expected"), [(0, 2), (1, 10), (2, 5)])
 def test_imu_and_wrenches_come_as_often_as_a_walker_needs_and_the_truth_stays_off_tf(monkeypatch, every, expected):
-    monkeypatch.setattr(simulator_outputs, "TFMessage", SimpleNamespace)
+    monkeypatch.setattr(transforms, "TFMessage", SimpleNamespace)
     sent = []
     publisher = SimpleNamespace(publish=sent.append, get_subscription_count=lambda: 0)
     node = SimpleNamespace(create_publisher=lambda *args: publisher, get_clock=Clock)
@@ -78,14 +80,15 @@ def test_imu_and_wrenches_come_as_often_as_a_walker_needs_and_the_truth_stays_of
 
 
 def test_every_sole_has_a_frame_on_its_link_in_the_middle_of_its_corners(monkeypatch):
-    monkeypatch.setattr(simulator_outputs, "TFMessage", SimpleNamespace)
+    monkeypatch.setattr(transforms, "TFMessage", SimpleNamespace)
     robot, sent = load_robot("lola", "floating"), []
     outputs = simulator_outputs.SimulatorOutputs.__new__(simulator_outputs.SimulatorOutputs)
     outputs.engine = SimpleNamespace(base_state=lambda: (np.arange(7.0), np.zeros(6)), robot=robot)
-    outputs._odometry, outputs._tf = SimpleNamespace(publish=lambda m: None), SimpleNamespace(publish=sent.append)
+    outputs._odometry = SimpleNamespace(publish=lambda m: None)
+    outputs._tf = SimpleNamespace(sends=True, publish=lambda *all_of_them: sent.append(all_of_them))
     outputs._feet, outputs.publish_base = {f.name: None for f in robot.feet}, True
     outputs._send_odometry(stamp_of(1_500_000_000))
-    base, *soles = sent[0].transforms
+    base, *soles = sent[0]
     assert base.child_frame_id == robot.root_link and base.transform.rotation.w == 6.0
     assert [s.child_frame_id for s in soles] == [simulator_outputs.sole_frame(f.name) for f in robot.feet] != []
     for foot, sole in zip(robot.feet, soles, strict=True):
