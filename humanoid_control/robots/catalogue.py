@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.documents import read_text
 from humanoid_control.errors import RobotError, UnknownNameError, shown
-from humanoid_control.files import why
 from humanoid_control.paths import share_dir
+from humanoid_control.robots.description.mjcf import read_description
 from humanoid_control.robots.description.robot_file import RobotFile, read_robot_file
-from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
 
 CATALOGUE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "lola")  # robots that exist
@@ -37,11 +35,7 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
         RobotError: the file is not a usable URDF or robot file.
     """
     path = urdf_path(name_or_path)
-    try:
-        text = read_text(path)
-    except (OSError, UnicodeDecodeError) as e:
-        raise RobotError(f"{path}: cannot be read as a URDF: {why(e)}") from None
-    tree = parse_urdf(text, str(path))
+    tree = read_description(path)
     beside = path.with_suffix(".yaml")
     robot = Robot(tree, read_robot_file(beside) if beside.exists() else RobotFile(), base)
     robot.folder = path.resolve().parent

@@ -19,8 +19,9 @@ import pinocchio as pin
 from humanoid_control.collision.shapes import Box, Capsule, LinkShape, shape_to_row
 from humanoid_control.errors import RobotError
 from humanoid_control.files import whole_file
+from humanoid_control.robots.description.mjcf import read_description
 from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, read_robot_file, shapes_from_urdf
-from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
+from humanoid_control.robots.description.urdf import UrdfTree
 from humanoid_control.robots.guess.bodies import Bodies
 from humanoid_control.robots.guess.contact_shapes import ContactFit, fit_contacts
 from humanoid_control.robots.guess.fitted_shapes import BodyFit, fit_bodies, fitted_links
@@ -295,10 +296,7 @@ def guess_robot_file(path: Path, folder: Path | None = None) -> tuple[Path, Mapp
     beside = (folder or path.parent) / path.with_suffix(".yaml").name
     if beside.exists():
         raise RobotError(f"{beside} exists already: move it away to have it guessed anew")
-    try:
-        tree = parse_urdf(path.read_text(), str(path))
-    except (OSError, UnicodeDecodeError) as e:
-        raise RobotError(f"{path}: cannot be read as a URDF: {e.__class__.__name__}") from None
+    tree = read_description(path)
     mapping = guess_mapping(tree)
     bodies = Bodies(tree, path.parent, np.array([np.sin(mapping.yaw), np.cos(mapping.yaw), 0.0]))
     if mapping.legs is not None:
@@ -356,6 +354,12 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
         lines.append(
             f"postures: {{neutral: {{{angles}}}}}  # [rad]; with all joints at 0 arms touch the body or hang close"
         )
+    added = {name: frame for foot in mapping.feet for name, frame in foot.frames.items()}
+    if added:
+        lines.append("frames:  # the robot's own axes on links that lie askew")
+    for name, frame in added.items():
+        rpy = ", ".join(f"{v:g}" for v in frame.rpy)
+        lines.append(f"  {name}: {{link: {_quoted(frame.link)}, xyz: [0, 0, 0], rpy: [{rpy}]}}")
     lines += ["# Joints between hips and wrists; others keep the neutral posture.", "imitation_joints:"]
     lines += [f"  - {_quoted(j)}" for j in mapping.imitation_joints]
     lines.append("points:  # in the frame of a link [m]")
@@ -453,6 +457,7 @@ def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: f
 def _above_floor(mapping: Mapping, robot: Robot, tree: UrdfTree) -> float:
     """Height of the root above the soles, or else the lowest link origin or shape, in the zero posture [m]."""
     poses = robot.link_poses(robot.q("zero"))
+    poses |= {n: poses[f.link] * f.pose() for foot in mapping.feet for n, f in foot.frames.items()}
     root = float(poses[tree.root].translation[2])
     if mapping.feet:
         soles = [sole for foot in mapping.feet for sole in foot.soles]
