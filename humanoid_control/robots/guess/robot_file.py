@@ -280,11 +280,12 @@ def _meanings(waist: list[JointAxis], arms: tuple[Arm, ...], left: np.ndarray) -
 UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
 
 
-def guess_robot_file(path: Path, folder: Path | None = None) -> tuple[Path, Mapping]:
-    """Guess the robot file of a URDF and write it beside it, or into another folder.
+def guess_robot_file(path: Path, folder: Path | None = None, shapes: bool = True) -> tuple[Path, Mapping]:
+    """Guess the robot file of a URDF or MJCF and write it beside it, or into another folder.
 
     Args:
-        path: of the URDF, from which its meshes are found. folder: to write into; None: the URDF's own.
+        path: of the description, from which its meshes are found. folder: to write into; None: the description's own.
+        shapes: write the collision shapes, too.
 
     Returns:
         The file written, and what was guessed.
@@ -306,7 +307,6 @@ def guess_robot_file(path: Path, folder: Path | None = None) -> tuple[Path, Mapp
     with whole_file(beside) as part:
         part.write_text(mapping_text(mapping, tree))
         robot = Robot(tree, read_robot_file(part), "fixed")  # what is written can be read
-        stand_out = {fit.link: fit.outside_max for fit in mapping.fits}
         if mapping.fits:
             arms = [[joint.name for joint in arm.shoulder] for arm in mapping.arms]
             postures: list[Callable[[Robot], dict[str, float]]] = [lambda robot: parted_posture(robot, bodies, arms)]
@@ -317,25 +317,34 @@ def guess_robot_file(path: Path, folder: Path | None = None) -> tuple[Path, Mapp
                     mapping = replace(mapping, neutral=mapping.neutral | neutral)
                     part.write_text(mapping_text(mapping, tree))
                     robot = Robot(tree, read_robot_file(part), "fixed")
-            often = with_images(overlapping_links(robot, stand_out), bodies)
-            at_rest = with_images(links_overlapping_at_rest(robot), bodies)
-            crowded = []
-            if mapping.legs is not None:
-                legs = [robot.joint_index(j.name) for leg in (mapping.legs.left, mapping.legs.right) for j in leg]
-                crowded = with_images(crowded_links(robot, bodies, legs), bodies)
-            seldom = [pair for pair in dict.fromkeys(at_rest + crowded) if pair not in often]
-            without = replace(read_robot_file(part), unwatched_links=(*often, *crowded))
-            contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + seldom)
-            # Without shapes of their own, links that seldom overlap stay as they are: some of their pairs are watched.
-            contacts = [c for c in contacts if c.shapes or c.links in often or (c.links in crowded and c.touched == 0)]
-            mapping = replace(mapping, contacts=tuple(contacts))
-            part.write_text(mapping_text(mapping, tree))
-            Robot(tree, read_robot_file(part), "fixed")
+            if shapes:
+                mapping = replace(mapping, contacts=tuple(_contacts(robot, tree, mapping, bodies)))
+        part.write_text(mapping_text(mapping, tree, shapes))
+        Robot(tree, read_robot_file(part), "fixed")
     return beside, mapping
 
 
-def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
-    """The robot file with remarks: what was found by the structure, and what is only a guess."""
+def _contacts(robot: Robot, tree: UrdfTree, mapping: Mapping, bodies: Bodies) -> list[ContactFit]:
+    """Shapes around first contacts, of links whose fitted shapes overlap where their meshes do not."""
+    often = with_images(overlapping_links(robot, {fit.link: fit.outside_max for fit in mapping.fits}), bodies)
+    at_rest = with_images(links_overlapping_at_rest(robot), bodies)
+    crowded: list[tuple[str, str]] = []
+    if mapping.legs is not None:
+        legs = [robot.joint_index(j.name) for leg in (mapping.legs.left, mapping.legs.right) for j in leg]
+        crowded = with_images(crowded_links(robot, bodies, legs), bodies)
+    seldom = [pair for pair in dict.fromkeys(at_rest + crowded) if pair not in often]
+    without = replace(robot.file, unwatched_links=(*often, *crowded))
+    contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + seldom)
+    # Without shapes of their own, links that seldom overlap stay as they are: some of their pairs are watched.
+    return [c for c in contacts if c.shapes or c.links in often or (c.links in crowded and c.touched == 0)]
+
+
+def mapping_text(mapping: Mapping, tree: UrdfTree, shapes: bool = True) -> str:
+    """The robot file with remarks: what was found by the structure, and what is only a guess.
+
+    Args:
+        mapping: the findings. tree: of the robot. shapes: also the collision shapes.
+    """
     robot = Robot(tree, RobotFile(), "fixed")
     lines = [
         "# Guessed from names and structure of the URDF: check every line, above all those marked GUESS.",
@@ -380,6 +389,12 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
     if mapping.meanings:
         lines.append("meanings:  # anatomical name -> joint; which way is positive stays the joint's own")
         lines += [f"  {k}: {_quoted(v)}" for k, v in mapping.meanings.items()]
+    return "\n".join(lines + (_shape_lines(mapping, robot, tree) if shapes else [])) + "\n"
+
+
+def _shape_lines(mapping: Mapping, robot: Robot, tree: UrdfTree) -> list[str]:
+    """The shapes of the robot file, and the links that are not kept apart."""
+    lines: list[str] = []
     held = fitted_links(tree, list(mapping.fits))
     own = tuple(item for item in shapes_from_urdf(tree) if item.link not in held)
     fitted = tuple(item for fit in mapping.fits for item in fit.shapes)
@@ -406,7 +421,7 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
     for contact in mapping.contacts:
         a, b = contact.links
         lines.append(f"  - [{_quoted(a)}, {_quoted(b)}]  # {contact_text(contact)}")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def contact_text(fit: ContactFit) -> str:
