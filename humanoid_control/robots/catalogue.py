@@ -24,7 +24,7 @@ SETS = {"all": CATALOGUE, "dube2012": ("armar3", "hrp2", "suralp", "wabian2", "w
 
 
 def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
-    """Load a robot of the catalogue, a model or a humanoid of others by name, or any robot from the path of its URDF or MJCF.
+    """Load a robot of the catalogue, a model or a humanoid of others by name, or any robot from its URDF or MJCF.
 
     At the first use of a humanoid of others by its name, shapes are laid around its meshes, which takes half a minute.
     Beside the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md). Its swept-sphere volumes

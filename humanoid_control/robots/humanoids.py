@@ -1,8 +1,8 @@
 """Humanoids of others by a name: where their models may lie on this machine, and the robot files made for them.
 
 `config/robots/models.yaml` names them. A model is looked for, never brought. Its robot file is in two parts: what is
-written in `config/robots/NAME.yaml` (points, soles, joints), and the collision shapes, which are laid around the model's
-own meshes at the first use, and kept in the user's folder.
+written in `config/robots/NAME.yaml` (points, soles, joints), and the collision shapes, which are laid around the
+model's own meshes at the first use, and kept in the user's folder.
 """
 
 from __future__ import annotations

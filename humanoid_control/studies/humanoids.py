@@ -52,10 +52,20 @@ CLIP_COLUMNS = (
     "limits",
     "frames/s",
 )
+CLIP_KEYS = (
+    "error_cm",
+    "slip_mm",
+    "slip_max_mm",
+    "penetration_mm",
+    "floating_mm",
+    "skating_mm_s",
+    "shapes_touch_percent",
+    "meshes_touch_percent",
+)
 NOTE = (
-    "soles: rectangles that stand on the ground; points: of the 8 that imitation follows. error: mean distance of trunk and arms to their targets. slip: median and most of all contacts of heels "
-    "and toes. shapes, meshes: share of the frames in which the robot's own parts touch (meshes in every "
-    f"{MESHES_EVERY}th). limits: of joint range and speed."
+    "soles: rectangles that stand on the ground; points: of the 8 that imitation follows. error: mean distance of trunk "
+    "and arms to their targets. slip: median and most of all contacts of heels and toes. shapes, meshes: share of the "
+    f"frames in which the robot's own parts touch (meshes in every {MESHES_EVERY}th). limits: of joint range and speed."
 )
 
 
@@ -78,7 +88,9 @@ def run_study(
     """
     names = list(robot) or found_humanoids()
     if not names:
-        raise ConfigError("no model of a humanoid of others is on this machine: humanoid robots list says how to get them")
+        raise ConfigError(
+            "no model of a humanoid of others is on this machine: humanoid robots list says how to get them"
+        )
     walk = test_data(WALK)
     clips = list(clips) or ["dance", *([str(walk)] if walk is not None else [])]
     for clip in clips:
@@ -175,9 +187,7 @@ def _robot_row(o: Mapping[str, Any]) -> list[Any]:
 
 
 def _clip_row(o: Mapping[str, Any]) -> list[Any]:
-    keys = ("error_cm", "slip_mm", "slip_max_mm", "penetration_mm", "floating_mm", "skating_mm_s")
-    keys += ("shapes_touch_percent", "meshes_touch_percent")
-    values = ["-" if o.get(k) is None else o[k] for k in keys]
+    values = ["-" if o.get(k) is None else o[k] for k in CLIP_KEYS]
     if o["moved"] == REFUSED:
         return [o["robot"], REFUSED, *values, "-", "-"]
     kept = o["beyond_range_rad"] <= ROUNDING and o["beyond_speed_rad_s"] <= ROUNDING

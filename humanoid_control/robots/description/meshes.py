@@ -94,8 +94,8 @@ def geometry(e: ET.Element | None, folder: Path | None) -> Triangles | None:
         a, b = (x.ravel() for x in np.meshgrid(turn, up))
         round_ = np.stack([np.cos(a) * np.cos(b), np.sin(a) * np.cos(b), np.sin(b)], axis=1)
         points = float(ball.get("radius", "0")) * np.unique(round_.round(12), axis=0)
-        half = [0.0, 0.0, float(ball.get("length", "0")) / 2]
-        return _hull(points if ball is sphere else np.vstack([points + half, points - half]))
+        end = np.array([0.0, 0.0, float(ball.get("length", "0")) / 2])
+        return _hull(points if ball is sphere else np.vstack([points + end, points - end]))
     if file is not None and folder is not None:
         path = find_mesh(file.get("filename", ""), folder)
         scale = np.array([float(v) for v in file.get("scale", "1 1 1").split()])

@@ -84,7 +84,7 @@ def read_mjcf(path: Path) -> UrdfTree:
         raise RobotError(f"{path}: MuJoCo cannot read it: {shown(first_line(e))}") from None
     reader = _Reader(mujoco, model, path, notes)
     tree = parse_urdf(ET.tostring(reader.document(), encoding="unicode"), str(path))
-    return replace(tree, notes=tuple(notes))
+    return replace(tree, notes=(*notes, *tree.notes))
 
 
 def _drop_missing_meshes(spec: Any, path: Path, notes: list[str]) -> None:
@@ -290,7 +290,9 @@ class _Reader:
                 a = self._straight(a, y, x)
             out[y] = (x, float(a[1]), y0 + float(a[0] - a[1] * x0))
         if loops:
-            self.notes.append(f"{self.where}: {loops} loop(s) closed by connect or weld are not kept: their joints are free")
+            self.notes.append(
+                f"{self.where}: {loops} loop(s) closed by connect or weld are not kept: their joints are free"
+            )
         return out
 
     def _straight(self, a: np.ndarray, y: int, x: int) -> np.ndarray:
@@ -300,8 +302,8 @@ class _Reader:
         slope, start = np.polyfit(t, bent, 1)
         off = float(np.abs(start + slope * t - bent).max())
         self.notes.append(
-            f"{self.where}: joint '{self.joint[y]}' follows '{self.joint[x]}' on a curve; the straight line taken for it "
-            f"is off by up to {off:.2g} rad"
+            f"{self.where}: joint '{self.joint[y]}' follows '{self.joint[x]}' on a curve; the straight line taken for "
+            f"it is off by up to {off:.2g} rad"
         )
         return np.array([start, slope, 0.0, 0.0, 0.0])
 
@@ -362,7 +364,7 @@ def _pose(xyz: np.ndarray, wxyz: np.ndarray) -> pin.SE3:
 
 
 def _capsule_around(X: pin.SE3, radii: np.ndarray) -> tuple[pin.SE3, ET.Element]:
-    """The capsule along the longest axis of an ellipsoid that holds it: the middle radius, and ends that touch its ends."""
+    """The capsule along the longest axis of an ellipsoid that holds it: of the middle radius, with the same ends."""
     order = np.argsort(radii)
     _, middle, longest = (float(radii[k]) for k in order)
     R = np.eye(3)[:, order]

@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.documents import parse_xml
-from humanoid_control.errors import RobotError, UnknownNameError, first_few, shown
+from humanoid_control.errors import RobotError, first_few, shown
 from humanoid_control.files import FARTHEST
 
 WIDE = 1.0e3  # [rad] stands for "no limit" on a continuous joint
@@ -88,7 +88,7 @@ def _without_children(e: ET.Element) -> ET.Element:
 
 
 def copied(e: ET.Element) -> ET.Element:
-    """A copy, as `copy.deepcopy`, which asks of every word in it whether it must be copied, and takes five times as long."""
+    """A copy, as `copy.deepcopy`, which asks of every word whether it must be copied, and takes five times as long."""
     out = _without_children(e)
     out.extend([copied(c) for c in e])
     return out
@@ -124,6 +124,7 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     for link in document.findall("link"):
         _complete_inertia(link)
     _keep_mimics_inside(tree)
+    tree.notes = _impossible_note(tree)
     return tree
 
 
@@ -204,6 +205,9 @@ class _Numbers:
         return f"must be at most {self.most:g}" if max(values) > self.most else ""
 
 
+TENSOR = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
+ROUNDING = 1e-3  # of the largest moment: what the digits of a URDF may take away from zero
+NEARLY = 0.05  # of the largest moment: by which published moments break the triangle inequality, which does no harm
 _COUNTS = {3: "three", 4: "four"}
 _PLACE, _ANGLES = _Numbers(3, -FARTHEST, FARTHEST), _Numbers(3, -WIDE, WIDE)
 _SIZE, _ANY, _NOT_NEGATIVE = _Numbers(1, 0.0, FARTHEST), _Numbers(1, -MOST, MOST), _Numbers(1, 0.0)
@@ -253,6 +257,40 @@ def _complete_inertia(link: ET.Element) -> None:
     for key in _NUMBERS["inertia"]:
         if tensor.get(key) is None:
             tensor.set(key, "0")
+
+
+def inertia_fault(inertial: ET.Element) -> str:
+    """What is impossible in an <inertial>, as words that follow the link's name; empty where a body can have it.
+
+    No body has a moment above the sum of the two others (I1 + I2 < I3).
+    """
+    mass, tensor = inertial.find("mass"), inertial.find("inertia")
+    try:
+        m = float(mass.get("value", "nan")) if mass is not None else 0.0
+        values = [float(tensor.get(k, "0")) for k in TENSOR] if tensor is not None else [0.0] * 9
+    except ValueError:
+        m, values = math.nan, [0.0] * 9
+    if not np.isfinite([m, *values]).all():
+        return "has a mass or an inertia that is not a number"
+    if m < 0:
+        return f"has mass {m:g} kg; it must not be negative"
+    low, middle, high = np.linalg.eigvalsh(np.reshape(values, (3, 3)))
+    moments = f"principal moments {low:.3g}, {middle:.3g}, {high:.3g} kg m^2"
+    if low < -ROUNDING * max(high, 0.0) or high < 0:
+        return f"has a negative inertia ({moments}): no body has that"
+    if low + middle < high * (1 - NEARLY):
+        return f"has {moments}: one exceeds the sum of the others, no body has that"
+    return ""
+
+
+def _impossible_note(tree: UrdfTree) -> tuple[str, ...]:
+    """A line about links whose inertias no body has; none where all are possible."""
+    found = {e.get("name", ""): inertial for e in tree.document.findall("link") for inertial in e.findall("inertial")}
+    bad = [shown(name) for name, inertial in found.items() if inertia_fault(inertial)]
+    if not bad:
+        return ()
+    them = f"{len(bad)} link(s) with inertias that no body has ({first_few(bad)})"
+    return (f"{tree.where}: {them}: good for kinematics, refused by the simulator",)
 
 
 def _keep_mimics_inside(tree: UrdfTree) -> None:
