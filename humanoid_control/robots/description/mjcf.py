@@ -79,12 +79,25 @@ def read_mjcf(path: Path) -> UrdfTree:
         spec = mujoco.MjSpec.from_file(str(path))
         _drop_missing_meshes(spec, path, notes)
         _drop_scenery(spec)
-        model = spec.compile()
+        model = _compiled(spec, path, notes)
     except (ValueError, RuntimeError, FileNotFoundError, mujoco.FatalError) as e:
         raise RobotError(f"{path}: MuJoCo cannot read it: {shown(first_line(e))}") from None
     reader = _Reader(mujoco, model, path, notes)
     tree = parse_urdf(ET.tostring(reader.document(), encoding="unicode"), str(path))
     return replace(tree, notes=(*notes, *tree.notes))
+
+
+def _compiled(spec: Any, path: Path, notes: list[str]) -> Any:
+    """The model; inertias that no body has, which MuJoCo refuses, made those of a body, which is said."""
+    try:
+        return spec.compile()
+    except ValueError as e:
+        if "balanceinertia" not in str(e):
+            raise
+        spec.compiler.balanceinertia = True
+        model = spec.compile()
+        notes.append(f"{path}: it has inertias that no body has; MuJoCo's balanced ones are taken")
+        return model
 
 
 def _drop_missing_meshes(spec: Any, path: Path, notes: list[str]) -> None:
