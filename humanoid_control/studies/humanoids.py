@@ -27,6 +27,7 @@ from humanoid_control.retargeting import (
 )
 from humanoid_control.retargeting.scaling import scale_to_robot
 from humanoid_control.robots import Robot, load_robot
+from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.robots.humanoids import Humanoid, found_humanoids, humanoids
 from humanoid_control.studies.report import KeptOutcomes, Progress, StudyReport, silent
 from humanoid_control.terminal import Table, machine
@@ -51,6 +52,14 @@ CLIP_COLUMNS = (
     "meshes touch %",
     "limits",
     "frames/s",
+)
+HEAD = (
+    "Written by `humanoid study humanoids -o docs/humanoids.md` where the models are. `--robot NAME` takes each of them by its "
+    "name; their models are not part of this package, and `humanoid robots list` says how to get them. What lies in the "
+    "folders of `HUMANOID_MODELS`, in the caches of robot_descriptions and mujoco-menagerie, or in an installed package is "
+    "found. `config/robots/NAME.yaml` holds points, soles and joints, found by `humanoid robots map --bare`. At the first "
+    "use shapes are laid around the robot's own meshes, which takes half a minute or more; they are kept in "
+    "`~/.humanoid/robots`."
 )
 CLIP_KEYS = (
     "error_cm",
@@ -85,6 +94,7 @@ def run_study(
 
     Raises:
         ConfigError: no model is on this machine; `resume` holds something else.
+        UnknownNameError, RobotError: no such robot, or its model is not here.
     """
     names = list(robot) or found_humanoids()
     if not names:
@@ -93,6 +103,8 @@ def run_study(
         )
     walk = test_data(WALK)
     clips = list(clips) or ["dance", *([str(walk)] if walk is not None else [])]
+    for name in names:
+        urdf_path(name)
     for clip in clips:
         load_body_points(clip)
     jobs = [(name, clip) for name in names for clip in clips]
@@ -196,7 +208,7 @@ def _clip_row(o: Mapping[str, Any]) -> list[Any]:
 
 def as_markdown(parts: Sequence[Table | str]) -> str:
     """Tables and sentences as a page."""
-    lines: list[str] = []
+    lines = ["# Humanoids of others", "", HEAD, ""]
     for part in parts:
         if isinstance(part, str):
             lines += [part, ""]

@@ -314,7 +314,7 @@ def guess_robot_file(path: Path, folder: Path | None = None, shapes: bool = True
                 postures.append(lambda robot: spread_posture(robot, arms))
             for posture in postures:
                 if neutral := posture(robot):
-                    mapping = replace(mapping, neutral=mapping.neutral | neutral)
+                    mapping = replace(mapping, neutral=_on_both_sides(mapping.neutral | neutral, arms, robot))
                     part.write_text(mapping_text(mapping, tree))
                     robot = Robot(tree, read_robot_file(part), "fixed")
             if shapes:
@@ -324,14 +324,26 @@ def guess_robot_file(path: Path, folder: Path | None = None, shapes: bool = True
     return beside, mapping
 
 
+def _on_both_sides(neutral: dict[str, float], arms: list[list[str]], robot: Robot) -> dict[str, float]:
+    """The posture with the larger turn of two corresponding joints of the arms for both of them."""
+    out = dict(neutral)
+    for left, right in zip(*arms, strict=False):
+        if left in out and right in out:
+            most = max(abs(out[left]), abs(out[right]))
+            for name in (left, right):
+                k = robot.joint_index(name)
+                out[name] = float(np.clip(np.copysign(most, out[name]), robot.lower[k], robot.upper[k]))
+    return out
+
+
 def _contacts(robot: Robot, tree: UrdfTree, mapping: Mapping, bodies: Bodies) -> list[ContactFit]:
     """Shapes around first contacts, of links whose fitted shapes overlap where their meshes do not."""
-    often = with_images(overlapping_links(robot, {fit.link: fit.outside_max for fit in mapping.fits}), bodies)
+    stand_out = {fit.link: fit.outside_max for fit in mapping.fits}
+    ways = () if mapping.legs is None else (mapping.legs.left, mapping.legs.right)
+    legs = [robot.joint_index(joint.name) for way in ways for joint in way]
+    often = with_images(overlapping_links(robot, stand_out, legs), bodies)
     at_rest = with_images(links_overlapping_at_rest(robot), bodies)
-    crowded: list[tuple[str, str]] = []
-    if mapping.legs is not None:
-        legs = [robot.joint_index(j.name) for leg in (mapping.legs.left, mapping.legs.right) for j in leg]
-        crowded = with_images(crowded_links(robot, bodies, legs), bodies)
+    crowded = with_images(crowded_links(robot, bodies, legs), bodies) if legs else []
     seldom = [pair for pair in dict.fromkeys(at_rest + crowded) if pair not in often]
     without = replace(robot.file, unwatched_links=(*often, *crowded))
     contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + seldom)
