@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem, nearest_names
-from humanoid_control.robots.catalogue import SETS
+from humanoid_control.robots.catalogue import HUMANOIDS, SETS
 from humanoid_control.terminal import warn
 
 if TYPE_CHECKING:
     from humanoid_control.mocap import BodyPoints
+    from humanoid_control.robots import Robot
 
 EXIT_BAD_INPUT = 2
 HOST = "127.0.0.1"  # at which pages listen
@@ -138,8 +139,16 @@ def add_robots(parser: argparse.ArgumentParser, default: str) -> None:
         action="extend",
         type=comma_list,
         metavar="ROBOT[,ROBOT]",
-        help=f"name of the catalogue, path of a URDF, or {' or '.join(SETS)}; repeatable (default: {default})",
+        help=f"name of a robot, path of a URDF or MJCF, or {' or '.join((*SETS, HUMANOIDS))}; repeatable "
+        f"(default: {default})",
     )
+
+
+def tell_notes(robots: Iterable[Robot]) -> None:
+    """Warn of what could not be kept of the descriptions of robots, or is wrong in them, a line each."""
+    for robot in robots:
+        for note in robot.notes:
+            warn(note)
 
 
 def require_range(option: str, value: float | None, low: float, high: float) -> None:

@@ -20,6 +20,7 @@ from humanoid_control.cli.parser import (
     read_body,
     refuse_unused,
     require_range,
+    tell_notes,
 )
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
@@ -91,14 +92,20 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--whole-body belongs to the method '{CONSTRAINED}'")
     base = "floating" if args.whole_body else "fixed"
     robots = load_robots(args.robot or ["hrp2"], base, imitate=True)  # before anything is compiled or made
+    tell_notes(robots)
     outputs = _outputs(args, [r.name for r in robots])
     body = read_body(args)
     if args.whole_body:
         from humanoid_control.retargeting import shows_legs
 
-        if shows_legs(body):
+        legless = [r.name for r in robots if not r.feet]
+        if shows_legs(body) and not legless:
             return _whole_body(body, robots, outputs, args)
-        console.print(f"{body.name}: shows no legs: only the upper body is retargeted")
+        if shows_legs(body) and len(legless) < len(robots):
+            others = "take the others by themselves"
+            raise ConfigError(f"{', '.join(legless)}: no legs with soles, so only the upper body moves; {others}")
+        what = f"{', '.join(legless)}: no legs with soles" if shows_legs(body) else f"{body.name}: shows no legs"
+        console.print(f"{what}: only the upper body is retargeted")
         robots = load_robots(args.robot or ["hrp2"], "fixed", imitate=True)
     if args.output is not None and is_folder(args.output):
         Path(args.output).mkdir(exist_ok=True)

@@ -7,14 +7,19 @@ import math
 
 import numpy as np
 
-from humanoid_control.cli.parser import given, refuse_unused, require_range
+from humanoid_control.cli.parser import folder_path, given, refuse_unused, require_range, tell_notes
 from humanoid_control.errors import ConfigError, EnvironmentProblem
+from humanoid_control.files import check_folder
 from humanoid_control.paths import share_dir
 from humanoid_control.robots.catalogue import CATALOGUE, MODELS, REFERENCES, catalogue_rows, load_robot, urdf_path
 from humanoid_control.robots.denavit_hartenberg import dh_of, difference_from_urdf
 from humanoid_control.robots.description.meshes import missing_meshes, missing_text
+from humanoid_control.robots.description.mjcf import read_description
+from humanoid_control.robots.description.robot_file import RobotFile
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.robot_file import contact_text, guess_robot_file
+from humanoid_control.robots.humanoids import MODELS_VARIABLE, humanoids
+from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, print_json, progress, table, warn
 from humanoid_control.warm_up import compile_first
 
@@ -24,7 +29,10 @@ EXAMPLES = """examples:
   humanoid robots show hrp2           joints and limits of one robot, or of any URDF
   humanoid robots dh we4rii           Denavit-Hartenberg table of its left arm, checked against the URDF
   humanoid robots dh hrp2 --tip sternum --json
+  humanoid robots show g1             the same of a humanoid of others, whose model is on this machine
   humanoid robots map my_robot.urdf   guess the robot file of a URDF (my_robot.yaml beside it), for you to check
+  humanoid robots map my_robot.xml    the same of MJCF, by MuJoCo's own parser
+  humanoid robots map my_robot.xml --bare -o files/   without collision shapes, into a folder
   humanoid robots touching my_robot.urdf --motion dance   how often its own meshes touch along a clip
   humanoid robots build               make the URDFs, robot files and docs/robots.md from urdf/source/*.yaml
 """
@@ -35,12 +43,17 @@ POSTURES = 100  # in which a table is held against the URDF
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", default="list", choices=ACTIONS, help="default: list")
     parser.add_argument(
-        "robot", nargs="?", type=given, help="for all but list and build: a name of the catalogue or the path of a URDF"
+        "robot",
+        nargs="?",
+        type=given,
+        help="for all but list and build: a robot's name, or the path of its URDF or MJCF",
     )
     parser.add_argument("--tip", type=given, help="for dh: point or link where the chain ends (default: l_wrist)")
     parser.add_argument(
         "--base", type=given, help="for dh: link where it begins (default: the one that imitation holds still)"
     )
+    parser.add_argument("--bare", action="store_true", help="for map: without collision shapes")
+    parser.add_argument("-o", "--output", type=folder_path, help="for map: folder to write into (default: beside it)")
     parser.add_argument("--motion", type=given, help="for touching: clip (default: dance, built in)")
     parser.add_argument("--every", type=int, metavar="N", help="for touching: every Nth frame (default: 1)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -51,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
         refuse_unused(args, ["tip", "base"], "`humanoid robots dh ROBOT`")
     if args.action != "touching":
         refuse_unused(args, ["motion", "every"], "`humanoid robots touching ROBOT`")
+    if args.action != "map":
+        refuse_unused(args, ["bare", "output"], "`humanoid robots map ROBOT`")
     if args.action in ("list", "build"):
         refuse_unused(args, ["ROBOT"], "show, dh, map and touching, not to " + args.action)
     elif args.robot is None:
@@ -64,8 +79,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     rows, models, references = (catalogue_rows(names) for names in (CATALOGUE, MODELS, REFERENCES))
+    others = [
+        {"name": h.name, "robot": h.title, "file": str(found) if found is not None else None, "get": h.get}
+        for h, found in ((h, h.find()) for h in humanoids().values())
+    ]
     if args.json:
-        print_json({"robots": rows, "models": models, "references": references})
+        print_json({"robots": rows, "models": models, "references": references, "humanoids": others})
         return 0
     rows += [{**row, "robot": f"{row['robot']} (study model)"} for row in models]
     rows += [{**row, "robot": f"{row['robot']} (reference model)"} for row in references]
@@ -75,11 +94,17 @@ def _list(args: argparse.Namespace) -> int:
         "published: from theses, papers, public models; recalled: from memory, not verified; estimated: by own rules."
     )
     console.print("Every number with its source: docs/robots.md and urdf/source/*.yaml.")
+    cells = [[o["name"], o["robot"], "here" if o["file"] else o["get"]] for o in others]
+    table("humanoids of others, by models that are not part of this package", ["name", "robot", "model"], cells)
+    console.print(
+        f"What is cloned is found in the folders of ${MODELS_VARIABLE}. How they move: humanoid study humanoids."
+    )
     return 0
 
 
 def _show(args: argparse.Namespace) -> int:
     r = load_robot(args.robot)
+    tell_notes([r])
     limits = [np.degrees(r.lower).round(1), np.degrees(r.upper).round(1), r.velocity.round(3), r.effort.round(1)]
     limits += [r.acceleration_limits.round(1), r.braking_limits.round(1)]
     rows = [
@@ -121,7 +146,11 @@ def _numbers(values: np.ndarray) -> str:
 
 
 def _map(args: argparse.Namespace) -> int:
-    path, guessed = guess_robot_file(urdf_path(args.robot))
+    model = urdf_path(args.robot)
+    if args.output is not None:
+        check_folder(args.output)
+        args.output.mkdir(exist_ok=True)
+    path, guessed = guess_robot_file(model, args.output, shapes=not args.bare)
     if args.json:
         print_json({"file": str(path), **guessed.to_json()})
         return 0
@@ -144,7 +173,11 @@ def _map(args: argparse.Namespace) -> int:
     if guessed.contacts:
         rows = [[" - ".join(c.links), len(c.shapes), contact_text(c)] for c in guessed.contacts]
         table("links whose shapes overlap where the meshes do not", ["links", "own shapes", "found"], rows)
-    robot = load_robot(args.robot)
+    robot = Robot(read_description(model), RobotFile())
+    robot.folder = model.resolve().parent
+    tell_notes([robot])
+    if not guessed.feet:
+        warn("no legs with soles: it can move its upper body, and not walk")
     if missing := missing_meshes(parse_urdf(robot.urdf, robot.name), robot.folder):
         warn(missing_text(missing, robot.name))
     if any(p.weak for p in guessed.points.values()):

@@ -42,6 +42,8 @@ EXAMPLES = """examples:
   humanoid study clearance --commands 10000000 --resume clearance.jsonl
   humanoid study reaching --data HuG-MP/ --resume reaching.jsonl      people beside criteria of motion
   humanoid study human --only R5                        controllers of an arm with a payload they do not know
+  humanoid study humanoids --resume humanoids.jsonl -o docs/humanoids.md    every one whose model is here
+  humanoid study humanoids --robot g1,my_robot.xml --clip walk.bvh
   humanoid study hosts --resume hosts.jsonl             the robot on one host, its controller on another (root)
   humanoid study hosts --only cuts --robot lola
   humanoid study faults --resume faults.jsonl           all rows, about three hours
@@ -84,9 +86,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     imitation, momentum, calibration, safety, worlds = (
         options[n] for n in ("imitation", "momentum", "calibration", "safety", "worlds")
     )
-    walking, dance, tendons, sternum, hosts, clearance, faults, reaching, human = (
+    walking, dance, tendons, sternum, hosts, clearance, faults, reaching, human, humanoids = (
         options[n]
-        for n in ("walking", "dance", "tendons", "sternum", "hosts", "clearance", "faults", "reaching", "human")
+        for n in (
+            "walking",
+            "dance",
+            "tendons",
+            "sternum",
+            "hosts",
+            "clearance",
+            "faults",
+            "reaching",
+            "human",
+            "humanoids",
+        )
     )
     imitation.add(
         "--clip", action="append", type=given, dest="clips", help="motion file, not the built-in dance; repeatable"
@@ -155,6 +168,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     human.add("--workers", type=int, help="processes (default: one a core)")
     human.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
     human.add("--details", action="store_true", help="also the rules")
+    humanoids.add("--robot", type=comma_list, help="names or paths (default: all whose models are on this machine)")
+    humanoids.add("--clip", action="append", type=given, dest="clips", help="default: dance, and a walk if it is here")
+    humanoids.add("--workers", type=int, help="processes (default: one a core)")
+    humanoids.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
     hosts.add("--robot", type=given, help="of the catalogue, or a URDF (default: hrp2)")
     hosts.add("--only", type=comma_list, help="links, cuts, clocks (default: all)")
     hosts.add("--seconds", type=float, help="of the dance over each link and with each clock (default: 10)")
@@ -181,6 +198,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         faults,
         reaching,
         human,
+        humanoids,
     ):
         study.add("-o", "--output", type=folder_path, help="folder to write")
     imitation.add("-o", "--output", type=file_path, help="file to write, .json or .md")

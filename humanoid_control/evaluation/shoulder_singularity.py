@@ -12,7 +12,8 @@ import numpy as np
 
 from humanoid_control.errors import RobotError
 from humanoid_control.evaluation.tracking_error import unbroken_runs
-from humanoid_control.robots.description.urdf import link_of, parse_urdf, serial_chain
+from humanoid_control.robots.description.tree_changes import serial_chain
+from humanoid_control.robots.description.urdf import link_of, parse_urdf
 from humanoid_control.robots.robot import Robot
 
 HORIZONTAL_FLEXION = "shoulder_horizontal_flexion"

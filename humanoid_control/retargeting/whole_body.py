@@ -151,7 +151,8 @@ class WholeBodyRetargeter:
         self.robot, self.settings = robot, settings or self.SETTINGS
         self.legs = Legs.of(robot)
         s = self.settings
-        self.moving = np.union1d(self.legs.moving, robot.imitation_joints)
+        followers = [follower for follower, *_ in robot.mimic]  # NAO's hips share a motor
+        self.moving = np.setdiff1d(np.union1d(self.legs.moving, robot.imitation_joints), followers)
         seven = imitation_points(robot, s.forearms if forearms else 0.0)
         self.lever = s.forearms if len(seven) > len(POINTS) else 0.0
         legs = self.legs.points(robot)

@@ -33,6 +33,7 @@ LEAST = 0.2  # of its effort limit that a drive is left with in a posture that i
 ROTOR_PER_EFFORT = 1e-3  # [kg m^2 / N m] of drives that nothing is known of: a brushless motor, a harmonic drive
 POSTURES = 1024  # that are sampled, in which
 AT_ENDS = 0.5  # of the joints are at an end of their range
+MOST = 1e12  # [rad/s^2] stands for infinite, of which no quantile can be taken
 NOTHING = 1e-12  # [kg m^2, kg] of a part that has no inertia
 
 
@@ -57,8 +58,9 @@ def acceleration_limits(robot: Robot) -> AccelerationLimits:
     Raises:
         UnknownNameError: a joint of the file that the robot does not have. RobotError: a bad file of drives.
     """
-    sampled = drive_accelerations(robot)
+    sampled = np.minimum(drive_accelerations(robot), MOST)
     limits = SHARE * np.array([np.quantile(sampled, HALF, axis=0), STOPPING * sampled.min(axis=0)])
+    limits[limits > MOST / 10] = np.inf
     limits[:, ~robot.effort_known] = np.inf
     sides = [robot.index.get(mirrored_name(name), k) for k, name in enumerate(robot.joint_names)]
     limits = np.minimum(limits, limits[:, sides])

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.documents import read_text
 from humanoid_control.errors import RobotError, UnknownNameError, shown
-from humanoid_control.files import why
 from humanoid_control.paths import share_dir
-from humanoid_control.robots.description.robot_file import RobotFile, read_robot_file
-from humanoid_control.robots.description.urdf import parse_urdf
+from humanoid_control.robots.description.mjcf import read_description
+from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, read_robot_file
+from humanoid_control.robots.description.urdf import UrdfTree
+from humanoid_control.robots.humanoids import found_humanoids, humanoid_file, humanoids
 from humanoid_control.robots.robot import Robot
 
 CATALOGUE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "lola")  # robots that exist
 MODELS = ("recommended",)  # study models, never built
 REFERENCES = ("kengoro_upper",)  # reference models of a mechanism, never built; not made to imitate
 KNOWN = CATALOGUE + MODELS + REFERENCES
+HUMANOIDS = "humanoids"  # a set, too: what is found on this machine
 SETS = {"all": CATALOGUE, "dube2012": ("armar3", "hrp2", "suralp", "wabian2", "we4rii", *MODELS)}  # by one name
 
 
 def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
-    """Load a robot of the catalogue or a model by name, or any robot from the path of its URDF.
+    """Load a robot of the catalogue, a model or a humanoid of others by name, or any robot from its URDF or MJCF.
 
+    At the first use of a humanoid of others by its name, shapes are laid around its meshes, which takes half a minute.
     Beside the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md). Its swept-sphere volumes
     `robot.volumes.yaml` (docs/collision_volumes.md), its drives `robot.drives.yaml` and its tendons
     `robot.tendons.yaml` (docs/tendons.md) are read by who needs them.
@@ -34,16 +37,11 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
 
     Raises:
         UnknownNameError: not in the catalogue and not a file; the nearest names are offered.
-        RobotError: the file is not a usable URDF or robot file.
+        RobotError: the file is not a usable URDF, MJCF or robot file; the model of a humanoid is not on this machine.
     """
     path = urdf_path(name_or_path)
-    try:
-        text = read_text(path)
-    except (OSError, UnicodeDecodeError) as e:
-        raise RobotError(f"{path}: cannot be read as a URDF: {why(e)}") from None
-    tree = parse_urdf(text, str(path))
-    beside = path.with_suffix(".yaml")
-    robot = Robot(tree, read_robot_file(beside) if beside.exists() else RobotFile(), base)
+    tree = read_description(path)
+    robot = Robot(tree, _robot_file(str(name_or_path), path, tree), base)
     robot.folder = path.resolve().parent
     volumes = volumes_path(path)
     robot.volumes = volumes if volumes.exists() else None
@@ -54,11 +52,28 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     return robot
 
 
+def _robot_file(name: str, path: Path, tree: UrdfTree) -> RobotFile:
+    """The robot file beside a description; of a humanoid of others the one that is made for it."""
+    beside = path.with_suffix(".yaml")
+    if name in KNOWN or name not in humanoids():
+        return read_robot_file(beside) if beside.exists() else RobotFile()
+    if beside.exists() and SCHEMA in beside.read_text(errors="replace"):
+        return replace(read_robot_file(beside), name=name)
+    return humanoid_file(humanoids()[name], tree, path, _lay_shapes)
+
+
+def _lay_shapes(model: Path, folder: Path) -> Path:
+    from humanoid_control.robots.guess.robot_file import guess_robot_file  # slow to import, and seldom needed
+
+    return guess_robot_file(model, folder)[0]
+
+
 def load_robots(names: Iterable[str | Path], base: str | None = None, imitate: bool = False) -> list[Robot]:
     """Load several robots, each once.
 
     Args:
-        names: of the catalogue, paths of URDFs, or names of SETS, which stand for several: 'all', 'dube2012'.
+        names: of robots, paths of URDFs, names of SETS, which stand for several: 'all', 'dube2012', or 'humanoids':
+            those of others whose models are on this machine.
         base: as `load_robot`.
         imitate: make sure that they can: that they have the points that are tracked.
 
@@ -66,7 +81,7 @@ def load_robots(names: Iterable[str | Path], base: str | None = None, imitate: b
         UnknownNameError, RobotError: one of them cannot be loaded, two have the same name, or none is named.
     """
     robots: list[Robot] = []
-    for one in dict.fromkeys(one for name in names for one in SETS.get(str(name), (str(name),))):
+    for one in dict.fromkeys(one for name in names for one in _named(str(name))):
         robot = load_robot(one, base)
         if any(robot.name == other.name for other in robots):
             raise RobotError(f"there are two robots called '{robot.name}': take them one after the other")
@@ -76,6 +91,10 @@ def load_robots(names: Iterable[str | Path], base: str | None = None, imitate: b
     if not robots:
         raise RobotError(f"no robot is named: give names, paths of URDFs, or one of {', '.join(SETS)}")
     return robots
+
+
+def _named(name: str) -> tuple[str, ...]:
+    return tuple(found_humanoids()) if name == HUMANOIDS else SETS.get(name, (name,))
 
 
 def catalogue_rows(names: Iterable[str] = CATALOGUE) -> list[dict[str, Any]]:
@@ -117,6 +136,8 @@ def urdf_path(name_or_path: str | Path) -> Path:
         raise RobotError(f"no robot is named: give the path of a URDF, or one of {', '.join(KNOWN)}")
     if text in KNOWN:
         return share_dir() / "urdf" / f"{text}.urdf"
+    if text in humanoids():
+        return humanoids()[text].path()
     try:
         path = Path(text).expanduser()
         if path.is_dir():
@@ -131,7 +152,7 @@ def urdf_path(name_or_path: str | Path) -> Path:
         near = sorted(p.name for p in path.parent.glob("*.urdf")) if path.parent.is_dir() else []
         offer = f"; URDF files there: {', '.join(near[:5])}" if near else ""
         raise RobotError(f"there is no URDF file {path}{offer}")
-    raise UnknownNameError("robot", text, KNOWN, hint="(or give the path of a URDF)")
+    raise UnknownNameError("robot", text, (*KNOWN, *humanoids()), hint="(or give the path of a URDF)")
 
 
 def volumes_path(name_or_path: str | Path) -> Path:

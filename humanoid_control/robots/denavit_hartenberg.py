@@ -15,7 +15,8 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.robots.description.urdf import Chain, parse_urdf, serial_chain
+from humanoid_control.robots.description.tree_changes import Chain, serial_chain
+from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
 
 # Axes that differ by a smaller angle [rad] count as parallel. Farther apart, their common normal lies up to 1 /

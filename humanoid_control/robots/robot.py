@@ -13,7 +13,8 @@ import pinocchio as pin
 from humanoid_control.collision.coal_backend import CoalPairs, ancestor_mask, build_geometry, watched_pairs
 from humanoid_control.errors import RobotError, UnknownNameError, first_line, told_of
 from humanoid_control.robots.description.robot_file import Foot, RobotFile, shapes_from_urdf
-from humanoid_control.robots.description.urdf import UrdfTree, placed_in_world, rooted_at
+from humanoid_control.robots.description.tree_changes import placed_in_world, plain_urdf, rooted_at, with_frames
+from humanoid_control.robots.description.urdf import UrdfTree
 
 if TYPE_CHECKING:
     from humanoid_control import robots
@@ -52,6 +53,7 @@ class Robot:
         folder: where the URDF lies, from which its mesh files are found; None where it did not come from a file.
         volumes: file of swept-sphere volumes beside the URDF; None where there is none.
         drives: file of its drives beside the URDF, which `drives.drives_of` reads; None where there is none.
+        notes: what could not be kept of the description, or is wrong in it, a line each.
         tendons: file of its tendons beside the URDF, which `tendons.tendons_of` reads; None where there is none.
     """
 
@@ -72,7 +74,8 @@ class Robot:
         self.volumes: Path | None = None
         self.drives: Path | None = None
         self.tendons: Path | None = None
-        self._tree = tree.copy()
+        self._tree = tree = with_frames(tree, {name: (f.link, f.pose()) for name, f in file.frames.items()}).copy()
+        self.notes = tree.notes
         self.base = base or file.base
         self.anchor = file.anchor or tree.root
         self.root_link = tree.root
@@ -89,7 +92,7 @@ class Robot:
     @cached_property
     def urdf(self) -> str:
         """The URDF, rooted as in the file."""
-        return '<?xml version="1.0"?>\n' + self._tree.text()
+        return '<?xml version="1.0"?>\n' + plain_urdf(self._tree).text()
 
     # -- building ---------------------------------------------------------------------------------------------
 
@@ -447,7 +450,7 @@ def point_label(name: str, tree: UrdfTree) -> str:
 
 def _pose_in_root(tree: UrdfTree, file: RobotFile, link: str) -> pin.SE3:
     """Pose of a link in the root link in the neutral posture."""
-    model = pin.buildModelFromXML(tree.text())
+    model = pin.buildModelFromXML(tree.bare().text())
     q = pin.neutral(model)
     for name, value in file.postures.get("neutral", {}).items():
         if model.existJointName(name):

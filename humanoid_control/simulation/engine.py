@@ -13,6 +13,7 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, RobotInterface
 from humanoid_control.robots import Robot, load_robot
+from humanoid_control.robots.description.urdf import inertia_fault
 from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.simulation.contact.points import ContactSettings
@@ -270,10 +271,6 @@ VARIABLES = tuple(f.name for f in fields(SimulationConfig) if f.type == "float")
 
 # -------- Plausible masses and inertias
 
-ROUNDING = 1e-3  # of the largest moment: what the digits of a URDF may take away from zero
-NEARLY = 0.05  # of the largest moment: by which published moments break the triangle inequality, which does no harm
-TENSOR = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
-
 
 def check_model(robot: Robot) -> None:
     """Make sure that every moving link has mass and that every inertia is one of a body.
@@ -285,7 +282,8 @@ def check_model(robot: Robot) -> None:
     for link in ET.fromstring(robot.urdf).findall("link"):
         inertial = link.find("inertial")
         if inertial is not None:
-            _check_inertial(inertial, link.get("name", ""), robot.name)
+            if fault := inertia_fault(inertial):
+                raise RobotError(f"{robot.name}: link '{link.get('name', '')}' {fault}")
     model = robot.model
     for joint in range(1, model.njoints):
         if not model.inertias[joint].mass > 0:
@@ -294,23 +292,3 @@ def check_model(robot: Robot) -> None:
                 f"{robot.name}: link '{bodies[0] if bodies else model.names[joint]}' moves and has no mass: give it an "
                 "<inertial>, or make its joint fixed"
             )
-
-
-def _check_inertial(inertial: ET.Element, link: str, robot: str) -> None:
-    where = f"{robot}: link '{link}'"
-    mass, tensor = inertial.find("mass"), inertial.find("inertia")
-    try:
-        m = float(mass.get("value", "nan")) if mass is not None else 0.0
-        values = [float(tensor.get(k, "0")) for k in TENSOR] if tensor is not None else [0.0] * 9
-    except ValueError:
-        raise RobotError(f"{where}: mass or inertia is not a number") from None
-    if not np.isfinite([m, *values]).all():
-        raise RobotError(f"{where}: mass or inertia is not a number")
-    if m < 0:
-        raise RobotError(f"{where} has mass {m:g} kg; it must not be negative")
-    low, middle, high = np.linalg.eigvalsh(np.reshape(values, (3, 3)))
-    moments = f"principal moments {low:.3g}, {middle:.3g}, {high:.3g} kg m^2"
-    if low < -ROUNDING * max(high, 0.0) or high < 0:
-        raise RobotError(f"{where} has a negative inertia ({moments}): no body has that")
-    if low + middle < high * (1 - NEARLY):
-        raise RobotError(f"{where} has {moments}: one exceeds the sum of the others, no body has that")

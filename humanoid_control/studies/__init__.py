@@ -83,6 +83,10 @@ STUDIES = {
         "what a running stack promises when things break: faults of many sorts injected, each kept or broken (hours)",
         "faults.study",
     ),
+    "humanoids": StudyEntry(
+        "humanoids of others, as far as their models are on this machine: does each move with a clip (minutes)",
+        "humanoids",
+    ),
     "sternum": StudyEntry(
         "how well the sternum is estimated from hips and shoulders, on clips that show it (seconds)",
         "dube2012.sternum_report",

@@ -50,6 +50,7 @@ ROWS = {
         "--tip": ("dh hrp2 --tip l_wirst", "did you mean l_wrist"),
         "--base": ("dh hrp2 --base chst", "did you mean"),
         "--motion": ("touching hrp2 --motion dnace", "did you mean dance"),
+        "--output": ("map hrp2 -o nowhere/deep", "the folder nowhere does not exist"),
     },
     "segments": {
         "robot": ("lolla", "did you mean lola"),
@@ -177,6 +178,12 @@ ROWS = {
         "--resume": ("--resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
+    "study humanoids": {
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--clip": ("--robot hrp2 --clip dnace", "did you mean dance"),
+        "--resume": ("--robot hrp2 --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+    },
     "study hosts": {
         "--robot": ("--robot lolla", "did you mean lola"),
         "--only": ("--only cuds", "did you mean cuts"),
@@ -256,6 +263,7 @@ IGNORED = [
     ("robots list hrp2", "ROBOT belongs to show, dh, map and touching, not to list"),
     ("robots build hrp2", "ROBOT belongs to show, dh, map and touching, not to build"),
     ("robots show hrp2 lola", "unknown argument 'lola'"),
+    ("robots show hrp2 --bare", "--bare belongs to `humanoid robots map ROBOT`"),
     ("robots show hrp2 --tip l_wrist", "--tip belongs to `humanoid robots dh ROBOT`"),
     ("robots build --json", "--json belongs to list, show, dh, map and touching, not to build"),
     ("demo reach --motion dance", "--motion belongs to the dance"),

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.denavit_hartenberg import dh_of, dh_of_chain, dh_transform
-from humanoid_control.robots.description.urdf import Chain, ChainJoint, parse_urdf, serial_chain
+from humanoid_control.robots.description.tree_changes import Chain, ChainJoint, serial_chain
+from humanoid_control.robots.description.urdf import parse_urdf
 
 CHAINS = ("sternum", "l_wrist", "r_wrist", "l_elbow", "r_gh")
 

@@ -13,7 +13,8 @@ from humanoid_control.robots.description.meshes import (
     missing_meshes,
     missing_text,
 )
-from humanoid_control.robots.description.urdf import parse_urdf, rooted_at
+from humanoid_control.robots.description.tree_changes import rooted_at
+from humanoid_control.robots.description.urdf import parse_urdf
 
 ARM = """<robot name="arm">
   <link name="base"><inertial><mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>

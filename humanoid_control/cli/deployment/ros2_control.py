@@ -8,6 +8,7 @@ from pathlib import Path
 from humanoid_control.cli.parser import folder_path, given, require_range
 from humanoid_control.hardware.ros2_control.control_files import write_ros2_control
 from humanoid_control.robots.catalogue import KNOWN, load_robot
+from humanoid_control.robots.humanoids import humanoids
 from humanoid_control.terminal import console
 
 EXAMPLES = """examples:
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     require_range("rate", args.rate, *RATES)
     robot = load_robot(args.robot, "fixed")
-    source = args.robot if args.robot in KNOWN else str(Path(args.robot).resolve())
+    source = args.robot if args.robot in (*KNOWN, *humanoids()) else str(Path(args.robot).resolve())
     for path in write_ros2_control(robot, source, args.output, args.rate):
         console.print(f"written: {path}")
     return 0

@@ -166,8 +166,13 @@ def _state_publisher(options: LaunchOptions) -> Any:
     from launch_ros.parameter_descriptions import ParameterValue
 
     from humanoid_control.robots.catalogue import urdf_path
+    from humanoid_control.robots.description.mjcf import is_mjcf, read_mjcf
+    from humanoid_control.robots.description.tree_changes import plain_urdf
 
-    urdf = Path(urdf_path(options.robot)).read_text()
+    path = Path(urdf_path(options.robot))
+    urdf = path.read_text()
+    if is_mjcf(urdf):
+        urdf = plain_urdf(read_mjcf(path)).text()
     return Node(
         package="robot_state_publisher",
         executable="robot_state_publisher",

@@ -79,7 +79,7 @@ def geometry(e: ET.Element | None, folder: Path | None) -> Triangles | None:
     """The triangles of a <geometry>; None for one that is empty or whose mesh is not found."""
     if e is None:
         return None
-    box, cylinder, sphere, file = (e.find(k) for k in ("box", "cylinder", "sphere", "mesh"))
+    box, cylinder, capsule, sphere, file = (e.find(k) for k in ("box", "cylinder", "capsule", "sphere", "mesh"))
     if box is not None:
         half = np.array([float(v) for v in box.get("size", "0 0 0").split()]) / 2
         return _hull(half * [[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
@@ -88,11 +88,14 @@ def geometry(e: ET.Element | None, folder: Path | None) -> Triangles | None:
         r, length = float(cylinder.get("radius", "0")), float(cylinder.get("length", "0"))
         ring = r * np.stack([np.cos(turn), np.sin(turn), 0 * turn], axis=1)
         return _hull(np.vstack([ring + [0, 0, length / 2], ring - [0, 0, length / 2]]))
-    if sphere is not None:
+    ball = sphere if sphere is not None else capsule
+    if ball is not None:
         up = np.linspace(-np.pi / 2, np.pi / 2, SIDES // 2 + 1)
         a, b = (x.ravel() for x in np.meshgrid(turn, up))
-        ball = np.stack([np.cos(a) * np.cos(b), np.sin(a) * np.cos(b), np.sin(b)], axis=1)
-        return _hull(float(sphere.get("radius", "0")) * np.unique(ball.round(12), axis=0))
+        round_ = np.stack([np.cos(a) * np.cos(b), np.sin(a) * np.cos(b), np.sin(b)], axis=1)
+        points = float(ball.get("radius", "0")) * np.unique(round_.round(12), axis=0)
+        end = np.array([0.0, 0.0, float(ball.get("length", "0")) / 2])
+        return _hull(points if ball is sphere else np.vstack([points + end, points - end]))
     if file is not None and folder is not None:
         path = find_mesh(file.get("filename", ""), folder)
         scale = np.array([float(v) for v in file.get("scale", "1 1 1").split()])

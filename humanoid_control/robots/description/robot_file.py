@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 
-from humanoid_control.collision.shapes import SIZES, Box, Cylinder, LinkShape, Shape, Sphere, shape_from_row
+from humanoid_control.collision.shapes import SIZES, Box, Capsule, Cylinder, LinkShape, Shape, Sphere, shape_from_row
 from humanoid_control.errors import RobotError, shown
 from humanoid_control.files import (
     check_keys,
@@ -48,6 +49,19 @@ class Foot:
 
 
 @dataclass(frozen=True)
+class AddedFrame:
+    """A frame fixed to a link, at xyz [m] and turned by roll, pitch, yaw [rad] in the link's frame."""
+
+    link: str
+    xyz: tuple[float, float, float]
+    rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def pose(self) -> pin.SE3:
+        """Pose in the frame of the link."""
+        return pin.SE3(pin.rpy.rpyToMatrix(*self.rpy), np.array(self.xyz))
+
+
+@dataclass(frozen=True)
 class RobotFile:
     """The contents of a robot file; every field has a default, so an empty file is a valid one.
 
@@ -57,6 +71,7 @@ class RobotFile:
         anchor: link that a fixed base holds still; empty: the root.
         root_height: height of the root link above the floor by posture [m]; 'neutral' counts.
         root_rpy: roll, pitch, yaw [rad] of the root link when the robot stands upright and looks along x.
+        frames: name -> frame that is added to a link, for soles and points whose link lies askew.
         postures: name -> joint -> angle [rad]; joints that are not named are zero.
         imitation_joints: joints that imitation moves; empty: all but the optional ones and the toes.
         optional_joints: joints that imitation leaves in the neutral posture.
@@ -78,6 +93,7 @@ class RobotFile:
     anchor: str = ""
     root_height: dict[str, float] = field(default_factory=dict)
     root_rpy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    frames: dict[str, AddedFrame] = field(default_factory=dict)
     postures: dict[str, dict[str, float]] = field(default_factory=dict)
     imitation_joints: tuple[str, ...] = ()
     optional_joints: tuple[str, ...] = ()
@@ -107,6 +123,7 @@ def read_robot_file(path: Path) -> RobotFile:
 
 FOOT_KEYS = tuple(Foot.__dataclass_fields__)
 POINT_KEYS = ("link", "xyz")
+FRAME_KEYS = (*POINT_KEYS, "rpy")
 TALLEST = 100.0  # [m] of a robot: a larger number is none in metres
 
 
@@ -175,6 +192,17 @@ def _points(d: dict[str, Any], key: str, where: str) -> dict[str, tuple[str, tup
     return out
 
 
+def _frames(d: dict[str, Any], key: str, where: str) -> dict[str, AddedFrame]:
+    out = {}
+    for name, row in mapping_of(d, key, where).items():
+        at = f"{where}: frame '{shown(name)}'"
+        check_row(row, FRAME_KEYS, at)
+        check_keys(row, FRAME_KEYS, POINT_KEYS, at)
+        xyz = tuple(within(row, "xyz", (3,), at).tolist())
+        out[name] = AddedFrame(text(row, "link", at), xyz, _rpy(row, "rpy", at) if "rpy" in row else (0.0, 0.0, 0.0))  # type: ignore[arg-type]
+    return out
+
+
 def _feet(d: dict[str, Any], key: str, where: str) -> tuple[Foot, ...]:
     return tuple(_foot(row, f"{where}: feet[{k}]") for k, row in enumerate(_rows(d, key, where)))
 
@@ -208,6 +236,7 @@ _READERS: dict[str, Callable[[dict[str, Any], str, str], Any]] = {  # of what is
     "base": _base,
     "root_height": _numbers,
     "root_rpy": _rpy,
+    "frames": _frames,
     "postures": _postures,
     "imitation_joints": texts,
     "optional_joints": texts,
@@ -249,17 +278,18 @@ def _primitive(collision: ET.Element, label: str, link: str) -> LinkShape | None
     X = placement(collision.find("origin"))
     c = tuple(float(v) for v in X.translation)
     g = collision.find("geometry")
-    box, cylinder, sphere = (g.find(k) if g is not None else None for k in ("box", "cylinder", "sphere"))
+    kinds = ("box", "cylinder", "capsule", "sphere")
+    box, cylinder, capsule, sphere = (g.find(k) if g is not None else None for k in kinds)
     if box is not None:
-        import pinocchio as pin
-
         size = tuple(float(v) for v in box.get("size", "0 0 0").split())
         rpy = tuple(float(v) for v in pin.rpy.matrixToRpy(X.rotation))
         return LinkShape(label, link, Box(c, size, rpy))  # type: ignore[arg-type]
-    if cylinder is not None:
-        half = X.rotation[:, 2] * float(cylinder.get("length", "0")) / 2
+    long = cylinder if cylinder is not None else capsule
+    if long is not None:
+        half = X.rotation[:, 2] * float(long.get("length", "0")) / 2
         p0, p1 = (tuple(float(v) for v in X.translation + s * half) for s in (-1, 1))
-        return LinkShape(label, link, Cylinder(p0, p1, float(cylinder.get("radius", "0"))))  # type: ignore[arg-type]
+        kind = Cylinder if long is cylinder else Capsule
+        return LinkShape(label, link, kind(p0, p1, float(long.get("radius", "0"))))  # type: ignore[arg-type]
     if sphere is not None:
         return LinkShape(label, link, Sphere(c, float(sphere.get("radius", "0"))))  # type: ignore[arg-type]
     return None

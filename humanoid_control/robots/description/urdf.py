@@ -1,4 +1,4 @@
-"""A URDF as a checked tree of links, read from the XML alone; rooted anew, put into the world, cut into chains."""
+"""A URDF as a checked tree of links, read from the XML alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.documents import parse_xml
-from humanoid_control.errors import RobotError, UnknownNameError, first_few, shown
+from humanoid_control.errors import RobotError, first_few, shown
 from humanoid_control.files import FARTHEST
 
 WIDE = 1.0e3  # [rad] stands for "no limit" on a continuous joint
@@ -31,11 +31,13 @@ class UrdfTree:
     Attributes:
         document: of the robot. where: names it in error messages.
         unknown_efforts: joints whose effort limit the file does not say: they were given one.
+        notes: what could not be kept of the file, or is wrong in it, a line each.
     """
 
     document: ET.Element
     where: str
     unknown_efforts: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -64,17 +66,17 @@ class UrdfTree:
 
     def copy(self) -> UrdfTree:
         """A tree of its own, to be changed."""
-        return UrdfTree(_copied(self.document), self.where, self.unknown_efforts)
+        return UrdfTree(copied(self.document), self.where, self.unknown_efforts, self.notes)
 
     def bare(self) -> UrdfTree:
         """Links with their inertia and joints only: URDF parsers complain aloud about pictures they do not like."""
-        out = UrdfTree(_without_children(self.document), self.where, self.unknown_efforts)
+        out = UrdfTree(_without_children(self.document), self.where, self.unknown_efforts, self.notes)
         for e in self.document:
             if e.tag not in ("link", "joint"):
                 continue
-            kept = _copied(e) if e.tag != "link" else _without_children(e)
+            kept = copied(e) if e.tag != "link" else _without_children(e)
             if e.tag == "link":
-                kept.extend(_copied(c) for c in e if c.tag not in ("visual", "collision"))
+                kept.extend(copied(c) for c in e if c.tag not in ("visual", "collision"))
             out.document.append(kept)
         return out
 
@@ -85,10 +87,10 @@ def _without_children(e: ET.Element) -> ET.Element:
     return out
 
 
-def _copied(e: ET.Element) -> ET.Element:
-    """As `copy.deepcopy`, which asks of every word in it whether it must be copied, and takes five times as long."""
+def copied(e: ET.Element) -> ET.Element:
+    """A copy, as `copy.deepcopy`, which asks of every word whether it must be copied, and takes five times as long."""
     out = _without_children(e)
-    out.extend([_copied(c) for c in e])
+    out.extend([copied(c) for c in e])
     return out
 
 
@@ -122,6 +124,7 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     for link in document.findall("link"):
         _complete_inertia(link)
     _keep_mimics_inside(tree)
+    tree.notes = _impossible_note(tree)
     return tree
 
 
@@ -202,6 +205,9 @@ class _Numbers:
         return f"must be at most {self.most:g}" if max(values) > self.most else ""
 
 
+TENSOR = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
+ROUNDING = 1e-3  # of the largest moment: what the digits of a URDF may take away from zero
+NEARLY = 0.05  # of the largest moment: by which published moments break the triangle inequality, which does no harm
 _COUNTS = {3: "three", 4: "four"}
 _PLACE, _ANGLES = _Numbers(3, -FARTHEST, FARTHEST), _Numbers(3, -WIDE, WIDE)
 _SIZE, _ANY, _NOT_NEGATIVE = _Numbers(1, 0.0, FARTHEST), _Numbers(1, -MOST, MOST), _Numbers(1, 0.0)
@@ -251,6 +257,40 @@ def _complete_inertia(link: ET.Element) -> None:
     for key in _NUMBERS["inertia"]:
         if tensor.get(key) is None:
             tensor.set(key, "0")
+
+
+def inertia_fault(inertial: ET.Element) -> str:
+    """What is impossible in an <inertial>, as words that follow the link's name; empty where a body can have it.
+
+    No body has a moment above the sum of the two others (I1 + I2 < I3).
+    """
+    mass, tensor = inertial.find("mass"), inertial.find("inertia")
+    try:
+        m = float(mass.get("value", "nan")) if mass is not None else 0.0
+        values = [float(tensor.get(k, "0")) for k in TENSOR] if tensor is not None else [0.0] * 9
+    except ValueError:
+        m, values = math.nan, [0.0] * 9
+    if not np.isfinite([m, *values]).all():
+        return "has a mass or an inertia that is not a number"
+    if m < 0:
+        return f"has mass {m:g} kg; it must not be negative"
+    low, middle, high = np.linalg.eigvalsh(np.reshape(values, (3, 3)))
+    moments = f"principal moments {low:.3g}, {middle:.3g}, {high:.3g} kg m^2"
+    if low < -ROUNDING * max(high, 0.0) or high < 0:
+        return f"has a negative inertia ({moments}): no body has that"
+    if low + middle < high * (1 - NEARLY):
+        return f"has {moments}: one exceeds the sum of the others, no body has that"
+    return ""
+
+
+def _impossible_note(tree: UrdfTree) -> tuple[str, ...]:
+    """A line about links whose inertias no body has; none where all are possible."""
+    found = {e.get("name", ""): inertial for e in tree.document.findall("link") for inertial in e.findall("inertial")}
+    bad = [shown(name) for name, inertial in found.items() if inertia_fault(inertial)]
+    if not bad:
+        return ()
+    them = f"{len(bad)} link(s) with inertias that no body has ({first_few(bad)})"
+    return (f"{tree.where}: {them}: good for kinematics, refused by the simulator",)
 
 
 def _keep_mimics_inside(tree: UrdfTree) -> None:
@@ -310,6 +350,9 @@ def _check_joint(joint: ET.Element, where: str) -> None:
             limit = ET.SubElement(joint, "limit")
         limit.set("lower", str(-WIDE))
         limit.set("upper", str(WIDE))
+    elif kind == "revolute" and limit is not None and not limit.get("lower") and not limit.get("upper"):
+        limit.set("lower", str(-math.pi))
+        limit.set("upper", str(math.pi))
     if limit is None:
         raise RobotError(f"{where}: joint '{name}' has no <limit>; give lower, upper, velocity and effort")
     lower, upper, velocity, effort = (float(limit.get(key, "0") or 0) for key in _NUMBERS["limit"])
@@ -360,136 +403,3 @@ def set_placement(joint: ET.Element, X: pin.SE3) -> None:
         e = ET.SubElement(joint, "origin")
     e.set("xyz", " ".join(f"{v:.15g}" for v in X.translation))
     e.set("rpy", " ".join(f"{v:.15g}" for v in pin.rpy.matrixToRpy(X.rotation)))
-
-
-# -------- Another root
-
-
-def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
-    """The same robot with another link as its root: every joint keeps its name, its angle and its limits.
-
-    A joint on the path from the new root to the old one is turned round. X_parent_child(q) = X_origin Rot(axis, q), so
-    its reverse is Rot(-axis, q) X_origin^-1: a joint at the child's origin about the negated axis, then the fixed
-    transform back to the parent.
-
-    Raises:
-        RobotError: the link does not exist.
-    """
-    if link not in tree.links:
-        raise RobotError(f"{tree.where}: there is no link '{link}'; links: {', '.join(tree.links)}")
-    out = tree.copy()
-    while out.root != link:
-        path = link
-        while True:  # climb to the child of the root that the link hangs on
-            joint = next(j for j in out.joints if link_of(j, "child") == path)
-            if link_of(joint, "parent") == out.root:
-                break
-            path = link_of(joint, "parent")
-        _turn_round(out, joint)
-    return out
-
-
-def _turn_round(tree: UrdfTree, joint: ET.Element) -> None:
-    parent, child = link_of(joint, "parent"), link_of(joint, "child")
-    back = placement(joint.find("origin")).inverse()
-    if joint.get("type") == "fixed":
-        set_placement(joint, back)
-        _swap(joint, child, parent)
-        return
-    middle = f"{parent}__turned"
-    ET.SubElement(tree.document, "link", name=middle)
-    fixed = ET.SubElement(tree.document, "joint", name=f"{joint.get('name')}__turned", type="fixed")
-    ET.SubElement(fixed, "parent", link=middle)
-    ET.SubElement(fixed, "child", link=parent)
-    set_placement(fixed, back)
-    set_placement(joint, pin.SE3.Identity())
-    axis = joint.find("axis")
-    if axis is None:
-        axis = ET.SubElement(joint, "axis", xyz="1 0 0")
-    axis.set("xyz", " ".join(f"{-float(v):.15g}" for v in axis.get("xyz", "1 0 0").split()))
-    _swap(joint, child, middle)
-
-
-def _swap(joint: ET.Element, parent: str, child: str) -> None:
-    for role, link in (("parent", parent), ("child", child)):
-        e = joint.find(role)
-        assert e is not None
-        e.set("link", link)
-
-
-def placed_in_world(tree: UrdfTree, X_world_root: pin.SE3) -> UrdfTree:
-    """The robot with its root fixed to a `world` link at the given pose (unless a `world` link is its root)."""
-    out = tree.copy()
-    if out.root == "world":
-        return out
-    root = out.root
-    ET.SubElement(out.document, "link", name="world")
-    joint = ET.SubElement(out.document, "joint", name="world_joint", type="fixed")
-    ET.SubElement(joint, "parent", link="world")
-    ET.SubElement(joint, "child", link=root)
-    set_placement(joint, X_world_root)
-    return out
-
-
-# -------- Serial chains
-
-
-@dataclass(frozen=True)
-class ChainJoint:
-    """One moving joint of a chain.
-
-    Attributes:
-        name: of the joint.
-        kind: 'revolute' or 'prismatic'.
-        X: (4, 4) constant pose of the joint's frame at angle 0 in the frame behind the joint before (or in the base).
-        axis: (3,) unit vector in the joint's frame.
-    """
-
-    name: str
-    kind: str
-    X: np.ndarray
-    axis: np.ndarray
-
-
-@dataclass(frozen=True)
-class Chain:
-    """The moving joints from a base link to a tip link.
-
-    The pose of the tip in the base is X_1 M_1(q_1) X_2 M_2(q_2) ... X_tip, where M_i turns about (or slides along) the
-    axis of joint i; fixed joints are contained in the constant X (4, 4).
-    """
-
-    base: str
-    tip: str
-    joints: tuple[ChainJoint, ...]
-    X_tip: np.ndarray
-
-
-def serial_chain(tree: UrdfTree, base: str, tip: str) -> Chain:
-    """The chain between two links, wherever the tree is rooted.
-
-    Joints on the path up from the base to a common ancestor are turned round, with the same angle for the same posture.
-
-    Raises:
-        UnknownNameError: a link that does not exist.
-    """
-    for link in (base, tip):
-        if link not in tree.links:
-            raise UnknownNameError("link", link, tree.links, hint=f"({tree.where})")
-    rooted = rooted_at(tree, base)
-    above = {link_of(j, "child"): j for j in rooted.joints}
-    elements, link = [], tip
-    while link != base:
-        elements.append(above[link])
-        link = link_of(above[link], "parent")
-    joints: list[ChainJoint] = []
-    X = np.eye(4)
-    for element in reversed(elements):
-        X = X @ placement(element.find("origin")).homogeneous
-        kind = element.get("type", "")
-        if kind == "fixed":
-            continue
-        axis = axis_of(element)
-        joints.append(ChainJoint(element.get("name", ""), kind, X, axis / np.linalg.norm(axis)))
-        X = np.eye(4)
-    return Chain(base, tip, tuple(joints), X)

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError
-from humanoid_control.robots.description.robot_file import Foot
+from humanoid_control.robots.description.robot_file import AddedFrame, Foot
 from humanoid_control.robots.description.urdf import UrdfTree, link_of
 from humanoid_control.robots.guess.bodies import Bodies, bodies_of
 from humanoid_control.robots.robot import Robot
@@ -130,12 +130,12 @@ def nearest_on(axis: JointAxis, other: JointAxis) -> np.ndarray:
 
 MIRROR_TOLERANCE = 0.04  # [m] between a joint and its twin's mirror image
 MIRROR_SHARE = 0.8  # of the joints of a branch that must have such a twin
-SHORTEST = 0.15  # [m] a shorter branch is no limb
+SHORTEST = 0.12  # of the robot's size: a shorter branch is no limb
 FEWEST = 3  # joints of a limb
 SHOWN = 8  # branches named in a message
 WRITE_BY_HAND = "write the points by hand into a robot file beside the URDF (docs/adding_a_robot.md)"
 ARM_WORDS = re.compile(r"arm|shoulder|sho_|elbow|wrist|clav|girdle|hand|gripper", re.I)
-LEG_WORDS = re.compile(r"leg|hip|knee|ankle|foot|toe|thigh", re.I)
+LEG_WORDS = re.compile(r"leg|hip|knee|ankle|foot|toe|thigh|haa|hfe|kfe", re.I)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,8 @@ def find_limbs(axes: dict[str, JointAxis], where: str) -> Limbs:
         pairs = _mirrored_pairs(axes, direction)
         if sum(len(a.subtree()) for a, _ in pairs) > sum(len(a.subtree()) for a, _ in best):
             best, lateral = pairs, direction
-    limbs = [pair for pair in best if len(pair[0].subtree()) >= FEWEST and _reach(pair[0]) > SHORTEST]
+    shortest = SHORTEST * float(np.linalg.norm(np.ptp([j.point for j in axes.values()], axis=0))) if axes else 0.0
+    limbs = [pair for pair in best if len(pair[0].subtree()) >= FEWEST and _reach(pair[0]) > shortest]
     arms = [p for p in limbs if _kind(p) > 0]
     legs = [p for p in limbs if _kind(p) < 0]
     unnamed = sorted((p for p in limbs if _kind(p) == 0), key=_lowest)
@@ -176,7 +177,7 @@ def find_limbs(axes: dict[str, JointAxis], where: str) -> Limbs:
     arms = arms or unnamed
     if not arms:
         raise RobotError(
-            f"{where}: no arms found: no two mirrored branches of {FEWEST} joints or more, {SHORTEST:g} m or longer, "
+            f"{where}: no arms found: no two mirrored branches of {FEWEST} joints or more, {shortest:.2g} m or longer, "
             f"that are not legs; seen: {_seen(axes, best)}; {WRITE_BY_HAND}"
         )
     arm, leg = max(arms, key=lambda p: _reach(p[0])), max(legs, key=lambda p: _reach(p[0]), default=None)
@@ -292,6 +293,7 @@ def _longest_way(joint: JointAxis) -> list[JointAxis]:
 
 
 DEEP = 0.006  # [m] above the lowest point within which a point is on the ground
+SAME = 0.005  # [m] by which the frames of two feet may differ from mirror images
 LEAST = 0.03  # [m] a side of a sole is at least so long
 LEVEL = 1e-3  # sine of the angle between an axis of a link and one of the robot
 FLAT = 0.03  # [m] by which a body may be above the lowest one and still be a sole, as toes are
@@ -305,16 +307,18 @@ class GuessedFoot:
     Attributes:
         soles: rectangles, that of the ankle first. place: (3,) of the point `SIDE_foot_tcp` on it, in its link [m].
         how: it was found. weak: it is not from geometry.
+        frames: added to links that lie askew, with the axes of the robot.
     """
 
     soles: tuple[Foot, ...]
     place: np.ndarray
     how: str
     weak: bool
+    frames: dict[str, AddedFrame] = field(default_factory=dict)
 
 
 def guess_feet(robot: Robot, tree: UrdfTree, legs: LimbPair, bodies: Bodies, yaw: float) -> tuple[GuessedFoot, ...]:
-    """The feet of both legs, the left one first; none where a link's axes lie across the robot's.
+    """The feet of both legs, the left one first; none where a leg has no sole.
 
     Args:
         robot: with all joints at zero. tree: its URDF. legs: of it. bodies: their surfaces.
@@ -330,17 +334,27 @@ def guess_feet(robot: Robot, tree: UrdfTree, legs: LimbPair, bodies: Bodies, yaw
         surfaces = {of[j.child_link][0]: _surface(robot, tree, bodies, poses, of[j.child_link][0]) for j in ends}
         lowest = min(float(points[:, 2].min()) for points, _ in surfaces.values())
         soles: list[Foot] = []
+        frames: dict[str, AddedFrame] = {}
         weak = False
         for joint in ends:
             body = of[joint.child_link][0]
             points, guessed = surfaces[body]
             if float(points[:, 2].min()) - lowest > FLAT:
                 continue
-            link = _level_link(body, of, poses)
+            name = f"{side}_{'foot' if not soles else 'toe'}"
+            link, X = _level_link(body, of, poses), poses[body]
             if link is None:
-                continue
-            sole = _rectangle(points, poses[link], f"{side}_{'foot' if not soles else 'toe'}", link)
+                link = f"{name}_level"
+                X = pin.SE3(np.eye(3), X.translation)
+                rpy = pin.rpy.matrixToRpy(poses[body].rotation.T)
+                frame = AddedFrame(body, (0.0, 0.0, 0.0), tuple(round(float(v), 6) + 0.0 for v in rpy))  # type: ignore[arg-type]
+            else:
+                X, frame = poses[link], None
+            sole = _rectangle(points, X, name, link)
             if sole is not None:
+                if frame is not None:
+                    frames[link] = frame
+                    poses[link] = X
                 soles.append(sole)
                 weak = weak or guessed
         if not soles:
@@ -350,13 +364,36 @@ def guess_feet(robot: Robot, tree: UrdfTree, legs: LimbPair, bodies: Bodies, yaw
         at = poses[first.link].actInv(ankle)
         place = np.array([np.clip(at[0], first.x_min, first.x_max), np.clip(at[1], first.y_min, first.y_max), first.z])
         how = "the box of its inertia" if weak else "its lowest points"
-        out.append(GuessedFoot(tuple(soles), place, how, weak))
-    return tuple(out)
+        out.append(GuessedFoot(tuple(soles), place, how, weak, frames))
+    return _alike(out, poses)
+
+
+def _alike(feet: list[GuessedFoot], poses: dict[str, pin.SE3]) -> tuple[GuessedFoot, ...]:
+    """Both feet with what the rectangles of one and of the mirror image of the other have in common.
+
+    A sole whose edge is a hair lower on one side would make that foot larger than the other.
+    """
+    left, right = feet
+    if len(left.soles) != len(right.soles):
+        return tuple(feet)
+    soles: tuple[list[Foot], list[Foot]] = ([], [])
+    for a, b in zip(left.soles, right.soles, strict=True):
+        low, high = max(a.x_min, b.x_min), min(a.x_max, b.x_max)
+        outer, inner = min(a.y_max, -b.y_min), max(a.y_min, -b.y_max)
+        offset = poses[a.link].translation[1] + poses[b.link].translation[1]
+        if abs(offset) > SAME or min(high - low, outer - inner) < LEAST or abs(a.z - b.z) > SAME:
+            return tuple(feet)
+        soles[0].append(replace(a, x_min=low, x_max=high, y_min=inner, y_max=outer))
+        soles[1].append(replace(b, x_min=low, x_max=high, y_min=-outer, y_max=-inner))
+    return replace(left, soles=tuple(soles[0])), replace(right, soles=tuple(soles[1]))
 
 
 def _below_ankle(way: Sequence[JointAxis]) -> list[JointAxis]:
     """The last joint of the ankle, and toes after it: hinges of the end of a leg that do not meet the ankle's axes."""
+    heights = [float(joint.point[2]) for joint in way]
     for k in range(len(way) - 1, 1, -1):
+        if heights[k] > (max(heights) + min(heights)) / 2:
+            break  # these are hips
         _, group = ball_centre([way[k], way[k - 1]], ANKLE)
         if len(group) == 2 and abs(way[k].direction @ way[k - 1].direction) < 0.5:
             return list(way[k:])

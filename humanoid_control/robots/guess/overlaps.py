@@ -27,19 +27,20 @@ CROWDED, MARGIN = 0.05, 0.02  # share of postures near rest; [m] what a robot th
 MISLEADING = 0.01  # [m] by which meshes are farther apart than shapes that are nearer than that
 
 
-def overlapping_links(robot: Robot, stand_out: dict[str, float]) -> list[tuple[str, str]]:
+def overlapping_links(robot: Robot, stand_out: dict[str, float], legs: Sequence[int] = ()) -> list[tuple[str, str]]:
     """Pairs of links, few joints apart, whose shapes often overlap by less than they stand out of the meshes.
 
-    Such an overlap, at both ends of a waist or a wrist, tells no collision, and would only hold the joints. Counted
-    over random postures of the joints that imitation moves.
+    Such an overlap, at both ends of a waist, a wrist or a hip, tells no collision, and would only hold the joints.
+    Counted over random postures of the joints that imitation moves, and of the legs.
 
     Args:
         robot: with fitted shapes.
         stand_out: link -> how far its shapes stand out of its meshes [m].
+        legs: joints of both legs, by index.
     """
     from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
 
-    rng, moved = np.random.default_rng(0), robot.imitation_joints
+    rng, moved = np.random.default_rng(0), np.union1d(robot.imitation_joints, np.array(legs, dtype=int))
     pairs = CollisionPairs(shape_arrays(robot.model, robot.shapes), robot.pairs, robot.ancestor_mask)
     links = [_sorted(robot.shapes[k].link for k in pair) for pair in robot.pairs]
     names = sorted(set(links))

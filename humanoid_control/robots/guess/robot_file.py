@@ -19,8 +19,9 @@ import pinocchio as pin
 from humanoid_control.collision.shapes import Box, Capsule, LinkShape, shape_to_row
 from humanoid_control.errors import RobotError
 from humanoid_control.files import whole_file
+from humanoid_control.robots.description.mjcf import read_description
 from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, read_robot_file, shapes_from_urdf
-from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
+from humanoid_control.robots.description.urdf import UrdfTree
 from humanoid_control.robots.guess.bodies import Bodies
 from humanoid_control.robots.guess.contact_shapes import ContactFit, fit_contacts
 from humanoid_control.robots.guess.fitted_shapes import BodyFit, fit_bodies, fitted_links
@@ -279,11 +280,12 @@ def _meanings(waist: list[JointAxis], arms: tuple[Arm, ...], left: np.ndarray) -
 UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
 
 
-def guess_robot_file(path: Path, folder: Path | None = None) -> tuple[Path, Mapping]:
-    """Guess the robot file of a URDF and write it beside it, or into another folder.
+def guess_robot_file(path: Path, folder: Path | None = None, shapes: bool = True) -> tuple[Path, Mapping]:
+    """Guess the robot file of a URDF or MJCF and write it beside it, or into another folder.
 
     Args:
-        path: of the URDF, from which its meshes are found. folder: to write into; None: the URDF's own.
+        path: of the description, from which its meshes are found. folder: to write into; None: the description's own.
+        shapes: write the collision shapes, too.
 
     Returns:
         The file written, and what was guessed.
@@ -295,10 +297,7 @@ def guess_robot_file(path: Path, folder: Path | None = None) -> tuple[Path, Mapp
     beside = (folder or path.parent) / path.with_suffix(".yaml").name
     if beside.exists():
         raise RobotError(f"{beside} exists already: move it away to have it guessed anew")
-    try:
-        tree = parse_urdf(path.read_text(), str(path))
-    except (OSError, UnicodeDecodeError) as e:
-        raise RobotError(f"{path}: cannot be read as a URDF: {e.__class__.__name__}") from None
+    tree = read_description(path)
     mapping = guess_mapping(tree)
     bodies = Bodies(tree, path.parent, np.array([np.sin(mapping.yaw), np.cos(mapping.yaw), 0.0]))
     if mapping.legs is not None:
@@ -308,7 +307,6 @@ def guess_robot_file(path: Path, folder: Path | None = None) -> tuple[Path, Mapp
     with whole_file(beside) as part:
         part.write_text(mapping_text(mapping, tree))
         robot = Robot(tree, read_robot_file(part), "fixed")  # what is written can be read
-        stand_out = {fit.link: fit.outside_max for fit in mapping.fits}
         if mapping.fits:
             arms = [[joint.name for joint in arm.shoulder] for arm in mapping.arms]
             postures: list[Callable[[Robot], dict[str, float]]] = [lambda robot: parted_posture(robot, bodies, arms)]
@@ -316,28 +314,49 @@ def guess_robot_file(path: Path, folder: Path | None = None) -> tuple[Path, Mapp
                 postures.append(lambda robot: spread_posture(robot, arms))
             for posture in postures:
                 if neutral := posture(robot):
-                    mapping = replace(mapping, neutral=mapping.neutral | neutral)
+                    mapping = replace(mapping, neutral=_on_both_sides(mapping.neutral | neutral, arms, robot))
                     part.write_text(mapping_text(mapping, tree))
                     robot = Robot(tree, read_robot_file(part), "fixed")
-            often = with_images(overlapping_links(robot, stand_out), bodies)
-            at_rest = with_images(links_overlapping_at_rest(robot), bodies)
-            crowded = []
-            if mapping.legs is not None:
-                legs = [robot.joint_index(j.name) for leg in (mapping.legs.left, mapping.legs.right) for j in leg]
-                crowded = with_images(crowded_links(robot, bodies, legs), bodies)
-            seldom = [pair for pair in dict.fromkeys(at_rest + crowded) if pair not in often]
-            without = replace(read_robot_file(part), unwatched_links=(*often, *crowded))
-            contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + seldom)
-            # Without shapes of their own, links that seldom overlap stay as they are: some of their pairs are watched.
-            contacts = [c for c in contacts if c.shapes or c.links in often or (c.links in crowded and c.touched == 0)]
-            mapping = replace(mapping, contacts=tuple(contacts))
-            part.write_text(mapping_text(mapping, tree))
-            Robot(tree, read_robot_file(part), "fixed")
+            if shapes:
+                mapping = replace(mapping, contacts=tuple(_contacts(robot, tree, mapping, bodies)))
+        part.write_text(mapping_text(mapping, tree, shapes))
+        Robot(tree, read_robot_file(part), "fixed")
     return beside, mapping
 
 
-def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
-    """The robot file with remarks: what was found by the structure, and what is only a guess."""
+def _on_both_sides(neutral: dict[str, float], arms: list[list[str]], robot: Robot) -> dict[str, float]:
+    """The posture with the larger turn of two corresponding joints of the arms for both of them."""
+    out = dict(neutral)
+    for left, right in zip(*arms, strict=False):
+        if left in out and right in out:
+            most = max(abs(out[left]), abs(out[right]))
+            for name in (left, right):
+                k = robot.joint_index(name)
+                out[name] = float(np.clip(np.copysign(most, out[name]), robot.lower[k], robot.upper[k]))
+    return out
+
+
+def _contacts(robot: Robot, tree: UrdfTree, mapping: Mapping, bodies: Bodies) -> list[ContactFit]:
+    """Shapes around first contacts, of links whose fitted shapes overlap where their meshes do not."""
+    stand_out = {fit.link: fit.outside_max for fit in mapping.fits}
+    ways = () if mapping.legs is None else (mapping.legs.left, mapping.legs.right)
+    legs = [robot.joint_index(joint.name) for way in ways for joint in way]
+    often = with_images(overlapping_links(robot, stand_out, legs), bodies)
+    at_rest = with_images(links_overlapping_at_rest(robot), bodies)
+    crowded = with_images(crowded_links(robot, bodies, legs), bodies) if legs else []
+    seldom = [pair for pair in dict.fromkeys(at_rest + crowded) if pair not in often]
+    without = replace(robot.file, unwatched_links=(*often, *crowded))
+    contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + seldom)
+    # Without shapes of their own, links that seldom overlap stay as they are: some of their pairs are watched.
+    return [c for c in contacts if c.shapes or c.links in often or (c.links in crowded and c.touched == 0)]
+
+
+def mapping_text(mapping: Mapping, tree: UrdfTree, shapes: bool = True) -> str:
+    """The robot file with remarks: what was found by the structure, and what is only a guess.
+
+    Args:
+        mapping: the findings. tree: of the robot. shapes: also the collision shapes.
+    """
     robot = Robot(tree, RobotFile(), "fixed")
     lines = [
         "# Guessed from names and structure of the URDF: check every line, above all those marked GUESS.",
@@ -356,6 +375,12 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
         lines.append(
             f"postures: {{neutral: {{{angles}}}}}  # [rad]; with all joints at 0 arms touch the body or hang close"
         )
+    added = {name: frame for foot in mapping.feet for name, frame in foot.frames.items()}
+    if added:
+        lines.append("frames:  # the robot's own axes on links that lie askew")
+    for name, frame in added.items():
+        rpy = ", ".join(f"{v:g}" for v in frame.rpy)
+        lines.append(f"  {name}: {{link: {_quoted(frame.link)}, xyz: [0, 0, 0], rpy: [{rpy}]}}")
     lines += ["# Joints between hips and wrists; others keep the neutral posture.", "imitation_joints:"]
     lines += [f"  - {_quoted(j)}" for j in mapping.imitation_joints]
     lines.append("points:  # in the frame of a link [m]")
@@ -376,6 +401,12 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
     if mapping.meanings:
         lines.append("meanings:  # anatomical name -> joint; which way is positive stays the joint's own")
         lines += [f"  {k}: {_quoted(v)}" for k, v in mapping.meanings.items()]
+    return "\n".join(lines + (_shape_lines(mapping, robot, tree) if shapes else [])) + "\n"
+
+
+def _shape_lines(mapping: Mapping, robot: Robot, tree: UrdfTree) -> list[str]:
+    """The shapes of the robot file, and the links that are not kept apart."""
+    lines: list[str] = []
     held = fitted_links(tree, list(mapping.fits))
     own = tuple(item for item in shapes_from_urdf(tree) if item.link not in held)
     fitted = tuple(item for fit in mapping.fits for item in fit.shapes)
@@ -402,7 +433,7 @@ def mapping_text(mapping: Mapping, tree: UrdfTree) -> str:
     for contact in mapping.contacts:
         a, b = contact.links
         lines.append(f"  - [{_quoted(a)}, {_quoted(b)}]  # {contact_text(contact)}")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def contact_text(fit: ContactFit) -> str:
@@ -453,6 +484,7 @@ def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: f
 def _above_floor(mapping: Mapping, robot: Robot, tree: UrdfTree) -> float:
     """Height of the root above the soles, or else the lowest link origin or shape, in the zero posture [m]."""
     poses = robot.link_poses(robot.q("zero"))
+    poses |= {n: poses[f.link] * f.pose() for foot in mapping.feet for n, f in foot.frames.items()}
     root = float(poses[tree.root].translation[2])
     if mapping.feet:
         soles = [sole for foot in mapping.feet for sole in foot.soles]

@@ -14,13 +14,13 @@ from humanoid_control.collision.shapes import EllipticCapsule, LinkShape
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.evaluation.shoulder_singularity import HORIZONTAL_FLEXION
 from humanoid_control.robots.description.robot_file import RobotFile
+from humanoid_control.robots.description.tree_changes import serial_chain
 from humanoid_control.robots.description.urdf import (
     UrdfTree,
     axis_of,
     link_of,
     parse_urdf,
     placement,
-    serial_chain,
     set_placement,
 )
 from humanoid_control.robots.robot import Robot

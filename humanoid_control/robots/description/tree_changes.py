@@ -1,0 +1,200 @@
+"""Trees of links made from others: frames added, rooted anew, put into the world, cut into chains, in plain URDF."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.robots.description.urdf import UrdfTree, axis_of, copied, link_of, placement, set_placement
+
+
+def with_frames(tree: UrdfTree, frames: Mapping[str, tuple[str, pin.SE3]]) -> UrdfTree:
+    """The robot with massless links fixed to its own: name -> link and pose in its frame.
+
+    Raises:
+        UnknownNameError: a link that the robot does not have. RobotError: a link of that name is there already.
+    """
+    if not frames:
+        return tree
+    out, links = tree.copy(), set(tree.links)
+    for name, (link, X) in frames.items():
+        if link not in links:
+            raise UnknownNameError("link", link, links, hint=f"(frame '{name}' on it; {tree.where})")
+        if f"{name}__fixed" in {j.get("name") for j in tree.joints}:
+            continue  # a robot's own URDF read again
+        if name in links:
+            raise RobotError(f"{tree.where}: a frame cannot be called '{name}': there is a link of that name")
+        ET.SubElement(out.document, "link", name=name)
+        joint = ET.SubElement(out.document, "joint", name=f"{name}__fixed", type="fixed")
+        ET.SubElement(joint, "parent", link=link)
+        ET.SubElement(joint, "child", link=name)
+        set_placement(joint, X)
+        links.add(name)
+    return out
+
+
+def plain_urdf(tree: UrdfTree) -> UrdfTree:
+    """The robot with a cylinder and two spheres for each capsule, which readers of URDFs do not know."""
+    out = tree.copy()
+    for link in out.document.findall("link"):
+        for e in [e for e in link if e.find("geometry/capsule") is not None]:
+            at = list(link).index(e)
+            link.remove(e)
+            for part in reversed(_capsule_parts(e)):
+                link.insert(at, part)
+    return out
+
+
+def _capsule_parts(e: ET.Element) -> list[ET.Element]:
+    capsule = e.find("geometry/capsule")
+    assert capsule is not None
+    radius, length = capsule.get("radius", "0"), capsule.get("length", "0")
+    X, name = placement(e.find("origin")), e.get("name")
+    rows = [(0.0, "cylinder", {"radius": radius, "length": length})]
+    rows += [(end, "sphere", {"radius": radius}) for end in (float(length) / 2, -float(length) / 2)]
+    out = []
+    for k, (along, tag, size) in enumerate(rows):
+        part = ET.Element(e.tag, {} if name is None else {"name": f"{name}_{k}" if k else name})
+        set_placement(part, X * pin.SE3(np.eye(3), np.array([0.0, 0.0, along])))
+        ET.SubElement(ET.SubElement(part, "geometry"), tag, size)
+        part.extend(copied(c) for c in e if c.tag not in ("origin", "geometry"))
+        out.append(part)
+    return out
+
+
+# -------- Another root
+
+
+def rooted_at(tree: UrdfTree, link: str) -> UrdfTree:
+    """The same robot with another link as its root: every joint keeps its name, its angle and its limits.
+
+    A joint on the path from the new root to the old one is turned round. X_parent_child(q) = X_origin Rot(axis, q), so
+    its reverse is Rot(-axis, q) X_origin^-1: a joint at the child's origin about the negated axis, then the fixed
+    transform back to the parent.
+
+    Raises:
+        RobotError: the link does not exist.
+    """
+    if link not in tree.links:
+        raise RobotError(f"{tree.where}: there is no link '{link}'; links: {', '.join(tree.links)}")
+    out = tree.copy()
+    while out.root != link:
+        path = link
+        while True:  # climb to the child of the root that the link hangs on
+            joint = next(j for j in out.joints if link_of(j, "child") == path)
+            if link_of(joint, "parent") == out.root:
+                break
+            path = link_of(joint, "parent")
+        _turn_round(out, joint)
+    return out
+
+
+def _turn_round(tree: UrdfTree, joint: ET.Element) -> None:
+    parent, child = link_of(joint, "parent"), link_of(joint, "child")
+    back = placement(joint.find("origin")).inverse()
+    if joint.get("type") == "fixed":
+        set_placement(joint, back)
+        _swap(joint, child, parent)
+        return
+    middle = f"{parent}__turned"
+    ET.SubElement(tree.document, "link", name=middle)
+    fixed = ET.SubElement(tree.document, "joint", name=f"{joint.get('name')}__turned", type="fixed")
+    ET.SubElement(fixed, "parent", link=middle)
+    ET.SubElement(fixed, "child", link=parent)
+    set_placement(fixed, back)
+    set_placement(joint, pin.SE3.Identity())
+    axis = joint.find("axis")
+    if axis is None:
+        axis = ET.SubElement(joint, "axis", xyz="1 0 0")
+    axis.set("xyz", " ".join(f"{-float(v):.15g}" for v in axis.get("xyz", "1 0 0").split()))
+    _swap(joint, child, middle)
+
+
+def _swap(joint: ET.Element, parent: str, child: str) -> None:
+    for role, link in (("parent", parent), ("child", child)):
+        e = joint.find(role)
+        assert e is not None
+        e.set("link", link)
+
+
+def placed_in_world(tree: UrdfTree, X_world_root: pin.SE3) -> UrdfTree:
+    """The robot with its root fixed to a `world` link at the given pose (unless a `world` link is its root)."""
+    out = tree.copy()
+    if out.root == "world":
+        return out
+    root = out.root
+    ET.SubElement(out.document, "link", name="world")
+    joint = ET.SubElement(out.document, "joint", name="world_joint", type="fixed")
+    ET.SubElement(joint, "parent", link="world")
+    ET.SubElement(joint, "child", link=root)
+    set_placement(joint, X_world_root)
+    return out
+
+
+# -------- Serial chains
+
+
+@dataclass(frozen=True)
+class ChainJoint:
+    """One moving joint of a chain.
+
+    Attributes:
+        name: of the joint.
+        kind: 'revolute' or 'prismatic'.
+        X: (4, 4) constant pose of the joint's frame at angle 0 in the frame behind the joint before (or in the base).
+        axis: (3,) unit vector in the joint's frame.
+    """
+
+    name: str
+    kind: str
+    X: np.ndarray
+    axis: np.ndarray
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The moving joints from a base link to a tip link.
+
+    The pose of the tip in the base is X_1 M_1(q_1) X_2 M_2(q_2) ... X_tip, where M_i turns about (or slides along) the
+    axis of joint i; fixed joints are contained in the constant X (4, 4).
+    """
+
+    base: str
+    tip: str
+    joints: tuple[ChainJoint, ...]
+    X_tip: np.ndarray
+
+
+def serial_chain(tree: UrdfTree, base: str, tip: str) -> Chain:
+    """The chain between two links, wherever the tree is rooted.
+
+    Joints on the path up from the base to a common ancestor are turned round, with the same angle for the same posture.
+
+    Raises:
+        UnknownNameError: a link that does not exist.
+    """
+    for link in (base, tip):
+        if link not in tree.links:
+            raise UnknownNameError("link", link, tree.links, hint=f"({tree.where})")
+    rooted = rooted_at(tree, base)
+    above = {link_of(j, "child"): j for j in rooted.joints}
+    elements, link = [], tip
+    while link != base:
+        elements.append(above[link])
+        link = link_of(above[link], "parent")
+    joints: list[ChainJoint] = []
+    X = np.eye(4)
+    for element in reversed(elements):
+        X = X @ placement(element.find("origin")).homogeneous
+        kind = element.get("type", "")
+        if kind == "fixed":
+            continue
+        axis = axis_of(element)
+        joints.append(ChainJoint(element.get("name", ""), kind, X, axis / np.linalg.norm(axis)))
+        X = np.eye(4)
+    return Chain(base, tip, tuple(joints), X)

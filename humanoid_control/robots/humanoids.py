@@ -1,0 +1,172 @@
+"""Humanoids of others by a name: where their models may lie on this machine, and the robot files made for them.
+
+`config/robots/models.yaml` names them. A model is looked for, never brought. Its robot file is in two parts: what is
+written in `config/robots/NAME.yaml` (points, soles, joints), and the collision shapes, which are laid around the
+model's own meshes at the first use, and kept in the user's folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from humanoid_control.errors import EnvironmentProblem, RobotError
+from humanoid_control.files import check_keys, check_row, list_of, mapping_of, schema_file, text
+from humanoid_control.paths import home_dir, share_dir, state_dir
+from humanoid_control.robots.description.robot_file import RobotFile, read_robot_file
+from humanoid_control.robots.description.urdf import UrdfTree
+
+SCHEMA = "humanoid_models/1"
+MODELS_VARIABLE = "HUMANOID_MODELS"
+GUESS = "1"  # raised whenever shapes are laid in another way, so that those that are kept are laid anew
+LAID = ("collision", "collision_from", "disabled_pairs", "unwatched_links")  # fields that depend on the meshes
+
+
+@dataclass(frozen=True)
+class Humanoid:
+    """A humanoid whose model comes from others.
+
+    Attributes:
+        name, title: of it.
+        files: (place, path): a repository or package, and where in it; the first that is found counts.
+        get: command that brings the first.
+        robot_file: what was written for it; None where there is nothing yet.
+    """
+
+    name: str
+    title: str
+    files: tuple[tuple[str, str], ...]
+    get: str
+    robot_file: Path | None
+
+    def find(self) -> Path | None:
+        """The model's file on this machine; None where it is nowhere."""
+        return next((found for place, path in self.files if (found := find_in(place, path)) is not None), None)
+
+    def path(self) -> Path:
+        """The model's file on this machine.
+
+        Raises:
+            RobotError: it is nowhere; how to get it.
+        """
+        found = self.find()
+        if found is None:
+            rest = f", and set {MODELS_VARIABLE} to the folder that it is in" if "git clone" in self.get else ""
+            raise RobotError(f"the model of {self.title} ('{self.name}') is not on this machine: {self.get}{rest}")
+        return found
+
+
+@cache
+def humanoids() -> dict[str, Humanoid]:
+    """All that are named in config/robots/models.yaml, by their names.
+
+    Raises:
+        RobotError: the file is broken.
+    """
+    folder = share_dir() / "config" / "robots"
+    path = folder / "models.yaml"
+    where = str(path)
+    d = schema_file(path, SCHEMA, "list of models")
+    check_keys(d, ("schema", "models"), ("models",), where)
+    out = {}
+    for name, row in mapping_of(d, "models", where).items():
+        at, keys = f"{where}: {name}", ("title", "files", "get")
+        check_row(row, keys, at)
+        check_keys(row, keys, keys, at)
+        files = tuple((place, str(file)) for one in list_of(row, "files", at) for place, file in one.items())
+        own = folder / f"{name}.yaml"
+        out[name] = Humanoid(name, text(row, "title", at), files, text(row, "get", at), own if own.is_file() else None)
+    return out
+
+
+def found_humanoids() -> list[str]:
+    """Names of those whose models are on this machine."""
+    return [name for name, humanoid in humanoids().items() if humanoid.find() is not None]
+
+
+# -------- Where models lie
+
+
+def find_in(place: str, path: str) -> Path | None:
+    """A file of a repository or package on this machine; None where it is not.
+
+    In the folders of $HUMANOID_MODELS the file may lie below the folder itself, or below one that is called after the
+    place, also with the owner before it or a branch behind (`owner+name`, `name-main`).
+    """
+    return next((p for p in _places(place, path) if p.is_file()), None)
+
+
+def _places(place: str, path: str) -> Iterator[Path]:
+    for base in _folders_of(MODELS_VARIABLE):
+        yield from (base / path, base / place / path)
+        if base.is_dir():
+            yield from (f / path for pattern in (f"*[+_]{place}", f"{place}-*") for f in sorted(base.glob(pattern)))
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or home_dir() / ".cache")
+    yield Path(os.environ.get("ROBOT_DESCRIPTIONS_CACHE") or caches / "robot_descriptions") / place / path
+    if place == "mujoco_menagerie":  # in its cache a version follows the robot's name: unitree_g1-0123456789abcdef
+        robot, _, inside = path.partition("/")
+        store = Path(os.environ.get("MENAGERIE_CACHE_DIR") or caches / "mujoco_menagerie")
+        yield from sorted(store.glob(f"models/{robot}-*/{inside}"))[::-1]
+    for text_ in dict.fromkeys([*sys.path, sys.prefix]):
+        share = Path(text_ or ".") / "share"
+        yield from (share / place / path, share.parent / "cmeel.prefix" / "share" / place / path)
+    module = place.replace("-", "_")
+    if module.isidentifier() and (spec := PathFinder.find_spec(module)) is not None:
+        yield from (Path(p) / path for p in spec.submodule_search_locations or ())
+    yield from (prefix / "share" / place / path for prefix in _folders_of("AMENT_PREFIX_PATH"))
+
+
+def _folders_of(variable: str) -> list[Path]:
+    return [Path(p).expanduser() for p in os.environ.get(variable, "").split(os.pathsep) if p]
+
+
+# -------- Their robot files
+
+
+def humanoid_file(humanoid: Humanoid, tree: UrdfTree, path: Path, lay: Callable[[Path, Path], Path]) -> RobotFile:
+    """The robot file of a humanoid: what is written for it, with shapes laid around the meshes of the model found.
+
+    Where the model found has not the links and joints that the written file names, all of it is guessed.
+
+    Args:
+        humanoid: whose. tree, path: of the model found.
+        lay: makes the guessed robot file of a model in a folder, which may take a minute, and returns its path.
+
+    Raises:
+        RobotError: nothing can be guessed; the written file is broken.
+    """
+    laid = read_robot_file(_laid(humanoid.name, tree, path, lay))
+    written = read_robot_file(humanoid.robot_file) if humanoid.robot_file is not None else RobotFile()
+    if humanoid.robot_file is None or not _fits(written, tree):
+        return replace(laid, name=humanoid.name, title=humanoid.title)
+    shapes = {name: getattr(written, name) or getattr(laid, name) for name in LAID}
+    return replace(written, **shapes, name=humanoid.name, title=humanoid.title)
+
+
+def _laid(name: str, tree: UrdfTree, path: Path, lay: Callable[[Path, Path], Path]) -> Path:
+    digest = hashlib.sha256(f"{GUESS}\n{tree.text()}".encode()).hexdigest()[:16]
+    folder = state_dir() / "robots" / f"{name}-{digest}"
+    kept = folder / path.with_suffix(".yaml").name
+    if kept.is_file():
+        return kept
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise EnvironmentProblem(f"{folder}: shapes cannot be kept there: {e.strerror}") from None
+    return lay(path, folder)
+
+
+def _fits(file: RobotFile, tree: UrdfTree) -> bool:
+    """True where a robot has all links and joints that a robot file names."""
+    links = {*tree.links, *file.frames}
+    joints = {j.get("name", "") for j in tree.joints}
+    named = {f.link for f in file.frames.values()} | {link for link, _ in file.points.values()}
+    named |= {foot.link for foot in file.feet} | ({file.anchor} if file.anchor else set())
+    moved = {*file.imitation_joints, *file.meanings.values(), *(j for p in file.postures.values() for j in p)}
+    return named <= links and moved <= joints
