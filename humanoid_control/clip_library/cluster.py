@@ -124,7 +124,8 @@ class Cluster:
                 if not running:
                     continue
                 try:
-                    done = wait(list(running), timeout=GLANCE, return_when="FIRST_COMPLETED").done
+                    with self._client.as_current():
+                        done = wait(list(running), timeout=GLANCE, return_when="FIRST_COMPLETED").done
                 except TimeoutError:
                     alone = self._look_for_workers(alone)
                     continue

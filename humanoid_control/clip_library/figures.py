@@ -115,6 +115,7 @@ def _add_soles(robot: Robot, point_of: dict[int, int], add: Any) -> list[list[in
         edge = []
         for frame, place in ends:
             f = robot.model.frames[frame]
-            edge.append(add(int(f.parentJoint), f.placement.act(place), None))
+            ankle = point_of[int(f.parentJoint)] if len(edges) % 2 == 0 else None  # heels hang on their legs
+            edge.append(add(int(f.parentJoint), f.placement.act(place), ankle))
         edges.append(edge)
     return edges

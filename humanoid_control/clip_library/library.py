@@ -134,16 +134,19 @@ class _Pace:
         self._size = {job.key: job.clip.size() for job in jobs}
         self._total, self._left = sum(self._size.values()), len(jobs)
         self._jobs, self._done, self._failed, self._show = len(jobs), 0, failed, show
-        self._begin = time.monotonic()
+        self._first: tuple[float, int] | None = None
 
     def passed(self, job: Job, failed: bool) -> None:
         self._done += self._size[job.key]
         self._left -= 1
         self._failed += failed
-        share = self._done / self._total
-        left = (time.monotonic() - self._begin) * (1 - share) / share
-        text = f"{self._jobs - self._left} of {self._jobs}, {self._failed} failed, {told_time(left)} left"
-        self._show(share, text)
+        text, now = f"{self._jobs - self._left} of {self._jobs}, {self._failed} failed", time.monotonic()
+        if self._first is None:  # before it workers were started, and perhaps kernels compiled
+            self._first = now, self._done
+        else:
+            left = (now - self._first[0]) * (self._total - self._done) / (self._done - self._first[1])
+            text += f", {told_time(left)} left"
+        self._show(self._done / self._total, text)
 
 
 def told_time(seconds: float) -> str:

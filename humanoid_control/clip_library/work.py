@@ -266,9 +266,9 @@ def _without_place(job: Job, text: str) -> str:
 def _done(job: Job) -> Outcome:
     s = job.settings
     body: BodyPoints = _once(
-        _kept.bodies, KEPT_BODIES, f"{job.clip.name} {job.digest} {s.text()}", lambda: _read_body(job)
+        _kept.bodies, KEPT_BODIES, f"{job.clip.name} {job.digest} {s.text()}", lambda: _placeless_body(job)
     )
-    warnings = [_without_place(job, w) for w in body.warnings]
+    warnings = list(body.warnings)
     whole = s.whole_body and shows_legs(body)
     if s.whole_body and not whole:
         warnings.append("shows no legs: only the upper body is retargeted")
@@ -320,6 +320,15 @@ def _robot_of(job: Job, base: str) -> Robot:
         return robot
 
     return cast(Robot, _once(_kept.robots, KEPT_ROBOTS, f"{source.digest} {base}", load))
+
+
+def _placeless_body(job: Job) -> BodyPoints:
+    """As `_read_body`, with warnings and errors that do not tell where the clip lies."""
+    try:
+        body = _read_body(job)
+    except HumanoidError as e:
+        raise ClipError(_without_place(job, str(e))) from None
+    return replace(body, warnings=tuple(_without_place(job, w) for w in body.warnings))
 
 
 def _read_body(job: Job) -> BodyPoints:

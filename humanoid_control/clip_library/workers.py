@@ -13,7 +13,7 @@ import resource
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 from typing import Any, Protocol
 
@@ -63,15 +63,17 @@ class LocalWorkers:
 
     delivers = False
 
-    def __init__(self, workers: int | None = None, memory: int | None = None) -> None:
+    def __init__(
+        self, workers: int | None = None, memory: int | None = None, do: Callable[[Job], Outcome] = do_job
+    ) -> None:
         """Prepare; nothing is started yet.
 
         Args:
-            workers: None: one a core. memory: None: `memory_each`.
+            workers: None: one a core. memory: None: `memory_each`. do: does a job, in the workers.
         """
         self.workers = workers or cores()
         self.memory = memory or memory_each(self.workers)
-        self.replaced = 0
+        self.replaced, self._do = 0, do
         self._context = multiprocessing.get_context("forkserver")  # a fork of a process with threads may hang
         self._context.set_forkserver_preload([__name__])
 
@@ -79,7 +81,7 @@ class LocalWorkers:
         before = {name: os.environ.get(name) for name in THREADS}
         os.environ.update(dict.fromkeys(THREADS, "1"))  # of libraries: as many processes as cores are at work
         try:
-            return _Worker(self._context, self.memory)
+            return _Worker(self._context, self.memory, self._do)
         finally:
             for name, value in before.items():
                 if value is None:
@@ -176,11 +178,11 @@ class _Worker:
         job: that it does. clip: of its last job. warm: it has begun to take jobs.
     """
 
-    def __init__(self, context: Any, memory: int) -> None:
+    def __init__(self, context: Any, memory: int, do: Callable[[Job], Outcome]) -> None:
         self.pipe, theirs = context.Pipe()
         self.job: Job | None = None
         self.clip, self.warm = "", False
-        self.process = context.Process(target=_serve, args=(theirs, memory), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, memory, do), daemon=True)
         try:
             self.process.start()
         except OSError as e:
@@ -220,7 +222,7 @@ class _Worker:
         self.process.join()
 
 
-def _serve(pipe: Any, memory: int) -> None:
+def _serve(pipe: Any, memory: int, do: Callable[[Job], Outcome]) -> None:
     """A worker process: warm up, say so, and do jobs until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is the parent's, which ends the workers
     with contextlib.suppress(ValueError, OSError):
@@ -230,7 +232,7 @@ def _serve(pipe: Any, memory: int) -> None:
     with contextlib.suppress(EOFError, OSError):
         pipe.send(READY)
         while True:
-            pipe.send(do_job(pipe.recv()))
+            pipe.send(do(pipe.recv()))
 
 
 def _end_with_parent() -> None:

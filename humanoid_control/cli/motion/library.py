@@ -58,14 +58,14 @@ def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
     local = not is_address(args.output)
     clips = find_clips(args.clip, Path(args.output) if local else None)
     place = place_for(args.output)
-    place.open()
-    try:
-        with _executor(args, settings) as executor:
+    with _executor(args, settings) as executor:
+        place.open()
+        try:
             with progress("reading", 1.0, quiet=args.json) as show:
                 jobs, failed = library_jobs(clips, robots, settings, show)
             return _run(args, (jobs, failed), place, executor)
-    finally:
-        place.close()
+        finally:
+            place.close()
 
 
 def _run(args: argparse.Namespace, work: tuple[Any, Any], place: Any, executor: Any) -> int:
