@@ -11,6 +11,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from typing import Any
 
@@ -78,7 +79,15 @@ class Cluster:
             self._client.close(timeout=5)
 
     def _threads(self) -> int:
-        return int(sum(self._client.nthreads().values()))
+        """Threads of all present workers.
+
+        Raises:
+            EnvironmentProblem: the scheduler is gone.
+        """
+        try:
+            return int(sum(self._client.nthreads().values()))
+        except (OSError, TimeoutError, CancelledError):
+            raise self._gone() from None
 
     def _check_workers(self) -> None:
         if not self.workers:
@@ -129,6 +138,8 @@ class Cluster:
                 except TimeoutError:
                     alone = self._look_for_workers(alone)
                     continue
+                except (OSError, CancelledError):
+                    raise self._gone() from None
                 alone = 0.0
                 for future in done:
                     outcome = self._outcome(future, running[future])
@@ -158,7 +169,7 @@ class Cluster:
             return failure(job, DIED, f"its worker died {e.allowed_failures + 1} times: too little memory?")
         except EnvironmentProblem:
             raise
-        except TimeoutError:
+        except (OSError, TimeoutError, CancelledError):
             raise self._gone() from None
         except Exception as e:  # what Dask itself raises about one job
             return failure(job, UNEXPECTED, f"unexpected {type(e).__name__}: {first_line(e)}")

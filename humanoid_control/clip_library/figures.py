@@ -110,7 +110,7 @@ def _add_soles(robot: Robot, point_of: dict[int, int], add: Any) -> list[list[in
         corners = edge_corners(robot)
     except RobotError:
         return []
-    edges = []
+    edges: list[list[int]] = []
     for ends in corners:
         edge = []
         for frame, place in ends:

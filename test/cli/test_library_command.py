@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -110,7 +111,7 @@ def test_killed_interrupted_and_done_at_last(start, tmp_path, library, known):
 
     second = start(*argv)
     wait_for(lambda: records(out) >= done + 2)
-    second.send_signal(signal.SIGINT)
+    os.killpg(second.pid, signal.SIGINT)  # as a terminal does, to all of them
     assert second.wait(30) in INTERRUPTED
     said = (tmp_path / "log_1").read_text()
     assert "stopped; what is done is kept: the same command goes on" in said and "Traceback" not in said

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("distributed", reason="needs Dask: pip install 'humanoid_control[cluster]'")
 
 from humanoid_control.cli.main import main
-from humanoid_control.clip_library import Cluster, LibrarySettings, RobotSource, cluster, find_clips, library_jobs
+from humanoid_control.clip_library import Cluster, LibrarySettings, RobotSource, cluster, find_clips, library_jobs, work
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.paths import share_dir
 from test.dance_library import write_library
@@ -127,38 +127,9 @@ def test_results_go_to_an_address_and_own_robots_travel(dask, library, known, tm
 
 
 def test_workers_with_another_package_are_refused(dask, monkeypatch):
-    monkeypatch.setattr(cluster, "versions", lambda: {"humanoid_control": "0.0.1"})
+    monkeypatch.setattr(work, "__version__", "0.0.1")
     with pytest.raises(EnvironmentProblem, match=r"has humanoid_control .*, and here is 0\.0\.1"):
         Cluster(dask.address)
-
-
-def test_a_scheduler_that_goes_ends_the_run_in_one_line(library, tmp_path):
-    own = None
-    try:
-        (tmp_path / "cluster").mkdir()
-        monkey = pytest.MonkeyPatch()
-        monkey.setattr(sys.modules[__name__], "port", lambda k: port_of(k + 1))
-        own = DaskCluster(tmp_path / "cluster")
-        monkey.undo()
-        connected, end = None, time.monotonic() + 60
-        while connected is None:
-            try:
-                connected = Cluster(own.address)
-            except EnvironmentProblem:
-                assert time.monotonic() < end
-        jobs, _ = library_jobs(find_clips(str(library)), [RobotSource.of("hrp2")], LibrarySettings(whole_body=True))
-        outcomes = connected.outcomes(jobs)
-        next(outcomes)
-        own.scheduler.kill()
-        with pytest.raises(EnvironmentProblem, match="does not answer any more"):
-            list(outcomes)
-        connected.close()
-    finally:
-        if own is not None:
-            own.close()
-
-
-port_of = port
 
 
 def test_no_scheduler_is_one_line_with_what_to_start(tmp_path, capfd, monkeypatch):
@@ -176,3 +147,15 @@ def test_no_scheduler_is_one_line_with_what_to_start(tmp_path, capfd, monkeypatc
     said = capfd.readouterr().err.strip()
     assert "start one with `dask scheduler`" in said and len(said.splitlines()) == 1
     assert Path(tmp_path / "out").is_dir() is False or not list((tmp_path / "out").rglob("*.npz"))
+
+
+def test_a_scheduler_that_goes_ends_the_run_in_one_line(dask, library):
+    """The last one: it ends the cluster."""
+    connected = Cluster(dask.address)
+    jobs, _ = library_jobs(find_clips(str(library)), [RobotSource.of("hrp2")], LibrarySettings(whole_body=True))
+    outcomes = connected.outcomes(jobs)
+    next(outcomes)
+    dask.scheduler.kill()
+    with pytest.raises(EnvironmentProblem, match="does not answer any more"):
+        list(outcomes)
+    connected.close()
