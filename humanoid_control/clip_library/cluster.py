@@ -25,6 +25,17 @@ GLANCE = 2.0  # [s] after which it is looked whether there are workers, when not
 PATIENCE = 120.0  # [s] without any worker after which the run is given up
 
 
+def check_scheduler(address: str) -> None:
+    """Make sure that an address may be that of a scheduler, and that Dask is installed.
+
+    Raises:
+        ConfigError: it is none. EnvironmentProblem: Dask is missing.
+    """
+    if not ADDRESS.match(address):
+        raise ConfigError(f"--scheduler {shown(address)}: expected an address such as tcp://host:8786")
+    require_extra("cluster")
+
+
 class Cluster:
     """Workers of a Dask cluster.
 
@@ -42,9 +53,7 @@ class Cluster:
             ConfigError: no address. EnvironmentProblem: Dask is not installed, nothing answers, there are no workers,
                 or they have another package.
         """
-        if not ADDRESS.match(address):
-            raise ConfigError(f"--scheduler {shown(address)}: expected an address such as tcp://host:8786")
-        require_extra("cluster")
+        check_scheduler(address)
         import dask
         from distributed import Client
 

@@ -33,11 +33,14 @@ def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
         args: of `humanoid retarget`. solver: settings of the upper body.
     """
     from humanoid_control.clip_library import LibrarySettings, RobotSource, find_clips, library_jobs, place_for
+    from humanoid_control.clip_library.cluster import check_scheduler
     from humanoid_control.clip_library.places import is_address
 
     require_range("jobs", args.jobs, 1, MOST_JOBS)
     if args.jobs is not None and args.scheduler is not None:
         raise ConfigError("--jobs counts processes of this machine, and --scheduler lets a cluster work: give one")
+    if args.scheduler is not None:
+        check_scheduler(args.scheduler)
     _check_outputs(args)
     marker_set, reading = clip_options(args)
     own_set = Path(marker_set).read_bytes() if marker_set and Path(marker_set).is_file() else None
