@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from html import escape
+from itertools import groupby
 from typing import Any
 
 from humanoid_control import __version__
@@ -122,7 +123,7 @@ function card(clip) {
   if (clip.figure) box.canvas = add('canvas', box);
   const text = add('div', box, 'text');
   add('span', text, 'grade ' + clip.grade, clip.grade);
-  add('div', text, 'name', clip.clip); add('div', text, '', clip.robot);
+  add('div', text, 'name', clip.clip); add('div', text, '', clip.robots.join(', '));
   add('div', text, 'why', clip.why); add('div', text, 'numbers', clip.numbers);
   box.title = clip.warnings;
   main.appendChild(box); sight.observe(box);
@@ -130,11 +131,12 @@ function card(clip) {
 function more() { for (const end = Math.min(made + STEP, shown.length); made < end; made++) card(shown[made]); }
 function filter() {
   const grades = new Set(boxes.filter(b => b.checked).map(b => b.value)), text = words.value.toLowerCase();
-  shown = CLIPS.filter(c => grades.has(c.grade) && (!pick.value || c.robot === pick.value)
+  shown = CLIPS.filter(c => grades.has(c.grade) && (!pick.value || c.robots.includes(pick.value))
     && (!text || (c.clip + ' ' + c.why).toLowerCase().includes(text)));
   for (const box of main.children) sight.unobserve(box);
   seen.clear(); main.replaceChildren(); made = 0; window.scrollTo(0, 0); more();
-  status.textContent = shown.length + ' of ' + CLIPS.length;
+  const count = list => list.reduce((n, c) => n + (pick.value ? 1 : c.robots.length), 0);
+  status.textContent = count(shown) + ' of ' + CLIPS.reduce((n, c) => n + c.robots.length, 0);
 }
 new IntersectionObserver(e => { if (e[0].isIntersecting) more(); }, { rootMargin: '600px' }).observe(foot);
 for (const e of [...boxes, pick]) e.addEventListener('change', filter);
@@ -150,7 +152,7 @@ def gallery_page(records: Iterable[Record], figure: Callable[[Record], dict[str,
         records: of clips and robots. figure: reads that of one.
     """
     order = (FAILED, *reversed(GRADES))
-    rows = sorted(records, key=lambda r: (order.index(_grade(r)), r["clip"], r["robot"]))
+    rows = sorted(records, key=lambda r: (order.index(_grade(r)), r["clip"], r["reason"], r["robot"]))
     robots = sorted({r["robot"] for r in rows})
     counts = {g: sum(_grade(r) == g for r in rows) for g in order}
     yield _HEAD
@@ -165,8 +167,10 @@ def gallery_page(records: Iterable[Record], figure: Callable[[Record], dict[str,
     yield f"<div id='end'></div><footer>{_legend()} humanoid_control {__version__}.</footer>\n"
     yield "<script>\nconst CLIPS = [\n"
     trees: dict[str, int] = {}
-    for record in rows:
-        yield _json(_card(record, figure(record), trees)) + ",\n"
+    for _, alike in groupby(rows, lambda r: (r["clip"], r["reason"]) if r["failed"] else id(r)):
+        together = list(alike)  # robots that failed for the same reason, or one that did not
+        card = _card(together[0], figure(together[0]), trees)
+        yield _json(card | {"robots": [r["robot"] for r in together]}) + ",\n"
     yield "];\nconst TREES = [" + ",\n".join(trees) + "];\n"
     yield _SCRIPT.replace("ORDER_OF_GRADES", json.dumps(order)) + "</script></body></html>\n"
 
@@ -193,7 +197,6 @@ def _card(record: Record, figure: dict[str, Any] | None, trees: dict[str, int]) 
     ]
     out = {
         "clip": record["clip"],
-        "robot": record["robot"],
         "grade": _grade(record),
         "why": record["reason"] if record["failed"] else record["verdict"],
         "numbers": ", ".join(told),

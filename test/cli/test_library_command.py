@@ -16,7 +16,7 @@ from humanoid_control.cli.motion.library import failure_lines
 from test.cli.conftest import INTERRUPTED
 from test.dance_library import write_library
 
-CLIPS, FRAMES = 12, 250
+CLIPS, FRAMES = 9, 200
 
 
 @pytest.fixture(scope="module")

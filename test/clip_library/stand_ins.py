@@ -25,5 +25,17 @@ def refuse(job: Job) -> Outcome:
     raise AssertionError("is never called")
 
 
+def hungry(job: Job) -> Outcome:
+    """Take memory until there is no more, 50 MB at a time; four times as much as a worker may have at the most."""
+    taken = []
+    try:
+        for _ in range(80):
+            taken.append(bytearray(50_000_000))
+        ended = "never"
+    except MemoryError:
+        ended = "refused"
+    return Outcome({"clip": job.clip.name, "key": job.key, "failed": ended, "taken": 50_000_000 * len(taken)}, None, 1)
+
+
 def fall_over(*_) -> None:
     os._exit(7)

@@ -20,7 +20,7 @@ from humanoid_control.paths import share_dir
 from test.dance_library import write_library
 from test.places import port
 
-CLIPS, FRAMES = 12, 250
+CLIPS, FRAMES = 9, 200
 
 
 @pytest.fixture(scope="module")

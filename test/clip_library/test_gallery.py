@@ -89,7 +89,8 @@ def rows(count, figure):
         numbers = {"slip_mm": 0.5 * k, "error_cm": 3.0}
         row = {"clip": f"walk/{k:04d}.bvh", "robot": ("hrp2", "lola")[k % 2], "failed": "", "reason": ""}
         out.append(row | {"grade": grade, "verdict": f"{grade}: told", "numbers": numbers, "warnings": ["tilted"]})
-    out[7] |= {"failed": "bad input", "reason": "cut off </script><b>at line 3"}
+    for row in out[6:8]:
+        row |= {"clip": "bad", "failed": "bad input", "reason": "cut off </script><b>at line 3"}
     return out
 
 
@@ -99,6 +100,7 @@ def test_the_page_begins_with_what_is_worst_and_needs_no_network(figure):
     clips = json.loads(f"[{body.rstrip(',')}]")
     order = [c["grade"] for c in clips]
     assert order == sorted(order, key=["failed", "F", "D", "C", "B", "A"].index) and order[0] == "failed"
+    assert clips[0]["robots"] == ["hrp2", "lola"] and len(clips) == 49, "they failed for the same reason"
     assert "figure" not in clips[0] and clips[0]["why"] == "cut off </script><b>at line 3"
     assert "</script><b>" not in text and text.count("</script>") == 1
     assert not re.search(r"https?://|@import|src=", text)

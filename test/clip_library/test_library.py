@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from humanoid_control.clip_library import (
+    ClipFile,
     RobotSource,
     do_job,
     find_clips,
@@ -19,7 +20,9 @@ from humanoid_control.clip_library import (
     place_for,
     retarget_library,
 )
+from humanoid_control.clip_library import library as library_module
 from humanoid_control.clip_library import work as work_module
+from humanoid_control.clip_library.library import told_time
 from humanoid_control.clip_library.manifest import RECORDS, manifest_parquet, manifest_table
 from humanoid_control.clip_library.places import Folder
 from humanoid_control.errors import ConfigError
@@ -214,6 +217,24 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_done(library, robots, whole, 
     executor = Here()
     run(tmp_path / "out", library, robots[:1], whole, executor)
     assert ("a/clip_000.trc", "hrp2") not in executor.done and len(outputs(tmp_path / "out")) == 4
+
+
+def test_the_time_that_is_left_is_that_of_the_bytes_that_are_left(library, robots, whole, monkeypatch):
+    """A second a clip, all of one size, and a start that took a minute."""
+    jobs, _ = library_jobs(find_clips(str(library)), robots, whole)
+    clock, said = iter([60.0, 61.0, 62.0, 63.0]), []
+    monkeypatch.setattr(ClipFile, "size", lambda clip: 1000)
+    monkeypatch.setattr(library_module.time, "monotonic", lambda: next(clock))
+    pace = library_module._Pace(jobs, lambda share, text: said.append((round(share, 3), text)), 0)
+    for k, job in enumerate(jobs[:4]):
+        pace.passed(job, failed=k == 1)
+    assert said == [
+        (0.1, "1 of 10, 0 failed"),
+        (0.2, "2 of 10, 1 failed, 8 s left"),
+        (0.3, "3 of 10, 1 failed, 7 s left"),
+        (0.4, "4 of 10, 1 failed, 6 s left"),
+    ]
+    assert [told_time(t) for t in (5, 59.4, 200, 7500)] == ["5 s", "59 s", "3 min", "2 h 5 min"]
 
 
 def test_two_runs_do_not_write_the_same_folder(copy):

@@ -11,7 +11,7 @@ from humanoid_control.clip_library.workers import _Queue
 from humanoid_control.errors import EnvironmentProblem
 
 sys.path.insert(0, str(Path(__file__).parent))
-from stand_ins import fall_over, play, refuse
+from stand_ins import fall_over, hungry, play, refuse
 
 ROBOTS = [RobotSource(name, name, name) for name in ("one", "two")]
 
@@ -44,6 +44,14 @@ def test_a_worker_that_has_grown_is_replaced_after_its_job(tmp_path):
     assert len(outcomes) == 4 and pool.replaced == 2
     pid = {p.stem.split(".")[0]: p.suffix for p in tmp_path.iterdir()}
     assert pid["big_one"] not in (pid["a_one"], pid["a_two"], pid["big_two"]) and pid["a_one"] == pid["a_two"]
+
+
+def test_a_worker_has_no_more_memory_than_it_may(tmp_path):
+    pool = LocalWorkers(1, memory=600_000_000, do=hungry)
+    for outcome in pool.outcomes(jobs_of(tmp_path, ["a"])):
+        assert outcome.record["failed"] == "refused" and outcome.record["taken"] < 600_000_000
+    assert pool.replaced == 0
+    assert workers.memory_each(1) > 2 * workers.memory_each(3) or workers.memory_each(3) == workers.LEAST_MEMORY
 
 
 def test_the_work_stops_at_once_when_nobody_wants_it(tmp_path):
