@@ -50,6 +50,10 @@ EXTRAS = {
     ],
     # Real robots with Dynamixel servos.
     "dynamixel": ["pyserial"],
+    # Libraries of clips on a Dask cluster, results to addresses of fsspec.
+    "cluster": ["distributed", "fsspec"],
+    # The manifest of a library as Parquet too: large, so by itself.
+    "parquet": ["pyarrow"],
     # ROS 2 itself as wheels, for a machine without a ROS installation (x86_64 Linux only).
     "ros": [
         "ros-rclpy[fastrtps]==9.1.2; platform_machine == 'x86_64'",
@@ -138,11 +142,13 @@ setup(
         **EXTRAS,
         # What a user of the command wants: everything but the tools of those who work on it.
         "all": [
-            p for name in ("viewer", "report", "mujoco", "canopen", "unitree", "dynamixel", "ros") for p in EXTRAS[name]
+            p
+            for name in ("viewer", "report", "mujoco", "canopen", "unitree", "dynamixel", "cluster", "ros")
+            for p in EXTRAS[name]
         ],
         "test": [
             p
-            for name in ("viewer", "report", "mujoco", "canopen", "unitree", "dynamixel", "test")
+            for name in ("viewer", "report", "mujoco", "canopen", "unitree", "dynamixel", "cluster", "test")
             for p in EXTRAS[name]
         ],
     },

@@ -99,6 +99,7 @@ EXTRAS = {
     "canopen": ("canopen", "can"),
     "unitree": ("cyclonedds",),
     "dynamixel": ("serial",),
+    "cluster": ("distributed", "fsspec"),
     "bench": ("pink", "mink", "qpsolvers", "filterpy"),
 }
 """Optional packages, as modules, by the extra of pip that brings them."""

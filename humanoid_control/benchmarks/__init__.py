@@ -64,6 +64,11 @@ BENCHES = {
         {"robot": "wabian2,we4rii", "motion": "", "marker_set": "", "unit": "", "scale": 1.0},
         "retargeting",
     ),
+    "batch": BenchEntry(
+        "a library of identical clips by one process and by two: clips and frames a second, memory (about 90 s)",
+        {"robot": "hrp2", "clips": 24, "rounds": 3},
+        "motion.batch",
+    ),
     "bounding_volumes": BenchEntry(
         "four bounding volumes on nine shapes, beside the published table (about 5 s)", {}, "bounding_volumes"
     ),

@@ -39,6 +39,7 @@ HELP = {
     "unit": "of the clip's numbers: mm, cm, m, inch",
     "scale": "factor on the clip's size",
     "seconds": "how long to measure",
+    "clips": "clips in a round",
     "only": "some parts, with commas between them",
     "rounds": "how often each thing is timed",
     "trials": "how often a driver is killed; a tenth of it: how often an emergency stop is called",

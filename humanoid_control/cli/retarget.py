@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.cli.motion.library import LIBRARY_OPTIONS, add_library_options, run_library
 from humanoid_control.cli.parser import (
     CLIP_HELP,
     add_clip_options,
@@ -22,26 +23,13 @@ from humanoid_control.cli.parser import (
     require_range,
     tell_notes,
 )
+from humanoid_control.clip_library import is_library
+from humanoid_control.clip_library.work import FORMATS, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
-from humanoid_control.retargeting import AVOIDANCE, CONSTRAINED, METHODS, JointTrajectory, RetargetSettings
+from humanoid_control.retargeting import AVOIDANCE, CONSTRAINED, METHODS, RetargetSettings
 from humanoid_control.terminal import console, print_json, progress, table
 from humanoid_control.warm_up import compile_first
-
-FORMATS = (".csv", ".npz", ".mcap")
-
-
-def write_trajectory(path: Path, trajectory: JointTrajectory, targets: np.ndarray) -> None:
-    """Write a trajectory in the format of the file's ending, with the targets (T, 7, 3) [m] where that keeps them."""
-    if path.suffix == ".csv":
-        trajectory.write_csv(path)
-    elif path.suffix == ".npz":
-        trajectory.write_npz(path, targets)
-    else:
-        from humanoid_control.evaluation.bag import write_joint_commands
-
-        write_joint_commands(path, trajectory)
-
 
 # -------- The command
 
@@ -54,15 +42,20 @@ EXAMPLES = """examples:
   humanoid retarget clip.c3d -o motion.npz --speed 0.5 --json
   humanoid retarget clip.amc --method weighted_dls --avoidance shift    as Dube 2012 does
   humanoid retarget walk.bvh --robot hrp2 --whole-body -o walk.npz    root and legs too, feet on the ground
+  humanoid retarget clips/ --robot hrp2,lola --whole-body -o out/ --html out/gallery.html   a whole library
+  humanoid retarget 'cmu/**/*.bvh' --robot hrp2 -o out/ --jobs 4    a pattern; a .txt file with a path a line, too
+  humanoid retarget clips/ --robot my.urdf -o s3://bucket/out --scheduler tcp://host:8786   on a Dask cluster
 
 The clip is cleaned first: labels checked, short gaps filled, noise above 10 Hz taken out (--raw: not).
 CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions, velocities, targets, errors.
 With --whole-body also the root (position [m], quaternion x y z w) and which edges of the soles are on the ground.
+A folder of clips is done by all cores, the same command goes on where it was stopped; out/manifest.csv says what
+became of each clip: grade, numbers, warnings, or why it failed. Exit code 1 where some failed.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("clip", type=given, help=CLIP_HELP)
+    parser.add_argument("clip", type=given, help=f"{CLIP_HELP}; or a folder, a pattern, a .txt list of clips")
     add_robots(parser, "hrp2")
     parser.add_argument(
         "-o", "--output", type=given, help=f"file to write: {', '.join(FORMATS)}; a folder for several robots"
@@ -76,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--avoidance", type=given, help=f"{', '.join(AVOIDANCE)} (default: as the method)")
     parser.add_argument("--whole-body", action="store_true", help="root and legs too, with feet on the ground")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
+    add_library_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,6 +84,9 @@ def run(args: argparse.Namespace) -> int:
         settings = replace(settings, acceleration=args.acceleration)
     if args.whole_body and args.method != CONSTRAINED:
         raise ConfigError(f"--whole-body belongs to the method '{CONSTRAINED}'")
+    if is_library(args.clip):
+        return run_library(args, settings)
+    refuse_unused(args, LIBRARY_OPTIONS, "a folder of clips")
     base = "floating" if args.whole_body else "fixed"
     robots = load_robots(args.robot or ["hrp2"], base, imitate=True)  # before anything is compiled or made
     tell_notes(robots)
@@ -179,9 +176,11 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
     names = {"slip_mm": "slip mm", "slip_max_mm": "most slip mm", "penetration_mm": "penetration mm"}
     names |= {"floating_mm": "floating mm", "skating_mm_s": "skating mm/s", "saturated_percent": "at speed limit %"}
     names |= {"colliding_percent": "in collision %", "closest_mm": "closest mm"}
-    keys = ["robot", "frames", "trunk_and_arms", "hips", "knees", "swinging_feet", "contacts", *names]
+    keys = ["robot", "frames", "trunk_and_arms", "hips", "knees", "swinging_feet", "contacts", *names, "grade"]
     title = "mean distance to the targets [cm], and contact with the ground (slip: median and most of all contacts)"
     table(title, [names.get(k, k.replace("_", " ")) for k in keys], [[r[k] for k in keys] for r in results])
+    for row in results:
+        console.print(f"{row['robot']}: {row['verdict']}")
     for output in outputs:
         if output is not None:
             console.print(f"written: {output}")
@@ -189,9 +188,10 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
 
 
 def _whole_body_row(robot: Any, trajectory: Any) -> dict[str, Any]:
-    """Errors [cm] and contact of one robot's whole-body motion."""
-    from humanoid_control.evaluation import measure_ground_contact
+    """Errors [cm], contact and grade of one robot's whole-body motion."""
+    from humanoid_control.evaluation import measure_clip, measure_ground_contact
 
+    quality = measure_clip(robot, trajectory)
     e, swings = 100 * trajectory.errors, ~np.repeat(trajectory.contacts, 2, axis=1)
     contact = measure_ground_contact(robot, trajectory.q(), trajectory.contacts, trajectory.rate)
     return {
@@ -207,6 +207,9 @@ def _whole_body_row(robot: Any, trajectory: Any) -> dict[str, Any]:
         "colliding_percent": round(100 * float(np.mean(trajectory.clearance < 0)), 1),
         "closest_mm": round(1000 * float(min(trajectory.clearance.min(), FAR)), 1),
         "unit": "cm",
+        "grade": quality.grade,
+        "verdict": quality.verdict,
+        "numbers": quality.numbers,
     }
 
 

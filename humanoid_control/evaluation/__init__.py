@@ -18,6 +18,8 @@ from humanoid_control import lazy
 if TYPE_CHECKING:
     from humanoid_control.evaluation.bag import BagReader as BagReader
     from humanoid_control.evaluation.bag import BagWriter as BagWriter
+    from humanoid_control.evaluation.clip_quality import ClipQuality as ClipQuality
+    from humanoid_control.evaluation.clip_quality import measure_clip as measure_clip
     from humanoid_control.evaluation.ground_contact import GroundContact as GroundContact
     from humanoid_control.evaluation.ground_contact import measure_ground_contact as measure_ground_contact
     from humanoid_control.evaluation.limit_costs import LimitCosts as LimitCosts
@@ -49,6 +51,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "bag": ["BagReader", "BagWriter"],
+        "clip_quality": ["ClipQuality", "measure_clip"],
         "ground_contact": ["GroundContact", "measure_ground_contact"],
         "limit_costs": ["LimitCosts", "measure_limit_costs"],
         "motion_quality": ["DriftCheck", "JointUse", "MotionQuality", "drift_check", "joint_use", "measure_motion"],

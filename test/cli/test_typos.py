@@ -73,6 +73,8 @@ ROWS = {
         "--method": ("dance --method dsl", "did you mean dls"),
         "--avoidance": ("dance --avoidance shfit", "did you mean shift"),
         "--unit": ("dance --unit milimetre", "milimetre"),
+        "--scheduler": ("clips.txt --scheduler localhost:8786 -o out/", "expected an address such as tcp://host:8786"),
+        "--html": ("clips.txt --html page.pdf -o out/", "must be a .html file"),
     },
     "reach": {
         "--robot": ("--robot hpr2 --to zero", "did you mean hrp2"),
@@ -237,6 +239,7 @@ ROWS = {
         "--marker-set": ("--marker-set plug_in_giat", "did you mean plug_in_gait"),
         "--unit": ("--unit milimetre", "milimetre"),
     },
+    "bench batch": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench self_distance": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench distance": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench dynamics": {"--robot": ("--robot hpr2", "did you mean hrp2")},

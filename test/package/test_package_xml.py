@@ -37,6 +37,10 @@ PEERS = {
     "placo": "placo>=0.10",
     "serial": "pyserial",
     "dynamixel_sdk": "dynamixel-sdk",
+    "dask": "distributed",
+    "distributed": "distributed",
+    "fsspec": "fsspec",
+    "pyarrow": "pyarrow",
 }  # optional: extras of pip
 # ROS packages that come with rclpy's own dependencies, or are imported only where ROS is installed.
 WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "rosgraph_msgs", "std_msgs"}

@@ -1,0 +1,188 @@
+"""Clips of a library: files below a folder, of a pattern, or named in a list; each with its name and its content.
+
+A clip's name is its place below the folder, or as the list has it: it stays the same wherever the library lies, and is
+its name in the manifest and, with an ending more, that of its output.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from humanoid_control.errors import ClipError, ConfigError, shown
+from humanoid_control.mocap.formats.asf_amc import skeleton_beside
+from humanoid_control.mocap.load import CLIP_NAMES, FORMATS
+
+LISTS = (".txt", ".list")
+WILD = "*?["
+_BUILT_IN = ""  # path of a built-in clip
+
+
+@dataclass(frozen=True)
+class ClipFile:
+    """A clip that is named, whether it can be read or not.
+
+    Attributes:
+        name: in the manifest; with slashes, below nothing.
+        path: of the file; empty for a built-in clip.
+    """
+
+    name: str
+    path: str
+
+    @property
+    def source(self) -> str:
+        """What `load_clip` takes."""
+        return self.path or self.name
+
+    def files(self) -> list[Path]:
+        """The file, and the one that it is read with: the skeleton of an .amc; none for a built-in clip.
+
+        Raises:
+            ClipError: no such skeleton.
+        """
+        if self.path == _BUILT_IN:
+            return []
+        path = Path(self.path)
+        return [path, skeleton_beside(path)] if path.suffix.lower() == ".amc" and path.is_file() else [path]
+
+    def size(self) -> int:
+        """Bytes of the file; 1 where it is built in or cannot be looked at."""
+        try:
+            return max(os.stat(self.path).st_size, 1) if self.path else 1
+        except OSError:
+            return 1
+
+    def digest(self) -> str:
+        """SHA-256 of what the clip's files hold; of its name where it is built in.
+
+        Raises:
+            ClipError: it cannot be read.
+        """
+        total = hashlib.sha256(b"" if self.path else self.name.encode())
+        try:
+            for path in self.files():
+                with path.open("rb") as file:
+                    while block := file.read(1 << 20):
+                        total.update(block)
+                total.update(b"\0")
+        except OSError as e:
+            raise ClipError(f"{self.path}: cannot be read: {e.strerror or e}") from None
+        return total.hexdigest()
+
+    def packed(self) -> dict[str, bytes]:
+        """Name -> content of the clip's files, the clip first, to be sent to where the disk is another.
+
+        Raises:
+            ClipError: it cannot be read.
+        """
+        try:
+            return {path.name: path.read_bytes() for path in self.files()}
+        except OSError as e:
+            raise ClipError(f"{self.path}: cannot be read: {e.strerror or e}") from None
+
+
+@contextmanager
+def unpacked(files: dict[str, bytes]) -> Iterator[Path]:
+    """Path of the first of some files, in a folder that is there as long as it is needed."""
+    with tempfile.TemporaryDirectory(prefix="clip_") as folder:
+        for name, content in files.items():
+            (Path(folder) / name).write_bytes(content)
+        yield Path(folder) / next(iter(files))
+
+
+# -------- Finding them
+
+
+def is_library(text: str) -> bool:
+    """True where an argument names many clips: a folder, a pattern, a list of paths."""
+    return os.path.isdir(text) or _is_pattern(text) or Path(text).suffix.lower() in LISTS
+
+
+def _is_pattern(text: str) -> bool:
+    return any(c in text for c in WILD) and not os.path.exists(text)
+
+
+def find_clips(text: str, without: Path | None = None) -> list[ClipFile]:
+    """The clips of a library, by name.
+
+    Args:
+        text: a folder, with all that is below it; a pattern, in which ** stands for any folders; or a .txt file with a
+            path, or a built-in clip, on each line (# begins a remark). Paths in a list are relative to the list.
+        without: a folder that is left out: that of the results.
+
+    Raises:
+        ClipError: no clip in it, or it cannot be read. ConfigError: two clips of a list with the same name.
+    """
+    if os.path.isdir(text):
+        found = sorted(_below(Path(text), without), key=lambda clip: clip.name)
+        if not found:
+            raise ClipError(f"{text}: no clips in this folder or below it (of {', '.join(FORMATS)})")
+        return found
+    if _is_pattern(text):
+        root = Path(*_before_wild(Path(text).parts))
+        paths = [Path(p) for p in glob.glob(text, recursive=True)]
+        files = [p for p in paths if p.is_file() and p.suffix.lower() in FORMATS and not _inside(p, without)]
+        if not files:
+            raise ClipError(f"{text}: no clips match (of {', '.join(FORMATS)})")
+        return [ClipFile(p.relative_to(root).as_posix(), str(p)) for p in sorted(files)]
+    return _listed(Path(text))
+
+
+def _before_wild(parts: Iterable[str]) -> Iterator[str]:
+    for part in parts:
+        if any(c in part for c in WILD):
+            return
+        yield part
+
+
+def _inside(path: Path, folder: Path | None) -> bool:
+    return folder is not None and folder.resolve() in path.resolve().parents
+
+
+def _below(root: Path, without: Path | None) -> Iterator[ClipFile]:
+    """Clips of a folder and of those below it, behind links too, each folder once; hidden ones are left out."""
+    seen, closed = set(), without.resolve() if without is not None else None
+    for where, folders, files in os.walk(root, followlinks=True):
+        real = Path(where).resolve()
+        if real in seen or real == closed:
+            folders[:] = []
+            continue
+        seen.add(real)
+        folders[:] = [f for f in folders if not f.startswith(".")]
+        for name in files:
+            if not name.startswith(".") and Path(name).suffix.lower() in FORMATS:
+                path = Path(where) / name
+                yield ClipFile(path.relative_to(root).as_posix(), str(path))
+
+
+def _listed(path: Path) -> list[ClipFile]:
+    """Clips that a text file names, also those that are not there: what is wrong with one is said when it is read."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise ClipError(f"{path}: not a list of clips: it is no text") from None
+    except OSError as e:
+        raise ClipError(f"{path}: cannot be read: {e.strerror or e}") from None
+    clips: dict[str, ClipFile] = {}
+    for number, line in enumerate(lines, 1):
+        text = line.split("#")[0].strip()
+        if not text:
+            continue
+        clip = ClipFile(text, _BUILT_IN)
+        if text not in CLIP_NAMES:
+            place = path.parent / Path(text).expanduser()
+            name = PurePosixPath(*[p for p in Path(text).parts if p not in ("..", "/", "~")]).as_posix()
+            clip = ClipFile(name, str(place))
+        if clip.name in clips and clips[clip.name] != clip:
+            raise ConfigError(f"{path}, line {number}: '{shown(clip.name)}' is the name of another clip above")
+        clips[clip.name] = clip
+    if not clips:
+        raise ClipError(f"{path}: names no clip: write a path on each line")
+    return sorted(clips.values(), key=lambda clip: clip.name)

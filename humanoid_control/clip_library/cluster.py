@@ -1,0 +1,222 @@
+"""A Dask cluster that does jobs: clips travel as bytes, results come back as bytes or go to an address.
+
+No disk is shared. A worker that is killed costs only the work that it was at: the scheduler gives its jobs to others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import replace
+from typing import Any
+
+from humanoid_control.clip_library.work import BAD_INPUT, DIED, UNEXPECTED, Job, Outcome, do_job, failure, versions
+from humanoid_control.errors import ConfigError, EnvironmentProblem, HumanoidError, first_line, require_extra, shown
+
+ADDRESS = re.compile(r"^(tcp|tls|ws|wss|ucx|ucxx)://[^/\s]+$")
+CONNECT_TIME = 10.0  # [s] for the scheduler's answer
+AHEAD = 2  # jobs a thread that are sent ahead, so that none waits for the network
+GLANCE = 2.0  # [s] after which it is looked whether there are workers, when nothing has been done
+PATIENCE = 120.0  # [s] without any worker after which the run is given up
+
+
+def check_scheduler(address: str) -> None:
+    """Make sure that an address may be that of a scheduler, and that Dask is installed.
+
+    Raises:
+        ConfigError: it is none. EnvironmentProblem: Dask is missing.
+    """
+    if not ADDRESS.match(address):
+        raise ConfigError(f"--scheduler {shown(address)}: expected an address such as tcp://host:8786")
+    require_extra("cluster")
+
+
+class Cluster:
+    """Workers of a Dask cluster.
+
+    Attributes:
+        workers: threads of all workers at the start.
+    """
+
+    def __init__(self, address: str, deliver: str = "") -> None:
+        """Connect, and make sure that the workers have the same package.
+
+        Args:
+            address: of the scheduler. deliver: address of fsspec below which workers write; empty: results come back.
+
+        Raises:
+            ConfigError: no address. EnvironmentProblem: Dask is not installed, nothing answers, there are no workers,
+                or they have another package.
+        """
+        check_scheduler(address)
+        import dask
+        from distributed import Client
+
+        dask.config.set({"distributed.comm.timeouts.connect": CONNECT_TIME})
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        warnings.filterwarnings("ignore", message="Sending large graph")
+        warnings.filterwarnings("ignore", module="distributed")
+        self.address, self.deliver = address, deliver
+        try:
+            self._client: Any = Client(address, timeout=CONNECT_TIME, set_as_default=False)
+        except (OSError, ValueError) as e:
+            told = first_line(e) if not isinstance(e, TimeoutError) else "no answer"
+            raise EnvironmentProblem(
+                f"no Dask scheduler at {address} ({told}): start one with `dask scheduler`, workers with `dask worker "
+                f"{address}`"
+            ) from None
+        try:
+            self.workers = self._threads()
+            self._check_workers()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def delivers(self) -> bool:
+        """True where the workers themselves write outputs to an address."""
+        return bool(self.deliver)
+
+    def close(self) -> None:
+        """Disconnect; the cluster goes on."""
+        with contextlib.suppress(Exception):
+            self._client.close(timeout=5)
+
+    def _threads(self) -> int:
+        """Threads of all present workers.
+
+        Raises:
+            EnvironmentProblem: the scheduler is gone.
+        """
+        try:
+            return int(sum(self._client.nthreads().values()))
+        except (OSError, TimeoutError, CancelledError):
+            raise self._gone() from None
+
+    def _check_workers(self) -> None:
+        if not self.workers:
+            raise EnvironmentProblem(
+                f"the scheduler at {self.address} has no workers: start some with `dask worker {self.address}`"
+            )
+        mine = versions()
+        try:
+            theirs = self._client.run(versions, on_error="return")
+        except Exception as e:
+            theirs = {self.address: e}
+        for worker, found in theirs.items():
+            if isinstance(found, Exception):
+                raise EnvironmentProblem(
+                    f"the worker {worker} cannot load humanoid_control ({first_line(found)}): install the same package"
+                )
+            _check_versions(worker, mine, found)
+
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+        """The outcome of each job, as they are done.
+
+        Raises:
+            EnvironmentProblem: the scheduler or all workers are gone; a worker has another package.
+        """
+        from distributed import wait
+
+        waiting, running, mine = iter(jobs), dict[Any, Job](), versions()
+        more, alone = True, 0.0
+        try:
+            while more or running:
+                threads = max(self._threads(), 1)
+                while more and len(running) < (AHEAD + 1) * threads:
+                    job = next(waiting, None)
+                    if job is None:
+                        more = False
+                        break
+                    try:
+                        sent = self._packed(job)
+                    except HumanoidError as e:
+                        yield failure(job, BAD_INPUT, str(e))
+                        continue
+                    running[self._submit(sent, mine)] = job
+                if not running:
+                    continue
+                try:
+                    with self._client.as_current():
+                        done = wait(list(running), timeout=GLANCE, return_when="FIRST_COMPLETED").done
+                except TimeoutError:
+                    alone = self._look_for_workers(alone)
+                    continue
+                except (OSError, CancelledError):
+                    raise self._gone() from None
+                alone = 0.0
+                for future in done:
+                    outcome = self._outcome(future, running[future])
+                    del running[future]
+                    future.release()
+                    yield outcome
+        finally:
+            with contextlib.suppress(Exception):
+                self._client.cancel(list(running), force=True)
+
+    def _packed(self, job: Job) -> Job:
+        return replace(job, files=job.clip.packed() or None, deliver=self.deliver)
+
+    def _submit(self, job: Job, mine: dict[str, str]) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self._client.submit(do_sent, job, mine, key=f"clip-{job.key}-{time.monotonic_ns()}", pure=False)
+
+    def _outcome(self, future: Any, job: Job) -> Outcome:
+        from distributed import KilledWorker
+
+        if future.status == "cancelled":
+            raise self._gone()
+        try:
+            outcome: Outcome = future.result(timeout=PATIENCE)
+        except KilledWorker as e:
+            return failure(job, DIED, f"its worker died {e.allowed_failures + 1} times: too little memory?")
+        except EnvironmentProblem:
+            raise
+        except (OSError, TimeoutError, CancelledError):
+            raise self._gone() from None
+        except Exception as e:  # what Dask itself raises about one job
+            return failure(job, UNEXPECTED, f"unexpected {type(e).__name__}: {first_line(e)}")
+        return outcome
+
+    def _look_for_workers(self, alone: float) -> float:
+        """Time since when there are no workers, 0 where there are some.
+
+        Raises:
+            EnvironmentProblem: there have been none for long, or the scheduler is gone.
+        """
+        if self._client.status != "running":
+            raise self._gone()
+        if self._threads():
+            return 0.0
+        now = time.monotonic()
+        if alone and now - alone > PATIENCE:
+            raise EnvironmentProblem(f"the scheduler at {self.address} has had no workers for {PATIENCE:g} s")
+        return alone or now
+
+    def _gone(self) -> EnvironmentProblem:
+        return EnvironmentProblem(f"the scheduler at {self.address} does not answer any more")
+
+
+def do_sent(job: Job, expected: dict[str, str]) -> Outcome:
+    """Do a job on a worker of a cluster.
+
+    Raises:
+        EnvironmentProblem: the worker has another package than who sent the job.
+    """
+    _check_versions("a worker", expected, versions())
+    return do_job(job)
+
+
+def _check_versions(worker: str, mine: dict[str, str], theirs: dict[str, str]) -> None:
+    for name, version in mine.items():
+        if theirs.get(name) != version:
+            raise EnvironmentProblem(
+                f"{worker} has {name} {theirs.get(name)}, and here is {version}: install the same, or results would "
+                "differ"
+            )

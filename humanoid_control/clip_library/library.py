@@ -1,0 +1,157 @@
+"""A whole library: what is finished is left alone, the rest is done by an executor, and kept one by one.
+
+clips x robots -> jobs -> those without a record -> executor -> output, record, manifest
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from humanoid_control.clip_library.clips import ClipFile
+from humanoid_control.clip_library.manifest import Record, Records, write_manifest
+from humanoid_control.clip_library.places import Place
+from humanoid_control.clip_library.work import BAD_INPUT, Job, LibrarySettings, RobotSource, failure
+from humanoid_control.clip_library.workers import Executor
+from humanoid_control.errors import ClipError, HumanoidError
+
+MANIFEST_PERIOD = 20.0  # [s] between manifests while a run goes on
+Show = Callable[[float, str], None]
+"""Told the share that is done, 0 to 1, and how many, how many failed, and how long it will take."""
+
+
+@dataclass
+class LibraryReport:
+    """What became of a library.
+
+    Attributes:
+        rows: the record of each job of this run, by clip and robot. done: how many were done now. kept: how many had
+            been done before. files: that the manifest is in. seconds: it took.
+    """
+
+    rows: list[Record] = field(default_factory=list)
+    done: int = 0
+    kept: int = 0
+    files: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def failures(self) -> list[Record]:
+        """Records of jobs that failed."""
+        return [r for r in self.rows if r["failed"]]
+
+    def grades(self) -> dict[str, dict[str, int]]:
+        """Robot -> grade -> how many clips; failures under '-'."""
+        out: dict[str, dict[str, int]] = {}
+        for r in self.rows:
+            row = out.setdefault(r["robot"], {})
+            row[r.get("grade", "-")] = row.get(r.get("grade", "-"), 0) + 1
+        return out
+
+
+def library_jobs(
+    clips: Sequence[ClipFile],
+    robots: Sequence[RobotSource],
+    settings: LibrarySettings,
+    show: Show = lambda share, text: None,
+) -> tuple[list[Job], list[Record]]:
+    """Jobs of all clips that can be opened, and records of failure of the others."""
+    jobs, failed = [], []
+    total, done = sum(clip.size() for clip in clips), 0
+    for k, clip in enumerate(clips):
+        try:
+            digest, reason = clip.digest(), ""
+        except ClipError as e:
+            digest, reason = "", str(e).replace(clip.source, clip.name)
+        for robot in robots:
+            job = Job(clip, digest, robot, settings)
+            if reason:
+                failed.append(failure(job, BAD_INPUT, reason).record)
+            else:
+                jobs.append(job)
+        done += clip.size()
+        show(done / total, f"{k + 1} of {len(clips)} clips read")
+    return jobs, failed
+
+
+def retarget_library(
+    jobs: Sequence[Job], failed: Sequence[Record], place: Place, executor: Executor, show: Show
+) -> LibraryReport:
+    """Do what has not been done.
+
+    Args:
+        jobs, failed: of `library_jobs`. place: of the results; open. executor: does them.
+        show: is told how far it is.
+
+    Raises:
+        ConfigError: an output cannot be written, for the disk is full. EnvironmentProblem: nobody is left to do jobs.
+        In both, as after Ctrl+C, all that was done is kept, and in the manifest.
+    """
+    begin = time.monotonic()
+    records = Records(place)
+    for record in failed:
+        records.add(record)
+    todo = [job for job in jobs if not records.finished(job)]
+    report = LibraryReport(kept=len(jobs) - len(todo))
+    pace = _Pace(todo, show, sum(bool(records.known[j.key]["failed"]) for j in jobs if j.key in records.known))
+    by_key = {job.key: job for job in todo}
+    if executor.delivers:  # outputs are written before their outcomes come
+        for job in todo:
+            records.forget(job.clip.name, job.robot.name)
+    written = time.monotonic()
+    outcomes = executor.outcomes(todo)
+    try:
+        for outcome in outcomes:
+            record = outcome.record
+            records.add(record, outcome.content)
+            report.done += 1
+            pace.passed(by_key[record["key"]], bool(record["failed"]))
+            if time.monotonic() - written > MANIFEST_PERIOD:
+                took = time.monotonic()
+                write_manifest(place, records.rows())
+                written = time.monotonic() + 20 * (time.monotonic() - took)  # never more than a twentieth of the time
+    except BaseException:
+        with contextlib.suppress(HumanoidError):  # the first reason counts
+            write_manifest(place, records.rows())
+        raise
+    finally:
+        close = getattr(outcomes, "close", None)
+        if close is not None:
+            close()
+    report.files = write_manifest(place, records.rows())
+    keys = [job.key for job in jobs] + [record["key"] for record in failed]
+    report.rows = sorted((records.known[key] for key in keys), key=lambda r: (r["clip"], r["robot"]))
+    report.seconds = time.monotonic() - begin
+    return report
+
+
+class _Pace:
+    """How far a run is, by the sizes of its clips, and how long the rest will take."""
+
+    def __init__(self, jobs: Sequence[Job], show: Show, failed: int) -> None:
+        self._size = {job.key: job.clip.size() for job in jobs}
+        self._total, self._left = sum(self._size.values()), len(jobs)
+        self._jobs, self._done, self._failed, self._show = len(jobs), 0, failed, show
+        self._first: tuple[float, int] | None = None
+
+    def passed(self, job: Job, failed: bool) -> None:
+        self._done += self._size[job.key]
+        self._left -= 1
+        self._failed += failed
+        text, now = f"{self._jobs - self._left} of {self._jobs}, {self._failed} failed", time.monotonic()
+        if self._first is None:  # before it workers were started, and perhaps kernels compiled
+            self._first = now, self._done
+        else:
+            left = (now - self._first[0]) * (self._total - self._done) / (self._done - self._first[1])
+            text += f", {told_time(left)} left"
+        self._show(self._done / self._total, text)
+
+
+def told_time(seconds: float) -> str:
+    """A duration in words: 40 s, 3 min, 2 h 5 min."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

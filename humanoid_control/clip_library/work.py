@@ -1,0 +1,410 @@
+"""The work on one clip for one robot: a job goes in, an outcome with the file's bytes comes out, in any process.
+
+Nothing here depends on where it runs or on what ran before: the same job gives the same bytes on one machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import resource
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control import __version__
+from humanoid_control.clip_library.clips import ClipFile, unpacked
+from humanoid_control.clip_library.figures import figure_of
+from humanoid_control.errors import ClipError, ConfigError, HumanoidError, RobotError, first_line, one_line
+from humanoid_control.evaluation import measure_clip
+from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
+from humanoid_control.retargeting import (
+    JointTrajectory,
+    RetargetSettings,
+    WholeBodyRetargeter,
+    WholeBodyScaler,
+    retarget_clip,
+    retarget_whole_body,
+    scale_to_robot,
+    shows_legs,
+)
+from humanoid_control.robots import Robot, load_robot
+from humanoid_control.robots.catalogue import KNOWN, urdf_path
+from humanoid_control.robots.robot import FIXED, FLOATING
+from humanoid_control.terminal import warn
+
+FORMATS = (".csv", ".npz", ".mcap")
+RECORD = 1  # of the form of records and figures: another number does everything anew
+STATING_NO_RATE = (".amc", ".csv")  # the only clips that a rate is given to
+KEPT_BODIES, KEPT_ROBOTS = 2, 16  # a worker keeps the last clips and robots, for the next jobs with the same
+BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memory", "died"
+"""Kinds of failures; only the first says the same each time, and is not tried again by the next run."""
+
+
+def write_trajectory(path: Path, trajectory: JointTrajectory, targets: np.ndarray) -> None:
+    """Write a trajectory in the format of the file's ending, with the targets (T, P, 3) [m] where that keeps them."""
+    if path.suffix == ".csv":
+        trajectory.write_csv(path)
+    elif path.suffix == ".npz":
+        trajectory.write_npz(path, targets)
+    else:
+        from humanoid_control.evaluation import bag
+
+        bag.write_joint_commands(path, trajectory)
+
+
+# -------- What is to be done
+
+
+@dataclass(frozen=True)
+class LibrarySettings:
+    """Settings of a whole library: those of `humanoid retarget`.
+
+    Attributes:
+        whole_body: root and legs too, where the clip shows legs.
+        solver: of the upper body. acceleration: limit of all joints [rad/s^2]; None: as the solver has it.
+        speed: pace. raw: clips are not cleaned. format: of the files, such as '.npz'.
+        marker_set: name, or path of an own one. marker_file: content of that path, for workers on other disks.
+        unit, scale, rate: as of `load_clip`; the rate only for files that may state none.
+    """
+
+    whole_body: bool = False
+    solver: RetargetSettings = field(default_factory=RetargetSettings)
+    acceleration: float | None = None
+    speed: float = 1.0
+    raw: bool = False
+    format: str = ".npz"
+    marker_set: str | None = None
+    marker_file: bytes | None = None
+    unit: str = ""
+    scale: float = 1.0
+    rate: float | None = None
+
+    def text(self) -> str:
+        """All settings as one line, which differs where any of them does."""
+        values = asdict(self)
+        if self.marker_file is not None:
+            values["marker_file"], values["marker_set"] = hashlib.sha256(self.marker_file).hexdigest(), None
+        return json.dumps(values, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class RobotSource:
+    """A robot, and where a worker gets it.
+
+    Attributes:
+        name: of the robot. spec: what `load_robot` takes on this machine. digest: of `robot_digest`.
+        files: name -> content of its URDF, first, and of the files beside it; None where the worker has it by name.
+    """
+
+    name: str
+    spec: str
+    digest: str
+    files: dict[str, bytes] | None = None
+
+    @classmethod
+    def of(cls, spec: str) -> RobotSource:
+        """The source of a robot that `load_robot` finds here.
+
+        Raises:
+            UnknownNameError, RobotError: it cannot be loaded.
+        """
+        robot = load_robot(spec, FIXED)
+        return cls(robot.name, spec, robot_digest(robot))
+
+    @contextmanager
+    def here(self) -> Iterator[str | Path]:
+        """What `load_robot` takes on the worker; files that travelled are there as long as it is needed."""
+        if self.files is None:
+            yield self.spec
+        else:
+            with unpacked(self.files) as path:
+                yield path
+
+    def packed(self) -> RobotSource:
+        """The same for a worker with another disk: files of a robot that is not in the catalogue travel along.
+
+        Raises:
+            RobotError: they cannot be read.
+        """
+        if self.spec in KNOWN:
+            return self
+        path = urdf_path(self.spec)
+        try:
+            beside = sorted(p for p in path.parent.glob(f"{glob_free(path.stem)}.*yaml") if p.is_file())
+            return replace(self, files={p.name: p.read_bytes() for p in (path, *beside)})
+        except OSError as e:
+            raise RobotError(f"{path}: cannot be read: {e.strerror or e}") from None
+
+
+def glob_free(text: str) -> str:
+    """A text that means itself in a pattern of files."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in text)
+
+
+def robot_digest(robot: Robot) -> str:
+    """SHA-256 of all that retargeting and its quality take from a robot's files, wherever they lie; fixed base."""
+    text = [robot.name, robot.model.saveToString(), robot.base, robot.anchor, repr(robot.shapes), repr(robot.feet)]
+    text += [repr(sorted((k, v.tolist()) for k, v in robot.postures.items())), repr(sorted(robot.points.items()))]
+    text += [repr(sorted(robot.meanings.items())), repr(robot.mimic), repr(robot.pairs.tolist())]
+    text += [repr(robot.imitation_joints.tolist()), repr(robot.optional_joints.tolist())]
+    text += [repr(a.tolist()) for a in (robot.acceleration_limits, robot.braking_limits)]
+    text += [repr(pin.SE3ToXYZQUAT(robot.X_world_root).tolist())]
+    return hashlib.sha256("\0".join(text).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One clip for one robot.
+
+    Attributes:
+        clip: its name and place here. digest: of its content. robot: whom it is for. settings: of the library.
+        files: the clip's files, where the worker's disk is another; None: it is read from its place.
+        deliver: address (of fsspec) below which the worker itself writes the output; empty: it comes back.
+    """
+
+    clip: ClipFile
+    digest: str
+    robot: RobotSource
+    settings: LibrarySettings
+    files: dict[str, bytes] | None = None
+    deliver: str = ""
+
+    @property
+    def key(self) -> str:
+        """Name of the job: another clip, content, robot, setting or version is another job."""
+        text = [self.clip.name, self.digest, self.robot.name, self.robot.digest, self.settings.text()]
+        return hashlib.sha256("\0".join([*text, __version__, str(RECORD)]).encode()).hexdigest()[:32]
+
+    @property
+    def output(self) -> str:
+        """Name of its output below the folder of results."""
+        return f"{self.robot.name}/{self.clip.name}{self.settings.format}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job.
+
+    Attributes:
+        record: plain values: clip, robot, key, failed (a kind of failure, or empty), reason, grade, verdict, numbers,
+            warnings, seconds, output (its name), bytes (its size), sha256, figure.
+        content: of the output; None after a failure, or where the worker has delivered it.
+        memory: most memory that the worker's process has ever had [bytes].
+    """
+
+    record: dict[str, Any]
+    content: bytes | None = None
+    memory: int = 0
+
+
+def failure(job: Job, kind: str, reason: str, seconds: float = 0.0) -> Outcome:
+    """The outcome of a job that failed."""
+    record = {"clip": job.clip.name, "robot": job.robot.name, "key": job.key, "failed": kind, "reason": reason}
+    return Outcome(record | {"seconds": round(seconds, 3), "output": job.output})
+
+
+# -------- Doing it
+
+
+class _Kept(threading.local):
+    """What a thread of a worker keeps for the next job: solvers and robots are nobody else's meanwhile."""
+
+    def __init__(self) -> None:
+        self.robots: OrderedDict[str, Any] = OrderedDict()
+        self.bodies: OrderedDict[str, Any] = OrderedDict()
+
+
+_kept = _Kept()
+
+
+def _once(kept: OrderedDict[str, Any], most: int, key: str, make: Callable[[], Any]) -> Any:
+    """What was made for a key, or now; a HumanoidError is kept too, and raised each time."""
+    if key not in kept:
+        try:
+            kept[key] = make()
+        except HumanoidError as e:
+            kept[key] = e
+        while len(kept) > most:
+            kept.popitem(last=False)
+    kept.move_to_end(key)
+    if isinstance(kept[key], HumanoidError):
+        raise kept[key]
+    return kept[key]
+
+
+def do_job(job: Job) -> Outcome:
+    """Read the clip, retarget it, measure it and write it; whatever goes wrong becomes a failure with its reason."""
+    begin = time.monotonic()
+    try:
+        outcome = _done(job)
+    except HumanoidError as e:
+        outcome = failure(job, BAD_INPUT, _without_place(job, str(e)))
+    except MemoryError:
+        outcome = failure(job, NO_MEMORY, "needs more memory than there is")
+    except Exception as e:  # a fault of this package, which must not stop the library
+        outcome = failure(job, UNEXPECTED, one_line(f"unexpected {type(e).__name__}: {first_line(e)}"))
+    outcome.record["seconds"] = round(time.monotonic() - begin, 3)
+    memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return replace(outcome, memory=memory)
+
+
+def _without_place(job: Job, text: str) -> str:
+    """A message about a clip without its place on this disk, so that it reads the same everywhere."""
+    return one_line(text.replace(job.clip.source, job.clip.name))
+
+
+def _done(job: Job) -> Outcome:
+    s = job.settings
+    body: BodyPoints = _once(
+        _kept.bodies, KEPT_BODIES, f"{job.clip.name} {job.digest} {s.text()}", lambda: _placeless_body(job)
+    )
+    warnings = list(body.warnings)
+    whole = s.whole_body and shows_legs(body)
+    if s.whole_body and not whole:
+        warnings.append("shows no legs: only the upper body is retargeted")
+    robot = _robot_of(job, FLOATING if whole else FIXED)
+    trajectory, targets, notes = _retarget(body, robot, s) if whole else (*_upper_body(body, robot, s), ())
+    quality = measure_clip(robot, trajectory)
+    content = _file_content(job.output, trajectory, targets)
+    record = {
+        "clip": job.clip.name,
+        "robot": job.robot.name,
+        "key": job.key,
+        "failed": "",
+        "reason": "",
+        "grade": quality.grade,
+        "verdict": quality.verdict,
+        "numbers": {k: None if np.isnan(v) else v for k, v in quality.numbers.items()},
+        "warnings": warnings + [str(n) for n in notes],
+        "output": job.output,
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "figure": figure_of(robot, trajectory),
+    }
+    if job.deliver:
+        from humanoid_control.clip_library.places import place_for
+
+        place_for(job.deliver).put(job.output, content)
+        return Outcome(record)
+    return Outcome(record, content)
+
+
+def _robot_of(job: Job, base: str) -> Robot:
+    """The robot of a job, loaded once.
+
+    Raises:
+        RobotError: the worker's is another than the one that the job means.
+    """
+    source = job.robot
+
+    def load() -> Robot:
+        with source.here() as spec:
+            robot = load_robot(spec, FIXED)
+            if robot_digest(robot) != source.digest:
+                raise RobotError(
+                    f"{source.name}: the worker has other files of this robot, or they changed meanwhile: give all the "
+                    "same package and files"
+                )
+            robot = load_robot(spec, base) if base != FIXED else robot
+            _ = robot.acceleration_limits  # of a file of drives that may lie there only now
+        return robot
+
+    return cast(Robot, _once(_kept.robots, KEPT_ROBOTS, f"{source.digest} {base}", load))
+
+
+def _placeless_body(job: Job) -> BodyPoints:
+    """As `_read_body`, with warnings and errors that do not tell where the clip lies."""
+    try:
+        body = _read_body(job)
+    except HumanoidError as e:
+        raise ClipError(_without_place(job, str(e))) from None
+    return replace(body, warnings=tuple(_without_place(job, w) for w in body.warnings))
+
+
+def _read_body(job: Job) -> BodyPoints:
+    """Body points of the clip, cleaned unless the settings say otherwise."""
+    s = job.settings
+    if s.marker_file is not None and not Path(s.marker_set or "").is_file():
+        with unpacked({"marker_set.yaml": s.marker_file}) as path:
+            return _read_body(replace(job, settings=replace(s, marker_set=str(path), marker_file=None)))
+    if job.files is not None:
+        with unpacked(job.files) as path:
+            clip = replace(job.clip, path=str(path))
+            try:
+                return _read_body(replace(job, clip=clip, files=None))
+            except HumanoidError as e:
+                raise ClipError(str(e).replace(str(path), job.clip.name)) from None
+    rate = s.rate if Path(job.clip.source).suffix.lower() in STATING_NO_RATE else None
+    if s.raw:
+        return find_body_points(load_clip(job.clip.source, rate, s.unit, s.scale), s.marker_set)
+    return load_body_points(job.clip.source, s.marker_set, rate=rate, unit=s.unit, scale=s.scale)
+
+
+def _retarget(
+    body: BodyPoints, robot: Robot, s: LibrarySettings
+) -> tuple[JointTrajectory, np.ndarray, tuple[str, ...]]:
+    """Whole-body trajectory, its targets, and notes about the floor."""
+    settings = WholeBodyRetargeter.SETTINGS
+    if s.acceleration is not None:
+        settings = replace(settings, acceleration=s.acceleration)
+    scaler = WholeBodyScaler(body, robot)
+    targets = scaler.targets(body).paced(s.speed)
+    solver = WholeBodyRetargeter(robot, settings, forearms=targets.forearms is not None)
+    return solver.solve(targets), targets.positions, tuple(scaler.floor.notes)
+
+
+def _upper_body(body: BodyPoints, robot: Robot, s: LibrarySettings) -> tuple[JointTrajectory, np.ndarray]:
+    """Trajectory of the upper body, and its targets."""
+    settings = s.solver if s.acceleration is None else replace(s.solver, acceleration=s.acceleration)
+    targets = scale_to_robot(body, robot).paced(s.speed)
+    return retarget_clip(targets, robot, settings), targets.positions
+
+
+def _file_content(name: str, trajectory: JointTrajectory, targets: np.ndarray) -> bytes:
+    """Bytes of the output file.
+
+    Raises:
+        ConfigError: the disk for temporary files is full.
+    """
+    with tempfile.TemporaryDirectory(prefix="clip_") as folder:
+        path = Path(folder) / f"motion{Path(name).suffix}"
+        try:
+            write_trajectory(path, trajectory, targets)
+        except ConfigError as e:
+            raise OSError(f"the folder for temporary files is full: {e}") from None
+        return path.read_bytes()
+
+
+def versions() -> dict[str, str]:
+    """What must be the same wherever a library is retargeted, for the same results."""
+    return {"humanoid_control": __version__, "record": str(RECORD), "pin": pin.__version__, "numpy": np.__version__}
+
+
+def compile_for(settings: LibrarySettings) -> None:
+    """Compile the kernels for this machine where that has not been done, with a word about it."""
+    from humanoid_control.jit import are_compiled
+    from humanoid_control.retargeting.whole_body_frames import solve_whole_body_frames
+    from humanoid_control.warm_up import compile_first
+
+    compile_first()
+    if settings.whole_body and not are_compiled((solve_whole_body_frames,)):
+        warn("compiling the solver of whole bodies for this machine, only this once: about half a minute")
+        body = load_body_points("gentle_dance").cropped(3)
+        retarget_whole_body(body, load_robot("hrp2", FLOATING))
+
+
+def warm() -> None:
+    """Load what every job needs once, before the first one."""
+    from humanoid_control.warm_up import compile_first
+
+    compile_first()

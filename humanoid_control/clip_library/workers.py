@@ -1,0 +1,242 @@
+"""Processes of this machine that do jobs: each warm once, replaced when it dies or has grown too large.
+
+A job whose worker died is tried once more, by another one; then it is a failure like any other. When the process that
+gave the jobs ends, however it ends, its workers end too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import resource
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import connection
+from typing import Any, Protocol
+
+from humanoid_control.clip_library.work import DIED, Job, Outcome, do_job, failure, warm
+from humanoid_control.errors import EnvironmentProblem
+
+TRIES = 2  # of a job whose worker dies
+DEATHS_AT_START = 4  # workers that die in a row without having done anything
+SHARE = 0.8  # of the machine's memory that all workers together may take
+LEAST_MEMORY = 1 << 30  # [bytes] that a worker may always take
+GROWN = 0.5  # share of its memory beyond which a worker is replaced after a job
+READY = "ready"  # what a worker says first
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+class Executor(Protocol):
+    """What does jobs."""
+
+    workers: int
+    """How many do them at a time."""
+
+    delivers: bool
+    """True where the workers themselves write outputs to an address."""
+
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+        """The outcome of each job, in the order in which they are done; closing it stops the work."""
+        ...
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory_each(workers: int) -> int:
+    """Memory that each of some workers may take [bytes]."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(int(SHARE * total / workers), LEAST_MEMORY)
+
+
+class LocalWorkers:
+    """Worker processes of this machine.
+
+    Attributes:
+        workers: how many. memory: that each may take [bytes]. replaced: how many have been replaced.
+    """
+
+    delivers = False
+
+    def __init__(
+        self, workers: int | None = None, memory: int | None = None, do: Callable[[Job], Outcome] = do_job
+    ) -> None:
+        """Prepare; nothing is started yet.
+
+        Args:
+            workers: None: one a core. memory: None: `memory_each`. do: does a job, in the workers.
+        """
+        self.workers = workers or cores()
+        self.memory = memory or memory_each(self.workers)
+        self.replaced, self._do = 0, do
+        self._context = multiprocessing.get_context("forkserver")  # a fork of a process with threads may hang
+        self._context.set_forkserver_preload([__name__])
+
+    def _start(self) -> _Worker:
+        before = {name: os.environ.get(name) for name in THREADS}
+        os.environ.update(dict.fromkeys(THREADS, "1"))  # of libraries: as many processes as cores are at work
+        try:
+            return _Worker(self._context, self.memory, self._do)
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+        """The outcome of each job, as they are done.
+
+        Raises:
+            EnvironmentProblem: workers cannot be started, or die at once.
+        """
+        queue, tries, deaths = _Queue(jobs), dict[str, int](), 0
+        team: list[_Worker] = []
+        try:
+            while queue or any(w.job for w in team):
+                while len(team) < min(self.workers, len(queue) + sum(w.job is not None for w in team)):
+                    team.append(self._start())
+                for w in team:
+                    if w.job is None and queue:
+                        w.give(queue.next(w.clip))
+                for w in self._ready(team):
+                    answer = w.take()
+                    if answer == READY:
+                        continue
+                    if isinstance(outcome := answer, Outcome):
+                        deaths = 0
+                        yield outcome
+                        if outcome.memory > GROWN * self.memory:
+                            self._replace(team, w)
+                        continue
+                    job, how = w.job, w.ended()
+                    self._replace(team, w)
+                    if not w.warm:
+                        deaths += 1
+                        if deaths >= DEATHS_AT_START:
+                            raise EnvironmentProblem(f"worker processes die before they have begun ({how})")
+                    if job is not None:
+                        tries[job.key] = tries.get(job.key, 0) + (1 if w.warm else 0)
+                        if tries[job.key] < TRIES:
+                            queue.again(job)
+                        else:
+                            told = f"its worker died {TRIES} times ({how}): the clip may need more memory than there is"
+                            yield failure(job, DIED, told)
+        finally:
+            for w in team:
+                w.end()
+
+    def _ready(self, team: list[_Worker]) -> list[_Worker]:
+        """Workers with an answer, or dead."""
+        waited = connection.wait([w.pipe for w in team])
+        return [w for w in team if w.pipe in waited]
+
+    def _replace(self, team: list[_Worker], worker: _Worker) -> None:
+        worker.end()
+        team.remove(worker)
+        self.replaced += 1
+
+
+class _Queue:
+    """Jobs that wait: those of one clip go to one worker as long as others have enough to do."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._clips: dict[str, deque[Job]] = {}
+        for job in jobs:
+            self._clips.setdefault(job.clip.name, deque()).append(job)
+        self._fresh = deque(self._clips)
+        self._left = len(jobs)
+
+    def __len__(self) -> int:
+        return self._left
+
+    def next(self, clip: str) -> Job:
+        """The next job for a worker that has just done one of a clip: of the same, of a new one, or of any."""
+        if not self._clips.get(clip):
+            while self._fresh and not self._clips[self._fresh[0]]:
+                self._fresh.popleft()
+            clip = self._fresh.popleft() if self._fresh else max(self._clips, key=lambda c: len(self._clips[c]))
+        self._left -= 1
+        return self._clips[clip].popleft()
+
+    def again(self, job: Job) -> None:
+        """One that has to be done once more, before the others."""
+        self._clips[job.clip.name].appendleft(job)
+        self._fresh.appendleft(job.clip.name)
+        self._left += 1
+
+
+class _Worker:
+    """One process and the job that it has.
+
+    Attributes:
+        job: that it does. clip: of its last job. warm: it has begun to take jobs.
+    """
+
+    def __init__(self, context: Any, memory: int, do: Callable[[Job], Outcome]) -> None:
+        self.pipe, theirs = context.Pipe()
+        self.job: Job | None = None
+        self.clip, self.warm = "", False
+        self.process = context.Process(target=_serve, args=(theirs, memory, do), daemon=True)
+        try:
+            self.process.start()
+        except OSError as e:
+            raise EnvironmentProblem(f"a worker process cannot be started: {e.strerror or e}") from None
+        theirs.close()
+
+    def give(self, job: Job) -> None:
+        """Send a job; where the process has died, that is found at `take`."""
+        self.job, self.clip = job, job.clip.name
+        with contextlib.suppress(OSError):
+            self.pipe.send(job)
+
+    def take(self) -> Outcome | str | None:
+        """An outcome; READY once, when it begins; None where the process has died."""
+        try:
+            answer: Outcome | str = self.pipe.recv()
+        except (EOFError, OSError):
+            return None
+        self.warm = True
+        if answer == READY:
+            return READY
+        self.job = None
+        return answer
+
+    def ended(self) -> str:
+        """How the process ended, in words."""
+        self.process.join(5)
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return f"signal {signal.Signals(-code).name}"
+        return f"exit code {code}"
+
+    def end(self) -> None:
+        """End it, whatever it does."""
+        self.pipe.close()
+        self.process.kill()
+        self.process.join()
+
+
+def _serve(pipe: Any, memory: int, do: Callable[[Job], Outcome]) -> None:
+    """A worker process: warm up, say so, and do jobs until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is the parent's, which ends the workers
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    warm()
+    with contextlib.suppress(EOFError, OSError):
+        pipe.send(READY)
+        while True:
+            pipe.send(do(pipe.recv()))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

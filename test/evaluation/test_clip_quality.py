@@ -1,0 +1,113 @@
+"""The quality of a clip: its numbers against coal, finite differences and places moved by known amounts; its grade."""
+
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from humanoid_control.evaluation import measure_clip
+from humanoid_control.evaluation.clip_quality import GRADES, MEASURES, grade_numbers
+from humanoid_control.mocap import load_body_points
+from humanoid_control.retargeting import retarget_clip, retarget_whole_body, scale_to_robot
+from humanoid_control.robots import load_robot
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load_robot("hrp2", "floating")
+
+
+@pytest.fixture(scope="module")
+def motion(robot):
+    return retarget_whole_body(load_body_points("dance").cropped(150), robot)
+
+
+GOOD = {m.key: m.most[0] for m in MEASURES}
+
+
+def test_every_goal_met_is_an_a_and_the_worst_measure_is_the_grade():
+    assert grade_numbers(GOOD).grade == "A" and "every goal is met" in grade_numbers(GOOD).verdict
+    for m in MEASURES:
+        for k, grade in enumerate(GRADES[:-1]):
+            if m.most[k] == m.most[0] and k:
+                continue  # what is always kept has no grade between
+            at = grade_numbers(GOOD | {m.key: m.most[k]})
+            assert at.grade == at.grades[m.key] == grade
+            beyond = grade_numbers(GOOD | {m.key: m.most[k] + 1e-3})
+            assert beyond.grade > grade and m.meaning in beyond.verdict
+        worst = grade_numbers(GOOD | {m.key: 1e9})
+        assert worst.grade == "F" and worst.verdict.startswith("F: ") and m.meaning in worst.verdict
+        assert grade_numbers(GOOD | {m.key: float("nan")}).grade == "F"
+    assert grade_numbers({}).grade == "F"
+
+
+def test_the_goals_are_those_of_the_documentation():
+    goals = {m.key: m.most[0] for m in MEASURES}
+    assert goals["slip_mm"] == 2.0 and goals["penetration_mm"] == 1.0 and goals["floating_mm"] == 5.0
+    assert goals["colliding_percent"] == 0.0 and goals["beyond_range_deg"] < 1e-5
+
+
+def test_a_retargeted_clip_keeps_everything(robot, motion):
+    quality = measure_clip(robot, motion)
+    assert quality.grade == "A", quality.verdict
+    n = quality.numbers
+    assert n["frames"] == 150 and n["error_cm"] == pytest.approx(100 * motion.errors[:, :12].mean(), abs=1e-4)
+    assert n["error_l_wrist_cm"] == pytest.approx(100 * motion.errors[:, 5].mean(), abs=1e-4)
+    assert n["closest_mm"] == pytest.approx(min(1000 * motion.clearance.min(), 50.0), abs=1e-3)
+
+
+def test_a_motion_lifted_or_sunk_or_pushed_shows_it(robot, motion):
+    """By amounts that are known: 8 mm up, 4 mm down, 7 mm aside in the middle of a contact."""
+
+    def moved(offset):
+        root = motion.root_position + offset
+        return measure_clip(robot, replace(motion, root_position=root))
+
+    still = measure_clip(robot, motion).numbers
+    up, down = moved(np.array([0, 0, 0.008])), moved(np.array([0, 0, -0.004]))
+    assert up.numbers["floating_mm"] == pytest.approx(still["floating_mm"] + 8, abs=0.1) and up.grade == "B"
+    assert down.numbers["penetration_mm"] == pytest.approx(still["penetration_mm"] + 4, abs=0.1) and down.grade == "C"
+    shove = np.zeros((len(motion.positions), 3))
+    shove[75:, 0] = 0.007
+    aside = moved(shove)
+    assert aside.numbers["slip_max_mm"] == pytest.approx(7, abs=0.7) and aside.grade in "BC"
+    assert "slip of 95 of 100 contacts" in aside.verdict
+
+
+def test_limits_are_always_kept_or_the_grade_is_f(robot, motion):
+    q = motion.positions.copy()
+    joint = int(robot.imitation_joints[3])
+    q[70, joint] = robot.upper[joint] + np.radians(2.0)
+    broken = measure_clip(robot, replace(motion, positions=q))
+    assert broken.grade == "F" and broken.numbers["beyond_range_deg"] == pytest.approx(2.0, abs=1e-3)
+    fast = motion.positions.copy()
+    fast[70:, joint] += 1.1 * robot.velocity[joint] / motion.rate * np.sign(robot.lower[joint] - fast[70, joint])
+    v = np.abs(np.diff(fast, axis=0)).max(axis=0) * motion.rate / robot.velocity
+    quality = measure_clip(robot, replace(motion, positions=fast))
+    assert quality.numbers["speed_share"] == pytest.approx(v.max(), abs=1e-4) and v.max() > 1
+    assert quality.grades["speed_share"] == "F"
+
+
+def test_frames_in_self_collision_are_those_of_coal(robot, motion):
+    """Random arms against another library's distances."""
+    rng = np.random.default_rng(3)
+    q = motion.positions.copy()
+    arms = robot.imitation_joints
+    q[:, arms] = rng.uniform(robot.lower[arms], robot.upper[arms], (len(q), len(arms)))
+    tangled = replace(motion, positions=q)
+    coal = robot.self_distance()
+    data, nearest = robot.model.createData(), []
+    for row in tangled.q():
+        pin.forwardKinematics(robot.model, data, row)
+        nearest.append(coal.all_distances(data).min())
+    touching = 100 * np.mean(np.array(nearest) < 0)
+    assert touching > 2
+    assert measure_clip(robot, tangled).numbers["colliding_percent"] == pytest.approx(touching, abs=1e-3)
+
+
+def test_an_upper_body_has_no_numbers_of_the_ground():
+    robot = load_robot("wabian2", "fixed")
+    targets = scale_to_robot(load_body_points("dance").cropped(100), robot)
+    quality = measure_clip(robot, retarget_clip(targets, robot))
+    assert quality.grade in "AB" and "slip_mm" not in quality.numbers and "error_sternum_cm" in quality.numbers
