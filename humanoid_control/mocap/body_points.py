@@ -14,7 +14,7 @@ import numpy as np
 from humanoid_control.errors import ClipError, UnknownNameError
 from humanoid_control.mocap.cleaning import fill_gaps, longest_gap
 from humanoid_control.mocap.clip import Frames, MarkerClip
-from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator
+from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator, MarkerSet
 from humanoid_control.mocap.sternum import complete_sternum
 
 MAX_GAP = 0.5  # [s] longest gap that is filled by default
@@ -100,7 +100,9 @@ def torso_axes(spine: np.ndarray, across: np.ndarray) -> np.ndarray:
     return np.stack([np.cross(y, spine), y, spine], axis=2)
 
 
-def find_body_points(clip: MarkerClip, marker_set: str | Path | None = None, max_gap: float = MAX_GAP) -> BodyPoints:
+def find_body_points(
+    clip: MarkerClip, marker_set: str | Path | MarkerSet | None = None, max_gap: float = MAX_GAP
+) -> BodyPoints:
     """Body points of a clip: the marker set is chosen, short gaps are filled, the clip is turned upright.
 
     The clip is taken as it is; `clean` it before, or use `load_body_points`, to check labels and take out noise.
@@ -109,7 +111,7 @@ def find_body_points(clip: MarkerClip, marker_set: str | Path | None = None, max
 
     Args:
         clip: markers of one person in the axes of the file.
-        marker_set: name of a built-in set, path of a YAML file, or None to choose the built-in set that fits best.
+        marker_set: name of a built-in set, path of a YAML file, a set, or None for the built-in one that fits best.
         max_gap: longest gap that is filled [s].
 
     Raises:
@@ -141,7 +143,7 @@ def find_body_points(clip: MarkerClip, marker_set: str | Path | None = None, max
         filled["sternum"], note = complete_sternum(filled, clip.rate)
         warnings.append(note)
         estimated = ("sternum",)
-    placement = find_placement({point: filled[point] for point in names}, clip.rate, where)
+    placement = find_placement({point: filled[point] for point in names}, clip.rate, where, clip.up_axis)
     points_W = {point: placement.apply(filled[point]) for point in names}
     return BodyPoints(
         name=clip.name,
@@ -207,8 +209,9 @@ def upright(clip: MarkerClip, marker_set: str | Path | None = None) -> MarkerCli
     Raises:
         ClipError: no marker set fits, or hips and shoulders do not tell the direction.
     """
-    placement = find_placement(BodyLocator(clip, marker_set).locate(), clip.rate, f"clip '{clip.name}'")
-    return replace(clip, positions=placement.apply(clip.positions))
+    located = BodyLocator(clip, marker_set).locate()
+    placement = find_placement(located, clip.rate, f"clip '{clip.name}'", clip.up_axis)
+    return replace(clip, positions=placement.apply(clip.positions), up="+z")
 
 
 def find_placement(

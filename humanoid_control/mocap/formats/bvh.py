@@ -5,7 +5,6 @@ A text file of two parts, the hierarchy of joints and the table of channel value
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -14,14 +13,20 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import AS_STATED, Size, floats, scale_of_skeleton
+from humanoid_control.mocap.formats.common import (
+    AS_STATED,
+    Size,
+    ankle_to_head,
+    first_frame_apart,
+    floats,
+    scale_of_skeleton,
+)
 from humanoid_control.mocap.skeleton import forward_kinematics, moving_axes
 
 _REST_SHARE = 0.75  # of the rotations that turn later, exactly 0: a recording has hardly one such number
 _ZERO = 1e-3  # [deg] "exactly": as files are rounded
 _REST_STEP = 3.0  # times the step after it: a motion that begins in the rest pose begins slowly
 _REST_DISTANCE = 0.005  # of the skeleton's size, from the rest pose to the motion: less is no jump to anybody
-_OUTLIER_STEP = 20.0  # times the usual step: no motion begins like that, whatever its first frame is
 _CHANNELS = frozenset(f"{axis}{kind}" for axis in "XYZ" for kind in ("position", "rotation"))
 
 
@@ -68,7 +73,9 @@ def parse_bvh(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     labels, warnings = distinct_labels([joint.name for joint in joints])
     n_rest, jump = rest_frames(joints, values, positions)
     positions = positions[n_rest:]
-    scale, unit_note = scale_of_skeleton(_ankle_to_head(joints, positions), source, size=size)
+    scale, unit_note = scale_of_skeleton(
+        ankle_to_head([j.name for j in joints], [j.parent for j in joints], positions), source, size=size
+    )
     if n_rest:
         which = "frame 0 is a rest pose" if n_rest == 1 else f"frames 0 to {n_rest - 1} are a rest pose"
         warnings += (f"{which}, {jump * scale:.2f} m from frame {n_rest}: dropped",)
@@ -207,7 +214,7 @@ def rest_frames(joints: list[Joint], values: np.ndarray, positions: np.ndarray) 
     if n_rest + 2 > len(positions):
         return 0, 0.0
     steps = np.linalg.norm(np.diff(positions, axis=0), axis=2).max(axis=1)
-    jump, following, others = steps[n_rest - 1], steps[n_rest], steps[n_rest:]
+    jump, following = steps[n_rest - 1], steps[n_rest]
     turning = np.abs(turns[n_rest:] - turns[n_rest]).max(axis=0, initial=0.0) > _ZERO
     at_zero = np.abs((turns[0] + 180.0) % 360.0 - 180.0) < _ZERO
     size = np.ptp(positions[0], axis=0).max()
@@ -216,38 +223,4 @@ def rest_frames(joints: list[Joint], values: np.ndarray, positions: np.ndarray) 
         return 0, 0.0
     if at_rest and jump > _REST_STEP * following:
         return n_rest, float(jump)
-    if n_rest == 1 and jump > _OUTLIER_STEP * np.median(others) and jump > 3 * others.max():
-        return 1, float(jump)
-    return 0, 0.0
-
-
-def _ankle_to_head(joints: list[Joint], positions: np.ndarray) -> float:
-    """Length of the bones from an ankle over the hip to the head [file units].
-
-    Bone lengths do not depend on the pose. Joints are known by "foot" or "ankle" and "head" in their names; without
-    them the longest side of the box round the skeleton stands in.
-    """
-    bone = [
-        float(np.median(np.linalg.norm(positions[:, i] - positions[:, j.parent], axis=1))) if j.parent >= 0 else 0.0
-        for i, j in enumerate(joints)
-    ]
-    ankle = _first_named(joints, ("foot", "ankle"))
-    head = _first_named(joints, ("head",))
-    if ankle < 0 or head < 0:
-        return float(np.median(np.ptp(positions, axis=1).max(axis=1)))
-    apart = set(_to_root(joints, ankle)) ^ set(_to_root(joints, head))
-    return math.fsum(bone[i] for i in apart)
-
-
-def _first_named(joints: list[Joint], words: tuple[str, ...]) -> int:
-    """Index of the first joint whose name contains one of the words; -1 when there is none."""
-    return next((i for i, joint in enumerate(joints) if any(word in joint.name.lower() for word in words)), -1)
-
-
-def _to_root(joints: list[Joint], index: int) -> list[int]:
-    """A joint and its ancestors."""
-    chain = []
-    while index >= 0:
-        chain.append(index)
-        index = joints[index].parent
-    return chain
+    return (1, float(jump)) if n_rest == 1 and first_frame_apart(positions) else (0, 0.0)

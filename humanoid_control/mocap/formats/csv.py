@@ -14,6 +14,7 @@ import numpy as np
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import AS_STATED, Size, known_unit, scale_of_markers
+from humanoid_control.mocap.formats.landmarks import landmark_names, refuse_picture, with_path
 
 _NO_NUMBER = ("", "nan", "na", "n/a", "null", "none", "-")
 _USUAL_RATES = (5.0, 2000.0)  # [Hz] of motion capture
@@ -51,11 +52,14 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
     positions[(positions == 0).all(axis=2)] = np.nan
     labels, warnings = distinct_labels(header.labels)
     found, rate_warnings = _rate(numbers, header, rate, source)
+    labels = landmark_names(labels) or labels
+    refuse_picture(labels, positions, source)
     scale, unit_warnings = scale_of_markers(positions, header.unit, source, size)
-    warnings += header.warnings + rate_warnings + unit_warnings
+    positions, path_warnings = with_path(labels, positions * scale, found)
+    warnings += header.warnings + rate_warnings + unit_warnings + path_warnings
     first = numbers[0, header.time[0]] * header.time[1] if header.time else 0.0
     start = float(first) if np.isfinite(first) else 0.0
-    return MarkerClip(PurePath(source).stem, labels, found, positions * scale, source, warnings, start=start)
+    return MarkerClip(PurePath(source).stem, labels, found, positions, source, warnings, start=start)
 
 
 def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:
@@ -129,6 +133,7 @@ def _rate(numbers: np.ndarray, header: CsvHeader, given: float | None, source: s
 
 _IN_BRACKETS = r"(?:\s*[(\[]\s*(?P<unit>[^)\]]*?)\s*[)\]])?\s*$"
 _NAMED_AXIS = re.compile(r"^(?P<label>.*\S)\s*[._:\s-]\s*(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)
+_NUMBERED_AXIS = re.compile(r"^(?P<axis>[xyz])_?(?P<label>\d{1,3})$", re.IGNORECASE)
 _BARE_AXIS = re.compile(r"^(?:t|pos|position)?[ _.]?(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)
 _TIME = re.compile(r"^(?:time|timestamp|t)(?:\s*_?(?P<word>s|sec|ms|us))?" + _IN_BRACKETS, re.IGNORECASE)
 _RATE = re.compile(
@@ -198,7 +203,7 @@ def _named_columns(row: list[str]) -> _Columns | None:
     latest: dict[str, int] = {}
     units = []
     for column, cell in enumerate(row):
-        match = _NAMED_AXIS.match(cell)
+        match = _NAMED_AXIS.match(cell) or _NUMBERED_AXIS.match(cell)
         if not match or _seconds(cell) is not None:
             continue
         label, axis = match["label"], match["axis"].lower()
@@ -206,7 +211,7 @@ def _named_columns(row: list[str]) -> _Columns | None:
             latest[label] = len(groups)
             groups.append((label, {}))
         groups[latest[label]][1][axis] = column
-        units.append(match["unit"] or "")
+        units.append(match.groupdict().get("unit") or "")
     if not any(len(axes) == 3 for _, axes in groups):
         return None
     whole = [(label, axes) for label, axes in groups if len(axes) == 3]
