@@ -206,7 +206,7 @@ def take_settings(
 # -------- Clips
 
 CLIP_HELP = (
-    "dance or gentle_dance (built in), or a C3D, TRC, BVH, FBX, glTF, AMC, CSV, NPZ (SMPL, AMASS, landmarks), PKL or PT "
+    "dance or gentle_dance (built in), or a C3D, TRC, BVH, FBX, glTF, AMC, CSV, NPZ (SMPL, landmarks), PKL or PT "
     "file; also in a folder or an archive: clips.zip:walk.bvh"
 )
 RATES = (0.1, 1000.0)  # [Hz] of motion capture

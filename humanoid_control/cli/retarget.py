@@ -23,23 +23,41 @@ from humanoid_control.cli.parser import (
 )
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
-from humanoid_control.retargeting import AVOIDANCE, CONSTRAINED, METHODS, JointTrajectory, RetargetSettings
+from humanoid_control.retargeting import (
+    AVOIDANCE,
+    CONSTRAINED,
+    INTERCHANGE,
+    METHODS,
+    JointTrajectory,
+    RetargetSettings,
+    WholeBodyTrajectory,
+)
+from humanoid_control.robots import Robot
 from humanoid_control.terminal import console, print_json, progress, table
 from humanoid_control.warm_up import compile_first
 
 FORMATS = (".csv", ".npz", ".mcap")
 
 
-def write_trajectory(path: Path, trajectory: JointTrajectory, targets: np.ndarray) -> None:
-    """Write a trajectory in the format of the file's ending, with the targets (T, 7, 3) [m] where that keeps them."""
-    if path.suffix == ".csv":
+def write_trajectory(
+    path: Path, trajectory: JointTrajectory, targets: np.ndarray, robot: Robot | None = None, layout: str = ""
+) -> None:
+    """Write a trajectory in the format of the file's ending, with the targets (T, 7, 3) [m] where that keeps them.
+
+    Args:
+        robot: whose it is; a bag of a whole body describes it, and other programs' layouts need it.
+        layout: of INTERCHANGE; "" for our own.
+    """
+    if layout in INTERCHANGE and isinstance(trajectory, WholeBodyTrajectory) and robot is not None:
+        INTERCHANGE[layout].write(path, trajectory, robot)
+    elif path.suffix == ".csv":
         trajectory.write_csv(path)
     elif path.suffix == ".npz":
         trajectory.write_npz(path, targets)
     else:
         from humanoid_control.evaluation.bag import write_joint_commands
 
-        write_joint_commands(path, trajectory)
+        write_joint_commands(path, trajectory, robot)
 
 
 # -------- The command
@@ -53,6 +71,8 @@ EXAMPLES = """examples:
   humanoid retarget clip.c3d -o motion.npz --speed 0.5 --json
   humanoid retarget clip.amc --method weighted_dls --avoidance shift    as Dube 2012 does
   humanoid retarget walk.bvh --robot hrp2 --whole-body -o walk.npz    root and legs too, feet on the ground
+  humanoid retarget walk.bvh --robot hrp2 --whole-body -o walk.npz --format gmr    also protomotions, beyondmimic,
+                                                        mujoco (qpos) and keyframes: docs/whole_body.md
 
 The clip is cleaned first: labels checked, short gaps filled, noise above 10 Hz taken out (--raw: not).
 CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions, velocities, targets, errors.
@@ -66,7 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=given, help=f"file to write: {', '.join(FORMATS)}; a folder for several robots"
     )
-    parser.add_argument("--format", choices=[f.lstrip(".") for f in FORMATS], help="of files in a folder (csv)")
+    formats = [*(f.lstrip(".") for f in FORMATS), *INTERCHANGE]
+    parser.add_argument("--format", choices=formats, help="of files in a folder (csv), or another program's layout")
     add_clip_options(parser)
     add_speed(parser)
     parser.add_argument("--acceleration", type=float, help="limit of the joints [rad/s^2] (default: 200; hardware: 20)")
@@ -87,6 +108,8 @@ def run(args: argparse.Namespace) -> int:
     settings = RetargetSettings(method=args.method, avoidance=args.avoidance or "")
     if args.acceleration is not None:
         settings = replace(settings, acceleration=args.acceleration)
+    if args.format in INTERCHANGE and not args.whole_body:
+        raise ConfigError(f"--format {args.format} has a root: give --whole-body")
     if args.whole_body and args.method != CONSTRAINED:
         raise ConfigError(f"--whole-body belongs to the method '{CONSTRAINED}'")
     base = "floating" if args.whole_body else "fixed"
@@ -98,6 +121,10 @@ def run(args: argparse.Namespace) -> int:
 
         if shows_legs(body):
             return _whole_body(body, robots, outputs, args)
+        if args.format in INTERCHANGE:
+            raise ConfigError(
+                f"{body.name}: shows no legs, and --format {args.format} has a root: leave the format out"
+            )
         console.print(f"{body.name}: shows no legs: only the upper body is retargeted")
         robots = load_robots(args.robot or ["hrp2"], "fixed", imitate=True)
     if args.output is not None and is_folder(args.output):
@@ -162,7 +189,7 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
         with progress(robot.name, len(targets), quiet=args.json) as show:
             trajectory = solver.solve(targets, lambda k, _: show(k))
         if output is not None:
-            write_trajectory(output, trajectory, targets.positions)
+            write_trajectory(output, trajectory, targets.positions, robot, args.format or "")
         results.append(_whole_body_row(robot, trajectory))
     if args.json:
         print_json({"clip": args.clip, "notes": list(scalers[0].floor.notes), "rows": results})
@@ -205,15 +232,19 @@ def _whole_body_row(robot: Any, trajectory: Any) -> dict[str, Any]:
 
 def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
     """Output file of each robot's trajectory; checked before anything is computed."""
-    if args.output is None or not is_folder(args.output):
+    layout = INTERCHANGE.get(args.format or "")
+    if args.output is None or not (is_folder(args.output) or layout):
         refuse_unused(args, ["format"], "-o FOLDER/; a file says it by its ending")
     if args.output is None:
         return [None] * len(names)
     path = folder_path(args.output)
     if is_folder(args.output):
         check_folder(path)
-        return [path / f"{name}.{args.format or 'csv'}" for name in names]
-    if path.suffix not in FORMATS:
+        suffix = layout.suffix if layout else f".{args.format or 'csv'}"
+        return [path / f"{name}{suffix}" for name in names]
+    if layout and path.suffix != layout.suffix:
+        raise ConfigError(f"--format {args.format} writes {layout.suffix} files, got {path}")
+    if path.suffix not in FORMATS and not layout:
         raise UnknownNameError("format", path.suffix, FORMATS, hint=f"(of {path}; a folder is {path}/)")
     if len(names) > 1:
         raise ConfigError(f"for several robots -o must be a folder, got {path}")

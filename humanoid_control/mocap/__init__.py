@@ -2,7 +2,7 @@
 
     from humanoid_control.mocap import clean, find_body_points, load_clip
 
-    clip, report = clean(load_clip("dance"))  # or the path of a .c3d, .trc, .bvh, .amc or .csv file
+    clip, report = clean(load_clip("dance"))  # or the path of a file: BVH, FBX, SMPL, C3D, ...
     body = find_body_points(clip)
     print(body.names, body.positions.shape, *report.warnings)
 

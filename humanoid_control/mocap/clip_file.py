@@ -85,7 +85,7 @@ def find_clip_file(path: Path, formats: Iterable[str], parts: Iterable[str], nam
     if path.is_dir():
         found = [p for p in sorted(path.iterdir()) if p.is_file() and _is_clip(PurePath(p.name), formats)]
         if len(found) != 1:
-            raise ClipError(_choose(str(path), [p.name for p in found], formats, "/"))
+            raise ClipError(_choose(f"{path}/", [p.name for p in found], formats))
         path = found[0]
     if not path.is_file():
         raise ClipError(f"{path}: is a device or a pipe, not a file: give a clip ({', '.join(formats)})")
@@ -100,7 +100,7 @@ def find_clip_file(path: Path, formats: Iterable[str], parts: Iterable[str], nam
             raise ClipError(f"{path}: has no member '{part}': {offer_names(part, near, 'clips in it')}")
         return ClipFile(path, chosen[0], True)
     if len(clips) != 1:
-        raise ClipError(_choose(str(path), [str(m) for m in clips], formats, ":"))
+        raise ClipError(_choose(f"{path}:", [str(m) for m in clips], formats))
     return ClipFile(path, clips[0], True)
 
 
@@ -108,11 +108,14 @@ def _is_clip(name: PurePath, formats: tuple[str, ...]) -> bool:
     return name.suffix.lower() in formats and not any(p.startswith(_NO_CLIP) for p in name.parts)
 
 
-def _choose(where: str, clips: list[str], formats: tuple[str, ...], joint: str) -> str:
-    """The message for a folder or an archive with no clip or several."""
+def _choose(where: str, clips: list[str], formats: tuple[str, ...]) -> str:
+    """The message for a folder (it ends with a slash) or an archive (with a colon) with no clip or several."""
+    kind = "folder" if where.endswith("/") else "archive"
     if not clips:
-        return f"{where}: holds no clip ({', '.join(formats)})"
-    return f"{where}: holds {len(clips)} clips: name one, as {where}{joint}{clips[0]} (there are {first_few(clips, 5)})"
+        return f"{where[:-1]}: the {kind} holds no clip ({', '.join(formats)})"
+    return (
+        f"{where[:-1]}: the {kind} holds {len(clips)} clips: name one, as {where}{clips[0]} (of {first_few(clips, 5)})"
+    )
 
 
 def _members(path: Path) -> list[PurePath]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
+    from humanoid_control.retargeting.interchange import INTERCHANGE as INTERCHANGE
     from humanoid_control.retargeting.live import LiveSettings as LiveSettings
     from humanoid_control.retargeting.live import LiveTargets as LiveTargets
     from humanoid_control.retargeting.player import ClipPlayer as ClipPlayer
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "interchange": ["INTERCHANGE"],
         "live": ["LiveSettings", "LiveTargets"],
         "player": ["ClipPlayer", "Figure"],
         "retargeter": [

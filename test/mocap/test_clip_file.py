@@ -42,7 +42,7 @@ def test_the_only_clip_of_an_archive_is_taken(tmp_path, walk):
 def test_one_of_several_is_named_by_its_path_or_its_name(tmp_path, walk):
     path = pack(tmp_path / "clips.zip", **{"a/walk.bvh": walk.read_bytes(), "b/rest.bvh": bvh(still())})
     with pytest.raises(
-        ClipError, match=r"holds 2 clips: name one, as .*clips.zip:a/walk.bvh \(there are a/walk.bvh, b/rest.bvh\)"
+        ClipError, match=r"holds 2 clips: name one, as .*clips.zip:a/walk.bvh \(of a/walk.bvh, b/rest.bvh\)"
     ):
         load_clip(path)
     for name in ("a/walk.bvh", "walk.bvh"):
