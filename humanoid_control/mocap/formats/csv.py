@@ -233,12 +233,37 @@ def _bare_columns(rows: Sequence[list[str]], number: int) -> _Columns | None:
     starts = [s for s in starts if not any(s < len(row) and row[s].casefold() == "rotation" for row in above)]
     if not starts or not above:
         return None
+    starts = _chosen_kinds(above, starts)
     named = [row for row in above if any(cell.casefold() in ("name", "label", "marker") for cell in row[: starts[0]])]
     labels = next(filter(any, (_labels(row, starts) for row in reversed(named or above))), None)
     if labels is None:
         return None
     columns = np.array(starts)[:, None] + np.arange(3)
     return tuple(labels), columns, [m["unit"] or "" for m in matches if m], ()
+
+
+_LEAST_BONES = 9  # of a skeleton that is worth more than its markers: those of an upper body
+
+
+def _chosen_kinds(above: Sequence[list[str]], starts: list[int]) -> list[int]:
+    """Columns that are of use where a row tells their types (Motive): bones of a skeleton, or measured markers.
+
+    Motive writes a marker twice, as measured and as its solver moves it with the body ("Rigid Body Marker", "Bone
+    Marker"), and the places of rigid bodies. Of each name the measured one is taken; rigid bodies only if there is
+    nothing else.
+    """
+    row = next((r for r in above if any(c.casefold() == "type" for c in r[: starts[0]])), None)
+    if row is None:
+        return starts
+    kind = {s: row[s].casefold() if s < len(row) else "" for s in starts}
+    bones = [s for s in starts if kind[s] == "bone"]
+    if len(bones) >= _LEAST_BONES:
+        return bones
+    names = next((r for r in above if any(c.casefold() == "name" for c in r[: starts[0]])), [])
+    named = {s: names[s] if s < len(names) else "" for s in starts}
+    measured = {named[s] for s in starts if kind[s] == "marker"}
+    markers = [s for s in starts if kind[s] == "marker" or ("marker" in kind[s] and named[s] not in measured)]
+    return markers or starts
 
 
 def _labels(row: list[str], starts: list[int]) -> list[str]:
