@@ -109,9 +109,10 @@ def _arrays(data: bytes, source: str) -> dict[str, np.ndarray]:
                     raise ClipError(f"{source}: '{info.filename}' unpacks to more than 4 GiB: is that a recording?")
                 if not info.filename.endswith(".npy"):
                     continue
-                content = io.BytesIO(archive.read(info))
                 try:
-                    found[info.filename.removesuffix(".npy")] = np.lib.format.read_array(content, allow_pickle=False)
+                    with archive.open(info) as content:  # unpacked piece by piece: long recordings are large
+                        array = np.lib.format.read_array(content, allow_pickle=False)
+                    found[info.filename.removesuffix(".npy")] = array
                 except ValueError as error:
                     if "pickle" not in str(error).lower() and "object" not in str(error).lower():
                         raise

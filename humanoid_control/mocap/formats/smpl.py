@@ -128,7 +128,7 @@ def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | Non
             raise ClipError(f"{source}: rotations of {whole.shape[1]} joints, the body has {N}")
         vectors = Rotation.from_matrix(whole[:, :N].reshape(-1, 3, 3)).as_rotvec().reshape(-1, N, 3)
     elif flat.shape[1] >= 3 * N and flat.shape[1] % 3 == 0:
-        vectors = flat[:, : 3 * N].reshape(-1, N, 3)
+        vectors = flat[:, : 3 * N].reshape(-1, N, 3).copy()  # without the fingers, which are most of it
     else:
         raise ClipError(
             f"{source}: {flat.shape[1]} numbers a frame are no joint rotations of SMPL: "
@@ -165,7 +165,7 @@ def _numbers(array: np.ndarray, source: str, what: str) -> np.ndarray:
         numbers = np.asarray(array, dtype=float)
     except (TypeError, ValueError):
         raise ClipError(f"{source}: the {what} are no numbers: the file is damaged, or of another kind") from None
-    if not np.nan_to_num(np.abs(numbers)).max(initial=0.0) < _MOST:
+    if not (np.fmax.reduce(numbers, None, initial=0.0) < _MOST and np.fmin.reduce(numbers, None, initial=0.0) > -_MOST):
         raise ClipError(f"{source}: the {what} hold numbers without bounds: export it again")
     return np.atleast_2d(numbers) if what != "betas" else numbers
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError
-from humanoid_control.mocap import find_body_points, load_body_points, load_clip
+from humanoid_control.mocap import LiveCalibration, find_body_points, load_body_points, load_clip
 from humanoid_control.mocap.formats.landmarks import LANDMARKS
 from humanoid_control.mocap.formats.npz import parse_npz
 
@@ -104,3 +104,22 @@ def test_a_hidden_person_is_a_gap(walk):
     clip = parse_npz(npz(landmarks=table, fps=30), "a.npz")
     assert np.isnan(clip.positions[10:14]).all()
     assert np.isfinite(clip.positions[14:]).all()
+
+
+def test_landmarks_that_arrive_live_are_a_body(walk):
+    """Markers with the names of landmarks, as a node would publish them: the same body as from a file."""
+    table = landmarks(walk)
+    calibration = LiveCalibration(1.0)
+    for k, frame in enumerate(table[:130]):
+        calibration.add(LANDMARKS, frame, k / walk.rate)
+    body = calibration.body()
+    assert body is not None
+    assert body.labels_of("l_toe") == ("left_foot_index",)
+    columns = [LANDMARKS.index(label) for label in body.labels]
+    points = body.locate(table[200][columns])
+    names = list(body.names)
+    for side in "lr":
+        thigh = points[names.index(f"{side}_knee")] - points[names.index(f"{side}_hip")]
+        truth = walk.point(f"{side}_knee")[200] - walk.point(f"{side}_hip")[200]
+        assert np.linalg.norm(thigh) == pytest.approx(np.linalg.norm(truth), abs=1e-6)
+        assert thigh[2] == pytest.approx(truth[2], abs=1e-6), "up is found"
