@@ -174,8 +174,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: argparse.Namespace) -> int:
     """Retarget root, legs and arms to each robot; a table of errors and of the contact with the ground."""
-    from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
+    from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler, at_solving_rate, every
 
+    body, between, rate_notes = at_solving_rate(body)
     scalers = [WholeBodyScaler(body, robot) for robot in robots]  # refuses before anything is compiled or made
     if args.output is not None and is_folder(args.output):
         Path(args.output).mkdir(exist_ok=True)
@@ -187,14 +188,14 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
         targets = scaler.targets(body).paced(args.speed)
         solver = WholeBodyRetargeter(robot, settings, forearms=targets.forearms is not None)
         with progress(robot.name, len(targets), quiet=args.json) as show:
-            trajectory = solver.solve(targets, lambda k, _: show(k))
+            trajectory = every(solver.solve(targets, lambda k, _: show(k)), between)
         if output is not None:
-            write_trajectory(output, trajectory, targets.positions, robot, args.format or "")
+            write_trajectory(output, trajectory, targets.positions[::between], robot, args.format or "")
         results.append(_whole_body_row(robot, trajectory))
     if args.json:
-        print_json({"clip": args.clip, "notes": list(scalers[0].floor.notes), "rows": results})
+        print_json({"clip": args.clip, "notes": [*rate_notes, *scalers[0].floor.notes], "rows": results})
         return 0
-    for note in scalers[0].floor.notes:
+    for note in (*rate_notes, *scalers[0].floor.notes):
         console.print(f"{body.name}: {note}")
     names = {"slip_mm": "slip mm", "slip_max_mm": "most slip mm", "penetration_mm": "penetration mm"}
     names |= {"floating_mm": "floating mm", "skating_mm_s": "skating mm/s", "saturated_percent": "at speed limit %"}

@@ -193,18 +193,21 @@ def smpl_clip(motion: SmplMotion, rate: float, source: str, size: Size, warnings
     else:
         height, told = HEIGHT, "an average, for there are no shape coefficients"
     height = float(np.clip(height, *_HEIGHTS))
-    places = _places(motion.rotations) * height
+    places = _places(motion.rotations)
+    places *= height  # in place, here and below: a long recording is large
     root = motion.root / motion.scaling
     names = [*JOINTS, *(name for name, _, _ in POINTS)]
     feet = places[:, [names.index("left_foot"), names.index("right_foot")]]
     if (factor := leg_factor(root, feet, rate)) is not None:
-        height, places = height * factor, places * factor
+        height *= factor
+        places *= factor
         told += f", and standing feet that must not slide ({factor - 1:+.0%})"
     note = f"bones of an average person (de Leva 1996) {height:.2f} m tall, by {told}: directions are the file's own"
     scale, size_notes = scale_of_skeleton(_CHAIN * height, source, 1.0, size)
-    positions = (places + root[:, None]) * scale
+    places += root[:, None]
+    places *= scale
     name = PurePath(source).stem
-    return MarkerClip(name, tuple(names), rate, positions, source, (*warnings, note, *size_notes), "joint")
+    return MarkerClip(name, tuple(names), rate, places, source, (*warnings, note, *size_notes), "joint")
 
 
 def _places(rotations: np.ndarray) -> np.ndarray:
