@@ -11,6 +11,7 @@ import ast
 import importlib.util
 import os
 import pickle
+import resource
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +19,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from humanoid_control.cli.retarget import write_trajectory
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagReader, write_joint_commands
 from humanoid_control.nodes.session.recording import robot_in
@@ -119,6 +121,23 @@ def test_too_many_keyframes_are_refused(robot, trajectory, tmp_path, monkeypatch
     with pytest.raises(ConfigError, match="--format mujoco"):
         write("keyframes", tmp_path, trajectory, robot)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["csv", "npz", "mcap", *INTERCHANGE])
+def test_a_full_disk_is_one_line_and_leaves_what_was_there(robot, trajectory, tmp_path, name):
+    layout = INTERCHANGE.get(name)
+    path = tmp_path / f"walk{layout.suffix if layout else f'.{name}'}"
+    path.write_text("before")
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, hard))  # no file may grow beyond it: as good as a full disk
+    try:
+        with pytest.raises(ConfigError, match=r"cannot (be written|write)") as caught:
+            write_trajectory(path, trajectory, np.zeros((T, 7, 3)), robot, name if layout else "")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY if hard < 0 else hard, hard))
+    assert str(caught.value).isprintable()
+    assert path.read_text() == "before"
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
 # --- Loaders of other programs
