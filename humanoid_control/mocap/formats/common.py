@@ -191,6 +191,7 @@ def ankle_to_head(names: Sequence[str], parents: Sequence[int], positions: np.nd
     return math.fsum(float(np.median(np.linalg.norm(bone, axis=1))) for bone in bones)
 
 
+_FRAMES = 4096  # that are worked on at a time
 _OUTLIER_STEP = 20.0  # times the usual step: no motion begins like that, whatever its first frame is
 
 
@@ -200,8 +201,17 @@ def first_frame_apart(positions: np.ndarray) -> bool:
     Args:
         positions: (T, J, 3) of joints.
     """
-    steps = np.linalg.norm(np.diff(positions, axis=0), axis=2).max(axis=1)
+    steps = largest_steps(positions)
     return len(steps) > 2 and bool(steps[0] > _OUTLIER_STEP * np.median(steps[1:]) and steps[0] > 3 * steps[1:].max())
+
+
+def largest_steps(positions: np.ndarray) -> np.ndarray:
+    """(T - 1,) largest way of a joint from each frame to the next, of positions (T, J, 3)."""
+    steps = np.empty(max(len(positions) - 1, 0))
+    for first in range(0, len(steps), _FRAMES):
+        block = np.diff(positions[first : first + _FRAMES + 1], axis=0)
+        steps[first : first + _FRAMES] = np.linalg.norm(block, axis=2).max(axis=1)
+    return steps
 
 
 def _first_named(names: Sequence[str], words: tuple[str, ...]) -> int:
