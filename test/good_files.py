@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import shutil
 import struct
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -393,6 +395,29 @@ def _asf_amc(folder: Path) -> None:
     _write(folder, a__asf=asf, a__amc=":FULLY-SPECIFIED\n:DEGREES\n" + "".join(frames))
 
 
+def _smpl(folder: Path) -> None:
+    turns = 0.01 * np.arange(6 * 66, dtype=float).reshape(6, 66) % 0.3
+    motion = {"poses": turns, "trans": 0.01 * np.ones((6, 3)), "betas": np.zeros(10), "fps": 30.0}
+    np.savez(folder / "a.npz", **motion)
+    (folder / "a.pkl").write_bytes(pickle.dumps({"person": motion}))
+
+
+def _gltf(folder: Path) -> None:
+    from test.mocap.formats.test_gltf import person
+
+    (folder / "a.glb").write_bytes(person().glb())
+    scene = person()
+    (folder / "a.gltf").write_bytes(scene.gltf("numbers.bin"))
+    (folder / "numbers.bin").write_bytes(scene.numbers)
+
+
+def _archive(folder: Path) -> None:
+    _bvh(folder)
+    with zipfile.ZipFile(folder / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(folder / "a.bvh", "a.bvh")
+    (folder / "a.bvh").unlink()
+
+
 def _heights(folder: Path) -> None:
     heights = 0.01 * np.arange(30.0).reshape(6, 5)
     np.savetxt(folder / "a.txt", heights)
@@ -614,6 +639,11 @@ KINDS: dict[str, FileKind] = {
     "csv": _clip(_csv, "a.csv"),
     "bvh": _clip(_bvh, "a.bvh"),
     "asf": _clip(_asf_amc, "a.asf", "a.amc"),
+    "smpl": _clip(_smpl, "a.npz"),
+    "pickle": _clip(_smpl, "a.pkl"),
+    "glb": _clip(_gltf, "a.glb"),
+    "gltf": _clip(_gltf, "numbers.bin", "a.gltf"),
+    "archive": _clip(_archive, "a.zip"),
     "heights": FileKind(_heights, ("a.txt",), "a.txt", use_heights),
     "heights npz": FileKind(_heights, ("a.npz",), "a.npz", use_heights),
     "polynomial": FileKind(_mappings, ("polynomial.npz",), "polynomial.npz", use_mapping),

@@ -214,7 +214,10 @@ def take_settings(
 
 # -------- Clips
 
-CLIP_HELP = "dance or gentle_dance (built in), or a C3D, TRC, BVH, AMC or CSV file"
+CLIP_HELP = (
+    "dance or gentle_dance (built in), or a C3D, TRC, BVH, FBX, glTF, AMC, CSV, NPZ (SMPL, landmarks), PKL or PT "
+    "file; also in a folder or an archive: clips.zip:walk.bvh"
+)
 RATES = (0.1, 1000.0)  # [Hz] of motion capture
 CLIP_OPTIONS = ("marker-set", "unit", "scale", "rate")
 """Names of the options of `add_clip_options`; each is None where it is not given."""
@@ -227,7 +230,9 @@ def add_clip_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--marker-set", type=given, help="marker set of the clip, or the path of an own one")
     parser.add_argument("--unit", type=given, help="of the file's numbers: mm, cm, m, inch (default: as found)")
     parser.add_argument("--scale", type=float, help="factor on its size, for skeletons of other sizes (default: 1)")
-    parser.add_argument("--rate", type=float, help="frames a second of an AMC or CSV file that states none")
+    parser.add_argument(
+        "--rate", type=float, help="frames a second of a file that states none (AMC, CSV, NPZ, PKL, PT)"
+    )
 
 
 def add_speed(parser: argparse.ArgumentParser) -> None:
@@ -250,11 +255,11 @@ def clip_parameters(args: argparse.Namespace) -> dict[str, Any]:
 
 def read_body(args: argparse.Namespace) -> BodyPoints:
     """Body points of the clip, cleaned unless `--raw` is given; what was found on the way is printed as warnings."""
-    from humanoid_control.mocap import find_body_points, load_body_points, load_clip
+    from humanoid_control.mocap import load_body_points, load_clip, locate_body
 
     marker_set, reading = clip_options(args)
     if args.raw:
-        body = find_body_points(load_clip(args.clip, **reading), marker_set)
+        body = locate_body(load_clip(args.clip, **reading), marker_set)
     else:
         body = load_body_points(args.clip, marker_set, **reading)
     for text in body.warnings:

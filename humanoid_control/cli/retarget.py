@@ -27,9 +27,9 @@ from humanoid_control.clip_library import is_library
 from humanoid_control.clip_library.work import FORMATS, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
-from humanoid_control.retargeting import AVOIDANCE, CONSTRAINED, METHODS, RetargetSettings
+from humanoid_control.retargeting import AVOIDANCE, CONSTRAINED, INTERCHANGE, METHODS, RetargetSettings
 from humanoid_control.terminal import console, print_json, progress, table
-from humanoid_control.warm_up import compile_first
+from humanoid_control.warm_up import WHOLE_BODY, compile_first
 
 # -------- The command
 
@@ -45,6 +45,8 @@ EXAMPLES = """examples:
   humanoid retarget clips/ --robot hrp2,lola --whole-body -o out/ --html out/gallery.html   a whole library
   humanoid retarget 'cmu/**/*.bvh' --robot hrp2 -o out/ --jobs 4    a pattern; a .txt file with a path a line, too
   humanoid retarget clips/ --robot my.urdf -o s3://bucket/out --scheduler tcp://host:8786   on a Dask cluster
+  humanoid retarget walk.bvh --robot hrp2 --whole-body -o walk.npz --format gmr    also protomotions, beyondmimic,
+                                                        mujoco (qpos) and keyframes: docs/whole_body.md
 
 The clip is cleaned first: labels checked, short gaps filled, noise above 10 Hz taken out (--raw: not).
 CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions, velocities, targets, errors.
@@ -60,7 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=given, help=f"file to write: {', '.join(FORMATS)}; a folder for several robots"
     )
-    parser.add_argument("--format", choices=[f.lstrip(".") for f in FORMATS], help="of files in a folder (csv)")
+    formats = [*(f.lstrip(".") for f in FORMATS), *INTERCHANGE]
+    parser.add_argument("--format", choices=formats, help="of files in a folder (csv), or another program's layout")
     add_clip_options(parser)
     add_speed(parser)
     parser.add_argument("--acceleration", type=float, help="limit of the joints [rad/s^2] (default: 200; hardware: 20)")
@@ -82,9 +85,15 @@ def run(args: argparse.Namespace) -> int:
     settings = RetargetSettings(method=args.method, avoidance=args.avoidance or "")
     if args.acceleration is not None:
         settings = replace(settings, acceleration=args.acceleration)
+    if args.format in INTERCHANGE and not args.whole_body:
+        raise ConfigError(f"--format {args.format} has a root: give --whole-body")
     if args.whole_body and args.method != CONSTRAINED:
         raise ConfigError(f"--whole-body belongs to the method '{CONSTRAINED}'")
     if is_library(args.clip):
+        if args.format in INTERCHANGE:
+            raise ConfigError(
+                f"--format {args.format} is written clip by clip: a library is written as {', '.join(FORMATS)}"
+            )
         return run_library(args, settings)
     refuse_unused(args, LIBRARY_OPTIONS, "a folder of clips")
     base = "floating" if args.whole_body else "fixed"
@@ -102,6 +111,8 @@ def run(args: argparse.Namespace) -> int:
             others = "take the others by themselves"
             raise ConfigError(f"{', '.join(legless)}: no legs with soles, so only the upper body moves; {others}")
         what = f"{', '.join(legless)}: no legs with soles" if shows_legs(body) else f"{body.name}: shows no legs"
+        if args.format in INTERCHANGE:
+            raise ConfigError(f"{what}, and --format {args.format} has a root: leave the format out")
         console.print(f"{what}: only the upper body is retargeted")
         robots = load_robots(args.robot or ["hrp2"], "fixed", imitate=True)
     if args.output is not None and is_folder(args.output):
@@ -151,12 +162,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: argparse.Namespace) -> int:
     """Retarget root, legs and arms to each robot; a table of errors and of the contact with the ground."""
-    from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
+    from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler, at_solving_rate, every
 
+    body, between, rate_notes = at_solving_rate(body)
     scalers = [WholeBodyScaler(body, robot) for robot in robots]  # refuses before anything is compiled or made
     if args.output is not None and is_folder(args.output):
         Path(args.output).mkdir(exist_ok=True)
-    compile_first()
+    compile_first(WHOLE_BODY)
     settings, results = WholeBodyRetargeter.SETTINGS, []
     if args.acceleration is not None:
         settings = replace(settings, acceleration=args.acceleration)
@@ -164,14 +176,14 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
         targets = scaler.targets(body).paced(args.speed)
         solver = WholeBodyRetargeter(robot, settings, forearms=targets.forearms is not None)
         with progress(robot.name, len(targets), quiet=args.json) as show:
-            trajectory = solver.solve(targets, lambda k, _: show(k))
+            trajectory = every(solver.solve(targets, lambda k, _: show(k)), between)
         if output is not None:
-            write_trajectory(output, trajectory, targets.positions)
+            write_trajectory(output, trajectory, targets.positions[::between], robot, args.format or "")
         results.append(_whole_body_row(robot, trajectory))
     if args.json:
-        print_json({"clip": args.clip, "notes": list(scalers[0].floor.notes), "rows": results})
+        print_json({"clip": args.clip, "notes": [*rate_notes, *scalers[0].floor.notes], "rows": results})
         return 0
-    for note in scalers[0].floor.notes:
+    for note in (*rate_notes, *scalers[0].floor.notes):
         console.print(f"{body.name}: {note}")
     names = {"slip_mm": "slip mm", "slip_max_mm": "most slip mm", "penetration_mm": "penetration mm"}
     names |= {"floating_mm": "floating mm", "skating_mm_s": "skating mm/s", "saturated_percent": "at speed limit %"}
@@ -215,15 +227,19 @@ def _whole_body_row(robot: Any, trajectory: Any) -> dict[str, Any]:
 
 def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
     """Output file of each robot's trajectory; checked before anything is computed."""
-    if args.output is None or not is_folder(args.output):
+    layout = INTERCHANGE.get(args.format or "")
+    if args.output is None or not (is_folder(args.output) or layout):
         refuse_unused(args, ["format"], "-o FOLDER/; a file says it by its ending")
     if args.output is None:
         return [None] * len(names)
     path = folder_path(args.output)
     if is_folder(args.output):
         check_folder(path)
-        return [path / f"{name}.{args.format or 'csv'}" for name in names]
-    if path.suffix not in FORMATS:
+        suffix = layout.suffix if layout else f".{args.format or 'csv'}"
+        return [path / f"{name}{suffix}" for name in names]
+    if layout and path.suffix != layout.suffix:
+        raise ConfigError(f"--format {args.format} writes {layout.suffix} files, got {path}")
+    if path.suffix not in FORMATS and not layout:
         raise UnknownNameError("format", path.suffix, FORMATS, hint=f"(of {path}; a folder is {path}/)")
     if len(names) > 1:
         raise ConfigError(f"for several robots -o must be a folder, got {path}")

@@ -28,10 +28,14 @@ from humanoid_control.errors import ClipError, ConfigError, HumanoidError, Robot
 from humanoid_control.evaluation import measure_clip
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
 from humanoid_control.retargeting import (
+    INTERCHANGE,
     JointTrajectory,
     RetargetSettings,
     WholeBodyRetargeter,
     WholeBodyScaler,
+    WholeBodyTrajectory,
+    at_solving_rate,
+    every,
     retarget_clip,
     retarget_whole_body,
     scale_to_robot,
@@ -50,16 +54,25 @@ BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memo
 """Kinds of failures; only the first says the same each time, and is not tried again by the next run."""
 
 
-def write_trajectory(path: Path, trajectory: JointTrajectory, targets: np.ndarray) -> None:
-    """Write a trajectory in the format of the file's ending, with the targets (T, P, 3) [m] where that keeps them."""
-    if path.suffix == ".csv":
+def write_trajectory(
+    path: Path, trajectory: JointTrajectory, targets: np.ndarray, robot: Robot | None = None, layout: str = ""
+) -> None:
+    """Write a trajectory in the format of the file's ending, with the targets (T, P, 3) [m] where that keeps them.
+
+    Args:
+        robot: whose it is; a bag of a whole body describes it, and other programs' layouts need it.
+        layout: of `retargeting.INTERCHANGE`; "" for our own.
+    """
+    if layout in INTERCHANGE and isinstance(trajectory, WholeBodyTrajectory) and robot is not None:
+        INTERCHANGE[layout].write(path, trajectory, robot)
+    elif path.suffix == ".csv":
         trajectory.write_csv(path)
     elif path.suffix == ".npz":
         trajectory.write_npz(path, targets)
     else:
         from humanoid_control.evaluation import bag
 
-        bag.write_joint_commands(path, trajectory)
+        bag.write_joint_commands(path, trajectory, robot)
 
 
 # -------- What is to be done
@@ -273,9 +286,12 @@ def _done(job: Job) -> Outcome:
     if s.whole_body and not whole:
         warnings.append("shows no legs: only the upper body is retargeted")
     robot = _robot_of(job, FLOATING if whole else FIXED)
+    if whole and not robot.feet:
+        whole, robot = False, _robot_of(job, FIXED)
+        warnings.append(f"{robot.name} has no legs with soles: only the upper body is retargeted")
     trajectory, targets, notes = _retarget(body, robot, s) if whole else (*_upper_body(body, robot, s), ())
     quality = measure_clip(robot, trajectory)
-    content = _file_content(job.output, trajectory, targets)
+    content = _file_content(job.output, trajectory, targets, robot)
     record = {
         "clip": job.clip.name,
         "robot": job.robot.name,
@@ -357,10 +373,11 @@ def _retarget(
     settings = WholeBodyRetargeter.SETTINGS
     if s.acceleration is not None:
         settings = replace(settings, acceleration=s.acceleration)
+    body, between, notes = at_solving_rate(body)
     scaler = WholeBodyScaler(body, robot)
     targets = scaler.targets(body).paced(s.speed)
     solver = WholeBodyRetargeter(robot, settings, forearms=targets.forearms is not None)
-    return solver.solve(targets), targets.positions, tuple(scaler.floor.notes)
+    return every(solver.solve(targets), between), targets.positions[::between], (*notes, *scaler.floor.notes)
 
 
 def _upper_body(body: BodyPoints, robot: Robot, s: LibrarySettings) -> tuple[JointTrajectory, np.ndarray]:
@@ -370,7 +387,7 @@ def _upper_body(body: BodyPoints, robot: Robot, s: LibrarySettings) -> tuple[Joi
     return retarget_clip(targets, robot, settings), targets.positions
 
 
-def _file_content(name: str, trajectory: JointTrajectory, targets: np.ndarray) -> bytes:
+def _file_content(name: str, trajectory: JointTrajectory, targets: np.ndarray, robot: Robot) -> bytes:
     """Bytes of the output file.
 
     Raises:
@@ -379,7 +396,7 @@ def _file_content(name: str, trajectory: JointTrajectory, targets: np.ndarray) -
     with tempfile.TemporaryDirectory(prefix="clip_") as folder:
         path = Path(folder) / f"motion{Path(name).suffix}"
         try:
-            write_trajectory(path, trajectory, targets)
+            write_trajectory(path, trajectory, targets, robot)
         except ConfigError as e:
             raise OSError(f"the folder for temporary files is full: {e}") from None
         return path.read_bytes()

@@ -2,7 +2,7 @@
 
     from humanoid_control.mocap import clean, find_body_points, load_clip
 
-    clip, report = clean(load_clip("dance"))  # or the path of a .c3d, .trc, .bvh, .amc or .csv file
+    clip, report = clean(load_clip("dance"))  # or the path of a file: BVH, FBX, SMPL, C3D, ...
     body = find_body_points(clip)
     print(body.names, body.positions.shape, *report.warnings)
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from humanoid_control.mocap.load import CLIP_NAMES as CLIP_NAMES
     from humanoid_control.mocap.load import load_body_points as load_body_points
     from humanoid_control.mocap.load import load_clip as load_clip
+    from humanoid_control.mocap.load import locate_body as locate_body
     from humanoid_control.mocap.marker_set_draft import Draft as Draft
     from humanoid_control.mocap.marker_set_draft import draft_marker_set as draft_marker_set
     from humanoid_control.mocap.marker_set_draft import write_draft as write_draft
@@ -55,7 +56,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "marker_set_draft": ["Draft", "draft_marker_set", "write_draft"],
         "human_model": ["HumanBody", "human_markers"],
         "live": ["LiveBody", "LiveCalibration", "MarkerTracks", "TrackSettings"],
-        "load": ["CLIP_NAMES", "load_body_points", "load_clip"],
+        "load": ["CLIP_NAMES", "load_body_points", "load_clip", "locate_body"],
         "marker_sets": ["MARKER_SETS", "BodyLocator", "MarkerSet", "MarkerSetRule", "plain_label", "read_marker_set"],
         "sternum": ["SternumSettings", "estimate_sternum", "fit_sternum"],
     },

@@ -14,7 +14,7 @@ import numpy as np
 from humanoid_control.errors import ClipError, UnknownNameError
 from humanoid_control.mocap.cleaning import fill_gaps, longest_gap
 from humanoid_control.mocap.clip import Frames, MarkerClip
-from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator
+from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, BodyLocator, MarkerSet
 from humanoid_control.mocap.sternum import complete_sternum
 
 MAX_GAP = 0.5  # [s] longest gap that is filled by default
@@ -22,6 +22,9 @@ LEAST_LENGTH = 0.03  # [m] no limb is shorter
 _HEADING_TIME = 0.5  # [s] from the start, over which the hip line is averaged
 _LEAST_HIP_WIDTH = 0.08  # [m] nobody's hip centres are closer
 _FLOOR_PERCENTILE = 1.0  # of the heights of the feet: the lowest sample alone may be a glitch
+_CROSSED = 0.03  # [m] change of the length of both shins, standard deviation, that no skin explains
+_MOST_HIDDEN = 0.5  # share of the frames in which a point may be carried along
+_CARRIER = {"knee": "hip", "ankle": "knee", "toe": "ankle", "heel": "ankle"}
 _FEET = ("l_toe", "r_toe", "l_heel", "r_heel")
 _ANKLES = ("l_ankle", "r_ankle")
 
@@ -100,7 +103,9 @@ def torso_axes(spine: np.ndarray, across: np.ndarray) -> np.ndarray:
     return np.stack([np.cross(y, spine), y, spine], axis=2)
 
 
-def find_body_points(clip: MarkerClip, marker_set: str | Path | None = None, max_gap: float = MAX_GAP) -> BodyPoints:
+def find_body_points(
+    clip: MarkerClip, marker_set: str | Path | MarkerSet | None = None, max_gap: float = MAX_GAP
+) -> BodyPoints:
     """Body points of a clip: the marker set is chosen, short gaps are filled, the clip is turned upright.
 
     The clip is taken as it is; `clean` it before, or use `load_body_points`, to check labels and take out noise.
@@ -109,12 +114,13 @@ def find_body_points(clip: MarkerClip, marker_set: str | Path | None = None, max
 
     Args:
         clip: markers of one person in the axes of the file.
-        marker_set: name of a built-in set, path of a YAML file, or None to choose the built-in set that fits best.
+        marker_set: name of a built-in set, path of a YAML file, a set, or None for the built-in one that fits best.
         max_gap: longest gap that is filled [s].
 
     Raises:
         ClipError: no set fits, a required point is hidden for longer than `max_gap`, a limb has no length, or the hips
-            do not tell where the person faces. An optional point hidden for longer is left out with a warning.
+            do not tell where the person faces. A point of a leg that is hidden for longer goes along with the one above
+            it, another optional one is left out; both with a warning.
         UnknownNameError: no marker set of that name.
     """
     where = f"clip '{clip.name}' ({clip.source})"
@@ -133,6 +139,10 @@ def find_body_points(clip: MarkerClip, marker_set: str | Path | None = None, max
         )
         if point in REQUIRED:
             raise ClipError(f"{where}: {problem}: crop the clip, fill the gap where it was recorded, or raise max_gap")
+        if _bridge(point, filled, clip.rate):
+            warnings.append(f"{problem}: it goes along with the {_CARRIER[point[2:]]} meanwhile")
+            names.append(point)
+            continue
         warnings.append(f"{problem}: left out")
     _check_lengths(filled, where)
     names = [point for point in REQUIRED + OPTIONAL if point in {*names, "sternum"}]
@@ -141,7 +151,7 @@ def find_body_points(clip: MarkerClip, marker_set: str | Path | None = None, max
         filled["sternum"], note = complete_sternum(filled, clip.rate)
         warnings.append(note)
         estimated = ("sternum",)
-    placement = find_placement({point: filled[point] for point in names}, clip.rate, where)
+    placement = find_placement({point: filled[point] for point in names}, clip.rate, where, clip.up_axis)
     points_W = {point: placement.apply(filled[point]) for point in names}
     return BodyPoints(
         name=clip.name,
@@ -149,7 +159,7 @@ def find_body_points(clip: MarkerClip, marker_set: str | Path | None = None, max
         names=tuple(names),
         positions=np.stack(list(points_W.values()), axis=1),
         missing=np.array([np.isnan(seen[point][:, 0]).mean() if point in seen else 1.0 for point in names]),
-        warnings=(*warnings, *_backward_feet(points_W)),
+        warnings=(*warnings, *_backward_feet(points_W), *_crossed_feet(points_W)),
         estimated=estimated,
     )
 
@@ -175,6 +185,58 @@ def _backward_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
     if np.median(left[:, 1] * foot[:, 0] - left[:, 0] * foot[:, 1]) >= 0:
         return ()
     return ("the toes point backward: left and right labels are swapped, or the file's axes are mirrored",)
+
+
+def _crossed_feet(points_W: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """A warning when the shins keep their length only with the foot of the other side: the feet's labels are exchanged.
+
+    Where the feet are is no proof: dancers cross them.
+    """
+    if not {*_ANKLES, "l_knee", "r_knee"} <= set(points_W):
+        return ()
+
+    def change(knee: str, ankle: str) -> float:
+        length = np.linalg.norm(points_W[f"{knee}_knee"] - points_W[f"{ankle}_ankle"], axis=1)
+        return float(np.std(length))
+
+    own, other = change("l", "l") + change("r", "r"), change("l", "r") + change("r", "l")
+    if own < _CROSSED or other > own / 2:
+        return ()
+    return (
+        "the shins keep their length only with the other foot: left and right feet are exchanged: correct the labels",
+    )
+
+
+def _bridge(point: str, filled: dict[str, np.ndarray], rate: float) -> bool:
+    """Close the gaps of a point of the legs, where what carries it is seen; False where that is not so, or for most.
+
+    Its place about its carrier, in axes that turn with the trunk, goes straight from before the gap to after it; at
+    the ends it stays.
+
+    Args:
+        point: its name. filled: paths (T, 3) by point [m]; that of the point is replaced. rate: [Hz].
+    """
+    carrier = _CARRIER.get(point[2:] if point[1] == "_" else point)
+    carrier = f"{point[0]}_{carrier}" if carrier and point[1] == "_" else carrier
+    path, hidden = filled[point], np.isnan(filled[point][:, 0])
+    if carrier not in filled or np.isnan(filled[carrier]).any() or hidden.mean() > _MOST_HIDDEN:
+        return False
+    spine = _unit_rows(filled["l_shoulder"] + filled["r_shoulder"] - filled["l_hip"] - filled["r_hip"])
+    R = torso_axes(spine, filled["l_hip"] - filled["r_hip"])
+    local = np.einsum("tji,tj->ti", R, path - filled[carrier])
+    frames = np.arange(len(path))
+    length = np.linalg.norm(local, axis=1)
+    for axis in range(3):
+        local[hidden, axis] = np.interp(frames[hidden], frames[~hidden], local[~hidden, axis])
+    straight = np.maximum(np.linalg.norm(local[hidden], axis=1), 1e-9)  # shorter than the bone on the way
+    local[hidden] *= (np.interp(frames[hidden], frames[~hidden], length[~hidden]) / straight)[:, None]
+    filled[point] = np.where(hidden[:, None], filled[carrier] + np.einsum("tij,tj->ti", R, local), path)
+    return True
+
+
+def _unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Vectors (T, 3) scaled to length 1."""
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 # -------- world axes
@@ -207,8 +269,9 @@ def upright(clip: MarkerClip, marker_set: str | Path | None = None) -> MarkerCli
     Raises:
         ClipError: no marker set fits, or hips and shoulders do not tell the direction.
     """
-    placement = find_placement(BodyLocator(clip, marker_set).locate(), clip.rate, f"clip '{clip.name}'")
-    return replace(clip, positions=placement.apply(clip.positions))
+    located = BodyLocator(clip, marker_set).locate()
+    placement = find_placement(located, clip.rate, f"clip '{clip.name}'", clip.up_axis)
+    return replace(clip, positions=placement.apply(clip.positions), up="+z")
 
 
 def find_placement(

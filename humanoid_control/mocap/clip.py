@@ -53,6 +53,7 @@ class MarkerClip(Frames):
         warnings: what the reader had to correct or guess, one sentence each.
         noun: what messages call one of the points: "marker", or "joint" of a skeleton.
         start: time of the first frame on the recording's clock [s], which force plates and other files share.
+        up: axis of the file that points up, as "+y", where its format says so; "" where it does not.
 
     Raises:
         ClipError: shapes that disagree, fewer than two frames, no markers, a label twice, a rate that is not a
@@ -67,6 +68,7 @@ class MarkerClip(Frames):
     warnings: tuple[str, ...] = ()
     noun: str = "marker"
     start: float = 0.0
+    up: str = ""
 
     def __post_init__(self) -> None:
         labels = tuple(self.labels)
@@ -99,6 +101,11 @@ class MarkerClip(Frames):
         object.__setattr__(self, "start", float(self.start))
         object.__setattr__(self, "positions", positions)
         object.__setattr__(self, "warnings", tuple(self.warnings))
+
+    @property
+    def up_axis(self) -> np.ndarray | None:
+        """(3,) unit vector upward in the axes of the file; None where its format does not say."""
+        return None if not self.up else float(f"{self.up[0]}1") * np.eye(3)["xyz".index(self.up[1])]
 
     @property
     def timestamps(self) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -111,8 +110,8 @@ class _State:
     def exchanges(self, frame: int) -> list[tuple[tuple[int, int], bool]]:
         """Pairs that are exchanged from this frame on, and whether no third marker is involved; those are undone."""
         now, expected = self.tracks[frame], self._expected()
-        suspects = np.flatnonzero(np.linalg.norm(now - expected, axis=1) > _SWAP_STEP).tolist()
-        pairs = [pair for pair in combinations(suspects, 2) if _exchanged(now, expected, *pair)]
+        suspects = np.flatnonzero(np.linalg.norm(now - expected, axis=1) > _SWAP_STEP)
+        pairs = _exchanged(now, expected, suspects) if len(suspects) > 1 else []
         found = [(pair, not any(set(pair) & set(other) for other in pairs if other != pair)) for pair in pairs]
         for (a, b), alone in found:
             if alone:
@@ -159,11 +158,13 @@ def _quiet(positions: np.ndarray) -> np.ndarray:
     return quiet
 
 
-def _exchanged(now: np.ndarray, expected: np.ndarray, a: int, b: int) -> bool:
-    """True where two markers would both be much nearer to their expected places with exchanged labels."""
-    own = np.linalg.norm(now[[a, b]] - expected[[a, b]], axis=1)
-    other = np.linalg.norm(now[[b, a]] - expected[[a, b]], axis=1)
-    return bool((other < _SWAP_GAIN * own).all())
+def _exchanged(now: np.ndarray, expected: np.ndarray, suspects: np.ndarray) -> list[tuple[int, int]]:
+    """Pairs of markers that would both be much nearer to their expected places with exchanged labels."""
+    # (S, S): from where the first was expected to where the second is now
+    distance = np.linalg.norm(now[suspects][None] - expected[suspects][:, None], axis=2)
+    nearer = distance < _SWAP_GAIN * np.diag(distance)[:, None]
+    first, second = np.nonzero(np.triu(nearer & nearer.T, 1))
+    return list(zip(suspects[first].tolist(), suspects[second].tolist(), strict=True))
 
 
 def _grouped(label: str, found: list[tuple[int, float]]) -> list[Jump]:

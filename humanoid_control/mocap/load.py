@@ -3,27 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from humanoid_control.errors import ClipError, ConfigError, nearest_names, offer_names
-from humanoid_control.mocap.body_points import BodyPoints, find_body_points
+from humanoid_control.errors import ClipError, ConfigError, first_few
+from humanoid_control.mocap.body_points import MAX_GAP, BodyPoints, find_body_points
 from humanoid_control.mocap.cleaning import CleaningSettings, clean
 from humanoid_control.mocap.clip import MarkerClip
+from humanoid_control.mocap.clip_file import ClipFile, find_clip_file
 from humanoid_control.mocap.dance import gentle_dance, synthetic_dance
 from humanoid_control.mocap.formats.asf_amc import parse_amc, skeleton_beside
 from humanoid_control.mocap.formats.bvh import parse_bvh
 from humanoid_control.mocap.formats.c3d import parse_c3d
 from humanoid_control.mocap.formats.common import Size
 from humanoid_control.mocap.formats.csv import parse_csv
+from humanoid_control.mocap.formats.fbx import parse_fbx
+from humanoid_control.mocap.formats.gltf import parse_gltf
+from humanoid_control.mocap.formats.npz import parse_npz, parse_pickle, parse_tensors
 from humanoid_control.mocap.formats.trc import parse_trc
+from humanoid_control.mocap.marker_set_draft import draft_marker_set
+from humanoid_control.mocap.marker_sets import ESTIMATED, REQUIRED, MarkerSet, MarkerSetRule, match_sets
 
 _BUILT_IN: dict[str, Callable[[], MarkerClip]] = {"dance": synthetic_dance, "gentle_dance": gentle_dance}
 CLIP_NAMES = tuple(_BUILT_IN)
 
-_Parser = Callable[[bytes, str, Size], MarkerClip]
-_PARSERS: dict[str, _Parser] = {".bvh": parse_bvh, ".c3d": parse_c3d, ".trc": parse_trc}
-_WITHOUT_RATE = (".amc", ".csv")  # formats that may not state their frame rate
-FORMATS = (*_PARSERS, *_WITHOUT_RATE)
+
+def _read_amc(file: ClipFile, rate: float | None, size: Size) -> MarkerClip:
+    data, skeleton = file.read(), skeleton_beside(file.name, file.beside(), file.where)
+    return parse_amc(data, file.where, file.read(skeleton), str(skeleton), rate, size)
+
+
+def _read(
+    parse: Callable[[bytes, str, Size], MarkerClip], file: ClipFile, rate: float | None, size: Size
+) -> MarkerClip:
+    return parse(file.read(), file.where, size)
+
+
+def _read_at_rate(
+    parse: Callable[[bytes, str, float | None, Size], MarkerClip], file: ClipFile, rate: float | None, size: Size
+) -> MarkerClip:
+    return parse(file.read(), file.where, rate, size)
+
+
+def _read_scene(
+    parse: Callable[[ClipFile, Size], MarkerClip], file: ClipFile, rate: float | None, size: Size
+) -> MarkerClip:
+    return parse(file, size)
+
+
+_READERS: dict[str, Callable[[ClipFile, float | None, Size], MarkerClip]] = {
+    ".bvh": partial(_read, parse_bvh),
+    ".c3d": partial(_read, parse_c3d),
+    ".trc": partial(_read, parse_trc),
+    ".amc": _read_amc,
+    ".csv": partial(_read_at_rate, parse_csv),
+    ".fbx": partial(_read_scene, parse_fbx),
+    ".glb": partial(_read_scene, parse_gltf),
+    ".gltf": partial(_read_scene, parse_gltf),
+    ".npz": partial(_read_at_rate, parse_npz),
+    ".pkl": partial(_read_at_rate, parse_pickle),
+    ".pt": partial(_read_at_rate, parse_tensors),
+}
+_WITHOUT_RATE = (".amc", ".csv", ".npz", ".pkl", ".pt")  # formats that may not state their frame rate
+_OF_PARTS = (".fbx", ".glb", ".gltf")  # formats that hold several motions, of which one may be named after a colon
+FORMATS = tuple(_READERS)
+_NEXT_STEP = {
+    ".asf": "is a skeleton without motion: name the .amc file that moves it",
+    ".dae": "Collada is not read: have Blender import it and export glTF (.glb)",
+    ".blend": "is a scene of Blender: export the armature from it as glTF (.glb) or BVH",
+    ".mvnx": "is an archive of Xsens MVN: export BVH or C3D from MVN",
+    ".tak": "is a take of Motive: export it from Motive as BVH, CSV or C3D",
+    ".mp4": "is a video: a pose tracker makes a recording of it (MediaPipe, GVHMR, WHAM)",
+}
+"""What to do with files that are no clips, but often taken for one."""
 
 
 def load_clip(
@@ -32,9 +85,10 @@ def load_clip(
     """Clip of a built-in name or of a file.
 
     Args:
-        name_or_path: one of `CLIP_NAMES`, or the path of a .c3d, .trc, .bvh, .amc or .csv file (for .amc with its .asf
-            in the same folder). A name wins over a file of the same name in the current folder: write ./dance for that.
-        rate: frames a second [Hz] of an .amc or .csv file that states none.
+        name_or_path: one of `CLIP_NAMES`, or the path of a file of `FORMATS` (for .amc with its .asf in the same
+            folder), of a folder or a zip archive that holds one, or of a member of an archive: `clips.zip:walk.bvh`. A
+            name wins over a file of the same name in the current folder: write ./dance for that.
+        rate: frames a second [Hz] of a file that states none.
         unit: of the file's numbers: mm, cm, m or inch; "" takes the one it states, or the one in which a person fits.
         scale: factor on all positions, for a skeleton of another size than a person's.
 
@@ -53,45 +107,20 @@ def load_clip(
         return _BUILT_IN[str(name_or_path)]()
     path = Path(name_or_path)
     try:
-        path = path.expanduser()
-        if not path.exists():
-            raise ClipError(_not_found(path))
-        if path.is_dir():
-            raise ClipError(f"{path}: is a folder, not a file: name a clip in it ({', '.join(FORMATS)})")
-        if not path.is_file():
-            raise ClipError(f"{path}: is a device or a pipe, not a file: give a clip ({', '.join(FORMATS)})")
-        suffix = path.suffix.lower()
-        if suffix == ".asf":
-            raise ClipError(f"{path}: is a skeleton without motion: name the .amc file that moves it")
+        file = find_clip_file(path.expanduser(), FORMATS, _OF_PARTS, CLIP_NAMES)
+        suffix = file.suffix
+        if suffix in _NEXT_STEP:
+            raise ClipError(f"{file.where}: {_NEXT_STEP[suffix]}")
         if suffix not in FORMATS:
-            raise ClipError(f"{path}: type '{path.suffix}' is not read, only {', '.join(FORMATS)}: convert it")
+            raise ClipError(
+                f"{file.where}: type '{file.name.suffix}' is not read, only {', '.join(FORMATS)}: convert it"
+            )
         if rate is not None and suffix not in _WITHOUT_RATE:
-            raise ClipError(f"{path}: a {suffix} file states its own frame rate: leave the rate out")
-        data = _content(path)
-        skeleton = skeleton_beside(path) if suffix == ".amc" else path
-        skeleton_data = _content(skeleton) if suffix == ".amc" else b""
+            raise ClipError(f"{file.where}: a {suffix} file states its own frame rate: leave the rate out")
+        clip = _READERS[suffix](file, rate, size)
+        return replace(clip, name=file.name.stem) if file.archived else clip
     except (OSError, ValueError, RuntimeError) as error:  # the last two: a null byte, or ~ of an unknown user
         raise ClipError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if suffix == ".amc":
-        return parse_amc(data, str(path), skeleton_data, str(skeleton), rate, size)
-    return parse_csv(data, str(path), rate, size) if suffix == ".csv" else _PARSERS[suffix](data, str(path), size)
-
-
-def _content(path: Path) -> bytes:
-    """The bytes of a file that must not be empty."""
-    data = path.read_bytes()
-    if not data:
-        raise ClipError(f"{path}: is empty: copy or export it again")
-    return data
-
-
-def _not_found(path: Path) -> str:
-    """The message for a path that does not exist, with what comes nearest."""
-    beside = []
-    if path.parent.is_dir():
-        beside = [other.name for other in path.parent.iterdir() if other.suffix.lower() in FORMATS]
-    near = nearest_names(path.name, [*beside, *CLIP_NAMES])
-    return f"{path}: no such clip: {offer_names(path.name, near or CLIP_NAMES, 'built-in clips')}"
 
 
 def load_body_points(
@@ -102,7 +131,7 @@ def load_body_points(
     unit: str = "",
     scale: float = 1.0,
 ) -> BodyPoints:
-    """`load_clip`, `clean` and `find_body_points` one after the other.
+    """`load_clip`, `clean` and `locate_body` one after the other.
 
     Args:
         name_or_path: built-in clip or file, as for `load_clip`.
@@ -118,4 +147,31 @@ def load_body_points(
     """
     settings = cleaning or CleaningSettings()
     clip, _ = clean(load_clip(name_or_path, rate, unit, scale), settings)
-    return find_body_points(clip, marker_set, settings.max_gap)
+    return locate_body(clip, marker_set, settings.max_gap)
+
+
+def locate_body(clip: MarkerClip, marker_set: str | Path | None = None, max_gap: float = MAX_GAP) -> BodyPoints:
+    """`find_body_points`, and where no built-in set fits, by a set drafted from the words in the labels.
+
+    A draft is used where it gives every required point and none of those is a guess; optional points that are guesses
+    are left out. A warning says which label was taken for what.
+
+    Args:
+        clip, marker_set, max_gap: as for `find_body_points`.
+
+    Raises:
+        ClipError: as that does; of the built-in sets where no draft is sure.
+    """
+    if marker_set is not None or match_sets(clip)[0].fits:
+        return find_body_points(clip, marker_set, max_gap)
+    draft = draft_marker_set(clip)
+    sure = {name: e for name, e in draft.points.items() if not (e.weak or e.rule)}
+    if any(point not in sure for point in REQUIRED if point not in ESTIMATED):
+        return find_body_points(clip, None, max_gap)  # which says what the nearest set misses
+    rules = {name: MarkerSetRule({name: entry.labels}) for name, entry in sure.items()}
+    body = find_body_points(clip, MarkerSet("drafted", rules), max_gap)
+    read = first_few([f"{'+'.join(sure[p].labels[0])} as {p}" for p in REQUIRED if p in sure], 9)
+    note = (
+        f"no marker set knows these labels; by their words {read}: `humanoid clip` shows the figure, see that it fits"
+    )
+    return replace(body, warnings=(*body.warnings, note))

@@ -272,14 +272,14 @@ class BodyLocator:
 
     Args:
         clip: the markers.
-        marker_set: name of a built-in set, path of a YAML file, or None to choose the built-in set that fits best.
+        marker_set: name of a built-in set, path of a YAML file, a set, or None for the built-in one that fits best.
 
     Raises:
         ClipError: the clip lacks labels of the set, or of every set; the message names them.
         UnknownNameError: no such set and no such file.
     """
 
-    def __init__(self, clip: MarkerClip, marker_set: str | Path | None = None) -> None:
+    def __init__(self, clip: MarkerClip, marker_set: str | Path | MarkerSet | None = None) -> None:
         self.clip = clip
         labels = plain_labels(clip)
         self.marker_set = _choose(clip, labels) if marker_set is None else find_marker_set(marker_set)
@@ -331,8 +331,10 @@ def builtin_marker_set(name: str) -> MarkerSet:
     return read_marker_set(_FOLDER / f"{name}.yaml", name)
 
 
-def find_marker_set(marker_set: str | Path) -> MarkerSet:
-    """A built-in set by name, or a file. Raises UnknownNameError or ClipError."""
+def find_marker_set(marker_set: str | Path | MarkerSet) -> MarkerSet:
+    """A built-in set by name, a file, or the set itself. Raises UnknownNameError or ClipError."""
+    if isinstance(marker_set, MarkerSet):
+        return marker_set
     path = Path(marker_set)
     if path.suffix.lower() in (".yaml", ".yml"):
         return read_marker_set(path, str(path))

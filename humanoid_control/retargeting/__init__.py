@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
+    from humanoid_control.retargeting.frame_rate import at_solving_rate as at_solving_rate
+    from humanoid_control.retargeting.frame_rate import every as every
+    from humanoid_control.retargeting.interchange import INTERCHANGE as INTERCHANGE
     from humanoid_control.retargeting.live import LiveSettings as LiveSettings
     from humanoid_control.retargeting.live import LiveTargets as LiveTargets
     from humanoid_control.retargeting.player import ClipPlayer as ClipPlayer
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "frame_rate": ["at_solving_rate", "every"],
+        "interchange": ["INTERCHANGE"],
         "live": ["LiveSettings", "LiveTargets"],
         "player": ["ClipPlayer", "Figure"],
         "retargeter": [

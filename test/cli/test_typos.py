@@ -305,6 +305,8 @@ IGNORED = [
     ("retarget dance --format npz", "--format belongs to -o FOLDER/"),
     ("retarget dance -o x.csv --format npz", "--format belongs to -o FOLDER/"),
     ("retarget dance --method dls --acceleration 3", "--acceleration belongs to the method 'constrained'"),
+    ("retarget dance -o x.csv --format gmr --whole-body", "--format gmr writes .npz files"),
+    ("retarget dance -o x.npz --format gmr", "--format gmr has a root: give --whole-body"),
     ("retarget dance --method dls --whole-body", "--whole-body belongs to the method 'constrained'"),
     ("score dance --method dls --acceleration 3", "--acceleration belongs to the method 'constrained'"),
     ("picture --dill 3 --robot hrp2", "--robot belongs to pictures of robots"),

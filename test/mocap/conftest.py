@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from humanoid_control.mocap import MarkerClip, find_body_points, load_clip
 from humanoid_control.studies.dube2012.sternum_report import sternum_report
+from test.conftest import DATA
+
+RECORDINGS = Path(os.environ.get("HUMANOID_TEST_RECORDINGS", DATA / "recordings"))
 
 STERNUM_POINTS = ("l_hip", "r_hip", "l_shoulder", "r_shoulder", "sternum")
 
@@ -30,6 +36,19 @@ def ramp_clip():
     positions[:, 2] = (0.0, 0.0, 1.0)
     positions[4:6, 2] = np.nan
     return MarkerClip("ramp", ("a", "b", "c"), 10.0, positions, "test")
+
+
+@pytest.fixture(scope="session")
+def recording():
+    """Return a function that gives the path of a recording as others publish it, or skips where it is absent."""
+
+    def find(relative: str) -> Path:
+        path = RECORDINGS / relative
+        if not path.is_file():
+            pytest.skip(f"needs the recording {relative}: set HUMANOID_TEST_RECORDINGS to the folder that holds it")
+        return path
+
+    return find
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,9 @@ The skeleton has the lengths, directions and degrees of freedom of its bones; ea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 import numpy as np
 
@@ -204,16 +205,22 @@ def _vector(words: list[str], what: str) -> np.ndarray:
 # -------- the motion
 
 
-def skeleton_beside(path: Path) -> Path:
+def skeleton_beside(path: PurePath, beside: Sequence[PurePath], where: str = "") -> PurePath:
     """The .asf file that belongs to an .amc file.
 
     `11_01.amc` belongs to `11.asf`, `walk.amc` to `walk.asf`, both in the same folder; otherwise to the only .asf file
     there.
 
+    Args:
+        path: of the .amc file.
+        beside: files in the same folder, sorted.
+        where: what messages call the .amc file; "" for its path.
+
     Raises:
         ClipError: none there, or several and none of that name.
     """
-    found = sorted(p for p in path.parent.iterdir() if p.suffix.lower() == ".asf")
+    where = where or str(path)
+    found = [p for p in beside if p.suffix.lower() == ".asf"]
     stem = path.stem.casefold()
     fitting = [p for p in found if stem == p.stem.casefold() or stem.startswith(f"{p.stem.casefold()}_")]
     if fitting:
@@ -222,9 +229,9 @@ def skeleton_beside(path: Path) -> Path:
         return found[0]
     subject = path.stem.partition("_")[0]
     if not found:
-        raise ClipError(f"{path}: its skeleton is missing: put {subject}.asf into the same folder")
+        raise ClipError(f"{where}: its skeleton is missing: put {subject}.asf into the same folder")
     raise ClipError(
-        f"{path}: which skeleton is its own? {', '.join(p.name for p in found[:3])} are there, "
+        f"{where}: which skeleton is its own? {', '.join(p.name for p in found[:3])} are there, "
         f"{subject}.asf is not: rename the right one"
     )
 

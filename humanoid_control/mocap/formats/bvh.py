@@ -5,7 +5,6 @@ A text file of two parts, the hierarchy of joints and the table of channel value
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -14,14 +13,22 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import AS_STATED, Size, floats, scale_of_skeleton
+from humanoid_control.mocap.formats.common import (
+    AS_STATED,
+    Size,
+    ankle_to_head,
+    first_frame_apart,
+    floats,
+    largest_steps,
+    scale_of_skeleton,
+)
 from humanoid_control.mocap.skeleton import forward_kinematics, moving_axes
 
 _REST_SHARE = 0.75  # of the rotations that turn later, exactly 0: a recording has hardly one such number
 _ZERO = 1e-3  # [deg] "exactly": as files are rounded
 _REST_STEP = 3.0  # times the step after it: a motion that begins in the rest pose begins slowly
 _REST_DISTANCE = 0.005  # of the skeleton's size, from the rest pose to the motion: less is no jump to anybody
-_OUTLIER_STEP = 20.0  # times the usual step: no motion begins like that, whatever its first frame is
+_BLOCK, _FRAMES = 1_000_000, 4096  # characters, and frames, that are worked on at a time
 _CHANNELS = frozenset(f"{axis}{kind}" for axis in "XYZ" for kind in ("position", "rotation"))
 
 
@@ -68,7 +75,9 @@ def parse_bvh(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     labels, warnings = distinct_labels([joint.name for joint in joints])
     n_rest, jump = rest_frames(joints, values, positions)
     positions = positions[n_rest:]
-    scale, unit_note = scale_of_skeleton(_ankle_to_head(joints, positions), source, size=size)
+    scale, unit_note = scale_of_skeleton(
+        ankle_to_head([j.name for j in joints], [j.parent for j in joints], positions), source, size=size
+    )
     if n_rest:
         which = "frame 0 is a rest pose" if n_rest == 1 else f"frames 0 to {n_rest - 1} are a rest pose"
         warnings += (f"{which}, {jump * scale:.2f} m from frame {n_rest}: dropped",)
@@ -140,7 +149,7 @@ def parse_motion(text: str, n_channels: int, source: str) -> tuple[float, np.nda
     step = floats([dt.strip()], f"{source}: Frame Time")[0]
     if not 1e-5 < step < 10:
         raise ClipError(f"{source}: Frame Time is {step:g} s: correct it in the file")
-    values = floats(lines[2].split(), f"{source}: the frames")
+    values = _numbers(lines[2], f"{source}: the frames")
     n_frames = int(count)
     if values.size != n_frames * n_channels:
         raise ClipError(
@@ -150,6 +159,17 @@ def parse_motion(text: str, n_channels: int, source: str) -> tuple[float, np.nda
     rate = 1.0 / step
     whole = round(rate)  # 0.0083333 means 120 Hz
     return (float(whole) if abs(rate - whole) < 1e-4 * rate else rate), values.reshape(n_frames, n_channels)
+
+
+def _numbers(text: str, what: str) -> np.ndarray:
+    """The numbers of a text, line after line: the words of a long recording all at once would fill the memory."""
+    parts, start = [], 0
+    while start < len(text):
+        end = text.find("\n", start + _BLOCK)
+        end = len(text) if end < 0 else end
+        parts.append(floats(text[start:end].split(), what))
+        start = end
+    return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def joint_positions(joints: list[Joint], values: np.ndarray) -> np.ndarray:
@@ -165,6 +185,14 @@ def joint_positions(joints: list[Joint], values: np.ndarray) -> np.ndarray:
     Returns:
         (T, J, 3) positions in the axes and units of the file.
     """
+    positions = np.empty((len(values), len(joints), 3))
+    for first in range(0, len(values), _FRAMES):
+        positions[first : first + _FRAMES] = _some_positions(joints, values[first : first + _FRAMES])
+    return positions
+
+
+def _some_positions(joints: list[Joint], values: np.ndarray) -> np.ndarray:
+    """`joint_positions` of a block of frames."""
     p_PJ, R_PJ = [], []
     column = 0
     for joint in joints:
@@ -202,13 +230,12 @@ def rest_frames(joints: list[Joint], values: np.ndarray, positions: np.ndarray) 
     if len(positions) < 4:
         return 0, 0.0
     turns = values[:, [channel.endswith("rotation") for joint in joints for channel in joint.channels]]
-    held = (np.abs(turns - turns[0]) < _ZERO).all(axis=1)
-    n_rest = len(held) if held.all() else int(np.argmin(held))
+    n_rest = _held_frames(turns)
     if n_rest + 2 > len(positions):
         return 0, 0.0
-    steps = np.linalg.norm(np.diff(positions, axis=0), axis=2).max(axis=1)
-    jump, following, others = steps[n_rest - 1], steps[n_rest], steps[n_rest:]
-    turning = np.abs(turns[n_rest:] - turns[n_rest]).max(axis=0, initial=0.0) > _ZERO
+    jump, following = largest_steps(positions[n_rest - 1 : n_rest + 2])
+    start, rest = turns[n_rest], turns[n_rest:]
+    turning = np.maximum(rest.max(axis=0) - start, start - rest.min(axis=0)) > _ZERO
     at_zero = np.abs((turns[0] + 180.0) % 360.0 - 180.0) < _ZERO
     size = np.ptp(positions[0], axis=0).max()
     at_rest = turning.any() and at_zero[turning].mean() >= _REST_SHARE
@@ -216,38 +243,13 @@ def rest_frames(joints: list[Joint], values: np.ndarray, positions: np.ndarray) 
         return 0, 0.0
     if at_rest and jump > _REST_STEP * following:
         return n_rest, float(jump)
-    if n_rest == 1 and jump > _OUTLIER_STEP * np.median(others) and jump > 3 * others.max():
-        return 1, float(jump)
-    return 0, 0.0
+    return (1, float(jump)) if n_rest == 1 and first_frame_apart(positions) else (0, 0.0)
 
 
-def _ankle_to_head(joints: list[Joint], positions: np.ndarray) -> float:
-    """Length of the bones from an ankle over the hip to the head [file units].
-
-    Bone lengths do not depend on the pose. Joints are known by "foot" or "ankle" and "head" in their names; without
-    them the longest side of the box round the skeleton stands in.
-    """
-    bone = [
-        float(np.median(np.linalg.norm(positions[:, i] - positions[:, j.parent], axis=1))) if j.parent >= 0 else 0.0
-        for i, j in enumerate(joints)
-    ]
-    ankle = _first_named(joints, ("foot", "ankle"))
-    head = _first_named(joints, ("head",))
-    if ankle < 0 or head < 0:
-        return float(np.median(np.ptp(positions, axis=1).max(axis=1)))
-    apart = set(_to_root(joints, ankle)) ^ set(_to_root(joints, head))
-    return math.fsum(bone[i] for i in apart)
-
-
-def _first_named(joints: list[Joint], words: tuple[str, ...]) -> int:
-    """Index of the first joint whose name contains one of the words; -1 when there is none."""
-    return next((i for i, joint in enumerate(joints) if any(word in joint.name.lower() for word in words)), -1)
-
-
-def _to_root(joints: list[Joint], index: int) -> list[int]:
-    """A joint and its ancestors."""
-    chain = []
-    while index >= 0:
-        chain.append(index)
-        index = joints[index].parent
-    return chain
+def _held_frames(turns: np.ndarray) -> int:
+    """Number of frames from the start in which no rotation (T, C) [deg] changes."""
+    for first in range(0, len(turns), _FRAMES):
+        changed = (np.abs(turns[first : first + _FRAMES] - turns[0]) >= _ZERO).any(axis=1)
+        if changed.any():
+            return first + int(np.argmax(changed))
+    return len(turns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -170,6 +171,61 @@ def scale_of_skeleton(
         f"the file states {says}: bones from ankle to head of {chain:.4g} read as {guess} "
         f"({units[guess]:.5g} m), that is {metres:.2f} m",
     )
+
+
+def ankle_to_head(names: Sequence[str], parents: Sequence[int], positions: np.ndarray) -> float:
+    """Length of the bones from an ankle over the hip to the head [file units].
+
+    Bone lengths do not depend on the pose. Joints are known by "foot" or "ankle" and "head" in their names; without
+    them the longest side of the box round the skeleton stands in.
+
+    Args:
+        names: of the joints. parents: index of each joint's parent, negative for none.
+        positions: (T, J, 3) [file units].
+    """
+    ankle, head = _first_named(names, ("foot", "ankle")), _first_named(names, ("head",))
+    if ankle < 0 or head < 0:
+        return float(np.median(np.ptp(positions, axis=1).max(axis=1)))
+    apart = set(_to_root(parents, ankle)) ^ set(_to_root(parents, head))
+    bones = [positions[:, i] - positions[:, parents[i]] for i in apart if parents[i] >= 0]
+    return math.fsum(float(np.median(np.linalg.norm(bone, axis=1))) for bone in bones)
+
+
+_FRAMES = 4096  # that are worked on at a time
+_OUTLIER_STEP = 20.0  # times the usual step: no motion begins like that, whatever its first frame is
+
+
+def first_frame_apart(positions: np.ndarray) -> bool:
+    """True where the first frame is none of the motion: its step is 20 times the usual, 3 times the largest other.
+
+    Args:
+        positions: (T, J, 3) of joints.
+    """
+    steps = largest_steps(positions)
+    return len(steps) > 2 and bool(steps[0] > _OUTLIER_STEP * np.median(steps[1:]) and steps[0] > 3 * steps[1:].max())
+
+
+def largest_steps(positions: np.ndarray) -> np.ndarray:
+    """(T - 1,) largest way of a joint from each frame to the next, of positions (T, J, 3)."""
+    steps = np.empty(max(len(positions) - 1, 0))
+    for first in range(0, len(steps), _FRAMES):
+        block = np.diff(positions[first : first + _FRAMES + 1], axis=0)
+        steps[first : first + _FRAMES] = np.linalg.norm(block, axis=2).max(axis=1)
+    return steps
+
+
+def _first_named(names: Sequence[str], words: tuple[str, ...]) -> int:
+    """Index of the first joint whose name contains one of the words; -1 when there is none."""
+    return next((i for i, name in enumerate(names) if any(word in name.lower() for word in words)), -1)
+
+
+def _to_root(parents: Sequence[int], index: int) -> list[int]:
+    """A joint and its ancestors."""
+    chain = []
+    while index >= 0:
+        chain.append(index)
+        index = parents[index]
+    return chain
 
 
 def _advice(length: float, typical: float) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import AS_STATED, Size, known_unit, scale_of_markers
+from humanoid_control.mocap.formats.landmarks import landmark_names, refuse_picture, with_path
 
 _NO_NUMBER = ("", "nan", "na", "n/a", "null", "none", "-")
 _USUAL_RATES = (5.0, 2000.0)  # [Hz] of motion capture
@@ -51,11 +52,14 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
     positions[(positions == 0).all(axis=2)] = np.nan
     labels, warnings = distinct_labels(header.labels)
     found, rate_warnings = _rate(numbers, header, rate, source)
+    labels = landmark_names(labels) or labels
+    refuse_picture(labels, positions, source)
     scale, unit_warnings = scale_of_markers(positions, header.unit, source, size)
-    warnings += header.warnings + rate_warnings + unit_warnings
+    positions, path_warnings = with_path(labels, positions * scale, found)
+    warnings += header.warnings + rate_warnings + unit_warnings + path_warnings
     first = numbers[0, header.time[0]] * header.time[1] if header.time else 0.0
     start = float(first) if np.isfinite(first) else 0.0
-    return MarkerClip(PurePath(source).stem, labels, found, positions * scale, source, warnings, start=start)
+    return MarkerClip(PurePath(source).stem, labels, found, positions, source, warnings, start=start)
 
 
 def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:
@@ -129,6 +133,7 @@ def _rate(numbers: np.ndarray, header: CsvHeader, given: float | None, source: s
 
 _IN_BRACKETS = r"(?:\s*[(\[]\s*(?P<unit>[^)\]]*?)\s*[)\]])?\s*$"
 _NAMED_AXIS = re.compile(r"^(?P<label>.*\S)\s*[._:\s-]\s*(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)
+_NUMBERED_AXIS = re.compile(r"^(?P<axis>[xyz])_?(?P<label>\d{1,3})$", re.IGNORECASE)
 _BARE_AXIS = re.compile(r"^(?:t|pos|position)?[ _.]?(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)
 _TIME = re.compile(r"^(?:time|timestamp|t)(?:\s*_?(?P<word>s|sec|ms|us))?" + _IN_BRACKETS, re.IGNORECASE)
 _RATE = re.compile(
@@ -198,7 +203,7 @@ def _named_columns(row: list[str]) -> _Columns | None:
     latest: dict[str, int] = {}
     units = []
     for column, cell in enumerate(row):
-        match = _NAMED_AXIS.match(cell)
+        match = _NAMED_AXIS.match(cell) or _NUMBERED_AXIS.match(cell)
         if not match or _seconds(cell) is not None:
             continue
         label, axis = match["label"], match["axis"].lower()
@@ -206,7 +211,7 @@ def _named_columns(row: list[str]) -> _Columns | None:
             latest[label] = len(groups)
             groups.append((label, {}))
         groups[latest[label]][1][axis] = column
-        units.append(match["unit"] or "")
+        units.append(match.groupdict().get("unit") or "")
     if not any(len(axes) == 3 for _, axes in groups):
         return None
     whole = [(label, axes) for label, axes in groups if len(axes) == 3]
@@ -228,12 +233,37 @@ def _bare_columns(rows: Sequence[list[str]], number: int) -> _Columns | None:
     starts = [s for s in starts if not any(s < len(row) and row[s].casefold() == "rotation" for row in above)]
     if not starts or not above:
         return None
+    starts = _chosen_kinds(above, starts)
     named = [row for row in above if any(cell.casefold() in ("name", "label", "marker") for cell in row[: starts[0]])]
     labels = next(filter(any, (_labels(row, starts) for row in reversed(named or above))), None)
     if labels is None:
         return None
     columns = np.array(starts)[:, None] + np.arange(3)
     return tuple(labels), columns, [m["unit"] or "" for m in matches if m], ()
+
+
+_LEAST_BONES = 9  # of a skeleton that is worth more than its markers: those of an upper body
+
+
+def _chosen_kinds(above: Sequence[list[str]], starts: list[int]) -> list[int]:
+    """Columns that are of use where a row tells their types (Motive): bones of a skeleton, or measured markers.
+
+    Motive writes a marker twice, as measured and as its solver moves it with the body ("Rigid Body Marker", "Bone
+    Marker"), and the places of rigid bodies. Of each name the measured one is taken; rigid bodies only if there is
+    nothing else.
+    """
+    row = next((r for r in above if any(c.casefold() == "type" for c in r[: starts[0]])), None)
+    if row is None:
+        return starts
+    kind = {s: row[s].casefold() if s < len(row) else "" for s in starts}
+    bones = [s for s in starts if kind[s] == "bone"]
+    if len(bones) >= _LEAST_BONES:
+        return bones
+    names = next((r for r in above if any(c.casefold() == "name" for c in r[: starts[0]])), [])
+    named = {s: names[s] if s < len(names) else "" for s in starts}
+    measured = {named[s] for s in starts if kind[s] == "marker"}
+    markers = [s for s in starts if kind[s] == "marker" or ("marker" in kind[s] and named[s] not in measured)]
+    return markers or starts
 
 
 def _labels(row: list[str], starts: list[int]) -> list[str]:

@@ -20,6 +20,7 @@ player.close()
 from __future__ import annotations
 
 import importlib
+import re
 import threading
 import time
 from collections.abc import Iterable
@@ -167,7 +168,7 @@ def chosen_topics(bag: BagReader, names: Iterable[str]) -> set[str]:
 
 
 def robot_in(bag: BagReader) -> str:
-    """The robot whose diagnostics are in a recording.
+    """The robot whose diagnostics or description is in a recording.
 
     Raises:
         ConfigError: none; say which with --robot.
@@ -177,6 +178,11 @@ def robot_in(bag: BagReader) -> str:
             for status in message.status:
                 if status.hardware_id:
                     return str(status.hardware_id)
+    if "/robot_description" in bag.topics:
+        for _, _, message in bag.messages({"/robot_description"}):
+            name = re.search(r"<robot\b[^>]*\bname=[\"']([^\"']+)", message.data)
+            if name:
+                return name[1]
     raise ConfigError(f"{bag.path} does not say which robot it is of: give --robot")
 
 

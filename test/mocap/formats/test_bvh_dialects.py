@@ -13,6 +13,7 @@ from humanoid_control.errors import ClipError
 from humanoid_control.mocap import find_body_points
 from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.mocap.formats.bvh import parse_bvh
+from humanoid_control.mocap.load import locate_body
 from humanoid_control.mocap.marker_sets import BodyLocator
 
 # A person in a T-pose [cm], x to the left, y up, z forward: role, parent, offset; * stands for l and r.
@@ -49,6 +50,54 @@ DIALECTS = {
          "clavicle": "*Shoulder", "shoulder": "*UpperArm", "elbow": "*ForeArm", "wrist": "*Hand",
          "hip": "*UpperLeg", "knee": "*LowerLeg", "ankle": "*Foot", "toe": "*Toe"},
         SIDES,
+    ),
+    "soma": ({**CMU, "spine": "Spine1", "chest": "Chest", "neck": "Neck1", "hip": "*Leg", "knee": "*Shin"}, SIDES),
+    "smpl": (
+        {"pelvis": "pelvis", "spine": "spine1", "chest": "spine3", "neck": "neck", "head": "head",
+         "clavicle": "*_collar", "shoulder": "*_shoulder", "elbow": "*_elbow", "wrist": "*_wrist",
+         "hip": "*_hip", "knee": "*_knee", "ankle": "*_ankle", "toe": "*_foot"},
+        {"l": "left", "r": "right"},
+    ),
+}  # fmt: skip
+UNKNOWN = {  # names for which there is no set: the words in them must do
+    "unreal": (
+        {"pelvis": "pelvis", "spine": "spine_01", "chest": "spine_03", "neck": "neck_01", "head": "head",
+         "clavicle": "clavicle_*", "shoulder": "upperarm_*", "elbow": "lowerarm_*", "wrist": "hand_*",
+         "hip": "thigh_*", "knee": "calf_*", "ankle": "foot_*", "toe": "ball_*"},
+        {"l": "l", "r": "r"},
+    ),
+    "rigify": (
+        {"pelvis": "hips", "spine": "spine.001", "chest": "spine.003", "neck": "neck", "head": "head",
+         "clavicle": "shoulder.*", "shoulder": "upper_arm.*", "elbow": "forearm.*", "wrist": "hand.*",
+         "hip": "thigh.*", "knee": "shin.*", "ankle": "foot.*", "toe": "toe.*"},
+        {"l": "L", "r": "R"},
+    ),
+    "biped": (
+        {"pelvis": "Bip01", "spine": "Bip01 Spine", "chest": "Bip01 Spine1", "neck": "Bip01 Neck",
+         "head": "Bip01 Head", "clavicle": "Bip01 * Clavicle", "shoulder": "Bip01 * UpperArm",
+         "elbow": "Bip01 * Forearm", "wrist": "Bip01 * Hand", "hip": "Bip01 * Thigh", "knee": "Bip01 * Calf",
+         "ankle": "Bip01 * Foot", "toe": "Bip01 * Toe0"},
+        {"l": "L", "r": "R"},
+    ),
+    "vrm": (
+        {"pelvis": "J_Bip_C_Hips", "spine": "J_Bip_C_Spine", "chest": "J_Bip_C_Chest", "neck": "J_Bip_C_Neck",
+         "head": "J_Bip_C_Head", "clavicle": "J_Bip_*_Shoulder", "shoulder": "J_Bip_*_UpperArm",
+         "elbow": "J_Bip_*_LowerArm", "wrist": "J_Bip_*_Hand", "hip": "J_Bip_*_UpperLeg",
+         "knee": "J_Bip_*_LowerLeg", "ankle": "J_Bip_*_Foot", "toe": "J_Bip_*_ToeBase"},
+        {"l": "L", "r": "R"},
+    ),
+    "rokoko": ({**CMU, "chest": "Spine3", "hip": "*Thigh", "knee": "*Shin", "toe": "*Toe"}, SIDES),
+    "daz": (
+        {"pelvis": "hip", "spine": "abdomenLower", "chest": "chestLower", "neck": "neckLower", "head": "head",
+         "clavicle": "*Collar", "shoulder": "*ShldrBend", "elbow": "*ForearmBend", "wrist": "*Hand",
+         "hip": "*ThighBend", "knee": "*Shin", "ankle": "*Foot", "toe": "*Toe"},
+        {"l": "l", "r": "r"},
+    ),
+    "motive": (
+        {"pelvis": "Anna:Hip", "spine": "Anna:Ab", "chest": "Anna:Chest", "neck": "Anna:Neck", "head": "Anna:Head",
+         "clavicle": "Anna:*Shoulder", "shoulder": "Anna:*UArm", "elbow": "Anna:*FArm", "wrist": "Anna:*Hand",
+         "hip": "Anna:*Thigh", "knee": "Anna:*Shin", "ankle": "Anna:*Foot", "toe": "Anna:*Toe"},
+        {"l": "L", "r": "R"},
     ),
 }  # fmt: skip
 
@@ -141,6 +190,23 @@ def test_every_dialect_gives_the_same_points(dialect):
     np.testing.assert_allclose(points.positions, REFERENCE.positions, atol=1e-8)
     assert not any("does not know" in warning for warning in points.warnings)
     assert points.estimated == ()
+
+
+@pytest.mark.parametrize("dialect", UNKNOWN)
+def test_names_that_no_set_knows_are_read_by_their_words(dialect):
+    clip = parse_bvh(bvh(*UNKNOWN[dialect]), "x.bvh")
+    with pytest.raises(ClipError, match=r"no marker set fits|belongs to one"):
+        find_body_points(clip)
+    points = locate_body(clip)
+    assert points.names == REFERENCE.names
+    np.testing.assert_allclose(points.positions, REFERENCE.positions, atol=1e-8)
+    assert any("no marker set knows these labels; by their words" in w for w in points.warnings)
+
+
+def test_a_guess_is_not_taken_for_a_set():
+    names = {part: name.replace("*Hand", "*Thing") for part, name in UNKNOWN["rokoko"][0].items()}
+    with pytest.raises(ClipError, match="no marker set fits"):
+        locate_body(parse_bvh(bvh(names, SIDES), "x.bvh"))
 
 
 @pytest.mark.parametrize("order", ["XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX"])

@@ -1,0 +1,161 @@
+"""The file a clip is read from: on the disk, in a zip archive (`clips.zip:walk.bvh`), or the only one of a folder."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from humanoid_control.errors import ClipError, first_few, first_line, nearest_names, offer_names
+
+MOST_BYTES = 4 * 2**30  # of a member of an archive: one that unpacks to more is no recording of a person
+_NO_CLIP = (".", "_")  # beginnings of names that systems put into archives and folders: .DS_Store, __MACOSX
+
+
+@dataclass(frozen=True)
+class ClipFile:
+    """A file with what stands beside it: a skeleton or a buffer may be another file there.
+
+    Args:
+        path: of the file, or of the archive that holds it.
+        name: of the file, inside the archive where there is one.
+        archived: it is a member of the archive `path`.
+        part: what is chosen inside the file, after a colon: the name of an animation; "" for none.
+    """
+
+    path: Path
+    name: PurePath
+    archived: bool = False
+    part: str = ""
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return f"{self.path}:{self.name}" if self.archived else str(self.path)
+
+    @property
+    def suffix(self) -> str:
+        """Ending of its name, in lower case."""
+        return self.name.suffix.lower()
+
+    def beside(self) -> list[PurePath]:
+        """Names of the files in its folder, its own among them."""
+        names = _members(self.path) if self.archived else [PurePath(p) for p in self.path.parent.iterdir()]
+        return sorted(n for n in names if n.parent == self.name.parent)
+
+    def read(self, name: PurePath | None = None) -> bytes:
+        """Its bytes, or those of a file beside it.
+
+        Raises:
+            ClipError: it is empty, not there, or the archive is damaged, locked, or unpacks to too much.
+        """
+        name = self.name if name is None else name
+        where = f"{self.path}:{name}" if self.archived else str(name)
+        try:
+            data = _unpacked(self.path, name) if self.archived else Path(name).read_bytes()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or first_line(error)
+            raise ClipError(f"{where}: cannot be read: {reason}") from None
+        if not data:
+            raise ClipError(f"{where}: is empty: copy or export it again")
+        return data
+
+
+def find_clip_file(path: Path, formats: Iterable[str], parts: Iterable[str], names: Iterable[str]) -> ClipFile:
+    """The file that a path means.
+
+    Args:
+        path: of a file; of a zip archive or a folder with one clip; or, after a colon, of a member of an archive or a
+            part of a file: `clips.zip:walk.bvh`, `dance.glb:Samba`.
+        formats: endings of clips.
+        parts: endings of files that hold several motions, of which a part may be named.
+        names: built-in clips, offered where there is no such file.
+
+    Raises:
+        ClipError: no such file, no clip or several in it; the message says what to name.
+    """
+    formats, parts, part = tuple(formats), tuple(parts), ""
+    if not path.exists():
+        head, colon, tail = str(path).rpartition(":")
+        if not (colon and tail and Path(head).is_file() and Path(head).suffix.lower() in (".zip", *parts)):
+            raise ClipError(_not_found(path, formats, tuple(names)))
+        path, part = Path(head), tail
+    if path.is_dir():
+        found = [p for p in sorted(path.iterdir()) if p.is_file() and _is_clip(PurePath(p.name), formats)]
+        if len(found) != 1:
+            raise ClipError(_choose(f"{path}/", [p.name for p in found], formats))
+        path = found[0]
+    if not path.is_file():
+        raise ClipError(f"{path}: is a device or a pipe, not a file: give a clip ({', '.join(formats)})")
+    if path.suffix.lower() != ".zip":
+        return ClipFile(path, PurePath(path), part=part)
+    members = _members(path)
+    clips = [m for m in members if _is_clip(m, formats)]
+    if part:
+        chosen = [m for m in members if str(m) == part] or [m for m in clips if m.name == part]
+        if len(chosen) != 1:
+            near = nearest_names(part, [str(m) for m in clips]) or [str(m) for m in clips]
+            raise ClipError(f"{path}: has no member '{part}': {offer_names(part, near, 'clips in it')}")
+        return ClipFile(path, chosen[0], True)
+    if len(clips) != 1:
+        raise ClipError(_choose(f"{path}:", [str(m) for m in clips], formats))
+    return ClipFile(path, clips[0], True)
+
+
+def _is_clip(name: PurePath, formats: tuple[str, ...]) -> bool:
+    return name.suffix.lower() in formats and not any(p.startswith(_NO_CLIP) for p in name.parts)
+
+
+def _choose(where: str, clips: list[str], formats: tuple[str, ...]) -> str:
+    """The message for a folder (it ends with a slash) or an archive (with a colon) with no clip or several."""
+    kind = "folder" if where.endswith("/") else "archive"
+    if not clips:
+        return f"{where[:-1]}: the {kind} holds no clip ({', '.join(formats)})"
+    return (
+        f"{where[:-1]}: the {kind} holds {len(clips)} clips: name one, as {where}{clips[0]} (of {first_few(clips, 5)})"
+    )
+
+
+def _members(path: Path) -> list[PurePath]:
+    """Names of the files in a zip archive.
+
+    Raises:
+        ClipError: it is none.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return sorted(PurePath(info.filename) for info in archive.infolist() if not info.is_dir())
+    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise ClipError(f"{path}: not a zip archive, or a damaged one: {first_line(error)}") from None
+
+
+def _unpacked(path: Path, name: PurePath) -> bytes:
+    """The bytes of a member.
+
+    Raises:
+        ClipError: it is not there, damaged, locked, packed in a way that is not read, or too large.
+    """
+    where = f"{path}:{name}"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            info = archive.getinfo(name.as_posix())
+            if info.file_size > MOST_BYTES:
+                raise ClipError(f"{where}: unpacks to {info.file_size / 2**30:.1f} GiB: is that a recording?")
+            if info.flag_bits & 1:
+                raise ClipError(f"{where}: is locked by a password: unpack the archive and name the file")
+            return archive.read(info)
+    except KeyError:
+        raise ClipError(f"{where}: is not in the archive") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ClipError(f"{where}: cannot be unpacked: {first_line(error)}: unpack the archive yourself") from None
+
+
+def _not_found(path: Path, formats: tuple[str, ...], names: tuple[str, ...]) -> str:
+    """The message for a path that does not exist, with what comes nearest."""
+    beside = []
+    if path.parent.is_dir():
+        beside = [other.name for other in path.parent.iterdir() if other.suffix.lower() in (*formats, ".zip")]
+    near = nearest_names(path.name, [*beside, *names])
+    return f"{path}: no such clip: {offer_names(path.name, near or names, 'built-in clips')}"

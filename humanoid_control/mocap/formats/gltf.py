@@ -1,0 +1,327 @@
+"""glTF 2.0 (`.glb`, `.gltf`): the joints of an animated skeleton.
+
+The format is JSON and tables of numbers; only what moves a skeleton is read. Nodes are placed by translation, rotation
+and scale, each of which an animation may drive by keys that are stepped, linear (slerp of rotations) or cubic.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import struct
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from humanoid_control.errors import ClipError, first_few, first_line, offer_names
+from humanoid_control.mocap.clip import MarkerClip, distinct_labels
+from humanoid_control.mocap.clip_file import ClipFile
+from humanoid_control.mocap.formats.common import Size, ankle_to_head, first_frame_apart, scale_of_skeleton
+
+USUAL_RATE = 30.0  # [Hz] for keys that are set by hand, far apart or uneven
+_RATES = (10.0, 1000.0)  # [Hz] of keys that are frames of a recording
+_LATE = 0.05  # [frames] by which rounded times may miss the last frame
+_MOST_FRAMES = 2_000_000
+_KINDS = {5120: "i1", 5121: "u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
+_WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
+_PIVOT = "_$AssimpFbx$_"  # in names of nodes that stand for one step of a joint's transform
+_CHUNK = 4096  # frames whose transforms are held at a time
+_PATHS = ("translation", "rotation", "scale")
+
+
+def parse_gltf(file: ClipFile, size: Size, where: str = "", stated: float = 1.0) -> MarkerClip:
+    """Read the animation of a skeleton.
+
+    Args:
+        file: its `part` names the animation; "" takes the longest.
+        size: what the user tells about units.
+        where: what messages call it, where it was converted from another file.
+        stated: its unit [m], unless no person of that size can be.
+
+    Raises:
+        ClipError: damaged, without animation or joints, compressed in a way that is not read, or no animation of that
+            name.
+    """
+    try:
+        return _Document(file, where or file.where, stated).clip(size)
+    except (KeyError, IndexError, TypeError, AttributeError, struct.error, RecursionError, OverflowError) as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise ClipError(f"{file.where}: not a glTF file, or a damaged one ({reason}): export it again") from None
+    except ValueError as error:
+        raise ClipError(f"{file.where}: is damaged ({first_line(error)}): export it again") from None
+
+
+@dataclass(frozen=True)
+class _Track:
+    """Keys of one property of one node: times (K,) [s], values (K, w), or (K, 3, w) with tangents for cubic ones."""
+
+    times: np.ndarray
+    values: np.ndarray
+    how: str
+
+    def at(self, t: np.ndarray, rotation: bool) -> np.ndarray:
+        """Values (T, w) at times t [s], held before the first and after the last key."""
+        times, values = self.times, self.values
+        if len(times) == 1:
+            return np.repeat(values[:1, 1] if self.how == "CUBICSPLINE" else values[:1], len(t), axis=0)
+        t = np.clip(t, times[0], times[-1])
+        k = np.clip(np.searchsorted(times, t, side="right") - 1, 0, len(times) - 2)
+        if self.how == "STEP":
+            return values[np.where(t >= times[-1], len(times) - 1, k)]
+        dt = np.maximum(times[k + 1] - times[k], 1e-12)
+        u = ((t - times[k]) / dt)[:, None]
+        if self.how == "CUBICSPLINE":
+            a, b = values[k, 1], values[k + 1, 1]
+            out, into = values[k, 2] * dt[:, None], values[k + 1, 0] * dt[:, None]
+            found = (
+                (2 * u**3 - 3 * u**2 + 1) * a + (u**3 - 2 * u**2 + u) * out + (3 * u**2 - 2 * u**3) * b
+                + (u**3 - u**2) * into
+            )  # fmt: skip
+        elif rotation:
+            return _slerp(values[k], values[k + 1], u)
+        else:
+            found = (1 - u) * values[k] + u * values[k + 1]
+        return found
+
+
+def _slerp(a: np.ndarray, b: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Rotations (T, 4) between unit quaternions, the shorter way; u (T, 1) from 0 to 1."""
+    cosine = np.sum(a * b, axis=1, keepdims=True)
+    b = np.where(cosine < 0, -b, b)
+    angle = np.arccos(np.clip(np.abs(cosine), 0.0, 1.0))
+    sine = np.sin(angle)
+    close = sine < 1e-6
+    safe = np.where(close, 1.0, sine)
+    return np.where(close, (1 - u) * a + u * b, (np.sin((1 - u) * angle) * a + np.sin(u * angle) * b) / safe)
+
+
+class _Document:
+    """A glTF document with its buffers; whatever is malformed in it raises what indexing and numpy raise."""
+
+    def __init__(self, file: ClipFile, where: str, stated: float) -> None:
+        self.file, self.where, self.stated = file, where, stated
+        self.up = "+y" if where == file.where else ""  # what another format was converted from may have had any axes
+        data = file.read()
+        self._binary = b""
+        if data[:4] == b"glTF":
+            data = self._chunks(data)
+        try:
+            self.json: dict[str, Any] = json.loads(data.decode("utf-8-sig"))
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise ClipError(f"{self.where}: not a glTF file: {first_line(error)}") from None
+        if not isinstance(self.json, dict) or "asset" not in self.json:
+            raise ClipError(f"{self.where}: not a glTF file: it has no 'asset'")
+        if not str(self.json["asset"].get("version", "")).startswith("2"):
+            raise ClipError(f"{self.where}: is not glTF 2.0, which alone is read: export it again")
+        packed = {"EXT_meshopt_compression", "KHR_meshopt_compression"} & set(self.json.get("extensionsRequired", ()))
+        if packed:
+            raise ClipError(
+                f"{self.where}: its numbers are packed ({min(packed)}): unpack it: gltf-transform copy IN.glb OUT.glb"
+            )
+        self._buffers: dict[int, bytes] = {}
+
+    def _chunks(self, data: bytes) -> bytes:
+        """The JSON of a binary file; its buffer is kept."""
+        _, version, length = struct.unpack_from("<4sII", data)
+        if version != 2:
+            raise ClipError(f"{self.where}: is binary glTF {version}, only 2 is read: export it again")
+        if length > len(data):
+            raise ClipError(f"{self.where}: ends after {len(data)} of {length} bytes: copy or export it again")
+        text, at = b"", 12
+        while at + 8 <= length:
+            size, kind = struct.unpack_from("<II", data, at)
+            chunk = data[at + 8 : at + 8 + size]
+            if kind == 0x4E4F534A:
+                text = chunk
+            elif kind == 0x004E4942 and not self._binary:
+                self._binary = chunk
+            at += 8 + size + (-size) % 4
+        return text
+
+    def _buffer(self, index: int) -> bytes:
+        """A buffer: the one of a binary file, one written into the JSON, or a file beside it."""
+        if index not in self._buffers:
+            uri = self.json["buffers"][index].get("uri")
+            if uri is None:
+                data = self._binary
+            elif uri.startswith("data:"):
+                try:
+                    data = base64.b64decode(uri.partition(",")[2], validate=True)
+                except binascii.Error:
+                    raise ClipError(f"{self.where}: buffer {index} is damaged: export it again") from None
+            else:
+                name = self.file.name.parent / urllib.parse.unquote(uri)
+                if name not in self.file.beside():
+                    raise ClipError(f"{self.where}: its numbers are in {uri}: put that file into the same folder")
+                data = self.file.read(name)
+            self._buffers[index] = data
+        return self._buffers[index]
+
+    def _accessor(self, index: int) -> np.ndarray:
+        """(n, w) numbers; whole ones that stand for -1 ... 1 are made so."""
+        accessor = self.json["accessors"][index]
+        kind, width, count = np.dtype(_KINDS[accessor["componentType"]]), _WIDTHS[accessor["type"]], accessor["count"]
+        if "sparse" in accessor:
+            raise ClipError(f"{self.where}: has sparse numbers, which are not read: gltf-transform copy IN.glb OUT.glb")
+        view = self.json["bufferViews"][accessor["bufferView"]]
+        start = view.get("byteOffset", 0) + accessor.get("byteOffset", 0)
+        step = view.get("byteStride", kind.itemsize * width)
+        data = self._buffer(view["buffer"])
+        if count < 1 or start < 0 or step < kind.itemsize * width:
+            raise ValueError(f"accessor {index} makes no sense")
+        if start + (count - 1) * step + kind.itemsize * width > len(data):
+            raise ClipError(f"{self.where}: ends within its numbers (accessor {index}): copy or export it again")
+        table = np.ndarray((count, width), kind, data, start, (step, kind.itemsize)).astype(float)
+        if accessor.get("normalized") and kind.kind in "iu":
+            table = np.maximum(table / np.iinfo(kind).max, -1.0)
+        if not np.isfinite(table).all():
+            raise ClipError(f"{self.where}: holds something that is not a number (accessor {index}): export it again")
+        return table
+
+    def _animation(self) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The animation that is named, or the longest, and a warning that names the others."""
+        animations = self.json.get("animations") or []
+        if not animations:
+            raise ClipError(f"{self.where}: holds no animation: export the character with its motion")
+        names = [str(a.get("name") or k) for k, a in enumerate(animations)]
+        if self.file.part:
+            if self.file.part not in names:
+                raise ClipError(
+                    f"{self.where}: has no animation '{self.file.part}': {offer_names(self.file.part, names)}"
+                )
+            return animations[names.index(self.file.part)], ()
+        lengths = [max((self._accessor(s["input"])[-1, 0] for s in a["samplers"]), default=0.0) for a in animations]
+        longest = int(np.argmax(lengths))
+        others = [n for k, n in enumerate(names) if k != longest]
+        if not others:
+            return animations[longest], ()
+        note = f"the longest of {len(names)} animations is taken, '{names[longest]}'; the others are "
+        return animations[longest], (f"{note}{first_few(others, 6)}: name one as {self.where}:{others[0]}",)
+
+    def _tracks(self, animation: Mapping[str, Any]) -> dict[tuple[int, str], _Track]:
+        """Keys by node and property."""
+        tracks = {}
+        for channel in animation["channels"]:
+            node, path = channel["target"].get("node"), channel["target"]["path"]
+            if node is None or path not in _PATHS:
+                continue
+            sampler = animation["samplers"][channel["sampler"]]
+            times, values = self._accessor(sampler["input"])[:, 0], self._accessor(sampler["output"])
+            how = sampler.get("interpolation", "LINEAR")
+            if how == "CUBICSPLINE":
+                values = values.reshape(len(times), 3, -1)
+            if len(values) != len(times) or (np.diff(times) < 0).any():
+                raise ClipError(f"{self.where}: keys of node {node} do not belong together: export it again")
+            tracks[node, path] = _Track(times, values, how)
+        if not tracks:
+            raise ClipError(f"{self.where}: its animation moves no node: export the character with its motion")
+        return tracks
+
+    def clip(self, size: Size) -> MarkerClip:
+        """The joints of the skeleton in all frames."""
+        nodes = self.json["nodes"]
+        animation, notes = self._animation()
+        tracks = self._tracks(animation)
+        parents = np.full(len(nodes), -1)
+        for k, node in enumerate(nodes):
+            for child in node.get("children", ()):
+                parents[child] = k
+        order = _parents_first(parents)
+        joints = sorted({j for skin in self.json.get("skins", ()) for j in skin["joints"]}, key=order.index)
+        if not joints:  # an animation without a mesh to bend has no skin: its skeleton is what moves
+            joints = [k for k in order if _moves(k, parents, tracks) and "mesh" not in nodes[k]]
+        joints = [j for j in joints if _PIVOT not in str(nodes[j].get("name"))]
+        if not joints:
+            raise ClipError(f"{self.where}: holds no joints: export the skeleton too")
+        t, rate = _frames(tracks, self.where)
+        positions = np.empty((len(t), len(joints), 3))
+        needed = {int(a) for j in joints for a in _line(j, parents)}
+        for first in range(0, len(t), _CHUNK):
+            now = t[first : first + _CHUNK]
+            X: dict[int, np.ndarray] = {}
+            for k in order:
+                if k in needed:
+                    own = _transforms(nodes[k], k, tracks, now)
+                    X[k] = own if parents[k] < 0 else X[int(parents[k])] @ own
+            for column, joint in enumerate(joints):
+                positions[first : first + _CHUNK, column] = X[joint][:, :3, 3]
+        above = [next((a for a in _line(j, parents)[1:] if a in joints), -1) for j in joints]
+        named = [str(nodes[j].get("name") or f"node_{j}") for j in joints]
+        inside = [joints.index(a) if a >= 0 else -1 for a in above]
+        labels, warnings = distinct_labels(named)
+        start = float(t[0])
+        if first_frame_apart(positions):
+            positions, start = positions[1:], start + 1 / rate
+            warnings += ("frame 0 is no frame of the motion (a rest pose?): dropped",)
+        chain = ankle_to_head(labels, inside, positions)
+        scale, unit_notes = scale_of_skeleton(chain, self.where, self.stated, size)
+        warnings = (*notes, *warnings, *unit_notes)
+        name = PurePath(self.where).stem
+        return MarkerClip(name, labels, rate, positions * scale, self.where, warnings, "joint", start, self.up)
+
+
+def _parents_first(parents: np.ndarray) -> list[int]:
+    """Indices of all nodes, each after its parent. Raises ValueError for a circle."""
+    depth = []
+    for k in range(len(parents)):
+        depth.append(len(_line(k, parents)))
+    return [int(k) for k in np.argsort(depth, kind="stable")]
+
+
+def _line(node: int, parents: np.ndarray) -> list[int]:
+    """A node and its ancestors. Raises ValueError where they form a circle."""
+    line: list[int] = []
+    while node >= 0:
+        if len(line) > len(parents):
+            raise ValueError("nodes are their own ancestors")
+        line.append(node)
+        node = int(parents[node])
+    return line
+
+
+def _moves(node: int, parents: np.ndarray, tracks: Mapping[tuple[int, str], _Track]) -> bool:
+    """True where a node, or one that carries it, has keys."""
+    return any((a, path) in tracks for a in _line(node, parents) for path in _PATHS)
+
+
+def _frames(tracks: Mapping[tuple[int, str], _Track], where: str) -> tuple[np.ndarray, float]:
+    """Times of the frames [s] and their rate [Hz]: that of the densest keys, where these are even."""
+    first = min(track.times[0] for track in tracks.values())
+    last = max(track.times[-1] for track in tracks.values())
+    longest = max((track.times for track in tracks.values()), key=len)
+    rate = USUAL_RATE
+    if len(longest) > 2 and (step := float(np.median(np.diff(longest)))) > 0 and _RATES[0] <= 1 / step <= _RATES[1]:
+        rate = 1 / step
+        rate = float(round(rate)) if abs(rate - round(rate)) < 2e-3 * rate else rate
+    if not (last - first) * rate < _MOST_FRAMES:
+        raise ClipError(f"{where}: is {last - first:.0f} s long: is that a recording?")
+    return first + np.arange(int(np.floor((last - first) * rate + _LATE)) + 1) / rate, rate
+
+
+def _transforms(
+    node: Mapping[str, Any], index: int, tracks: Mapping[tuple[int, str], _Track], t: np.ndarray
+) -> np.ndarray:
+    """(T, 4, 4) places of a node in its parent."""
+    X = np.zeros((len(t), 4, 4))
+    X[:, 3, 3] = 1.0
+    if "matrix" in node and not any((index, path) in tracks for path in _PATHS):
+        X[:] = np.array(node["matrix"], dtype=float).reshape(4, 4).T
+        return X
+
+    def value(path: str, rest: Sequence[float], make: Callable[[np.ndarray], np.ndarray] = np.asarray) -> np.ndarray:
+        track = tracks.get((index, path))
+        found = (
+            track.at(t, path == "rotation") if track else np.tile(np.asarray(node.get(path, rest), float), (len(t), 1))
+        )
+        return make(found)
+
+    R = value("rotation", (0, 0, 0, 1), lambda q: Rotation.from_quat(q).as_matrix())
+    X[:, :3, :3] = R * value("scale", (1, 1, 1))[:, None, :]
+    X[:, :3, 3] = value("translation", (0, 0, 0))
+    return X

@@ -1,0 +1,188 @@
+"""Trajectories of whole bodies as other programs read them: GMR, ProtoMotions, BeyondMimic, MuJoCo.
+
+Those programs take the joints by their place, not by their name: they come in the order of the robot's tree, children
+in the order of its URDF, which is that of an MJCF file made from it. Arrays in NPZ name them besides.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.files import whole_file
+
+if TYPE_CHECKING:
+    from humanoid_control.retargeting.whole_body import WholeBodyTrajectory
+    from humanoid_control.robots import Robot
+
+XYZW_TO_WXYZ = (3, 0, 1, 2)
+KEYFRAMES = 2000  # that an XML file may hold; more is a table, not a set of poses
+
+
+@dataclass(frozen=True)
+class Interchange:
+    """A layout that another program reads.
+
+    Attributes:
+        suffix: ending of its files. about: the program, and what reads it there. write: does.
+    """
+
+    suffix: str
+    about: str
+    write: Callable[[Path, WholeBodyTrajectory, Robot], None]
+
+
+def tree_order(robot: Robot) -> tuple[str, ...]:
+    """Names of the robot's joints, depth first from the root, children in the order of the URDF."""
+    below: dict[str, list[tuple[str, str]]] = {}
+    for joint in ET.fromstring(robot.urdf).findall("joint"):
+        parent, child = joint.find("parent"), joint.find("child")
+        if parent is not None and child is not None:
+            below.setdefault(parent.get("link", ""), []).append((joint.get("name", ""), child.get("link", "")))
+    names, rest = [], [("", robot.root_link)]
+    while rest:
+        joint_name, link = rest.pop()
+        if joint_name in robot.index:
+            names.append(joint_name)
+        rest += reversed(below.get(link, []))
+    return (*names, *(n for n in robot.joint_names if n not in names))
+
+
+def moving_links(robot: Robot) -> tuple[str, ...]:
+    """The root link, and the link that each joint moves, in the order of `tree_order`."""
+    links = {joint.get("name"): child.get("link", "") for joint in ET.fromstring(robot.urdf).findall("joint")
+             if (child := joint.find("child")) is not None}  # fmt: skip
+    return (robot.root_link, *(links[name] for name in tree_order(robot) if name in links))
+
+
+def _joints(trajectory: WholeBodyTrajectory, robot: Robot) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+    """Names (n,), angles (T, n) [rad] and velocities (T, n) [rad/s] in the order of the tree."""
+    names = tree_order(robot)
+    columns = [trajectory.joint_names.index(name) for name in names]
+    return names, trajectory.positions[:, columns], trajectory.velocities[:, columns]
+
+
+def write_gmr(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None:
+    """The fields of a motion of GMR (Ze et al. 2025): fps, root_pos, root_rot (x y z w), dof_pos, local_body_pos.
+
+    `local_body_pos` (T, B, 3) is where the links `link_body_list` are in the frame of the root link.
+    """
+    names, angles, _ = _joints(trajectory, robot)
+    links = moving_links(robot)
+    frames = [robot.model.getFrameId(link) for link in links]
+    q, local = robot.q(), np.empty((len(angles), len(links), 3))
+    q[:3], q[3:7] = 0.0, (0, 0, 0, 1)
+    root = frames[0]
+    for k, joints in enumerate(trajectory.positions):
+        q[robot.iq :] = joints
+        pin.framesForwardKinematics(robot.model, robot.data, q)
+        X = robot.data.oMf[root]
+        places = np.array([robot.data.oMf[f].translation for f in frames])
+        local[k] = (places - X.translation) @ X.rotation
+    _save(
+        path,
+        fps=round(trajectory.rate),
+        root_pos=trajectory.root_position,
+        root_rot=trajectory.root_quaternion,
+        dof_pos=angles,
+        local_body_pos=local,
+        link_body_list=np.array(links),
+        joint_names=np.array(names),
+    )
+
+
+def write_protomotions(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None:
+    """Arrays for ProtoMotions' converter of retargeted motions: base_frame_pos, base_frame_wxyz, joint_angles, fps.
+
+    `foot_contacts` (T, 2), left and right, is what it looks for in NAME_contacts.npz: a copy of the file will do.
+    """
+    names, angles, _ = _joints(trajectory, robot)
+    _save(
+        path,
+        base_frame_pos=trajectory.root_position,
+        base_frame_wxyz=trajectory.root_quaternion[:, XYZW_TO_WXYZ],
+        joint_angles=angles,
+        fps=trajectory.rate,
+        foot_contacts=trajectory.contacts.reshape(-1, 2, 2).any(axis=2).astype(np.float32),
+        joint_names=np.array(names),
+    )
+
+
+def write_beyondmimic(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None:
+    """The table that `csv_to_npz.py` of whole_body_tracking reads: x y z [m], quaternion x y z w, joints [rad].
+
+    There is no head. The frame rate is told to that script: `--input_fps`.
+    """
+    _, angles, _ = _joints(trajectory, robot)
+    with whole_file(path) as part:
+        table = np.hstack([trajectory.root_position, trajectory.root_quaternion, angles])
+        np.savetxt(part, table, fmt="%.9f", delimiter=",")
+
+
+def qpos(trajectory: WholeBodyTrajectory, robot: Robot) -> np.ndarray:
+    """(T, 7 + n) configurations of MuJoCo: root place [m], quaternion w x y z, joints [rad] in tree order."""
+    _, angles, _ = _joints(trajectory, robot)
+    return np.hstack([trajectory.root_position, trajectory.root_quaternion[:, XYZW_TO_WXYZ], angles])
+
+
+def write_mujoco(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None:
+    """Arrays for MuJoCo: qpos (T, 7 + n), qvel (T, 6 + n), timestep [s], joint_names.
+
+    Velocities are those to the next frame: of the root's origin in the world, its turn in its own frame.
+    """
+    names, _, velocities = _joints(trajectory, robot)
+    p, dt = trajectory.root_position, 1.0 / trajectory.rate
+    R = [pin.Quaternion(x).toRotationMatrix() for x in trajectory.root_quaternion]
+    turns = np.array([pin.log3(a.T @ b) for a, b in zip(R, [*R[1:], R[-1]], strict=True)]) / dt
+    slides = np.diff(p, axis=0, append=p[-1:]) / dt
+    _save(
+        path,
+        qpos=qpos(trajectory, robot),
+        qvel=np.hstack([slides, turns, velocities]),
+        timestep=dt,
+        joint_names=np.array(names),
+    )
+
+
+def write_keyframes(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None:
+    """An MJCF file of keyframes, to be included into a model whose joints are in the same order.
+
+    Raises:
+        ConfigError: more frames than a set of keyframes should have, or it cannot be written.
+    """
+    table = qpos(trajectory, robot)
+    if len(table) > KEYFRAMES:
+        raise ConfigError(
+            f"{len(table)} frames are too many keyframes ({KEYFRAMES}): take --format mujoco, an NPZ file"
+        )
+    top = ET.Element("mujoco")
+    top.append(ET.Comment(f" joints after the free one: {' '.join(tree_order(robot))} ".replace("--", "- -")))
+    keys = ET.SubElement(top, "keyframe")
+    for k, row in enumerate(table):
+        values = " ".join(f"{v:.9g}" for v in row)
+        ET.SubElement(keys, "key", name=f"frame_{k}", time=f"{k / trajectory.rate:.6f}", qpos=values)
+    ET.indent(top)
+    with whole_file(path) as part:
+        ET.ElementTree(top).write(part, encoding="utf-8")
+
+
+def _save(path: Path, **arrays: object) -> None:
+    """Write an NPZ file, whole or not at all, without a pickle in it."""
+    with whole_file(path) as part:
+        np.savez_compressed(part, **arrays)  # type: ignore[arg-type]
+
+
+INTERCHANGE = {
+    "gmr": Interchange(".npz", "GMR: the fields of its motions", write_gmr),
+    "protomotions": Interchange(".npz", "ProtoMotions: convert_pyroki_retargeted_...", write_protomotions),
+    "beyondmimic": Interchange(".csv", "whole_body_tracking: csv_to_npz.py", write_beyondmimic),
+    "mujoco": Interchange(".npz", "MuJoCo: qpos and qvel", write_mujoco),
+    "keyframes": Interchange(".xml", "MuJoCo: keyframes", write_keyframes),
+}
