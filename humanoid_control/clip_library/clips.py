@@ -50,7 +50,9 @@ class ClipFile:
         if self.path == _BUILT_IN:
             return []
         path = Path(self.path)
-        return [path, skeleton_beside(path)] if path.suffix.lower() == ".amc" and path.is_file() else [path]
+        if path.suffix.lower() != ".amc" or not path.is_file():
+            return [path]
+        return [path, Path(skeleton_beside(path, sorted(path.parent.iterdir())))]
 
     def size(self) -> int:
         """Bytes of the file; 1 where it is built in or cannot be looked at."""
