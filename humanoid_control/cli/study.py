@@ -57,6 +57,7 @@ The rule by which each is judged was fixed before it was measured, and is printe
 not hold is a finding, not an error: the exit code is 0; but it is 1 where `faults` finds a promise broken.
 """
 FORMATS = (".json", ".md")
+INTO_FILES = ("imitation", "humanoids")  # studies that write one file
 NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does not take
 MOST = {
     "commands": 10**12,
@@ -198,10 +199,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         faults,
         reaching,
         human,
-        humanoids,
     ):
         study.add("-o", "--output", type=folder_path, help="folder to write")
-    imitation.add("-o", "--output", type=file_path, help="file to write, .json or .md")
+    for study in (imitation, humanoids):
+        study.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():
         one.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
 
@@ -268,7 +269,7 @@ def _check_numbers(options: dict[str, Any]) -> None:
 
 def _check_output(study: str, output: Path | None) -> None:
     """Test that it can be written, before anything is computed."""
-    if study != "imitation":
+    if study not in INTO_FILES:
         check_folder(output)
     elif output is not None:
         if output.suffix not in FORMATS:

@@ -1,4 +1,4 @@
-"""MJCF read as a tree: poses, masses and inertia matrix are MuJoCo's; what cannot be kept is said; bad files are refused."""
+"""MJCF read as a tree: poses, masses and inertia matrix are MuJoCo's; what cannot be kept is said."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ ROBOT = """
   <compiler angle="degree" autolimits="true" meshdir="meshes" eulerseq="zyx"/>
   <default>
     <joint damping="1" armature="0.3"/>
-    <default class="arm"><joint axis="0 1 0" range="-90 45"/><geom type="capsule" size="0.05" fromto="0 0 0 0 0 -0.3"/></default>
+    <default class="arm">
+      <joint axis="0 1 0" range="-90 45"/><geom type="capsule" size="0.05" fromto="0 0 0 0 0 -0.3"/>
+    </default>
   </default>
   <asset><mesh name="wedge" file="wedge.obj" scale="1 -2 1"/></asset>
   <worldbody>
@@ -154,7 +156,7 @@ def test_the_coupling_is_the_one_that_mujoco_keeps(tmp_path):
 
 def test_geoms_become_shapes_and_surfaces_where_mujoco_has_them(tmp_path):
     path = written(tmp_path)
-    tree, (model, data) = read_mjcf(path), compiled(path)
+    tree, (model, _) = read_mjcf(path), compiled(path)
     surfaces = link_geometry(tree, tmp_path, "collision")
     shapes = {s.link: s.shape for s in Robot(tree, RobotFile(), "floating").shapes}
     assert {link: s.kind for link, s in shapes.items()} == {
@@ -198,7 +200,8 @@ def test_robot_is_loaded_by_its_path_with_its_file(tmp_path):
 
 
 def test_ball_joint_becomes_three_hinges_and_is_said(tmp_path):
-    text = '<mujoco><compiler angle="radian"/><worldbody><body name="a"><freejoint/><geom size="0.1"/><body name="b" pos="0 0 1">'
+    text = '<mujoco><compiler angle="radian"/><worldbody><body name="a"><freejoint/><geom size="0.1"/>'
+    text += '<body name="b" pos="0 0 1">'
     text += '<joint name="neck" type="ball" range="0 0.7"/><geom size="0.1"/></body></body></worldbody></mujoco>'
     robot = robot_of(written(tmp_path, text))
     assert robot.joint_names == ("neck_x", "neck_y", "neck_z")

@@ -1,4 +1,4 @@
-"""Humanoids of others by their names: found where they may lie, said where they are to be had, understood at first use."""
+"""Humanoids of others by their names: where they are found, what is said where they are not, and their robot files."""
 
 from __future__ import annotations
 
@@ -125,9 +125,8 @@ def test_written_points_count_and_shapes_are_those_of_the_meshes(models, tmp_pat
     monkeypatch.setattr(catalogue, "humanoids", lambda: {"mine": mine})
     robot = load_robot("mine")
     assert list(robot.points) == ["mid_hip"] and robot.file.points["mid_hip"][1][2] == 0.123
-    assert robot.name == "mine" and {s.name for s in robot.shapes} >= {
-        s.name for s in shapes_from_urdf(parse_urdf(URDF, ""))
-    }
+    own = {s.name for s in shapes_from_urdf(parse_urdf(URDF, ""))}
+    assert robot.name == "mine" and {s.name for s in robot.shapes} >= own
     path.with_suffix(".yaml").write_text("schema: humanoid_robot/1\ntitle: Beside it\nheight: 1.5\n")
     assert load_robot("mine").height == 1.5, "a robot file beside the model counts before all"
 
