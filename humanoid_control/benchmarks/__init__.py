@@ -64,6 +64,11 @@ BENCHES = {
         {"robot": "wabian2,we4rii", "motion": "", "marker_set": "", "unit": "", "scale": 1.0},
         "retargeting",
     ),
+    "whole_body": BenchEntry(
+        "a frame of retargeting root, arms and legs, slip of the feet, beside GMR where installed (about 60 s)",
+        {"robot": "lola,hrp2,suralp,wabian2", "motion": "dance"},
+        "motion.whole_body",
+    ),
     "batch": BenchEntry(
         "a library of identical clips by one process and by two: clips and frames a second, memory (about 90 s)",
         {"robot": "hrp2", "clips": 24, "rounds": 3},

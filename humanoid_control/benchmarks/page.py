@@ -381,6 +381,7 @@ QUALITY = ("error_cm", "error_p95_cm", "closest_mm", "touching_percent", "peak_r
 TITLES = {
     "stack": "The whole stack",
     "retarget": "Retargeting",
+    "whole_body": "Retargeting of the whole body",
     "batch": "Whole libraries",
     "bounding_volumes": "Bounding volumes",
     "self_distance": "Distances between a robot's shapes",
