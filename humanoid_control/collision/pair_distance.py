@@ -296,9 +296,9 @@ def pair_distances(
         apart = radii[i] + radii[j] + threshold
         if apart <= 0.0 or x * x + y * y + z * z >= apart * apart:
             continue
-        if threshold > 0.0 and (kinds[i] > CAPSULE or kinds[j] > CAPSULE):
-            if boxes_apart(shapes, R, p, i, j, threshold) or boxes_apart(shapes, R, p, j, i, threshold):
-                continue
+        slow = threshold > 0.0 and (kinds[i] > CAPSULE or kinds[j] > CAPSULE)
+        if slow and (boxes_apart(shapes, R, p, i, j, threshold) or boxes_apart(shapes, R, p, j, i, threshold)):
+            continue
         d, n, x1, x2 = pair_distance(shapes, R, p, i, j)
         if d >= threshold:
             continue
