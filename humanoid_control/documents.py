@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import yaml
@@ -152,7 +152,8 @@ def load_arrays(path: Path, numbers: Iterable[str] = ()) -> dict[str, np.ndarray
         with zipfile.ZipFile(path) as file:
             if sum(item.file_size for item in file.infolist()) > MOST_ARRAYS:
                 raise ValueError(f"it holds more than {MOST_ARRAYS // 10**6} MB")
-            out = {item.removesuffix(".npy"): _array(file.read(item)) for item in file.namelist()}
+            contents = {item.removesuffix(".npy"): file.read(item) for item in file.namelist()}
+            out = {name: read_array(io.BytesIO(content), len(content)) for name, content in contents.items()}
     except OSError:
         raise
     except Exception as e:  # numpy, zipfile, zlib and tokenize each have their own for a file with errors
@@ -163,13 +164,21 @@ def load_arrays(path: Path, numbers: Iterable[str] = ()) -> dict[str, np.ndarray
     return out
 
 
-def _array(content: bytes) -> np.ndarray:
-    """An array in numpy's format. It must hold what its head promises, because numpy makes room before it looks."""
-    file = io.BytesIO(content)
+def read_array(file: IO[bytes], size: int) -> np.ndarray:
+    """An array in numpy's format. It must hold what its head promises, because numpy makes room before it looks.
+
+    Args:
+        file: at its beginning, to which it can be set back. size: of it [bytes].
+
+    Raises:
+        ValueError: it holds objects, or not what its head says; numpy and tokenize have others for a damaged head.
+    """
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(file)
-    if dtype.hasobject or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > len(content):
+    if dtype.hasobject:
+        raise ValueError("an array holds objects")
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
         raise ValueError("an array does not hold what its head says")
     file.seek(0)
     return np.asarray(np.lib.format.read_array(file, allow_pickle=False))

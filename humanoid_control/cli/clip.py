@@ -90,10 +90,24 @@ def run(args: argparse.Namespace) -> int:
     if drafted is not None:
         _print_draft(args, *drafted)
     elif not matches[0].fits and not marker_set:
-        console.print(f"no set fits: humanoid clip {args.clip} --draft my_set.yaml drafts one", highlight=False)
+        draft = f"humanoid clip {args.clip} --draft my_set.yaml drafts one"
+        if by_words := _read_by_words(clip):
+            warn(f"{by_words}; {draft}")
+        else:
+            console.print(f"no set fits: {draft}", highlight=False)
     if args.output is not None:
         console.print(f"written: {args.output}")
     return 0
+
+
+def _read_by_words(clip: MarkerClip) -> str:
+    """What the labels are taken for where no set fits; "" where they do not say it."""
+    from humanoid_control.mocap import locate_body
+
+    try:
+        return locate_body(clip).warnings[-1]
+    except ClipError:
+        return ""
 
 
 def _seen(clip: MarkerClip) -> dict[str, float]:

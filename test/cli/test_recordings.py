@@ -14,6 +14,7 @@ import pytest
 
 from humanoid_control.mocap import load_body_points
 from test.cli.conftest import INTERRUPTED
+from test.mocap.formats.test_bvh_dialects import UNKNOWN, bvh
 from test.mocap.formats.test_gltf import person
 from test.mocap.formats.test_npz import Command
 from test.mocap.formats.test_smpl import AMASS
@@ -41,6 +42,15 @@ def test_an_archive_of_an_amass_file_is_shown(humanoid):
     assert shown["rate_hz"] == 120
     assert shown["marker_sets"][0]["name"] == "smpl"
     assert {"left_toe", "right_heel", "left_thumb_side"} <= set(shown["labels"])
+
+
+def test_labels_that_no_set_knows_are_shown_as_they_are_read(humanoid):
+    (humanoid.folder / "a.bvh").write_bytes(bvh(*UNKNOWN["unreal"]))
+    result = humanoid("clip", "a.bvh")
+    assert result.returncode == 0, result.stderr
+    said = " ".join((result.stdout + result.stderr).split())
+    assert "by their words thigh_l as l_hip" in said
+    assert "--draft my_set.yaml drafts one" in said
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -219,6 +220,15 @@ def test_marker_set_may_be_named():
     np.testing.assert_array_equal(find_body_points(DANCE, "dance16").positions, POINTS.positions)
     with pytest.raises(ClipError, match="plug_in_gait"):
         find_body_points(DANCE, "plug_in_gait")
+
+
+def test_a_handstand_is_one_where_the_file_says_what_is_up():
+    """Told which axis is up, a person who is upside down stays so; untold, the feet are taken to be below."""
+    turned = MarkerClip("turned", DANCE.labels, DANCE.rate, DANCE.positions * [1, -1, -1], "test")
+    head = find_body_points(replace(turned, up="+z")).point("sternum")[:, 2]
+    assert (head < find_body_points(replace(turned, up="+z")).mid_hip[:, 2]).mean() > 0.9
+    assert (find_body_points(turned).point("sternum")[:, 2] > find_body_points(turned).mid_hip[:, 2]).mean() > 0.9
+    assert (find_body_points(replace(turned, up="-z")).positions == find_body_points(turned).positions).all()
 
 
 def test_swapped_sides_are_noticed():

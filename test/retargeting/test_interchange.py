@@ -195,6 +195,8 @@ def test_gmr_reads_its_fields(robot, trajectory, peer, tmp_path):
         np.testing.assert_allclose(pin.Quaternion(w, x, y, z).coeffs(), xyzw, atol=1e-12)
     np.testing.assert_array_equal(by_name(motion | {"dof_pos": dof_pos}, robot, "dof_pos"), trajectory.positions)
     assert tuple(links) == moving_links(robot)
+    moved = [robot.model.frames[robot.model.getFrameId(str(link))].parentJoint for link in links[1:]]
+    assert [robot.model.names[k] for k in moved] == list(tree_order(robot)), "the link that each joint moves"
     poses = robot.link_poses(trajectory.q()[5])
     root = poses[robot.root_link]
     for k, link in enumerate(links):

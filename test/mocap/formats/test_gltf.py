@@ -97,6 +97,7 @@ def test_a_chain_below_a_turned_and_scaled_scene(tmp_path):
     clip = read(tmp_path, person().glb())
     assert clip.rate == 30
     assert clip.labels == ("Hips", "Knee", "Head", "Foot")
+    assert clip.up == "+y", "as the format says"
     scene = Rotation.from_euler("x", -90, degrees=True)
     for label, place in (("Foot", [0, 0, -0.9]), ("Head", [0, 0, 0.6])):
         expected = [1, 2, 3] + scene.apply([0, 0, 0.9] + TURNS.apply(place))
@@ -230,6 +231,7 @@ def test_characters_of_mixamo_are_people(recording, name, duration):
     path = recording(f"scenes/{file}")
     points = load_body_points(f"{path}:{part}" if part else path)
     assert points.duration == pytest.approx(duration, abs=0.05)
+    assert load_clip(path).up == ("" if file.endswith(".fbx") else "+y"), "FBX may have any axes"
     assert {"l_toe", "r_toe", "l_ankle", "head"} <= set(points.names)
     thigh = np.linalg.norm(points.point("l_hip") - points.point("l_knee"), axis=1)
     assert np.ptp(thigh) < 1e-2

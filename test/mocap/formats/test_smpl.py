@@ -65,6 +65,46 @@ def test_rest_pose_stands_upright_with_the_thumbs_forward():
     assert at["left_toe"][2] > at["left_foot"][2] > at["left_heel"][2]
     height = at["head_top"][1] - at["left_heel"][1]
     assert height == pytest.approx(1.66, abs=0.06)
+    assert at["head_top"][1] > at["head"][1] + 0.1
+    np.testing.assert_allclose(at["head_top"][[0, 2]], at["head"][[0, 2]], atol=0.02)
+    for label, place in at.items():
+        if label.startswith("left_"):
+            np.testing.assert_allclose(at[label.replace("left", "right")], place * [-1, 1, 1], atol=1e-12)
+    sole = [at[name][1] for name in ("left_toe", "left_heel", "right_toe")]
+    assert np.ptp(sole) < 1e-9
+    assert min(place[1] for place in at.values()) == pytest.approx(min(sole)), "nothing is below the soles"
+
+
+def test_bones_are_as_long_as_published():
+    """de Leva 1996, table 4: means of women and men [mm], of 1735 and 1741 mm; the joints of the trunk by Dempster."""
+    clip = read(poses=np.zeros((4, 66)), trans=np.zeros((4, 3)), fps=np.array(30))
+    scale = 1660 / 1738
+    for a, b, women, men in (
+        ("shoulder", "elbow", 275.1, 281.7),
+        ("elbow", "wrist", 264.3, 268.9),
+        ("hip", "knee", 368.5, 422.2),
+        ("knee", "ankle", 432.3, 434.0),
+    ):
+        for side in ("left", "right"):
+            length = 1000 * np.linalg.norm(clip.marker(f"{side}_{a}")[0] - clip.marker(f"{side}_{b}")[0])
+            assert length == pytest.approx(scale * (women + men) / 2, rel=0.01), a
+
+
+def test_a_person_whose_legs_are_longer_than_told_walks_on_them():
+    """One leg swings about a foot that stands, as on a leg 12 % longer than that of 1.66 m."""
+    t = np.linspace(0, 6 * np.pi, 300)
+    poses = np.zeros((300, 22, 3))
+    poses[:, 1, 0] = 0.5 * np.sin(t)  # the left hip
+    poses[:, 2, 0] = 0.5 * np.cos(t)
+    resting = read(poses=poses.reshape(300, 66), trans=np.zeros((300, 3)), fps=np.array(60))
+    foot = resting.marker("left_foot") - resting.marker("pelvis")
+    trans = -foot * 1.12 / (np.linalg.norm(resting.marker("left_hip")[0] - resting.marker("left_knee")[0]) /
+                            (1.66 * np.linalg.norm(OFFSETS[4])))  # fmt: skip
+    clip = read(poses=poses.reshape(300, 66), trans=trans, fps=np.array(60))
+    assert any("standing feet" in w for w in clip.warnings)
+    thigh = np.linalg.norm(clip.marker("left_hip")[0] - clip.marker("left_knee")[0])
+    assert thigh == pytest.approx(1.12 * 1.66 * np.linalg.norm(OFFSETS[4]), rel=0.01)
+    assert np.ptp(clip.marker("left_foot"), axis=0).max() < 0.01
 
 
 @pytest.mark.parametrize(
