@@ -156,7 +156,7 @@ def test_the_coupling_is_the_one_that_mujoco_keeps(tmp_path):
 
 def test_geoms_become_shapes_and_surfaces_where_mujoco_has_them(tmp_path):
     path = written(tmp_path)
-    tree, (model, data) = read_mjcf(path), compiled(path)
+    tree, (model, _) = read_mjcf(path), compiled(path)
     surfaces = link_geometry(tree, tmp_path, "collision")
     shapes = {s.link: s.shape for s in Robot(tree, RobotFile(), "floating").shapes}
     assert {link: s.kind for link, s in shapes.items()} == {
