@@ -140,7 +140,7 @@ def _try(job: tuple[str, str]) -> dict[str, Any]:
         robot = load_robot(name, "floating")
         out |= describe(robot)
         body = load_body_points(clip)
-        whole = bool(robot.feet) and shows_legs(body)
+        whole = robot.has_feet and shows_legs(body)
         out |= _whole_body(robot, body) if whole else _upper_body(name, body)
     except CAUGHT as e:
         out["why"] = f"{e.__class__.__name__}: {e}"
