@@ -113,7 +113,7 @@ def run_study(
     outcomes = list(kept.all(jobs, _try, workers, lambda share: show(share, "humanoids")))
     by_clip = {clip: [o for o, job in zip(outcomes, jobs, strict=True) if job[1] == clip] for clip in clips}
     first = by_clip[clips[0]]
-    parts: list[Table | str] = [Table("humanoids of others", list(COLUMNS), [_robot_row(o) for o in first])]
+    parts: list[Table | str] = [Table("models", list(COLUMNS), [_robot_row(o) for o in first])]
     for clip in clips:
         rows = [_clip_row(o) for o in by_clip[clip]]
         parts.append(Table(f"{Path(clip).stem}, retargeted", list(CLIP_COLUMNS), rows))
