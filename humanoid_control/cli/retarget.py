@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     if args.whole_body:
         from humanoid_control.retargeting import shows_legs
 
-        legless = [r.name for r in robots if not r.feet]
+        legless = [r.name for r in robots if not r.has_feet]
         if shows_legs(body) and not legless:
             return _whole_body(body, robots, outputs, args)
         if shows_legs(body) and len(legless) < len(robots):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.errors import RobotError, UnknownNameError, shown
+from humanoid_control.errors import RobotError, UnknownNameError, nearest_names, shown
 from humanoid_control.paths import share_dir
 from humanoid_control.robots.description.mjcf import read_description
 from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, read_robot_file
@@ -152,7 +152,8 @@ def urdf_path(name_or_path: str | Path) -> Path:
         near = sorted(p.name for p in path.parent.glob("*.urdf")) if path.parent.is_dir() else []
         offer = f"; URDF files there: {', '.join(near[:5])}" if near else ""
         raise RobotError(f"there is no URDF file {path}{offer}")
-    raise UnknownNameError("robot", text, (*KNOWN, *humanoids()), hint="(or give the path of a URDF)")
+    near = nearest_names(text, (*KNOWN, *humanoids()))
+    raise UnknownNameError("robot", text, near or KNOWN, hint="(or give the path of a URDF)")
 
 
 def volumes_path(name_or_path: str | Path) -> Path:

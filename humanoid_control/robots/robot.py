@@ -222,6 +222,11 @@ class Robot:
         """Lower and upper limits (n,), none beyond -angle..angle [rad]: postures of joints that turn without end."""
         return np.maximum(self.lower, -angle), np.minimum(self.upper, angle)
 
+    @property
+    def has_feet(self) -> bool:
+        """Two soles, and the points on them: it can stand on legs, and not on wheels or a stand."""
+        return len(self.feet) >= 2 and {"l_foot_tcp", "r_foot_tcp"} <= set(self.points)
+
     @cached_property
     def _accelerations(self) -> robots.AccelerationLimits:
         from humanoid_control import robots  # not every robot's user needs them

@@ -113,7 +113,7 @@ def run_study(
     outcomes = list(kept.all(jobs, _try, workers, lambda share: show(share, "humanoids")))
     by_clip = {clip: [o for o, job in zip(outcomes, jobs, strict=True) if job[1] == clip] for clip in clips}
     first = by_clip[clips[0]]
-    parts: list[Table | str] = [Table("humanoids of others", list(COLUMNS), [_robot_row(o) for o in first])]
+    parts: list[Table | str] = [Table("models", list(COLUMNS), [_robot_row(o) for o in first])]
     for clip in clips:
         rows = [_clip_row(o) for o in by_clip[clip]]
         parts.append(Table(f"{Path(clip).stem}, retargeted", list(CLIP_COLUMNS), rows))
@@ -140,7 +140,7 @@ def _try(job: tuple[str, str]) -> dict[str, Any]:
         robot = load_robot(name, "floating")
         out |= describe(robot)
         body = load_body_points(clip)
-        whole = bool(robot.feet) and shows_legs(body)
+        whole = robot.has_feet and shows_legs(body)
         out |= _whole_body(robot, body) if whole else _upper_body(name, body)
     except CAUGHT as e:
         out["why"] = f"{e.__class__.__name__}: {e}"

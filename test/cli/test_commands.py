@@ -80,8 +80,14 @@ def test_retarget_whole_body_tells_contact_with_the_ground(humanoid):
     assert row["contacts"] > 20 and row["slip_mm"] < 2 and row["penetration_mm"] < 1 and row["colliding_percent"] == 0
     saved = np.load(humanoid.folder / "out.npz")
     assert saved["root_quaternion"].shape == (row["frames"], 4) and saved["contacts"].shape == (row["frames"], 4)
-    assert "we4rii" in one_line(humanoid("retarget", "dance", "--robot", "we4rii", "--whole-body", "-o", "no.npz"))
-    assert not (humanoid.folder / "no.npz").exists()
+
+
+def test_retarget_whole_body_to_a_robot_without_feet_moves_the_upper_body(humanoid):
+    result = humanoid("retarget", "dance", "--robot", "we4rii", "--whole-body", "-o", "arms.npz")
+    assert result.returncode == 0 and "we4rii: no legs with soles: only the upper body" in result.stdout
+    assert "root_quaternion" not in np.load(humanoid.folder / "arms.npz")
+    mixed = humanoid("retarget", "dance", "--robot", "we4rii,hrp2", "--whole-body", "-o", "out/")
+    assert "take the others by themselves" in one_line(mixed) and not (humanoid.folder / "out").exists()
 
 
 def test_retarget_whole_body_of_a_clip_without_legs_moves_the_upper_body(humanoid, mocap):

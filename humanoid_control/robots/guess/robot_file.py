@@ -1,17 +1,14 @@
-"""A guess at the robot file of an unknown URDF: tracked points and joints from names and structure.
+"""A guess at the robot file of an unknown URDF or MJCF, written beside it with remarks, for a person to finish.
 
-An arm is read as shoulder, elbow, wrist: the elbow is the hinge that has a long bone on either side across its axis;
-the shoulder is where the axes before it meet, the wrist lies on the first axis after it that is not the forearm's own.
-The guess is written beside the URDF, with remarks, for a person to finish.
+Points and joints come from `mapping`, soles from `limbs`, shapes from the meshes.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -26,16 +23,9 @@ from humanoid_control.robots.guess.bodies import Bodies
 from humanoid_control.robots.guess.contact_shapes import ContactFit, fit_contacts
 from humanoid_control.robots.guess.fitted_shapes import BodyFit, fit_bodies, fitted_links
 from humanoid_control.robots.guess.limbs import (
-    WRITE_BY_HAND,
-    GuessedFoot,
-    JointAxis,
-    LimbPair,
-    ball_centre,
-    find_limbs,
     guess_feet,
-    joint_axes,
-    nearest_on,
 )
+from humanoid_control.robots.guess.mapping import Mapping, guess_mapping
 from humanoid_control.robots.guess.overlaps import (
     crowded_links,
     links_overlapping_at_rest,
@@ -45,237 +35,6 @@ from humanoid_control.robots.guess.overlaps import (
     with_images,
 )
 from humanoid_control.robots.robot import Robot
-
-MEET = 0.05  # [m] axes that pass within this belong to one joint group
-TRUNK = 0.87  # trunk (hips to shoulders) as a share of the arm's two bones, of a human
-FOREARM = 0.78  # forearm as a share of the upper arm, of a human
-SHORT_BONE = 0.02  # [m] bones of an arm are longer
-HIPS_BELOW_WAIST = 0.1  # [m] where there are no legs
-
-
-@dataclass(frozen=True)
-class GuessedPoint:
-    """A tracked point: the link it is on, where in its frame [m], how it was found, and whether that is weak."""
-
-    link: str
-    xyz: np.ndarray
-    how: str
-    weak: bool = False
-
-    def rounded(self) -> list[float]:
-        """The place to a tenth of a millimetre [m]."""
-        return [round(float(v), 4) + 0.0 for v in self.xyz]
-
-
-@dataclass(frozen=True)
-class Arm:
-    """One arm, in the world in the zero posture: its joints group by group and its three points [m]."""
-
-    girdle: list[JointAxis]
-    shoulder: list[JointAxis]
-    elbow: JointAxis
-    forearm: list[JointAxis]
-    gh: np.ndarray
-    elbow_point: np.ndarray
-    wrist: np.ndarray
-    wrist_link: str
-    wrist_how: str
-
-
-@dataclass(frozen=True)
-class Mapping:
-    """Findings about a robot.
-
-    Attributes:
-        points: tracked point -> where it is.
-        waist, arms: joints between hips and chest, and of the left and right arm.
-        legs: way of the joints of each; None where it has none.
-        feet: soles of both legs; empty where none were found.
-        fits: shapes laid around the bodies that have meshes.
-        contacts: of links whose shapes overlap where their meshes do not: shapes around what touches first.
-        yaw: turn of the root link that makes the robot look along x [rad].
-        meanings: anatomical name -> joint.
-        neutral: joint -> angle [rad] of the neutral posture, where arms touch something at zero.
-    """
-
-    points: dict[str, GuessedPoint]
-    waist: list[JointAxis]
-    arms: tuple[Arm, Arm]
-    legs: LimbPair | None
-    yaw: float
-    meanings: dict[str, str]
-    feet: tuple[GuessedFoot, ...] = ()
-    fits: tuple[BodyFit, ...] = ()
-    contacts: tuple[ContactFit, ...] = ()
-    neutral: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def has_legs(self) -> bool:
-        """It can walk; then its base floats."""
-        return self.legs is not None
-
-    @property
-    def imitation_joints(self) -> list[str]:
-        """Names of the joints of waist and arms."""
-        joints = [*self.waist, *(j for arm in self.arms for j in [*arm.girdle, *arm.shoulder, arm.elbow, *arm.forearm])]
-        return [j.name for j in joints]
-
-    def to_json(self) -> dict[str, Any]:
-        """Points, joints, neutral posture, fitted shapes and contacts as plain dictionaries and lists, in m and rad."""
-        points = [
-            {"point": name, "link": p.link, "xyz": p.rounded(), "found": p.how, "guess": p.weak}
-            for name, p in self.points.items()
-        ]
-        fits = [
-            {
-                "body": f.link,
-                "shapes": len(f.shapes),
-                "outside_max_m": round(f.outside_max, 5),
-                "outside_mean_m": round(f.outside_mean, 5),
-                "inside_max_m": round(f.inside_max, 5),
-            }
-            for f in self.fits
-        ]
-        contacts = [
-            {
-                "links": list(c.links),
-                "shapes": len(c.shapes),
-                "touched_percent": None if c.touched is None else round(100 * c.touched, 1),
-                "shrunk_m": round(c.shrunk, 5),
-                "missed_percent": round(100 * c.missed, 1),
-                "early_percent": round(100 * c.early, 1),
-            }
-            for c in self.contacts
-        ]
-        found: dict[str, Any] = {"points": points, "imitation_joints": self.imitation_joints, "neutral": self.neutral}
-        return {**found, "fits": fits, "contacts": contacts}
-
-
-def guess_mapping(tree: UrdfTree) -> Mapping:
-    """Read a robot's points and joints from its URDF alone.
-
-    Raises:
-        RobotError: no arms, or arms without an elbow.
-    """
-    robot = Robot(tree, RobotFile(), "fixed")
-    axes = joint_axes(robot, tree)
-    limbs = find_limbs(axes, tree.where)
-    poses = robot.link_poses(robot.q("zero"))
-    arms = tuple(_arm(way, tree, robot) for way in (limbs.arms.left, limbs.arms.right))
-    first = limbs.arms.left[0]
-    waist = _ways_up(first)
-    sternum = (arms[0].gh + arms[1].gh) / 2
-    if limbs.legs is not None:
-        # A joint above one leg only (NAO's left hip turns both, but the right one mimics it) is no part of the waist.
-        ways = [_ways_up(leg[0]) for leg in (limbs.legs.left, limbs.legs.right)]
-        down = [j for j in ways[0] if any(j is other for other in ways[1])]
-        waist = [*_without(down, waist)[::-1], *_without(waist, down)]
-        hips = [ball_centre(leg[:3], MEET)[0] for leg in (limbs.legs.left, limbs.legs.right)]
-        top = _without([*ways[0], limbs.legs.left[0]], down)[0]
-        hip_link, mid_hip, how = top.parent_link, (hips[0] + hips[1]) / 2, "where the hip axes meet"
-    else:
-        hip_link = waist[0].parent_link if waist else first.parent_link
-        mid_hip, how = _hips_without_legs(waist, arms[0], sternum)
-
-    def point(link: str, world: np.ndarray, how: str, weak: bool = False) -> GuessedPoint:
-        return GuessedPoint(link, poses[link].inverse().act(np.asarray(world, float)), how, weak)
-
-    points = {
-        "mid_hip": point(hip_link, mid_hip, how, limbs.legs is None),
-        "sternum": point(first.parent_link, sternum, "between the shoulders"),
-    }
-    for s, arm in zip("lr", arms, strict=True):
-        points[f"{s}_gh"] = point(arm.shoulder[-1].child_link, arm.gh, "where the shoulder axes meet")
-        points[f"{s}_elbow"] = point(arm.elbow.child_link, arm.elbow_point, f"on the axis of {arm.elbow.name}")
-        points[f"{s}_wrist"] = point(arm.wrist_link, arm.wrist, arm.wrist_how, arm.wrist_how.startswith("no wrist"))
-    yaw = float(np.arctan2(limbs.left[0], limbs.left[1]))
-    return Mapping(points, waist, (arms[0], arms[1]), limbs.legs, yaw, _meanings(waist, arms, limbs.left))
-
-
-def _hips_without_legs(waist: list[JointAxis], arm: Arm, sternum: np.ndarray) -> tuple[np.ndarray, str]:
-    turning = [j for j in waist if not j.slides]
-    if turning:
-        return turning[0].point - [0, 0, HIPS_BELOW_WAIST], f"no legs: {HIPS_BELOW_WAIST:g} m below the waist"
-    bones = float(np.linalg.norm(arm.gh - arm.elbow_point) + np.linalg.norm(arm.wrist - arm.elbow_point))
-    return sternum - [0, 0, TRUNK * bones], "no legs, no waist: as long a trunk as a human has"
-
-
-def _without(joints: list[JointAxis], others: list[JointAxis]) -> list[JointAxis]:
-    return [j for j in joints if all(j is not other for other in others)]
-
-
-def _ways_up(joint: JointAxis) -> list[JointAxis]:
-    """The joints above one, from the root down."""
-    out, at = [], joint.above
-    while at is not None:
-        out.append(at)
-        at = at.above
-    return out[::-1]
-
-
-def _arm(way: list[JointAxis], tree: UrdfTree, robot: Robot) -> Arm:
-    candidates = [_arm_with_elbow(way, k, tree, robot) for k in range(1, len(way))]
-    named = [arm for arm in candidates if "elbow" in arm.elbow.name.lower()]
-    best = max(named or candidates, key=_likeness)
-    if not _likeness(best) > SHORT_BONE:
-        raise RobotError(
-            f"{tree.where}: no elbow found among {', '.join(j.name for j in way)}: no hinge with a bone of more than "
-            f"{100 * SHORT_BONE:g} cm on either side, across its axis; {WRITE_BY_HAND}"
-        )
-    return best
-
-
-def _likeness(arm: Arm) -> float:
-    """The shorter of the two bones [m], as far as they lie across the hinge."""
-    upper, lower = arm.elbow_point - arm.gh, arm.wrist - arm.elbow_point
-    across = [float(np.linalg.norm(np.cross(v, arm.elbow.direction))) for v in (upper, lower)]
-    return min(across)
-
-
-def _arm_with_elbow(way: list[JointAxis], k: int, tree: UrdfTree, robot: Robot) -> Arm:
-    """The arm, were its k-th joint the elbow."""
-    elbow = way[k]
-    gh, group = ball_centre(way[max(k - 3, 0) : k][::-1], MEET)
-    shoulder, girdle = group[::-1], way[: k - len(group)]
-    at = nearest_on(elbow, way[k - 1])
-    # The forearm's own axis, where there is one, passes the elbow across its hinge.
-    rest = way[k + 1 :]
-    own = rest[0] if rest and rest[0].distance(at) < MEET and abs(rest[0].direction @ elbow.direction) < 0.7 else None
-    hinges = rest[1:] if own else rest
-    link = (own or elbow).child_link
-    if hinges:
-        wrist = nearest_on(hinges[0], own) if own else hinges[0].point
-        used = 1 + (len(hinges) > 1 and hinges[1].distance(wrist) < MEET)
-        forearm = [*([own] if own else []), *hinges[:used]]
-        return Arm(girdle, shoulder, elbow, forearm, gh, at, wrist, link, f"on the axis of {hinges[0].name}")
-    if own and np.linalg.norm(own.point - at) > 2 * MEET:
-        return Arm(girdle, shoulder, elbow, [own], gh, at, own.point, link, f"origin of {own.name}")
-    joint = robot.model.getJointId((own or elbow).name)
-    pin.forwardKinematics(robot.model, robot.data, robot.q("zero"))
-    along = robot.data.oMi[joint].act(robot.model.inertias[joint].lever) - at
-    length = FOREARM * float(np.linalg.norm(at - gh))
-    wrist = at + length * along / max(float(np.linalg.norm(along)), 1e-9)
-    how = "no wrist joint: a forearm as long as a human has, toward the centre of mass"
-    return Arm(girdle, shoulder, elbow, [own] if own else [], gh, at, wrist, link, how)
-
-
-def _meanings(waist: list[JointAxis], arms: tuple[Arm, ...], left: np.ndarray) -> dict[str, str]:
-    """Anatomical names of joints whose axes leave no doubt in the zero posture."""
-    forward = np.cross(left, [0.0, 0.0, 1.0])
-    out: dict[str, str] = {}
-    for name, axis in (("rotation", [0, 0, 1]), ("flexion", left), ("lateral_flexion", forward)):
-        found = [j.name for j in waist if not j.slides and abs(j.direction @ axis) > 0.8]
-        if len(found) == 1:
-            out[f"waist_{name}"] = found[0]
-    for s, arm in zip("lr", arms, strict=True):
-        if len(arm.shoulder) == 3 and abs(arm.shoulder[0].direction @ left) > 0.7:
-            for name, joint in zip(("flexion", "abduction", "rotation"), arm.shoulder, strict=True):
-                out[f"{s}_shoulder_{name}"] = joint.name
-        out[f"{s}_elbow_flexion"] = arm.elbow.name
-    return out
-
-
-# -------- File
 
 UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
 
@@ -344,6 +103,9 @@ def _contacts(robot: Robot, tree: UrdfTree, mapping: Mapping, bodies: Bodies) ->
     often = with_images(overlapping_links(robot, stand_out, legs), bodies)
     at_rest = with_images(links_overlapping_at_rest(robot), bodies)
     crowded = with_images(crowded_links(robot, bodies, legs), bodies) if legs else []
+    # Shapes that overlap by more may tell collisions: only what is fitted around these, or that there are none, counts.
+    anyway = with_images(overlapping_links(robot, dict.fromkeys(tree.links, np.inf), legs), bodies) if legs else []
+    crowded = [pair for pair in dict.fromkeys(crowded + anyway) if pair not in often]
     seldom = [pair for pair in dict.fromkeys(at_rest + crowded) if pair not in often]
     without = replace(robot.file, unwatched_links=(*often, *crowded))
     contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + seldom)
