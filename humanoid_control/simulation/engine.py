@@ -281,9 +281,8 @@ def check_model(robot: Robot) -> None:
     """
     for link in ET.fromstring(robot.urdf).findall("link"):
         inertial = link.find("inertial")
-        if inertial is not None:
-            if fault := inertia_fault(inertial):
-                raise RobotError(f"{robot.name}: link '{link.get('name', '')}' {fault}")
+        if inertial is not None and (fault := inertia_fault(inertial)):
+            raise RobotError(f"{robot.name}: link '{link.get('name', '')}' {fault}")
     model = robot.model
     for joint in range(1, model.njoints):
         if not model.inertias[joint].mass > 0:
