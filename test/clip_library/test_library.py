@@ -213,6 +213,7 @@ def test_a_full_disk_is_one_line_and_keeps_what_is_done(library, robots, whole, 
     with pytest.raises(ConfigError, match=r"hrp2/a/clip_002\.trc\.npz cannot be written: No space left on device"):
         run(tmp_path / "out", library, robots[:1], whole, Here())
     monkeypatch.undo()
+    assert list(outputs(tmp_path / "out")) == ["hrp2/a/clip_000.trc.npz"], "no half of the other"
     assert len(manifest(tmp_path / "out")) == 1 and not list((tmp_path / "out/.library/writing").iterdir())
     executor = Here()
     run(tmp_path / "out", library, robots[:1], whole, executor)

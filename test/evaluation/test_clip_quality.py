@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.evaluation import measure_clip
+from humanoid_control.evaluation import measure_clip, measure_ground_contact
 from humanoid_control.evaluation.clip_quality import GRADES, MEASURES, grade_numbers
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import retarget_clip, retarget_whole_body, scale_to_robot
@@ -71,6 +71,12 @@ def test_a_motion_lifted_or_sunk_or_pushed_shows_it(robot, motion):
     shove = np.zeros((len(motion.positions), 3))
     shove[75:, 0] = 0.007
     aside = moved(shove)
+    contacts = motion.contacts.copy()
+    contacts[40:44] = False  # so that some contacts do not slip
+    parted = replace(motion, root_position=motion.root_position + shove, contacts=contacts)
+    slip = 1000 * measure_ground_contact(robot, parted.q(), contacts, parted.rate).slip
+    assert np.ptp(slip) > 5
+    assert measure_clip(robot, parted).numbers["slip_mm"] == pytest.approx(np.percentile(slip, 95), abs=1e-3)
     assert aside.numbers["slip_max_mm"] == pytest.approx(7, abs=0.7) and aside.grade in "BC"
     assert "slip of 95 of 100 contacts" in aside.verdict
 
