@@ -38,6 +38,7 @@ FAR = 1e9  # [m] stands for the clearance where no pair is near
 NEAR_FLOOR = 0.05  # [m] height of a sole's corner below which a step minds the floor
 LOCKED = 1e3  # weight from which a point of a sole is on the floor and stays: acceleration gives way to it
 STILL = 2e-4  # [m] it may be off
+FLOOR_GAIN = 60.0  # [1/s] a sole that swings comes down to the floor by this share of its height at the most
 IN_NEED = 4.0  # times its limit, acceleration for a foot that would slip
 
 
@@ -142,11 +143,18 @@ def normal_equations(
 
 
 @kernel
-def floor_rows(problem: RetargetingProblem, w: Scratch, J: np.ndarray, count: int, G: np.ndarray, b: np.ndarray) -> int:
-    """Add rows: points of soles near the floor that nothing locks there stay above it; the number of rows."""
+def floor_rows(
+    problem: RetargetingProblem, w: Scratch, J: np.ndarray, keep: float, count: int, G: np.ndarray, b: np.ndarray
+) -> int:
+    """Add rows: points of soles near the floor that nothing locks there keep a share of their height, or come up to it.
+
+    Returns:
+        the number of rows.
+    """
     for k in problem.soles:
         if w.points[k, 2] < NEAR_FLOOR and problem.weight[k] < LOCKED:
-            G[count, :], b[count] = J[3 * k + 2], -w.points[k, 2]
+            z = w.points[k, 2]
+            G[count, :], b[count] = J[3 * k + 2], (keep - 1.0) * z if z > 0.0 else -z
             count += 1
     return count
 
@@ -185,7 +193,7 @@ def gauss_newton(
     J, G, b = np.empty((3 * problem.point.shape[0], d)), np.empty((p, d)), np.empty(p)
     H, g = np.empty((d, d)), np.empty(d)
     step, lower, upper, price = np.empty(d), np.empty(d), np.empty(d), np.empty(d + p)
-    keep = np.exp(-n.barrier_gain * dt / n.iterations)
+    keep, floor = np.exp(-n.barrier_gain * dt / n.iterations), np.exp(-FLOOR_GAIN * dt / n.iterations)
     for _ in range(n.iterations):
         place_points(problem, x, w)
         point_jacobian(problem, w, J)
@@ -197,7 +205,7 @@ def gauss_newton(
         for k in range(count):
             over = w.near.distance[k] - min(n.margin, problem.at_rest[w.near.pair[k]])
             b[k] = (keep - 1.0) * over if over > 0.0 else min(-over, n.pair_recovery_speed * dt / n.iterations)
-        count = floor_rows(problem, w, J, count, G, b)
+        count = floor_rows(problem, w, J, floor, count, G, b)
         solve_box_qp(BoxQp(H, g, lower, upper, G, b), count, n.slack_weight, step, price)
         size = 0.0
         for i in range(d):

@@ -121,6 +121,7 @@ def fuzzed_nodes(robot: str, port: int) -> tuple[tuple[str, ...], ...]:
         ("whole_body_ik", "rate:=50.0", "start_blind:=true", its),
         ("trajectory_streamer", its),
         ("trajectory_streamer", "source:=live", "solve:=true", its),
+        ("whole_body_streamer", its),
         ("target_source", its),
         ("walker", "upper:=imitate", its),
         ("robot_driver", "hardware:=loopback", its),

@@ -17,7 +17,6 @@ from pathlib import PurePath
 from typing import Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from humanoid_control.errors import ClipError, first_few, first_line, offer_names
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
@@ -315,11 +314,14 @@ def _transforms(
         return X
 
     def value(path: str, rest: Sequence[float], make: Callable[[np.ndarray], np.ndarray] = np.asarray) -> np.ndarray:
+
         track = tracks.get((index, path))
         found = (
             track.at(t, path == "rotation") if track else np.tile(np.asarray(node.get(path, rest), float), (len(t), 1))
         )
         return make(found)
+
+    from scipy.spatial.transform import Rotation  # half a second, which other clips need not wait for
 
     R = value("rotation", (0, 0, 0, 1), lambda q: Rotation.from_quat(q).as_matrix())
     X[:, :3, :3] = R * value("scale", (1, 1, 1))[:, None, :]

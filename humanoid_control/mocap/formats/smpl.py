@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip
@@ -111,6 +110,8 @@ def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | Non
     Raises:
         ClipError: arrays of shapes that do not belong together, or a path that is missing.
     """
+    from scipy.spatial.transform import Rotation  # half a second, which other clips need not wait for
+
     whole = next((arrays[k] for k in _WHOLE if k in arrays), None)
     if whole is None:
         root = next((arrays[k] for k in _ROOT if k in arrays), None)
@@ -212,6 +213,8 @@ def smpl_clip(motion: SmplMotion, rate: float, source: str, size: Size, warnings
 
 def _places(rotations: np.ndarray) -> np.ndarray:
     """(T, P, 3) joints and points about the root for rotations (T, 22, 3), world axes [share of the height]."""
+    from scipy.spatial.transform import Rotation  # half a second, which other clips need not wait for
+
     places = np.empty((len(rotations), N + len(POINTS), 3))
     for first in range(0, len(rotations), _CHUNK):
         vectors = rotations[first : first + _CHUNK]

@@ -22,7 +22,7 @@ def session(monkeypatch, tmp_path):
     """A session whose nodes are not started: its supervisor says what it is told to, then fails or not."""
     pytest.importorskip("rclpy", reason="needs ROS 2")
     monkeypatch.setattr(module, "new_run_directory", lambda name: tmp_path)
-    monkeypatch.setattr(module, "Monitor", lambda namespace: type("Silent", (), QUIET)())
+    monkeypatch.setattr(module, "Monitor", lambda *_: type("Silent", (), QUIET)())
     made = Session("tendons")
     made.order, made.answer = [], ""
 
@@ -86,7 +86,7 @@ def test_a_run_that_a_node_refused_leaves_nothing_behind(before, monkeypatch, tm
     """A child of that exit code stands for the node; any other one leaves its log."""
     pytest.importorskip("rclpy", reason="needs ROS 2")
     monkeypatch.setenv("HUMANOID_HOME", str(tmp_path))
-    monkeypatch.setattr(module, "Monitor", lambda namespace: type("Silent", (), QUIET)())
+    monkeypatch.setattr(module, "Monitor", lambda *_: type("Silent", (), QUIET)())
     earlier = [new_run_directory("earlier")] if before else []
     refuses = "import sys; print('simulator: parameter gravity must be in 0 .. 30'); sys.exit(2)"
     monkeypatch.setattr(module, "node_command", lambda *_: [sys.executable, "-c", refuses])
