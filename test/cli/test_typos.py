@@ -239,6 +239,10 @@ ROWS = {
         "--marker-set": ("--marker-set plug_in_giat", "did you mean plug_in_gait"),
         "--unit": ("--unit milimetre", "milimetre"),
     },
+    "bench whole_body": {
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--motion": ("--motion dnace", "did you mean dance"),
+    },
     "bench batch": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench self_distance": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench distance": {"--robot": ("--robot hpr2", "did you mean hrp2")},
