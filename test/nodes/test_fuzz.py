@@ -18,7 +18,7 @@ from test.places import port
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 STARTED = fuzzed_nodes("hrp2", port(7))
-WHILE_SHOWN = {"joint_commands", "ik_markers", "tendon_markers", "human/markers", "footsteps/planned"}
+WHILE_SHOWN = {"contacts", "joint_commands", "ik_markers", "tendon_markers", "human/markers", "footsteps/planned"}
 """Topics of the viewer that it hears with a page open."""
 MANY = {"FOOT": "*", "plateN": "plate*"}  # what stands for several topics
 ANY = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
