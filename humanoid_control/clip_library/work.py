@@ -37,14 +37,12 @@ from humanoid_control.retargeting import (
     at_solving_rate,
     every,
     retarget_clip,
-    retarget_whole_body,
     scale_to_robot,
     shows_legs,
 )
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import KNOWN, urdf_path
 from humanoid_control.robots.robot import FIXED, FLOATING
-from humanoid_control.terminal import warn
 
 FORMATS = (".csv", ".npz", ".mcap")
 RECORD = 1  # of the form of records and figures: another number does everything anew
@@ -409,15 +407,9 @@ def versions() -> dict[str, str]:
 
 def compile_for(settings: LibrarySettings) -> None:
     """Compile the kernels for this machine where that has not been done, with a word about it."""
-    from humanoid_control.jit import are_compiled
-    from humanoid_control.retargeting.whole_body_frames import solve_whole_body_frames
-    from humanoid_control.warm_up import compile_first
+    from humanoid_control.warm_up import RETARGETING, WHOLE_BODY, compile_first
 
-    compile_first()
-    if settings.whole_body and not are_compiled((solve_whole_body_frames,)):
-        warn("compiling the solver of whole bodies for this machine, only this once: about half a minute")
-        body = load_body_points("gentle_dance").cropped(3)
-        retarget_whole_body(body, load_robot("hrp2", FLOATING))
+    compile_first(RETARGETING, *([WHOLE_BODY] if settings.whole_body else []))
 
 
 def warm() -> None:
