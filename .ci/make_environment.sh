@@ -43,9 +43,9 @@ fi
 
 say "installing into $venv with $($python --version) (about a minute)"
 "$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,test,check]'
-say "compiling the solver and the tendons beside the simulation and the walker (about two minutes)"
+say "compiling kernels, two at a time (about three minutes)"
 {
-    for kernels in retargeting whole_body tendons library; do "$venv/bin/python" -m humanoid_control.warm_up.$kernels; done
+    for kernels in retargeting whole_body tendons human library; do "$venv/bin/python" -m humanoid_control.warm_up.$kernels; done
 } &
 solver=$!
 "$venv/bin/python" -m humanoid_control.warm_up.simulation
