@@ -64,12 +64,11 @@ from humanoid_control.robots import Robot
 
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
-SMOOTHING = 0.2
+SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
 SLACK_WEIGHT = 1e5  # of a violated distance: not above a locked foot's, or arms that come near a leg push it away
 BASE_SPEED = 10.0  # [m/s, rad/s] faster than any person: the base never jumps, whatever a clip or a solver's step asks
-BASE_ACCELERATION = np.array(
-    [40.0, 40.0, 40.0, 150.0, 150.0, 150.0]
-)  # [m/s^2, rad/s^2]: a foot that lands, lands later
+# [m/s^2, rad/s^2] so that the base does not jerk either: a foot for which that is too little lands later.
+BASE_ACCELERATION = np.array([40.0, 40.0, 40.0, 150.0, 150.0, 150.0])
 FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down anew
 
 

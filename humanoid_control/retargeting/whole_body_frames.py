@@ -97,17 +97,18 @@ def returning_goal(
     Args:
         wanted: (K, 3) targets of the frame [m]. goal: filled.
     """
-    rest, corners = np.exp(-feet.rules.body_return * dt), problem.soles[0]
+    slow, fast = np.exp(-feet.rules.body_return * dt), np.exp(-feet.rules.foot_return * dt)
+    corners = problem.soles[0]
     for k in range(wanted.shape[0]):
         held = k >= corners and feet.memory.locked[(k - corners) // 4]
-        z = np.exp(-feet.rules.foot_return * dt) if k >= corners else rest
+        z = fast if k >= corners else slow
         for i in range(3):
             e = 2.0 * z * feet.errors.last[k, i] - z * z * feet.errors.before[k, i]
             goal.target[k, i] = wanted[k, i] + (0.0 if held else e)
     for i in range(before.x.shape[0]):
         goal.expected[i] = before.x[i] + dt * before.v[i]
         off = before.x[i] - problem.rest[i]
-        goal.rest[i] = problem.rest[i] + 2.0 * rest * off - rest * rest * (off - dt * before.v[i])
+        goal.rest[i] = problem.rest[i] + 2.0 * slow * off - slow * slow * (off - dt * before.v[i])
     for i in range(problem.base):  # it has no rest
         goal.rest[i] = goal.expected[i]
 

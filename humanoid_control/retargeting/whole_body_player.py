@@ -15,12 +15,12 @@ from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.retargeting.contacts import Soles, sole_corners
 from humanoid_control.retargeting.player import BONES
 from humanoid_control.retargeting.whole_body_frames import FrameInputs
-from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets
+from humanoid_control.retargeting.whole_body_scaling import BODY_POINTS, WholeBodyTargets
 
 LIFT = 0.06  # [m] by which a foot is raised on its way over a seam
 STAYS = 0.01  # [m, rad] nearer than this to where it should be, a foot stays where it is
 COAST = 0.12  # [s] in which the velocity at the beginning of a seam goes
-L_HIP, R_HIP = 7, 8  # rows of BODY_POINTS
+L_HIP, R_HIP = BODY_POINTS.index("l_hip"), BODY_POINTS.index("r_hip")
 
 
 class WholeBodyPlayer:
@@ -156,7 +156,7 @@ class WholeBodyPlayer:
 
     def shown(self) -> np.ndarray:
         """The targets (12, 3) of BODY_POINTS now [m]."""
-        return self._points[:12]
+        return self._points[: len(BODY_POINTS)]
 
     def skeleton(self) -> np.ndarray:
         """Ends (2 B, 3) of the bones of a figure with the targets as joints, feet included [m]."""
@@ -169,9 +169,5 @@ class WholeBodyPlayer:
         return np.array([p[n] for a, b in BONES if a in p and b in p for n in (a, b)])
 
 
-_JOINTS = {
-    name: k
-    for k, name in enumerate(
-        ("sternum", "l_shoulder", "r_shoulder", "l_elbow", "r_elbow", "l_wrist", "r_wrist", "l_hip", "r_hip")
-    )
-} | {"l_knee": 10, "r_knee": 11}
+# A figure's joint -> row of BODY_POINTS; the robot's "gh" is where a figure has its shoulder.
+_JOINTS = {name.replace("_gh", "_shoulder"): k for k, name in enumerate(BODY_POINTS)}

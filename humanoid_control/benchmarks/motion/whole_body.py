@@ -77,16 +77,15 @@ def _rows(name: str, robot: Robot, body: BodyPoints) -> list[Row]:
         theirs, times = _gmr(name, robot, level(body, scaler.floor))
         rows.append(row_of(f"{name}_gmr", "us", times[2:]))
         rows.append(row_of(f"{name}_gmr_over_ours", "", np.array(times[2:]) / np.array(took[2:])))
-        rows += _feet(f"{name}_gmr", robot, theirs, targets.contacts, targets.rate)
+        floor = float(np.median(corner_paths(robot, theirs)[..., 2].min(axis=(1, 2))))  # it has none of its own
+        rows += _feet(f"{name}_gmr", robot, theirs, targets.contacts, targets.rate, floor)
     return rows
 
 
-def _feet(name: str, robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: float) -> list[Row]:
-    """Slip of each contact, penetration of each frame; the floor is where the soles stand, so none is held its own."""
+def _feet(name: str, robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: float, floor: float = 0.0) -> list[Row]:
+    """Slip of each contact, penetration of each frame, skating; `floor` is its height [m]."""
     q = q.copy()
-    lowest = corner_paths(robot, q)[..., 2].min(axis=(1, 2))
-    ground = float(np.median(lowest)) if name.endswith("gmr") else 0.0
-    q[:, 2] -= ground
+    q[:, 2] -= floor
     contact = measure_ground_contact(robot, q, contacts, rate)
     return [
         row_of(f"{name}_slip", "mm", 1e3 * contact.slip),
