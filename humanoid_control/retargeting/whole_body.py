@@ -8,7 +8,7 @@ where the robot's soles really are.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from humanoid_control.retargeting.contacts import (
     foot_targets,
     sole_corners,
 )
+from humanoid_control.retargeting.extremities import LEVER, extremities
+from humanoid_control.retargeting.extremities import WEIGHTS as DIRECTION_WEIGHTS
 from humanoid_control.retargeting.frame_solver import (
     A_LONG_TIME,
     FAR,
@@ -123,6 +125,7 @@ class WholeBodyRetargeter:
         joints: (n,) the posture of the last frame [rad].
         root: pose of the root link in the world at the last frame.
         contacts: (4,) edges of the soles that are locked on the floor, in the order of `contacts.EDGES`.
+        directions: names of head and hands, as far as they are followed.
         clearance, used_fallback: as in JointTrajectory, of the last frame.
         SETTINGS: of the solver where none are given: those of the upper body, with more smoothing.
     """
@@ -135,6 +138,7 @@ class WholeBodyRetargeter:
         settings: RetargetSettings | None = None,
         rules: ContactRules | None = None,
         forearms: bool = False,
+        directions: Collection[str] = (),
     ) -> None:
         """Prepare.
 
@@ -143,6 +147,7 @@ class WholeBodyRetargeter:
             settings: of the solver, method 'constrained'; default: SETTINGS.
             rules: of contact.
             forearms: targets come with the turn of the forearms.
+            directions: of head and hands that targets come with; those that the robot cannot turn are passed over.
 
         Raises:
             RobotError: no floating base, no legs or no soles.
@@ -151,17 +156,21 @@ class WholeBodyRetargeter:
         self.legs = Legs.of(robot)
         s = self.settings
         followers = [follower for follower, *_ in robot.mimic]  # NAO's hips share a motor
-        self.moving = np.setdiff1d(np.union1d(self.legs.moving, robot.imitation_joints), followers)
+        turned = [e for name, e in extremities(robot).items() if name in directions]
+        self.directions = tuple(e.name for e in turned)
+        moving = [self.legs.moving, robot.imitation_joints, *(e.moving for e in turned)]
+        self.moving = np.setdiff1d(np.unique(np.concatenate(moving)), followers)
         seven = imitation_points(robot, s.forearms if forearms else 0.0)
         self.lever = s.forearms if len(seven) > len(POINTS) else 0.0
         legs = self.legs.points(robot)
         self.levers = len(seven) - len(POINTS)
-        self.corners = CORNERS + self.levers
-        points = seven[:7] + legs[:5] + seven[7:] + legs[5:]
+        self.corners = CORNERS + self.levers + len(turned)
+        points = seven[:7] + legs[:5] + seven[7:] + [e.followed() for e in turned] + legs[5:]
         p = problem_with(robot, self.moving, points)
         weight = np.ones(len(points))
         for name, value in WEIGHTS.items():
             weight[BODY_POINTS.index(name)] = value
+        weight[CORNERS + self.levers : self.corners] = [DIRECTION_WEIGHTS[name] for name in self.directions]
         velocity = np.minimum(s.velocity_scale * p.velocity, 1e6)
         velocity[: p.base] = BASE_SPEED
         soles = np.arange(self.corners, len(points))
@@ -188,6 +197,13 @@ class WholeBodyRetargeter:
         self._before = FrameBefore(np.zeros(d), np.zeros(d), FAR)
         self._feet = self._new_feet()
 
+    @classmethod
+    def following(
+        cls, targets: WholeBodyTargets, robot: Robot, settings: RetargetSettings | None = None
+    ) -> WholeBodyRetargeter:
+        """One that follows all that targets show: forearms, head and hands too. Raises RobotError as above."""
+        return cls(robot, settings, None, targets.forearms is not None, tuple(targets.directions))
+
     def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
         """Limits (D,) of acceleration, and of it before the end of a range: the joints' own but for base and legs.
 
@@ -213,7 +229,11 @@ class WholeBodyRetargeter:
         if self.levers:
             if targets.forearms is None:
                 raise ClipError(f"{targets.name}: does not show how the forearms are turned")
-            points[:, CORNERS : self.corners] = targets.positions[:, 5:7] + self.lever * targets.forearms
+            points[:, CORNERS : CORNERS + self.levers] = targets.positions[:, 5:7] + self.lever * targets.forearms
+        for k, name in enumerate(self.directions, CORNERS + self.levers):
+            if name not in targets.directions:
+                raise ClipError(f"{targets.name}: does not show where the {name} points")
+            points[:, k] = LEVER * targets.directions[name]
         return FrameInputs(points, targets.soles, targets.contacts)
 
     def start(self, frames: FrameInputs, heading: float, name: str = "clip") -> None:
@@ -387,4 +407,4 @@ def retarget_whole_body(
         ClipError: no legs, no floor, or no first posture. RobotError: no legs or soles.
     """
     targets = WholeBodyScaler(body, robot).targets(body)
-    return WholeBodyRetargeter(robot, settings, forearms=targets.forearms is not None).solve(targets, progress)
+    return WholeBodyRetargeter.following(targets, robot, settings).solve(targets, progress)

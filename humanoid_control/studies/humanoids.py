@@ -156,7 +156,7 @@ def describe(robot: Robot) -> dict[str, Any]:
 def _whole_body(robot: Robot, body: BodyPoints) -> dict[str, Any]:
     compile_first()
     targets = WholeBodyScaler(body, robot).targets(body)
-    solver = WholeBodyRetargeter(robot, forearms=targets.forearms is not None)
+    solver = WholeBodyRetargeter.following(targets, robot)
     began = time.perf_counter()
     trajectory = solver.solve(targets)
     seconds = time.perf_counter() - began

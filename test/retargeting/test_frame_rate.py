@@ -48,7 +48,7 @@ def test_feet_stay_at_any_rate(walk, rate):
     robot = load_robot("hrp2", "floating")
     body, between, _ = at_solving_rate(body_at(walk, rate))
     targets = WholeBodyScaler(body, robot).targets(body)
-    trajectory = WholeBodyRetargeter(robot, forearms=targets.forearms is not None).solve(targets)
+    trajectory = WholeBodyRetargeter.following(targets, robot).solve(targets)
     thin = every(trajectory, between)
     contact = measure_ground_contact(robot, thin.q(), thin.contacts, thin.rate).row()
     assert contact["slip_max_mm"] < 2, "19 mm when 1,000 frames a second are solved"
