@@ -7,6 +7,7 @@ where the robot's soles really are.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -67,10 +68,14 @@ from humanoid_control.robots import Robot
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
 SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
-SLACK_WEIGHT = 1e5  # of a violated distance: not above a locked foot's, or arms that come near a leg push it away
+SLACK_WEIGHT = 1e5  # of a violated distance, and of a sole below the floor
+# A pair at its margin yields: it has 1 % of that weight, and all of it where it touches. Or legs side by side, whose
+# nearest points jump, would push locked feet about.
+YIELDING = 0.1
 BASE_SPEED = 10.0  # [m/s, rad/s] faster than any person: the base never jumps, whatever a clip or a solver's step asks
 # [m/s^2, rad/s^2] so that the base does not jerk either: a foot for which that is too little lands later.
 BASE_ACCELERATION = np.array([40.0, 40.0, 40.0, 150.0, 150.0, 150.0])
+APART = (0.0, 0.03, 0.06, 0.1)  # [m] by which each foot is put outward in the first posture, if it must be
 FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down anew
 
 
@@ -185,6 +190,7 @@ class WholeBodyRetargeter:
             s.barrier_gain,
             s.pair_recovery_speed,
             SLACK_WEIGHT,
+            YIELDING,
             s.iterations,
         )
         self.scratch = scratch_for(self.problem)
@@ -253,7 +259,7 @@ class WholeBodyRetargeter:
         yaw = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, heading), 0.5 * (goal[7] + goal[8]))
         X = yaw * pin.SE3(np.eye(3), self.legs.hips.mean(axis=0)).inverse() * self.robot.X_world_root
         p.tree.joints.R[0], p.tree.joints.p[0] = X.rotation, X.translation
-        x = fit_first_frame(p, self.constants, goal, self.scratch, name)
+        x = self._first_fit(goal, heading, name)
         x = self._stand(frames, goal, x)
         distance = clearance(p, x, self.scratch)
         v = np.zeros(len(x))
@@ -262,6 +268,17 @@ class WholeBodyRetargeter:
         self._feet.errors.begin(self.scratch.points, *self._first_targets(frames))
         self.contacts = self._feet.out.contact.copy()
         self._publish(distance, 0)
+
+    def _first_fit(self, goal: np.ndarray, heading: float, name: str) -> np.ndarray:
+        """The first fit (D,) to targets (K, 3); feet go apart where a robot's legs have no room beside each other."""
+        left = np.array([-np.sin(heading), np.cos(heading), 0.0])
+        side = np.zeros((len(goal), 1))
+        side[self.corners : self.corners + 4], side[self.corners + 4 :] = 1.0, -1.0
+        side[BODY_POINTS.index("l_knee")], side[BODY_POINTS.index("r_knee")] = 0.5, -0.5
+        for apart in APART[:-1]:
+            with contextlib.suppress(ClipError):
+                return fit_first_frame(self.problem, self.constants, goal + apart * side * left, self.scratch, name)
+        return fit_first_frame(self.problem, self.constants, goal + APART[-1] * side * left, self.scratch, name)
 
     def _first_targets(self, frames: FrameInputs) -> tuple[np.ndarray, np.ndarray]:
         """Targets (K, 3) of the first frame and the second [m], soles where nothing holds them."""
