@@ -81,9 +81,13 @@ class LiveTargets:
         """
         robot.require_imitation_points()
         self.robot, self.settings = robot, settings or LiveSettings()
-        self._rest = robot.point_positions(robot.q("neutral"), POINTS)
+        self._rest = self._points_at_rest()
         self.targets: np.ndarray | None = None
         self.calibrate()
+
+    def _points_at_rest(self) -> np.ndarray:
+        """The points that follow targets, in the robot's neutral posture [m]."""
+        return self.robot.point_positions(self.robot.q("neutral"), POINTS)
 
     def calibrate(self) -> None:
         """Begin with the calibration; targets that there are stay where they are meanwhile."""
@@ -216,13 +220,17 @@ class LiveTargets:
         if body is None:
             return
         s = self.settings
-        self._scaler = Scaler(body.calibration, self.robot, s.upright)
-        self.shown = self._scaler.targets(body.calibration)
+        self._scale_by(body.calibration, now)
         self._guard, self._order = SegmentGuard(body.calibration), LabelOrder(body.labels)
         self._tracks = MarkerTracks(body.start, body.trunk, TrackSettings(s.fade, s.return_speed))
         self._lead_in()
         self._body, self._last_update, self._last_seen, self.problems = body, now, now, {}
         self.warnings = body.calibration.warnings
+
+    def _scale_by(self, calibration: BodyPoints, now: float) -> None:
+        """Find the scaling from the person of the calibration, which is complete now [s]."""
+        self._scaler = Scaler(calibration, self.robot, self.settings.upright)
+        self.shown = self._scaler.targets(calibration)
 
     def _lead_in(self) -> None:
         """Move over to the markers, from the present targets or from where the robot is."""
@@ -241,15 +249,19 @@ class LiveTargets:
         self._last_update += dt
         with np.errstate(all="ignore"):
             points = self._body.locate(self._tracks.update(markers, passed))
-            desired = self._scaled(points)
+            desired = self._scaled(points, dt)
         if (self._tracks.hidden == 0).any():
             self._last_seen = now
         self.targets = self._steady.follow(desired, dt)
         self._find_problems(now)
         return self.targets
 
-    def _scaled(self, points: np.ndarray) -> np.ndarray:
-        """Targets (7, 3) of body points (P, 3) in the world; NaN, which is passed over, while paused."""
+    def _scaled(self, points: np.ndarray, dt: float) -> np.ndarray:
+        """Targets (7, 3) of body points (P, 3) in the world; NaN, which is passed over, while paused.
+
+        Args:
+            dt: since the points before [s].
+        """
         assert self._body is not None
         names = self._body.names
         body = BodyPoints("live markers", 1.0, names, points[None], np.zeros(len(names)))

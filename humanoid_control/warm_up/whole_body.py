@@ -7,8 +7,9 @@ from typing import Any
 from humanoid_control.jit import are_compiled
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
-from humanoid_control.retargeting.contacts import find_contacts, foot_targets, sole_corners
+from humanoid_control.retargeting.contacts import find_contacts, foot_targets, sole_corners, sole_pitch, sole_pose
 from humanoid_control.retargeting.frame_solver import clearance, gauss_newton
+from humanoid_control.retargeting.live_whole_body import LiveWholeBody, edge_points
 from humanoid_control.retargeting.whole_body_frames import move_base, solve_whole_body_frames
 from humanoid_control.robots.catalogue import load_robot
 
@@ -22,6 +23,8 @@ KERNELS: tuple[Any, ...] = (
     foot_targets,
     sole_corners,
     find_contacts,
+    sole_pose,
+    sole_pitch,
 )
 
 
@@ -38,6 +41,8 @@ def compile_kernels() -> None:
     frames = solver.inputs(targets)
     solver.start(frames, float(targets.heading[0]))
     solver.step(frames, 1, 1.0 / targets.rate)
+    edge_points(solver.legs.soles, targets.soles[0])
+    LiveWholeBody(robot)  # and poses of soles
 
 
 if __name__ == "__main__":

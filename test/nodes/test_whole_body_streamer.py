@@ -13,8 +13,10 @@ from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.evaluation.ground_contact import measure_ground_contact
 from humanoid_control.evaluation.recorded_run import nanoseconds
+from humanoid_control.nodes.base.messages import stamp_of, target_markers
 from humanoid_control.retargeting.contacts import EDGES
 from humanoid_control.robots import load_robot
+from test.walking_person import RATE, walking_person
 
 pytestmark = pytest.mark.ros
 
@@ -52,6 +54,42 @@ def test_feet_stay_limits_hold_and_the_clip_obeys(graph):
     graph.until(lambda: times[-1].data >= 10.0, "the moment that was sought")
     assert graph.call(Trigger, "whole_body_streamer/pause").success
     graph.until(lambda: len(times) > 3 and times[-1].data == times[-3].data, "the pause")
+
+
+def test_a_person_of_live_markers_is_followed_and_feet_stay(graph):
+    robot, body = load_robot("hrp2", "floating"), walking_person(3)[0]
+    joints = graph.listen(JointState, "reference_joint_states", 3000)
+    odom = graph.listen(Odometry, "reference_odometry", 3000)
+    contacts = graph.listen(MarkerArray, "contacts", 3000)
+    graph.start("whole_body_streamer", "robot:=hrp2", "source:=live", "live_calibration:=0.5", "lead_in:=0.5",
+                "show_every:=1")  # fmt: skip
+    graph.until(lambda: len(joints) > 5, "the robot that stands", 60)
+    assert np.ptp([m.position for m in joints], axis=0).max() < 1e-9
+    refused = graph.diagnostics("whole_body_streamer")
+    assert "no targets" in refused["message"]
+    publisher, message = graph.publisher(MarkerArray, "markers"), target_markers(body.names)
+    for frame in np.concatenate([body.positions[:1].repeat(100, axis=0), body.positions]):
+        stamp = stamp_of(graph.node.get_clock().now().nanoseconds)
+        for marker, (x, y, z) in zip(message.markers, frame.tolist(), strict=True):
+            marker.header.stamp = stamp
+            marker.pose.position.x, marker.pose.position.y, marker.pose.position.z = x, y, z
+        publisher.publish(message)
+        graph.spin(1.0 / RATE)
+    graph.until(lambda: odom[-1].pose.pose.position.x > odom[0].pose.pose.position.x + 0.3, "the robot that walked")
+    roots = {nanoseconds(m.header.stamp): m.pose.pose for m in odom}
+    flags = {nanoseconds(m.markers[0].header.stamp): [k.text == "on" for k in m.markers] for m in contacts}
+    q, on = [], []
+    for m in joints:
+        if (ns := nanoseconds(m.header.stamp)) in roots and ns in flags:
+            p, o = roots[ns].position, roots[ns].orientation
+            q.append([p.x, p.y, p.z, o.x, o.y, o.z, o.w, *m.position])
+            on.append(flags[ns])
+    q = np.array(q)
+    assert len(q) > 200
+    ground = measure_ground_contact(robot, q, np.array(on), RATE)
+    assert len(ground.slip) >= 4 and ground.slip.max() < 2e-3 and ground.penetration.max() < 1e-3
+    assert (q[:, 7:] >= robot.lower - 1e-9).all() and (q[:, 7:] <= robot.upper + 1e-9).all()
+    assert graph.call(Trigger, "whole_body_streamer/calibrate").message == "stand upright"
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ class LiveSource:
     """Wires `LiveTargets` to the topic `markers`, the parameters and the diagnostics of a node."""
 
     def __init__(self, node: TickNode, robot: Robot, parameters: LiveParameters, marker_set: str, lead_in: float,
-                 left: float) -> None:  # fmt: skip
+                 left: float, kind: type[LiveTargets] = LiveTargets) -> None:  # fmt: skip
         """Prepare.
 
         Args:
@@ -169,12 +169,13 @@ class LiveSource:
             parameters: of live markers.
             marker_set, lead_in: as for LiveSettings.
             left: how far to the left of the robot the dancer's figure stands [m].
+            kind: of targets.
         """
         p = parameters
         settings = LiveSettings(marker_set, p.live_calibration, p.live_upright, p.live_up, p.live_fade,
                                 p.live_return_speed, p.live_max_speed, p.live_timeout, lead_in)  # fmt: skip
         self.rate = p.live_rate
-        self.live = LiveTargets(robot, settings)
+        self.live = kind(robot, settings)
         self._node, self._left = node, left
         self._input = MarkerInput(node, p.live_labels)
         self._added, self._latency = Samples(1000), Samples(1000)

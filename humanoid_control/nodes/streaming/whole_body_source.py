@@ -1,0 +1,177 @@
+"""Where a streamed whole body comes from: a clip that is played, or live markers; each with the robot that follows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from std_msgs.msg import Float64
+
+from humanoid_control.errors import ClipError
+from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT
+from humanoid_control.nodes.base.parameters import param
+from humanoid_control.nodes.base.tick_node import TickNode
+from humanoid_control.nodes.streaming.clip_source import MAX_RATE, ClipParameters, clip_points
+from humanoid_control.nodes.streaming.live_source import LiveParameters, LiveSource
+from humanoid_control.retargeting.live_whole_body import LiveWholeBody
+from humanoid_control.retargeting.whole_body import WholeBodyRetargeter
+from humanoid_control.retargeting.whole_body_player import WholeBodyPlayer
+from humanoid_control.retargeting.whole_body_scaling import BODY_POINTS, WholeBodyScaler, shows_legs
+from humanoid_control.robots import Robot
+
+
+@dataclass(frozen=True)
+class WholeBodyParameters(LiveParameters, ClipParameters):
+    """Parameters of both sources."""
+
+    source: str = param("clip", "clip: plays a file; live: follows the topic `markers`", choices=("clip", "live"))
+    rate: float = param(0.0, "frames a second of a clip; 0: as the clip, 120 at the most", "Hz", 0.0, 500.0)
+    seam: float = param(
+        1.5, "time to step over from the clip's end to its beginning, or to a moment sought", "s", 0, 10
+    )
+    lead_in: float = param(1.5, "time to move from the robot's posture to that of live markers", "s", 0.0, 10.0)
+    figure_offset: float = param(1.1, "how far to the left of the robot the figure is shown", "m", -10.0, 10.0)
+
+
+class PlayedBody:
+    """A clip: a robot that is solved frame by frame, as it plays; topics `clip/time`, `clip/duration`, `clip/seek`.
+
+    Attributes:
+        solver: the robot. rate: of the ticks [Hz]. name: of the clip.
+    """
+
+    stamp: float | None = None  # of the last posture [s]: the present
+
+    def __init__(self, node: TickNode, robot: Robot, p: WholeBodyParameters) -> None:
+        """Read the clip; what was guessed on the way is logged.
+
+        Raises:
+            HumanoidError: it cannot be read, or shows no legs.
+        """
+        body = clip_points(p)
+        for text in body.warnings:
+            node.get_logger().warning(text)
+        if not shows_legs(body):
+            raise ClipError(
+                f"{body.name} does not show knees, ankles and toes: start the stack 'imitation', which moves the upper "
+                "body"
+            )
+        targets = WholeBodyScaler(body, robot).targets(body)
+        for text in targets.notes:
+            node.get_logger().info(text)
+        s = self.solver = WholeBodyRetargeter.following(targets, robot)
+        self.player = WholeBodyPlayer(targets, s.inputs(targets), s.legs.soles, p.seam, p.loop, p.speed, s.problem.free)
+        self.rate, self.name, self._paused = p.rate or min(targets.rate, MAX_RATE), targets.name, p.paused
+        self._time = node.create_publisher(Float64, "clip/time", STREAM_OUT)
+        self._duration = node.create_publisher(Float64, "clip/duration", LATCHED)
+        self._duration.publish(Float64(data=self.player.duration))
+        node.create_subscription(Float64, "clip/seek", lambda m: self.player.seek(m.data), EVENTS)
+
+    def change(self, p: WholeBodyParameters) -> None:
+        """Take over parameters that may change while it plays."""
+        self.player.loop, self.player.speed = p.loop, p.speed
+
+    def begin(self) -> None:
+        """The clip's first posture, as the clip has it."""
+        self.player.restart()
+        self.solver.start(self.player.advance(0.0), self.player.heading, self.name)
+        self.player.playing, self._first = not self._paused, True
+
+    def advance(self, now: float) -> float:
+        """The next posture; the time for which it moves [s]."""
+        dt = 1.0 / self.rate
+        if not self._first:
+            self.solver.step(self.player.advance(dt), 0, dt)
+        self._first = False
+        return dt
+
+    def shown(self) -> np.ndarray:
+        """The targets (12, 3) of BODY_POINTS [m]."""
+        self._time.publish(Float64(data=self.player.time))
+        return self.player.shown()
+
+    def skeleton(self) -> np.ndarray:
+        """Ends (2 B, 3) of the figure's bones [m]."""
+        return self.player.skeleton()
+
+    def serve(self, name: str) -> tuple[bool, str]:
+        """Do what a service asks for: whether it is done, and what is said."""
+        if name == "calibrate":
+            return False, "a clip is played: only live markers are calibrated"
+        if name == "restart":
+            self.player.seek(0.0)
+        self.player.playing = name != "pause"
+        return True, name
+
+    def values(self) -> dict[str, Any]:
+        """For diagnostics."""
+        p = self.player
+        return {
+            "clip": self.name,
+            "time_s": round(p.time, 3),
+            "duration_s": round(p.duration, 3),
+            "playing": p.playing,
+        }
+
+
+class FollowedBody:
+    """Live markers: a robot that follows a person; it stands until the person is known.
+
+    Attributes:
+        rate: of the ticks between frames [Hz]; every frame makes a tick of its own.
+    """
+
+    name = "live markers"
+    stamp: float | None = None  # of the frame that the last posture comes from [s]
+
+    def __init__(self, node: TickNode, robot: Robot, p: WholeBodyParameters) -> None:
+        """Listen to the topic `markers`."""
+        self._source = LiveSource(node, robot, p, p.marker_set, p.lead_in, p.figure_offset, LiveWholeBody)
+        assert isinstance(self._source.live, LiveWholeBody)
+        self.live = self._source.live
+        self.rate, self._paused = p.live_rate, p.paused
+        self._shown = math.nan
+
+    @property
+    def solver(self) -> WholeBodyRetargeter:
+        """The robot."""
+        return self.live.solver
+
+    def change(self, p: WholeBodyParameters) -> None:
+        """No parameter of it changes while it runs."""
+
+    def begin(self) -> None:
+        """The robot stands where it is; the person is calibrated."""
+        self.live.begin_standing()
+        self.live.playing = not self._paused
+
+    def advance(self, now: float) -> float:
+        """The next posture; the time for which it moves [s], 0 where there is none."""
+        points, self.stamp = self._source.advance(now)
+        if points is None:  # it stands, and is shown now and then
+            still = not self.live.calibrated and not now - self._shown < 1.0 / self.rate
+            self._shown, self.stamp = now if still else self._shown, None
+            return 1.0 / self.rate if still else 0.0
+        return self.live.follow()
+
+    def shown(self) -> np.ndarray | None:
+        """The targets (12, 3) of BODY_POINTS [m]; None before the calibration."""
+        return None if self.live.targets is None else self.live.targets[: len(BODY_POINTS)]
+
+    def skeleton(self) -> np.ndarray | None:
+        """Ends (2 B, 3) of the figure's bones [m]; None before the calibration."""
+        return self.live.skeleton()
+
+    def serve(self, name: str) -> tuple[bool, str]:
+        """Do what a service asks for: whether it is done, and what is said."""
+        if name in ("restart", "calibrate"):
+            self._source.restart()
+            return True, "stand upright"
+        self.live.playing = name != "pause"
+        return True, name
+
+    def values(self) -> dict[str, Any]:
+        """For diagnostics."""
+        return self._source.values()
