@@ -245,3 +245,19 @@ def test_recorded_people_keep_the_robots_feet_on_the_ground(name, clip, mocap):
     assert len(contact.slip) > 5
     assert np.median(contact.slip) < 2e-3
     assert np.quantile(contact.penetration, 0.99) < 1e-3 and np.quantile(contact.floating, 0.99) < 5e-3
+
+
+def test_legs_with_no_room_beside_each_other_yield_and_do_not_push_standing_feet():
+    body = walking_person()[0]
+    positions = body.positions.copy()
+    for k, name in enumerate(body.names):  # feet on one line: the robot's thighs cannot
+        inward = {"knee": 0.03, "ankle": 0.06, "toe": 0.06, "heel": 0.06}.get(name[2:], 0.0)
+        positions[:, k, 1] -= inward if name.startswith("l_") else -inward
+    body = replace(body, positions=positions)
+    robot = load_robot("wabian2", "floating")
+    wide = replace(WholeBodyRetargeter.SETTINGS, margin=0.05)
+    trajectory = WholeBodyRetargeter(robot, wide).solve(WholeBodyScaler(body, robot).targets(body))
+    contact = ground(robot, trajectory)
+    assert contact.slip.max() < 1e-3 and contact.penetration.max() < 1e-3
+    assert trajectory.clearance.min() > 0.0 and keeps_limits(robot, trajectory)
+    assert trajectory.clearance.min() < 0.02, "the thighs are near each other, or this shows nothing"
