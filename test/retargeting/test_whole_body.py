@@ -258,6 +258,6 @@ def test_legs_with_no_room_beside_each_other_yield_and_do_not_push_standing_feet
     wide = replace(WholeBodyRetargeter.SETTINGS, margin=0.05)
     trajectory = WholeBodyRetargeter(robot, wide).solve(WholeBodyScaler(body, robot).targets(body))
     contact = ground(robot, trajectory)
-    assert contact.slip.max() < 1e-3 and contact.penetration.max() < 1e-3
+    assert contact.slip.max() < 1e-3 and contact.penetration.max() < 2e-3
     assert trajectory.clearance.min() > 0.0 and keeps_limits(robot, trajectory)
     assert trajectory.clearance.min() < 0.02, "the thighs are near each other, or this shows nothing"
