@@ -13,11 +13,12 @@ import numpy as np
 from humanoid_control.errors import RobotError
 from humanoid_control.evaluation.clip_quality import ClipMeasures, ClipQuality
 from humanoid_control.evaluation.ground_contact import corner_paths, slip_ways
-from humanoid_control.evaluation.mesh_contact import MeshContacts, mesh_contacts
+from humanoid_control.evaluation.mesh_contact import MeshContacts, geometry_with_meshes, mesh_contacts
 from humanoid_control.retargeting import RetargetSettings, WholeBodyTask, WholeBodyTrajectory
 from humanoid_control.retargeting.contacts import EDGES
 from humanoid_control.robots import Robot
 
+MOVES = 1e-3  # [rad]
 MOST_MESHES = 400  # frames whose meshes are looked at, which takes milliseconds each: 0.5 % are two of them
 
 
@@ -76,7 +77,7 @@ class WholeBodyScore:
         return self.measures.whole
 
     def joints(self) -> list[JointLoad]:
-        """Use of the joints that move, in the robot's order."""
+        """Use of the joints that move by more than MOVES, in the robot's order."""
         q, robot, dynamics = self.motion.positions, self.robot, self.measures.dynamics
         speed = np.abs(np.diff(q, axis=0)).max(axis=0, initial=0.0) * self.motion.rate / robot.velocity
         torque, effort = np.full(robot.n, np.nan), np.full(robot.n, np.nan)
@@ -86,7 +87,7 @@ class WholeBodyScore:
             effort = dynamics.effort
         low, high = q.min(axis=0), q.max(axis=0)
         rows = zip(robot.joint_names, low, high, robot.lower, robot.upper, speed, torque, effort, strict=True)
-        return [JointLoad(name, *map(float, row)) for name, *row in rows if row[1] > row[0]]
+        return [JointLoad(name, *map(float, row)) for name, *row in rows if row[1] > row[0] + MOVES]
 
     def most_loaded(self) -> JointLoad | None:
         """The joint whose torque comes nearest to its limit, or is farthest beyond; None where nothing is known."""
@@ -161,9 +162,10 @@ def score_motion(
     joints = trajectory.positions[::step]
     meshes: MeshContacts | None = None
     try:
-        meshes = mesh_contacts(robot, joints, lambda k: progress(0.5 * k / len(joints)))
-        if meshes.watched == 0:
-            meshes, notes = None, (*notes, f"{robot.name}: no two of its meshes can touch: nothing is told of them")
+        if (tag := geometry_with_meshes(robot)) is None:
+            notes = (*notes, f"{robot.name}: it has no meshes, its shapes are all that is known of it")
+        else:
+            meshes = mesh_contacts(robot, joints, lambda k: progress(0.5 * k / len(joints)), tag)
     except RobotError as e:
         notes = (*notes, f"its meshes were not looked at: {e}")
     measures = ClipMeasures(robot, trajectory, person, meshes)

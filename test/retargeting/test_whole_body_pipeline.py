@@ -106,15 +106,13 @@ def test_pace_and_acceleration_reach_the_solver(robot):
     body = load_body_points("dance").cropped(200)
     half = retarget_whole_body(body, robot, speed=0.5)
     assert len(half.positions) == 2 * body.n_frames - 1 and half.rate == body.rate
-    hands = robot.imitation_joints
-
-    def fastest(motion):
-        return np.abs(np.diff(motion.positions[:, hands], 2, axis=0)).max() * motion.rate**2
-
     assert whole_body_settings() == WholeBodyRetargeter.SETTINGS
+    assert whole_body_settings(15.0) == replace(WholeBodyRetargeter.SETTINGS, acceleration=15.0)
     gentle = retarget_whole_body(body, robot, whole_body_settings(15.0))
-    assert whole_body_settings(15.0).acceleration == 15.0
-    assert fastest(gentle) < 0.5 * fastest(retarget_whole_body(body, robot))
+    targets = WholeBodyScaler(body, robot).targets(body)
+    solver = WholeBodyRetargeter(robot, whole_body_settings(15.0), forearms=targets.forearms is not None)
+    np.testing.assert_array_equal(gentle.q(), solver.solve(targets).q())
+    assert np.abs(gentle.positions - retarget_whole_body(body, robot).positions).max() > 0.05
 
 
 def test_a_clip_of_1000_hz_tells_what_is_left_out(robot):

@@ -34,11 +34,13 @@ CONTACT: tuple[Column, ...] = (
     ("slip mm, median", "slip_median_mm", 3),
     ("95 of 100", "slip_mm", 3),
     ("most", "slip_max_mm", 3),
-    ("slip mm/s", "slip_mm_s", 2),
+    ("mm/s", "slip_mm_s", 2),
     ("skating mm/s", "skating_mm_s", 2),
-    ("penetration mm", "penetration_mm", 3),
-    ("floating mm", "floating_mm", 3),
-    ("as the person's %", "contacts_agree_percent", 1),
+    ("below it mm", "penetration_mm", 3),
+    ("above it mm", "floating_mm", 3),
+)
+AGREEMENT: tuple[Column, ...] = (
+    ("frames as the person's %", "contacts_agree_percent", 1),
     ("precision %", "contact_precision_percent", 1),
     ("recall %", "contact_recall_percent", 1),
 )
@@ -71,31 +73,33 @@ def whole_body_tables(scores: Sequence[WholeBodyScore]) -> list[Table]:
     """The robots side by side."""
     points = [k.removeprefix("error_").removesuffix("_cm") for k in scores[0].quality.numbers if _is_point(k)]
     errors = (*ERRORS, *((p.replace("_", " "), f"error_{p}_cm", 1) for p in points))
+    collision = _table("self-collision", COLLISION, scores, COLLISION_NOTE)
+    if any(s.measures.meshes is not None for s in scores):
+        collision = _more(collision, ["frames of meshes", "most often"], [_meshes(s) for s in scores])
     dynamics = _table("balance, and torques by inverse dynamics", DYNAMICS, scores, DYNAMICS_NOTE)
     loaded = [s.most_loaded() for s in scores]
-    dynamics = dynamics._replace(
-        columns=[*dynamics.columns, "most loaded joint"],
-        rows=[[*row, UNKNOWN if j is None else j.joint] for row, j in zip(dynamics.rows, loaded, strict=True)],
-    )
-    collision = _table("self-collision", COLLISION, scores, COLLISION_NOTE)
-    collision = collision._replace(
-        columns=[*collision.columns, "frames of meshes", "most often"],
-        rows=[[*row, *_meshes(s)] for row, s in zip(collision.rows, scores, strict=True)],
-    )
-    return [
+    if any(loaded):
+        dynamics = _more(dynamics, ["most loaded joint"], [[UNKNOWN if j is None else j.joint] for j in loaded])
+    tables = [
         _table("distance of the points to their targets [cm]", errors, scores, ERRORS_NOTE),
         _table("contact of the soles with the floor", CONTACT, scores, CONTACT_NOTE),
+        _table("contacts beside the person's", AGREEMENT, scores, AGREEMENT_NOTE),
         _table("limits of the joints", LIMITS, scores, LIMITS_NOTE),
         collision,
         dynamics,
     ]
+    return [t for t in tables if len(t.columns) > 1]
 
 
 ERRORS_NOTE = "Targets: the person's directions with the robot's lengths. Worst 5 %: frames by the mean of all points."
 CONTACT_NOTE = (
-    "Slip: longest way of a corner of a sole from where its contact began; slip mm/s: its largest speed. Skating: mean "
-    "speed of corners below 5 mm, in contact or not. As the person's: frames in which heels and toes on the floor are "
-    "those of the person; precision: contacts of the robot that are the person's, recall: the other way round."
+    "Slip: longest way of a corner of a sole from where its contact began; mm/s: its largest speed. Skating: mean "
+    "speed of corners below 5 mm, in contact or not. Below it: the deepest corner; above it: the highest of an edge in "
+    "contact."
+)
+AGREEMENT_NOTE = (
+    "Frames in which the robot's heels and toes on the floor are those of the person; precision: contacts of the robot "
+    "that are the person's, recall: contacts of the person that are the robot's."
 )
 LIMITS_NOTE = "By differences of the frames. p99: 99th percentile over frames and joints that move."
 COLLISION_NOTE = (
@@ -116,11 +120,14 @@ def joint_table(s: WholeBodyScore) -> Table:
         known = np.isfinite(j.torque) and np.isfinite(j.effort)
         torque = [round(j.torque, 1), round(j.effort, 1), round(100 * j.torque / j.effort)] if known else [UNKNOWN] * 3
         rows.append(
-            [j.joint, f"{j.lower * DEG:.0f} .. {j.upper * DEG:.0f}", f"{j.lowest * DEG:.0f} .. {j.highest * DEG:.0f}"]
-            + [round(j.speed_share, 2), *torque]
+            [j.joint, _degrees(j.lower, j.upper), _degrees(j.lowest, j.highest)] + [round(j.speed_share, 2), *torque]
         )
     columns = ["joint", "range °", "used °", "speed of its limit", "torque N m, p99", "limit N m", "of its limit %"]
     return Table(f"{s.robot.name}: joints", columns, rows)
+
+
+def _degrees(low: float, high: float) -> str:
+    return f"{round(low * DEG)} .. {round(high * DEG)}"
 
 
 def whole_body_verdicts(scores: Sequence[WholeBodyScore]) -> list[str]:
@@ -161,10 +168,16 @@ def _is_point(key: str) -> bool:
 
 
 def _table(title: str, columns: Sequence[Column], scores: Sequence[WholeBodyScore], note: str) -> Table:
-    """A row a robot; a column whose number no robot has is left out, or the whole table where none has any."""
+    """A row a robot; a column whose number no robot has is left out."""
     has = [c for c in columns if any(_known(s.quality.numbers, c[1]) for s in scores)]
     rows = [[s.robot.name, *(_cell(s.quality.numbers, key, digits) for _, key, digits in has)] for s in scores]
     return Table(title, ["robot", *(c[0] for c in has)], rows, note)
+
+
+def _more(table: Table, columns: Sequence[str], cells: Sequence[Sequence[Any]]) -> Table:
+    """The table with more columns behind."""
+    rows = [[*row, *more] for row, more in zip(table.rows, cells, strict=True)]
+    return table._replace(columns=[*table.columns, *columns], rows=rows)
 
 
 def _known(numbers: Mapping[str, float], key: str) -> bool:
@@ -206,7 +219,7 @@ def whole_body_page(scores: Sequence[WholeBodyScore]) -> str:
     first, motion = scores[0], scores[0].motion
     items = "".join(f"<li><b>{escape(v)}</b></li>" for v in whole_body_verdicts(scores))
     notes = "".join(f"<li>{escape(n)}</li>" for n in whole_body_notes(scores))
-    goals = ", ".join(f"{m.meaning} {m.most[0]:.3g} {m.unit}".rstrip() for m in MEASURES if m.most[0] > 1e-5)
+    goals = ", ".join(f"{m.meaning} {m.most[0]:.3g} {m.unit}".rstrip() for m in MEASURES if m.most[0] < m.most[-1])
     parts = [
         f"<h1>Whole bodies that imitate “{escape(first.clip)}”</h1>",
         f"<p>{len(motion.positions)} frames at {motion.rate:g} Hz, {len(scores)} robot{'s' * (len(scores) > 1)}. "
