@@ -16,7 +16,7 @@ import numpy as np
 
 from humanoid_control.errors import HumanoidError
 from humanoid_control.evaluation import measure_ground_contact
-from humanoid_control.evaluation.clip_quality import ALWAYS
+from humanoid_control.evaluation.clip_quality import ALWAYS, GRADES
 from humanoid_control.evaluation.whole_body_score import WholeBodyScore, score_motion
 from humanoid_control.mocap import BodyPoints, load_body_points
 from humanoid_control.paths import test_data
@@ -39,24 +39,28 @@ RECORDINGS = (
 OURS, GMR = "ours", "GMR"
 CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError, RuntimeError)
 UNKNOWN = "-"
-COLUMNS = (
+Column = tuple[str, str, int]
+KEPT = (
     ("error cm", "error_cm", 2),
     ("slip mm", "slip_mm", 2),
-    ("slip, person's contacts mm", "slip_person_mm", 1),
     ("penetration mm", "penetration_mm", 2),
     ("floating mm", "floating_mm", 2),
-    ("skating mm/s", "skating_mm_s", 1),
     ("shapes touch %", "colliding_percent", 2),
     ("meshes touch %", "meshes_percent", 2),
     ("beyond range °", "beyond_range_deg", 2),
     ("speed of its limit", "speed_share", 2),
+)
+TOLD = (
+    ("slip mm, person's contacts", "slip_person_mm", 1),
+    ("floating mm, the same", "floating_person_mm", 1),
+    ("skating mm/s", "skating_mm_s", 1),
     ("contacts agree %", "contacts_agree_percent", 0),
     ("CoM over support %", "balanced_percent", 0),
     ("torque of its limit %", "torque_p99_percent", 0),
     ("acceleration rad/s²", "acceleration_p99_rad_s2", 0),
     ("frames/s", "frames_per_second", 0),
 )
-"""Head, name of the number, digits."""
+"""Head, name of the number, digits: of what has a goal or a grade, and of what has none."""
 GOALS = {
     "slip_mm": 2.0,
     "penetration_mm": 1.0,
@@ -69,11 +73,12 @@ GOALS = {
 """Most that a median over the clips may be."""
 NOTE = (
     "error: mean distance of the points to their targets, which GMR scales in another way. slip: 95 of 100 contacts "
-    "stay below; of ours in the robot's contacts, of GMR in the person's, which the next column has for both. "
-    "penetration, floating: at the most. shapes: those that our solver keeps apart; meshes: the robot's own. contacts "
-    "agree: frames in which heels and toes on the floor are the person's. CoM over support: of the frames in contact. "
-    "torque: by inverse dynamics, 99th percentile of the joint nearest to its limit. acceleration: 99th percentile. "
-    "GMR runs its smplx configuration as it comes, without collisions; its floor is where its soles mostly are."
+    "stay below; penetration, floating: at the most. Contacts are those of the robot, of GMR the person's: slip and "
+    "floating in the person's contacts stand beside for both; ours come down later. shapes: those that our solver "
+    "keeps apart; meshes: the robot's own. contacts agree: frames in which heels and toes on the floor are the person's. CoM "
+    "over support: of the frames in contact. torque: by inverse dynamics, 99th percentile of the joint nearest to its "
+    "limit. acceleration: 99th percentile. GMR runs its smplx configuration as it comes, without collisions; its floor "
+    "is where its soles mostly are."
 )
 
 
@@ -108,15 +113,9 @@ def run_study(
     jobs = [(clip, name, who) for clip in clips for name in names for who in _who(name, peer)]
     outcomes = list(kept.all(jobs, _try, workers, lambda share: show(share, "whole bodies")))
     rows = [dict(zip(("clip", "robot", "who"), job, strict=True)) | o for job, o in zip(jobs, outcomes, strict=True)]
-    parts: list[Table | str] = [median_table(rows)]
-    parts += [
-        Table(
-            clip_name(clip),
-            ["robot", "", "grade", *(c[0] for c in COLUMNS)],
-            [_row(r) for r in rows if r["clip"] == clip],
-        )
-        for clip in clips
-    ]
+    parts: list[Table | str] = median_tables(rows)
+    for clip in clips:
+        parts += clip_tables(clip, [r for r in rows if r["clip"] == clip])
     parts += [f"{clip_name(r['clip'])}, {r['robot']}, {r['who']}: {r['why']}" for r in rows if r["why"]]
     parts += [goal_line(rows), NOTE]
     if not peer and any(name in GMR_ROBOTS for name in names):
@@ -170,13 +169,19 @@ def measure_pair(body: BodyPoints, name: str, who: str) -> dict[str, Any]:
         trajectory, rate = gmr_trajectory(name, robot, clip, person)
     score = score_motion(body.name, robot, trajectory, person if who == OURS else None)
     out = {"grade": score.quality.grade, "verdict": score.quality.verdict, **score.quality.numbers}
-    return out | {"frames_per_second": rate, "slip_person_mm": slip_in(robot, trajectory, person)} | _mesh_words(score)
+    return out | {"frames_per_second": rate} | in_contacts(robot, trajectory, person) | _mesh_words(score)
 
 
-def slip_in(robot: Robot, trajectory: WholeBodyTrajectory, contacts: np.ndarray) -> float:
-    """Slip that 95 of 100 contacts (T, 4) stay below [mm], whoever's contacts they are."""
-    slip = measure_ground_contact(robot, trajectory.q(), contacts, trajectory.rate).slip
-    return 1000 * float(np.percentile(slip, 95)) if len(slip) else 0.0
+def in_contacts(robot: Robot, trajectory: WholeBodyTrajectory, contacts: np.ndarray) -> dict[str, float]:
+    """Slip that 95 of 100 contacts stay below, and the most that soles float in them [mm].
+
+    Args:
+        robot: whose motion it is. trajectory: the motion.
+        contacts: (T, 4) of the person.
+    """
+    ground = measure_ground_contact(robot, trajectory.q(), contacts, trajectory.rate)
+    slip = 1000 * float(np.percentile(ground.slip, 95)) if len(ground.slip) else 0.0
+    return {"slip_person_mm": slip, "floating_person_mm": 1000 * float(ground.floating.max())}
 
 
 def _mesh_words(score: WholeBodyScore) -> dict[str, Any]:
@@ -193,17 +198,30 @@ def clip_name(clip: str) -> str:
     return Path(clip).stem
 
 
-def median_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+def median_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table | str]:
     """Medians over the clips, a row for each robot and for each who moved it, with how often each grade was given."""
-    out = []
+    kept: list[list[Any]] = []
+    told: list[list[Any]] = []
     for robot, who in dict.fromkeys((r["robot"], r["who"]) for r in rows):
         mine = [r for r in rows if (r["robot"], r["who"]) == (robot, who) and not r["why"]]
-        grades = "".join(
-            f"{sum(r['grade'] == g for r in mine)}{g} " for g in "ABCDF" if any(r["grade"] == g for r in mine)
-        )
-        values = [_rounded(_median(r.get(key) for r in mine), digits) for _, key, digits in COLUMNS]
-        out.append([robot, who, len(mine), grades.strip() or UNKNOWN, *values])
-    return Table("medians over the clips", ["robot", "", "clips", "grades", *(c[0] for c in COLUMNS)], out)
+        grades = " ".join(f"{n}{g}" for g in GRADES if (n := sum(r["grade"] == g for r in mine)))
+        kept.append([robot, who, len(mine), grades or UNKNOWN, *_medians(mine, KEPT)])
+        told.append([robot, who, *_medians(mine, TOLD)])
+    return [
+        Table("medians over the clips", ["robot", "", "clips", "grades", *(c[0] for c in KEPT)], kept),
+        Table("and what has no goal", ["robot", "", *(c[0] for c in TOLD)], told),
+    ]
+
+
+def clip_tables(clip: str, rows: Sequence[Mapping[str, Any]]) -> list[Table | str]:
+    """A clip on every robot."""
+    heads, named = ["robot", ""], [[r["robot"], r["who"]] for r in rows]
+    kept = [[*n, r.get("grade", UNKNOWN), *_cells(r, KEPT)] for n, r in zip(named, rows, strict=True)]
+    told = [[*n, *_cells(r, TOLD)] for n, r in zip(named, rows, strict=True)]
+    return [
+        Table(clip_name(clip), [*heads, "grade", *(c[0] for c in KEPT)], kept),
+        Table(f"{clip_name(clip)}, what has no goal", [*heads, *(c[0] for c in TOLD)], told),
+    ]
 
 
 def goal_line(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -211,7 +229,7 @@ def goal_line(rows: Sequence[Mapping[str, Any]]) -> str:
     missed = []
     for robot in dict.fromkeys(r["robot"] for r in rows):
         mine = [r for r in rows if r["robot"] == robot and r["who"] == OURS and not r["why"]]
-        for head, key, digits in COLUMNS:
+        for head, key, digits in KEPT:
             value = _median(r.get(key) for r in mine)
             if key in GOALS and value is not None and value > GOALS[key]:
                 missed.append(f"{robot}: {head} {_rounded(value, digits)}")
@@ -229,10 +247,9 @@ def _rounded(value: float | None, digits: int) -> Any:
     return round(value, digits) if digits else round(value)
 
 
-def _row(r: Mapping[str, Any]) -> list[Any]:
-    return [
-        r["robot"],
-        r["who"],
-        r.get("grade", UNKNOWN),
-        *(_rounded(r.get(key), digits) for _, key, digits in COLUMNS),
-    ]
+def _cells(r: Mapping[str, Any], columns: Sequence[Column]) -> list[Any]:
+    return [_rounded(r.get(key), digits) for _, key, digits in columns]
+
+
+def _medians(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> list[Any]:
+    return [_rounded(_median(r.get(key) for r in rows), digits) for _, key, digits in columns]

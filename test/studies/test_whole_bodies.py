@@ -15,7 +15,15 @@ from humanoid_control.retargeting import WholeBodyTask
 from humanoid_control.retargeting.contacts import find_floor, level
 from humanoid_control.robots import load_robot
 from humanoid_control.studies import gmr
-from humanoid_control.studies.whole_bodies import GMR, OURS, goal_line, measure_pair, median_table, run_study, slip_in
+from humanoid_control.studies.whole_bodies import (
+    GMR,
+    OURS,
+    goal_line,
+    in_contacts,
+    measure_pair,
+    median_tables,
+    run_study,
+)
 from humanoid_control.terminal import Table
 
 
@@ -79,9 +87,11 @@ def test_both_are_measured_on_the_same_frames(stand_in):
     assert "error_cm" not in theirs and ours["error_cm"] > 0
     assert "contacts_agree_percent" not in theirs and ours["contacts_agree_percent"] > 10
     assert ours["slip_person_mm"] >= ours["slip_mm"] - 1e-6
-    medians, table = (part for part in report.parts if isinstance(part, Table))
-    assert [row[:2] for row in table.rows] == [["hrp2", OURS], ["hrp2", GMR], ["suralp", OURS]]
-    assert len(medians.rows) == 3 and all(len(row) == len(medians.columns) for row in medians.rows)
+    tables = [part for part in report.parts if isinstance(part, Table)]
+    assert len(tables) == 4
+    for table in tables:
+        assert [row[:2] for row in table.rows] == [["hrp2", OURS], ["hrp2", GMR], ["suralp", OURS]]
+        assert all(len(row) == len(table.columns) for row in table.rows)
     assert report.pictures()["whole_body.md"].startswith("# Whole bodies\n")
 
 
@@ -104,7 +114,8 @@ def test_ours_is_the_motion_of_the_pipeline(stand_in):
     motion = WholeBodyTask.of(body, stand_in).solve()
     found = measure_pair(body, "hrp2", OURS)
     assert found["error_cm"] == pytest.approx(100 * motion.trajectory.errors[:, :12].mean(), abs=1e-4)
-    assert found["slip_person_mm"] == slip_in(stand_in, motion.trajectory, motion.targets.contacts)
+    person = in_contacts(stand_in, motion.trajectory, motion.targets.contacts)
+    assert {key: found[key] for key in person} == person and person["floating_person_mm"] > found["floating_mm"]
     assert level(body, find_floor(body)).n_frames == found["frames"]
 
 
@@ -124,14 +135,15 @@ def test_outcomes_are_kept_and_what_fails_is_a_row(tmp_path, mocap):
 
 def row(clip, robot="a", who=OURS, **numbers):
     good = {"slip_mm": 1.0, "penetration_mm": 0.5, "floating_mm": 4.0, "colliding_percent": 0.0, "meshes_percent": 0.4}
-    good |= {"beyond_range_deg": 0.0, "speed_share": 1.0, "grade": "A", "why": ""}
+    good |= {"beyond_range_deg": 0.0, "speed_share": 1.0, "grade": "A", "why": "", "frames_per_second": 20.4}
     return {"clip": clip, "robot": robot, "who": who} | good | numbers
 
 
 def test_medians_are_over_clips_and_goals_are_ours():
     rows = [row("x"), row("y", slip_mm=3.0, grade="B"), row("z", slip_mm=1.5), row("w", why="ClipError: broken")]
     rows += [row("x", who=GMR, slip_mm=30.0), row("x", robot="b", meshes_percent=None)]
-    table = median_table(rows)
+    table, told = median_tables(rows)
+    assert [r[:2] for r in told.rows] == [r[:2] for r in table.rows] and told.rows[0][-1] == 20
     slip = table.columns.index("slip mm")
     assert [r[:4] for r in table.rows] == [["a", OURS, 3, "2A 1B"], ["a", GMR, 1, "1A"], ["b", OURS, 1, "1A"]]
     assert [r[slip] for r in table.rows] == [1.5, 30.0, 1.0]
