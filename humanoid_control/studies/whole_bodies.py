@@ -74,9 +74,9 @@ GOALS = {
 NOTE = (
     "error: mean distance of the points to their targets, which GMR scales in another way. slip: 95 of 100 contacts "
     "stay below; penetration, floating: at the most. Contacts are those of the robot, of GMR the person's: slip and "
-    "floating in the person's contacts stand beside for both; ours come down later. shapes: those that our solver "
-    "keeps apart; meshes: the robot's own. contacts agree: frames in which heels and toes on the floor are the person's. CoM "
-    "over support: of the frames in contact. torque: by inverse dynamics, 99th percentile of the joint nearest to its "
+    "floating in the person's contacts stand beside for both; ours come down later. shapes: those that our solver keeps"
+    " apart; meshes: the robot's own. contacts agree: frames in which heels and toes on the floor are the person's. CoM"
+    " over support: of the frames in contact. torque: by inverse dynamics, 99th percentile of the joint nearest to its "
     "limit. acceleration: 99th percentile. GMR runs its smplx configuration as it comes, without collisions; its floor "
     "is where its soles mostly are."
 )
