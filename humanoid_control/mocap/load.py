@@ -22,8 +22,8 @@ from humanoid_control.mocap.formats.fbx import parse_fbx
 from humanoid_control.mocap.formats.gltf import parse_gltf
 from humanoid_control.mocap.formats.npz import parse_npz, parse_pickle, parse_tensors
 from humanoid_control.mocap.formats.trc import parse_trc
-from humanoid_control.mocap.marker_set_draft import draft_marker_set
-from humanoid_control.mocap.marker_sets import ESTIMATED, REQUIRED, MarkerSet, MarkerSetRule, match_sets
+from humanoid_control.mocap.marker_set_draft import sure_marker_set
+from humanoid_control.mocap.marker_sets import REQUIRED, match_sets
 
 _BUILT_IN: dict[str, Callable[[], MarkerClip]] = {"dance": synthetic_dance, "gentle_dance": gentle_dance}
 CLIP_NAMES = tuple(_BUILT_IN)
@@ -164,13 +164,12 @@ def locate_body(clip: MarkerClip, marker_set: str | Path | None = None, max_gap:
     """
     if marker_set is not None or match_sets(clip)[0].fits:
         return find_body_points(clip, marker_set, max_gap)
-    draft = draft_marker_set(clip)
-    sure = {name: e for name, e in draft.points.items() if not (e.weak or e.rule)}
-    if any(point not in sure for point in REQUIRED if point not in ESTIMATED):
+    drafted = sure_marker_set(clip)
+    if drafted is None:
         return find_body_points(clip, None, max_gap)  # which says what the nearest set misses
-    rules = {name: MarkerSetRule({name: entry.labels}) for name, entry in sure.items()}
-    body = find_body_points(clip, MarkerSet("drafted", rules), max_gap)
-    read = first_few([f"{'+'.join(sure[p].labels[0])} as {p}" for p in REQUIRED if p in sure], 9)
+    body = find_body_points(clip, drafted, max_gap)
+    sure = {name: rule.inputs[name] for name, rule in drafted.points.items()}
+    read = first_few([f"{'+'.join(sure[p][0])} as {p}" for p in REQUIRED if p in sure], 9)
     note = (
         f"no marker set knows these labels; by their words {read}: `humanoid clip` shows the figure, see that it fits"
     )

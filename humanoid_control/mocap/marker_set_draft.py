@@ -28,7 +28,16 @@ from humanoid_control.mocap.label_words import (
     read_labels,
     split_label,
 )
-from humanoid_control.mocap.marker_sets import ESTIMATED, OPTIONAL, REQUIRED, Alternatives, plain_labels
+from humanoid_control.mocap.marker_sets import (
+    ESTIMATED,
+    OPTIONAL,
+    REQUIRED,
+    Alternatives,
+    MarkerSet,
+    MarkerSetRule,
+    plain_label,
+    plain_labels,
+)
 
 # -------- candidates
 
@@ -498,3 +507,15 @@ def write_draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:
     except ClipError as error:
         return draft, str(error)
     return draft, ""
+
+
+def sure_marker_set(clip: MarkerClip) -> MarkerSet | None:
+    """A marker set of those points of a draft that are no guesses; None where a required one is missing."""
+    draft = draft_marker_set(clip)
+    labels = {name: e.labels for name, e in draft.points.items() if not (e.weak or e.rule)}
+    if any(point not in labels for point in REQUIRED if point not in ESTIMATED):
+        return None
+    for head in labels.get("head", ())[-1:]:
+        if plain_label(front := f"{head[0]}_front") in plain_labels(clip):
+            labels["head_front"] = ((front,),)
+    return MarkerSet("drafted", {name: MarkerSetRule({name: found}) for name, found in labels.items()})

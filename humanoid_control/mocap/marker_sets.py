@@ -96,7 +96,10 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 REQUIRED = ("l_hip", "r_hip", "sternum", "l_shoulder", "r_shoulder", "l_elbow", "r_elbow", "l_wrist", "r_wrist")
 ESTIMATED = ("sternum",)  # required too, but found from the others where no marker shows it
 WRIST_SIDES = ("l_radius", "l_ulna", "r_radius", "r_ulna")  # where the thumb is, and opposite
-OPTIONAL = ("head", "l_knee", "r_knee", "l_ankle", "r_ankle", "l_toe", "r_toe", "l_heel", "r_heel", *WRIST_SIDES)
+OPTIONAL = (
+    "head", "l_knee", "r_knee", "l_ankle", "r_ankle", "l_toe", "r_toe", "l_heel", "r_heel", *WRIST_SIDES,
+    "head_front", "l_hand", "r_hand",  # a point of the head before `head`; knuckles
+)  # fmt: skip
 
 _PELVIS = ("l_asis", "r_asis", "mid_psis")
 _RULES: dict[str, tuple[Callable[..., np.ndarray], tuple[str, ...]]] = {

@@ -1,12 +1,21 @@
-"""Forward kinematics of a skeleton for a whole recording at once: rotations about axes, and poses down a tree."""
+"""Forward kinematics of a skeleton for a whole recording at once: rotations about axes, and poses down a tree.
+
+Also where its head looks, which joints alone do not show.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from humanoid_control.errors import ClipError
+from humanoid_control.mocap.clip import MarkerClip
+
 X, Y, Z = 0, 1, 2
+BEFORE = 0.3  # of the front of the head before its joint, in distances between the shoulders
+_ALIKE = 0.5  # length of the mean of unit vectors below which they have no common direction
 
 
 def rotation(axis: int, angle: np.ndarray) -> np.ndarray:
@@ -68,3 +77,44 @@ def forward_kinematics(
 def turned(R: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """(T, 3) vectors (3,) or (T, 3) after the rotations R (T, 3, 3)."""
     return (R @ vectors[..., None])[..., 0]
+
+
+# -------- where the head looks
+
+
+def head_joint(names: Sequence[str]) -> int:
+    """Index of the joint that turns the head; -1 where no name says so."""
+    return next((k for k, name in enumerate(names) if name.rpartition(":")[2].lower().endswith("head")), -1)
+
+
+def with_head_front(clip: MarkerClip, head: int, R: np.ndarray) -> MarkerClip:
+    """The clip with one more point, "<head>_front", some 10 cm before the head's joint.
+
+    A file does not say which way the axes of its joints look. Over a whole clip people look ahead on the average: that
+    direction of the head which is, in the mean, where the chest faces is the front.
+
+    Args:
+        clip: of joints, that a marker set fits; else it is returned as it is.
+        head: index of its joint. R: (T, 3, 3) rotation of that joint in the axes of the clip.
+    """
+    from humanoid_control.mocap.marker_set_draft import sure_marker_set
+    from humanoid_control.mocap.marker_sets import BodyLocator, match_sets
+
+    try:
+        p = BodyLocator(clip, None if match_sets(clip)[0].fits else sure_marker_set(clip)).locate()
+    except ClipError:
+        return clip
+    left = p["l_shoulder"] - p["r_shoulder"]
+    spine = p["l_shoulder"] + p["r_shoulder"] - p["l_hip"] - p["r_hip"]
+    with np.errstate(invalid="ignore"):
+        ahead = np.cross(left, spine)
+        ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
+        front = np.nanmean(np.einsum("tji,tj->ti", R, ahead), axis=0)
+    length = float(np.linalg.norm(front))
+    label = f"{clip.labels[head]}_front"
+    if not length > _ALIKE or label in clip.labels:
+        return clip
+    width = float(np.nanmedian(np.linalg.norm(left, axis=1)))
+    place = clip.positions[:, head] + BEFORE * width / length * turned(R, front)
+    positions = np.concatenate([clip.positions, place[:, None]], axis=1)
+    return replace(clip, labels=(*clip.labels, label), positions=positions)

@@ -82,9 +82,15 @@ class WholeBodyStreamer(TickNode):
         targets = WholeBodyScaler(body, self.robot).targets(body)
         for text in targets.notes:
             self.get_logger().info(text)
-        self.solver = WholeBodyRetargeter(self.robot, forearms=targets.forearms is not None)
+        self.solver = WholeBodyRetargeter.following(targets, self.robot)
         self.player = WholeBodyPlayer(
-            targets, self.solver.inputs(targets), self.solver.legs.soles, p.seam, p.loop, p.speed
+            targets,
+            self.solver.inputs(targets),
+            self.solver.legs.soles,
+            p.seam,
+            p.loop,
+            p.speed,
+            self.solver.problem.free,
         )
         self.dt = 1.0 / (p.rate or min(targets.rate, MAX_RATE))
         self._make_outputs(targets.name)

@@ -43,7 +43,11 @@ IN_NEED = 4.0  # times its limit, acceleration for a foot that would slip
 
 
 class SolverConstants(NamedTuple):
-    """Settings as plain numbers, `acceleration` and `braking` (D,) of each joint; meanings in `RetargetSettings`."""
+    """Settings as plain numbers, `acceleration` and `braking` (D,) of each joint; meanings in `RetargetSettings`.
+
+    Attributes:
+        yielding: factor on the row of a pair at its margin; it goes to 1 where the pair touches. 1: none yields.
+    """
 
     damping: float
     posture: float
@@ -55,6 +59,7 @@ class SolverConstants(NamedTuple):
     barrier_gain: float
     pair_recovery_speed: float
     slack_weight: float
+    yielding: float
     iterations: int
 
 
@@ -203,8 +208,13 @@ def gauss_newton(
         count = near_pairs(problem, w, n.activation)
         distance_rows(problem, w, count, G)
         for k in range(count):
-            over = w.near.distance[k] - min(n.margin, problem.at_rest[w.near.pair[k]])
+            limit = min(n.margin, problem.at_rest[w.near.pair[k]])
+            over = w.near.distance[k] - limit
             b[k] = (keep - 1.0) * over if over > 0.0 else min(-over, n.pair_recovery_speed * dt / n.iterations)
+            if n.yielding < 1.0 and limit > 0.0:
+                stiff = n.yielding ** min(max(w.near.distance[k] / limit, 0.0), 1.0)
+                G[k] *= stiff
+                b[k] *= stiff
         count = floor_rows(problem, w, J, floor, count, G, b)
         solve_box_qp(BoxQp(H, g, lower, upper, G, b), count, n.slack_weight, step, price)
         size = 0.0

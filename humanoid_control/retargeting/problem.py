@@ -29,6 +29,7 @@ class RetargetingProblem(NamedTuple):
         tree: the moving joints.
         point_body, point: (K,), (K, 3) the tracked points: body of the tree, position in it [m]. The seven of POINTS,
             and where hands are followed one more a side: a lever beside the wrist, which turns with the forearm.
+        free: (K,) True where what is tracked is no point but a vector that turns with the body, wherever that is.
         lower, upper: (D,) [rad]; velocity: (D,) [rad/s]; rest: (D,) preferred posture [rad].
         shapes: the collision shapes; `joint` is the body of each, R and p its pose there.
         pairs: (P, 2) shapes that must not touch and that the moving joints move against each other.
@@ -41,6 +42,7 @@ class RetargetingProblem(NamedTuple):
     tree: KinematicTree
     point_body: np.ndarray
     point: np.ndarray
+    free: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     velocity: np.ndarray
@@ -78,32 +80,45 @@ def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
     return problem_with(robot, robot.imitation_joints, imitation_points(robot, lever))
 
 
-def imitation_points(robot: Robot, lever: float) -> list[tuple[int, np.ndarray]]:
-    """The seven points and the ends of levers (0: none): pinocchio joint that carries each, position in its frame."""
+class Followed(NamedTuple):
+    """A point that is tracked: pinocchio joint that carries it, and its position in the frame of that joint [m].
+
+    Where it is `free` it is a vector of that frame instead, which turns with the joint.
+    """
+
+    joint: int
+    point: np.ndarray
+    free: bool = False
+
+
+def imitation_points(robot: Robot, lever: float) -> list[Followed]:
+    """The seven points, and the ends of levers (0: none)."""
     frames = [robot.model.frames[robot.point_frame(name)] for name in POINTS]
-    points = [(int(f.parentJoint), np.array(f.placement.translation)) for f in frames]
+    points = [Followed(int(f.parentJoint), np.array(f.placement.translation)) for f in frames]
     return points + (forearm_levers(robot, lever) if lever > 0 else [])
 
 
-def problem_with(robot: Robot, moving: np.ndarray, followed: list[tuple[int, np.ndarray]]) -> RetargetingProblem:
+def problem_with(robot: Robot, moving: np.ndarray, followed: list[Followed]) -> RetargetingProblem:
     """Problem of a robot's joints, and of its base where that floats.
 
     Args:
         robot: whose.
         moving: (n,) indices of the joints that move; the others keep the neutral posture.
-        followed: pinocchio joint that carries each tracked point, and its position in the frame of that joint [m].
+        followed: what is tracked.
     """
     tree, body = KinematicTree.of(robot.model, robot.q(), moving, robot.mimic)
     base = 6 if robot.base == FLOATING else 0
-    placed_points = [body.place(joint, pin.SE3(np.eye(3), p)) for joint, p in followed]
+    carried = [body.place(f.joint, pin.SE3.Identity()) for f in followed]
+    places = [X.rotation @ f.point if f.free else X.act(f.point) for f, (_, X) in zip(followed, carried, strict=True)]
     shapes = shape_arrays(robot.model, robot.shapes)
     placed = [body.place(int(j), pin.SE3(R, p)) for j, R, p in zip(shapes.joint, shapes.R, shapes.p, strict=True)]
     shape_body = np.array([b for b, _ in placed], dtype=np.int64)
     apart = (tree.moves[shape_body[robot.pairs[:, 0]]] != tree.moves[shape_body[robot.pairs[:, 1]]]).any(axis=1)
     return RetargetingProblem(
         tree,
-        np.array([b for b, _ in placed_points], dtype=np.int64),
-        np.array([X.translation for _, X in placed_points]),
+        np.array([b for b, _ in carried], dtype=np.int64),
+        np.array(places),
+        np.array([f.free for f in followed]),
         np.concatenate([np.full(base, -ENDLESS_BASE), robot.lower[moving]]),
         np.concatenate([np.full(base, ENDLESS_BASE), robot.upper[moving]]),
         np.concatenate([np.full(base, ENDLESS_BASE), robot.velocity[moving]]),
@@ -121,7 +136,7 @@ def problem_with(robot: Robot, moving: np.ndarray, followed: list[tuple[int, np.
     )
 
 
-def forearm_levers(robot: Robot, lever: float) -> list[tuple[int, np.ndarray]]:
+def forearm_levers(robot: Robot, lever: float) -> list[Followed]:
     """Left and right: the joint that turns the forearm about its axis, and where in its frame the lever ends.
 
     With the arm hanging and the palm toward the trunk (zero) the lever points forward, where the thumb is. Empty where
@@ -135,7 +150,7 @@ def forearm_levers(robot: Robot, lever: float) -> list[tuple[int, np.ndarray]]:
         joint = robot.model.getJointId(name)
         wrist = robot.point_positions(robot.q("zero"), [f"{side}_wrist"])[0]
         pin.forwardKinematics(robot.model, robot.data, robot.q("zero"))
-        ends.append((joint, robot.data.oMi[joint].actInv(wrist + np.array([lever, 0.0, 0.0]))))
+        ends.append(Followed(joint, robot.data.oMi[joint].actInv(wrist + np.array([lever, 0.0, 0.0]))))
     return ends
 
 
@@ -163,7 +178,7 @@ def place_points(problem: RetargetingProblem, x: np.ndarray, w: Scratch) -> None
         b = problem.point_body[k]
         for i in range(3):
             w.points[k, i] = (
-                p[b, i]
+                (0.0 if problem.free[k] else p[b, i])
                 + R[b, i, 0] * problem.point[k, 0]
                 + R[b, i, 1] * problem.point[k, 1]
                 + R[b, i, 2] * problem.point[k, 2]
@@ -177,6 +192,12 @@ def point_jacobian(problem: RetargetingProblem, w: Scratch, J: np.ndarray) -> No
     for k in range(problem.point.shape[0]):
         at = (w.points[k, 0], w.points[k, 1], w.points[k, 2])
         b = problem.point_body[k]
+        if problem.free[k]:  # the end of the vector at the body, less the body itself
+            here = (w.bodies.p[b, 0], w.bodies.p[b, 1], w.bodies.p[b, 2])
+            at = (at[0] + here[0], at[1] + here[1], at[2] + here[2])
+            add_point_row(problem.tree, w.bodies, b, here, (1.0, 0.0, 0.0), -1.0, J[3 * k])
+            add_point_row(problem.tree, w.bodies, b, here, (0.0, 1.0, 0.0), -1.0, J[3 * k + 1])
+            add_point_row(problem.tree, w.bodies, b, here, (0.0, 0.0, 1.0), -1.0, J[3 * k + 2])
         add_point_row(problem.tree, w.bodies, b, at, (1.0, 0.0, 0.0), 1.0, J[3 * k])
         add_point_row(problem.tree, w.bodies, b, at, (0.0, 1.0, 0.0), 1.0, J[3 * k + 1])
         add_point_row(problem.tree, w.bodies, b, at, (0.0, 0.0, 1.0), 1.0, J[3 * k + 2])

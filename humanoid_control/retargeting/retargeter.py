@@ -224,6 +224,7 @@ class Retargeter:
             s.barrier_gain,
             s.pair_recovery_speed,
             SLACK_WEIGHT,
+            1.0,
             s.iterations,
         )
         self.scratch = scratch_for(self.problem)

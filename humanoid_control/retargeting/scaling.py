@@ -188,9 +188,9 @@ def _upright_turns(
     local = {s: np.einsum("tji,tj->ti", R_torso, u_clavicle[s]) for s in "lr"}
     mirror = np.array([1.0, -1.0, 1.0])
     mean_left = np.median(local["l"][upright], axis=0) + mirror * np.median(local["r"][upright], axis=0)
-    R_left = _rotation_between(mean_left, rest_left)
+    R_left = rotation_between(mean_left, rest_left)
     R = {"l": R_left, "r": np.diag(mirror) @ R_left @ np.diag(mirror)}
-    return _rotation_between(mean_spine, rest_spine), R
+    return rotation_between(mean_spine, rest_spine), R
 
 
 def _turned(
@@ -204,7 +204,7 @@ def _turned(
     return u_spine @ R_spine.T, turned
 
 
-def _rotation_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def rotation_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The smallest rotation that turns direction a into direction b (Rodrigues)."""
     a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
     w, c = np.cross(a, b), float(a @ b)

@@ -7,8 +7,9 @@ where the robot's soles really are.
 
 from __future__ import annotations
 
+import contextlib
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from humanoid_control.retargeting.contacts import (
     foot_targets,
     sole_corners,
 )
+from humanoid_control.retargeting.extremities import LEVER, extremities
+from humanoid_control.retargeting.extremities import WEIGHTS as DIRECTION_WEIGHTS
 from humanoid_control.retargeting.frame_solver import (
     A_LONG_TIME,
     FAR,
@@ -63,10 +66,14 @@ from humanoid_control.robots import Robot
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
 SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
-SLACK_WEIGHT = 1e5  # of a violated distance: not above a locked foot's, or arms that come near a leg push it away
+SLACK_WEIGHT = 1e5  # of a violated distance, and of a sole below the floor
+# A pair at its margin yields: it has 1 % of that weight, and all of it where it touches. Or legs side by side, whose
+# nearest points jump, would push locked feet about.
+YIELDING = 0.1
 BASE_SPEED = 10.0  # [m/s, rad/s] faster than any person: the base never jumps, whatever a clip or a solver's step asks
 # [m/s^2, rad/s^2] so that the base does not jerk either: a foot for which that is too little lands later.
 BASE_ACCELERATION = np.array([40.0, 40.0, 40.0, 150.0, 150.0, 150.0])
+APART = (0.0, 0.03, 0.06, 0.1)  # [m] by which each foot is put outward in the first posture, if it must be
 FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down anew
 
 
@@ -121,6 +128,7 @@ class WholeBodyRetargeter:
         joints: (n,) the posture of the last frame [rad].
         root: pose of the root link in the world at the last frame.
         contacts: (4,) edges of the soles that are locked on the floor, in the order of `contacts.EDGES`.
+        directions: names of head and hands, as far as they are followed.
         clearance, used_fallback: as in JointTrajectory, of the last frame.
         SETTINGS: of the solver where none are given: those of the upper body, with more smoothing.
     """
@@ -133,6 +141,7 @@ class WholeBodyRetargeter:
         settings: RetargetSettings | None = None,
         rules: ContactRules | None = None,
         forearms: bool = False,
+        directions: Collection[str] = (),
     ) -> None:
         """Prepare.
 
@@ -141,6 +150,7 @@ class WholeBodyRetargeter:
             settings: of the solver, method 'constrained'; default: SETTINGS.
             rules: of contact.
             forearms: targets come with the turn of the forearms.
+            directions: of head and hands that targets come with; those that the robot cannot turn are passed over.
 
         Raises:
             RobotError: no floating base, no legs or no soles.
@@ -149,17 +159,21 @@ class WholeBodyRetargeter:
         self.legs = Legs.of(robot)
         s = self.settings
         followers = [follower for follower, *_ in robot.mimic]  # NAO's hips share a motor
-        self.moving = np.setdiff1d(np.union1d(self.legs.moving, robot.imitation_joints), followers)
+        turned = [e for name, e in extremities(robot).items() if name in directions]
+        self.directions = tuple(e.name for e in turned)
+        moving = [self.legs.moving, robot.imitation_joints, *(e.moving for e in turned)]
+        self.moving = np.setdiff1d(np.unique(np.concatenate(moving)), followers)
         seven = imitation_points(robot, s.forearms if forearms else 0.0)
         self.lever = s.forearms if len(seven) > len(POINTS) else 0.0
         legs = self.legs.points(robot)
         self.levers = len(seven) - len(POINTS)
-        self.corners = CORNERS + self.levers
-        points = seven[:7] + legs[:5] + seven[7:] + legs[5:]
+        self.corners = CORNERS + self.levers + len(turned)
+        points = seven[:7] + legs[:5] + seven[7:] + [e.followed() for e in turned] + legs[5:]
         p = problem_with(robot, self.moving, points)
         weight = np.ones(len(points))
         for name, value in WEIGHTS.items():
             weight[BODY_POINTS.index(name)] = value
+        weight[CORNERS + self.levers : self.corners] = [DIRECTION_WEIGHTS[name] for name in self.directions]
         velocity = np.minimum(s.velocity_scale * p.velocity, 1e6)
         velocity[: p.base] = BASE_SPEED
         soles = np.arange(self.corners, len(points))
@@ -174,6 +188,7 @@ class WholeBodyRetargeter:
             s.barrier_gain,
             s.pair_recovery_speed,
             SLACK_WEIGHT,
+            YIELDING,
             s.iterations,
         )
         self.scratch = scratch_for(self.problem)
@@ -185,6 +200,13 @@ class WholeBodyRetargeter:
         d = len(self.problem.rest)
         self._before = FrameBefore(np.zeros(d), np.zeros(d), FAR)
         self._feet = self._new_feet()
+
+    @classmethod
+    def following(
+        cls, targets: WholeBodyTargets, robot: Robot, settings: RetargetSettings | None = None
+    ) -> WholeBodyRetargeter:
+        """One that follows all that targets show: forearms, head and hands too. Raises RobotError as above."""
+        return cls(robot, settings, None, targets.forearms is not None, tuple(targets.directions))
 
     def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
         """Limits (D,) of acceleration, and of it before the end of a range: the joints' own but for base and legs.
@@ -211,7 +233,11 @@ class WholeBodyRetargeter:
         if self.levers:
             if targets.forearms is None:
                 raise ClipError(f"{targets.name}: does not show how the forearms are turned")
-            points[:, CORNERS : self.corners] = targets.positions[:, 5:7] + self.lever * targets.forearms
+            points[:, CORNERS : CORNERS + self.levers] = targets.positions[:, 5:7] + self.lever * targets.forearms
+        for k, name in enumerate(self.directions, CORNERS + self.levers):
+            if name not in targets.directions:
+                raise ClipError(f"{targets.name}: does not show where the {name} points")
+            points[:, k] = LEVER * targets.directions[name]
         return FrameInputs(points, targets.soles, targets.contacts)
 
     def start(self, frames: FrameInputs, heading: float, name: str = "clip") -> None:
@@ -231,7 +257,7 @@ class WholeBodyRetargeter:
         yaw = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, heading), 0.5 * (goal[7] + goal[8]))
         X = yaw * pin.SE3(np.eye(3), self.legs.hips.mean(axis=0)).inverse() * self.robot.X_world_root
         p.tree.joints.R[0], p.tree.joints.p[0] = X.rotation, X.translation
-        x = fit_first_frame(p, self.constants, goal, self.scratch, name)
+        x = self._first_fit(goal, heading, name)
         x = self._stand(frames, goal, x)
         distance = clearance(p, x, self.scratch)
         v = np.zeros(len(x))
@@ -240,6 +266,17 @@ class WholeBodyRetargeter:
         self._feet.errors.begin(self.scratch.points, *self._first_targets(frames))
         self.contacts = self._feet.out.contact.copy()
         self._publish(distance, 0)
+
+    def _first_fit(self, goal: np.ndarray, heading: float, name: str) -> np.ndarray:
+        """The first fit (D,) to targets (K, 3); feet go apart where a robot's legs have no room beside each other."""
+        left = np.array([-np.sin(heading), np.cos(heading), 0.0])
+        side = np.zeros((len(goal), 1))
+        side[self.corners : self.corners + 4], side[self.corners + 4 :] = 1.0, -1.0
+        side[BODY_POINTS.index("l_knee")], side[BODY_POINTS.index("r_knee")] = 0.5, -0.5
+        for apart in APART[:-1]:
+            with contextlib.suppress(ClipError):
+                return fit_first_frame(self.problem, self.constants, goal + apart * side * left, self.scratch, name)
+        return fit_first_frame(self.problem, self.constants, goal + APART[-1] * side * left, self.scratch, name)
 
     def _first_targets(self, frames: FrameInputs) -> tuple[np.ndarray, np.ndarray]:
         """Targets (K, 3) of the first frame and the second [m], soles where nothing holds them."""

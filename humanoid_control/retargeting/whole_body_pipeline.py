@@ -10,7 +10,7 @@ counts as speed. Between 50 and 250 Hz neither matters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -90,8 +90,7 @@ class WholeBodyTask:
         Raises:
             ClipError: the first posture does not converge.
         """
-        solver = WholeBodyRetargeter(self.robot, settings, forearms=self.targets.forearms is not None)
-        trajectory = solver.solve(self.targets, progress)
+        trajectory = WholeBodyRetargeter.following(self.targets, self.robot, settings).solve(self.targets, progress)
         return WholeBodyMotion(every(trajectory, self.between), every(self.targets, self.between))
 
 
@@ -171,11 +170,13 @@ def every(frames: Frames, step: int) -> Frames:
     if step == 1:
         return frames
     T = len(frames.positions)
-    thinned: dict[str, Any] = {
-        f.name: value[::step]
-        for f in fields(frames)
-        if isinstance(value := getattr(frames, f.name), np.ndarray) and len(value) == T
-    }
+
+    def thin(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: thin(one) for name, one in value.items()}
+        return value[::step] if isinstance(value, np.ndarray) and len(value) == T else value
+
+    thinned: dict[str, Any] = {f.name: thin(getattr(frames, f.name)) for f in fields(frames)}
     thinned["rate"] = frames.rate / step
     if isinstance(frames, WholeBodyTrajectory):
         velocities = np.zeros_like(thinned["positions"])

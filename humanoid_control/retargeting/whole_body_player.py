@@ -41,6 +41,7 @@ class WholeBodyPlayer:
         seam: float = 1.5,
         loop: bool = True,
         speed: float = 1.0,
+        free: np.ndarray | None = None,
     ) -> None:
         """Make a player.
 
@@ -48,10 +49,12 @@ class WholeBodyPlayer:
             targets: of the clip. frames: the same, from `WholeBodyRetargeter.inputs`. soles: of the robot.
             seam: time for moving over to another moment of the clip [s].
             loop: begin again at the end. speed: 1 is the speed of the clip.
+            free: (K,) True for points that are vectors (`RetargetingProblem.free`); default: none.
         """
         self.targets, self.frames, self.soles = targets, frames, soles
         self.seam, self.loop, self.speed, self.playing = seam, loop, speed, True
         self.duration = (len(targets) - 1) / targets.rate
+        self._placed = np.ones((frames.points.shape[1], 1)) if free is None else 1.0 - free[:, None]
         self._poses = frames.soles.copy()
         self._poses[:, :, 2] = np.unwrap(self._poses[:, :, 2], axis=0)
         self._heading = np.unwrap(targets.heading)
@@ -125,7 +128,7 @@ class WholeBodyPlayer:
 
         R, p = self.X_world_clip.rotation, self.X_world_clip.translation
         turn = math.atan2(R[1, 0], R[0, 0])
-        self._points = between(self.frames.points) @ R.T + p
+        self._points = between(self.frames.points) @ R.T + self._placed * p
         self._soles = between(self._poses)
         self._soles[:, :2] = self._soles[:, :2] @ R[:2, :2].T + p[:2]
         self._soles[:, 2] += turn

@@ -7,7 +7,8 @@ as they do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pinocchio as pin
@@ -25,6 +26,8 @@ from humanoid_control.retargeting.contacts import (
     find_floor,
     level,
 )
+from humanoid_control.retargeting.extremities import shown_directions
+from humanoid_control.retargeting.problem import Followed
 from humanoid_control.retargeting.scaling import POINTS, Scaler
 from humanoid_control.robots import Robot
 from humanoid_control.robots.joint_groups import NEEDED, JointGroups
@@ -36,6 +39,9 @@ WHOLE_BODY_POINTS = (*BODY_POINTS, *SOLE_POINTS)
 PELVIS_TOP = 0.2  # [m] above the middle of the hips: a lever by which the pelvis leans
 PELVIS_SHARE = 0.5  # of the lean of the spine that the pelvis takes
 PITCH = 0.6  # sine of the pitch that a sole never reaches, however far the person's foot turns
+# [m] by which a foot on its way clears the floor at least, and the speeds [m/s] at which that begins and is all: soles
+# of robots are longer and stiffer than feet, and would skate where those of people just pass.
+CLEARS, ON_ITS_WAY = 0.02, (0.6, 1.2)
 ROUND_GAP, ROUND_PITCH = 0.01, 0.05  # [m], and sine, about which the change from heel to toe is rounded
 BEND = 0.03  # share of the leg by which hips are lowered, so that standing legs are not stretched to the last
 
@@ -114,7 +120,7 @@ class Legs:
             np.concatenate([groups.l_leg, groups.r_leg, groups.waist]),
         )
 
-    def points(self, robot: Robot) -> list[tuple[int, np.ndarray]]:
+    def points(self, robot: Robot) -> list[Followed]:
         """Hips, top of the pelvis, knees, corners of the soles: pinocchio joint of each, position in its frame."""
         pin.forwardKinematics(robot.model, robot.data, robot.q("neutral"))
         pelvis, l_knee, r_knee, l_foot, r_foot = self.joints
@@ -122,7 +128,7 @@ class Legs:
         places = [(pelvis, self.hips[0]), (pelvis, self.hips[1]), (pelvis, top)]
         places += [(l_knee, self.knees[0]), (r_knee, self.knees[1])]
         places += [(l_foot if k < 4 else r_foot, corner) for k, corner in enumerate(self.corners)]
-        return [(joint, robot.data.oMi[joint].actInv(p)) for joint, p in places]
+        return [Followed(joint, robot.data.oMi[joint].actInv(p)) for joint, p in places]
 
 
 def _flexion_joints(robot: Robot, side: str, leg: np.ndarray) -> dict[str, int]:
@@ -185,6 +191,7 @@ class WholeBodyTargets:
         soles: (T, 2, 5) poses of the soles that nothing locks, as in `contacts.FootMemory`.
         contacts: (T, 4) of the person's heels and toes, in the order of `contacts.EDGES`.
         heading: (T,) yaw of the pelvis [rad].
+        directions: (T, 3) unit vectors by name, where head and hands point, of those that the clip shows.
         notes: sentences about the clip: its floor.
     """
 
@@ -195,6 +202,7 @@ class WholeBodyTargets:
     soles: np.ndarray
     contacts: np.ndarray
     heading: np.ndarray
+    directions: Mapping[str, np.ndarray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -227,6 +235,7 @@ class WholeBodyTargets:
             soles=soles,
             contacts=self.contacts[k],
             heading=heading,
+            directions={name: _unit(between(u)) for name, u in self.directions.items()},
         )
 
 
@@ -290,7 +299,8 @@ class WholeBodyScaler:
         forearms = None if upper.forearms is None else np.einsum("tij,tkj->tki", turn, upper.forearms)
         soles = self._soles(body, out)
         contacts = detect_contacts(self.rules, feet_points(body)[:, :4], self.floor.level[:4], body.rate)
-        return WholeBodyTargets(body.name, body.rate, out, forearms, soles, contacts, psi, self.floor.notes)
+        directions = shown_directions(body)
+        return WholeBodyTargets(body.name, body.rate, out, forearms, soles, contacts, psi, directions, self.floor.notes)
 
     def _soles(self, body: BodyPoints, out: np.ndarray) -> np.ndarray:
         """Poses (T, 2, 5) of the soles; the lower edge at the person's scaled height, the pitch that of the person.
@@ -317,6 +327,9 @@ class WholeBodyScaler:
             # heel and toe are equally high.
             gap = rise[:, 1] - rise[:, 0]
             low = self.scale * 0.5 * (rise.sum(axis=1) - np.sqrt(gap**2 + ROUND_GAP**2) + ROUND_GAP)
+            speed = _length(np.gradient(feet[:, 2 * f : 2 * f + 2, :2].mean(axis=1), axis=0)) * body.rate
+            share = np.clip((speed - ON_ITS_WAY[0]) / (ON_ITS_WAY[1] - ON_ITS_WAY[0]), 0.0, 1.0)
+            low += CLEARS * share**2 * (3.0 - 2.0 * share) * np.exp(-low / CLEARS)
             L, lifted = self.legs.soles.length[f], np.sqrt(sine**2 + ROUND_PITCH**2) - ROUND_PITCH
             poses[:, f, 3] = np.maximum(low + 0.5 * L * (lifted - sine), 0.0)
             poses[:, f, 4] = np.maximum(low + 0.5 * L * (lifted + sine), 0.0)

@@ -34,7 +34,7 @@ def compile_kernels() -> None:
     """Compile the kernels by the beginning of a built-in dance; quick where it is done already."""
     robot = load_robot("lola", "floating")
     targets = WholeBodyScaler(load_body_points("gentle_dance"), robot).targets(load_body_points("gentle_dance"))
-    solver = WholeBodyRetargeter(robot, forearms=targets.forearms is not None)
+    solver = WholeBodyRetargeter.following(targets, robot)
     frames = solver.inputs(targets)
     solver.start(frames, float(targets.heading[0]))
     solver.step(frames, 1, 1.0 / targets.rate)

@@ -51,7 +51,14 @@ def test_right_set_is_chosen(mocap, relative, expected):
 def test_built_in_dance_has_its_set():
     locator = BodyLocator(DANCE)
     assert locator.marker_set.name == "dance16"
-    assert set(locator.points) == set(REQUIRED + OPTIONAL) - {"l_heel", "r_heel", *WRIST_SIDES}
+    assert set(locator.points) == set(REQUIRED + OPTIONAL) - {
+        "l_heel",
+        "r_heel",
+        "head_front",
+        "l_hand",
+        "r_hand",
+        *WRIST_SIDES,
+    }
     np.testing.assert_array_equal(locator.locate()["l_elbow"], DANCE.marker("Elbow_L"))
     np.testing.assert_allclose(locator.locate()["head"], (DANCE.marker("Forehead") + DANCE.marker("Chin")) / 2)
 
@@ -71,7 +78,7 @@ def test_case_and_subject_do_not_matter(change):
 
 def test_upper_body_alone_is_enough(mocap):
     locator = BodyLocator(load_clip(mocap("vicon_c3d/shd01.c3d")))
-    assert set(locator.points) == {*REQUIRED, "head", *WRIST_SIDES}
+    assert set(locator.points) == {*REQUIRED, "head", "head_front", "l_hand", "r_hand", *WRIST_SIDES}
 
 
 def test_old_pelvis_names_and_the_sacrum_marker(mocap):

@@ -67,7 +67,7 @@ def test_points_and_jacobian_are_those_of_pinocchio_wherever_the_base_is(name):
         robot.follow(joints)
         q = robot.q(joints, X)
         known = robot.point_positions(q, ["sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"])
-        known = np.vstack([known, [robot.data.oMi[j].act(c) for j, c in places]])
+        known = np.vstack([known, [robot.data.oMi[j].act(c) for j, c, _ in places]])
         assert w.points == pytest.approx(known, abs=1e-9)
         point_jacobian(p, w, J)
         d, eps = rng.normal(size=len(x)), 1e-6

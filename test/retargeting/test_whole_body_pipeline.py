@@ -68,7 +68,7 @@ def test_feet_stay_at_any_rate(walk, rate):
     robot = load_robot("hrp2", "floating")
     body, between, _ = at_solving_rate(body_at(walk, rate))
     targets = WholeBodyScaler(body, robot).targets(body)
-    trajectory = WholeBodyRetargeter(robot, forearms=targets.forearms is not None).solve(targets)
+    trajectory = WholeBodyRetargeter.following(targets, robot).solve(targets)
     thin = every(trajectory, between)
     contact = measure_ground_contact(robot, thin.q(), thin.contacts, thin.rate).row()
     assert contact["slip_max_mm"] < 2, "19 mm when 1,000 frames a second are solved"
@@ -90,7 +90,7 @@ def test_a_clip_of_30_hz_is_solved_at_60_and_written_at_30(robot):
     fast, between, notes = at_solving_rate(slow)
     scaler = WholeBodyScaler(fast, robot)
     targets = scaler.targets(fast)
-    by_hand = WholeBodyRetargeter(robot, forearms=targets.forearms is not None).solve(targets)
+    by_hand = WholeBodyRetargeter.following(targets, robot).solve(targets)
     assert between > 1 and len(task) == len(targets) == told[-1][1] == told[-1][0]
     assert len(motion.trajectory.positions) == slow.n_frames and motion.trajectory.rate == pytest.approx(slow.rate)
     np.testing.assert_array_equal(motion.trajectory.q(), by_hand.q()[::between])
@@ -98,6 +98,7 @@ def test_a_clip_of_30_hz_is_solved_at_60_and_written_at_30(robot):
     np.testing.assert_array_equal(motion.targets.positions, targets.positions[::between])
     np.testing.assert_array_equal(motion.targets.contacts, targets.contacts[::between])
     assert motion.targets.rate == pytest.approx(slow.rate) and len(motion.targets.heading) == slow.n_frames
+    assert all(len(pointing) == slow.n_frames for pointing in motion.targets.directions.values())
     assert task.notes == (*notes, *scaler.floor.notes)
     np.testing.assert_array_equal(retarget_whole_body(slow, robot).q(), motion.trajectory.q())
 
@@ -110,7 +111,7 @@ def test_pace_and_acceleration_reach_the_solver(robot):
     assert whole_body_settings(15.0) == replace(WholeBodyRetargeter.SETTINGS, acceleration=15.0)
     gentle = retarget_whole_body(body, robot, whole_body_settings(15.0))
     targets = WholeBodyScaler(body, robot).targets(body)
-    solver = WholeBodyRetargeter(robot, whole_body_settings(15.0), forearms=targets.forearms is not None)
+    solver = WholeBodyRetargeter.following(targets, robot, whole_body_settings(15.0))
     np.testing.assert_array_equal(gentle.q(), solver.solve(targets).q())
     assert np.abs(gentle.positions - retarget_whole_body(body, robot).positions).max() > 0.05
 

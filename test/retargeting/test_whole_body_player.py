@@ -17,7 +17,7 @@ DT = 1.0 / 60.0
 def scene():
     robot, body = load_robot("hrp2", "floating"), walking_person()[0]
     targets = WholeBodyScaler(body, robot).targets(body)
-    solver = WholeBodyRetargeter(robot, forearms=targets.forearms is not None)
+    solver = WholeBodyRetargeter.following(targets, robot)
     return robot, targets, solver
 
 

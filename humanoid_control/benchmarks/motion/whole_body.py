@@ -48,7 +48,7 @@ def measure(robot: str = "lola,hrp2,suralp,wabian2", motion: str = "dance", quie
 def _rows(name: str, robot: Robot, body: BodyPoints) -> list[Row]:
     scaler = WholeBodyScaler(body, robot)
     targets = scaler.targets(body)
-    solver = WholeBodyRetargeter(robot, forearms=targets.forearms is not None)
+    solver = WholeBodyRetargeter.following(targets, robot)
     frames, dt = solver.inputs(targets), 1.0 / targets.rate
     solver.start(frames, float(targets.heading[0]))
     q, contacts, took = [], [], []

@@ -14,7 +14,7 @@ import numpy as np
 from humanoid_control.errors import ClipError, nearest_names, offer_names
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import AS_STATED, Size, floats, scale_of_skeleton
-from humanoid_control.mocap.skeleton import fixed_axes, forward_kinematics, turned
+from humanoid_control.mocap.skeleton import fixed_axes, forward_kinematics, head_joint, turned, with_head_front
 
 DATABASE_RATE = 120.0  # [Hz] of the CMU database; the file itself says none
 ROOT = "root"
@@ -264,17 +264,21 @@ def parse_amc(
     """
     skeleton = parse_skeleton(skeleton_data.decode("utf-8-sig", errors="replace"), skeleton_source)
     degrees, values = _motion(data.decode("utf-8-sig", errors="replace"), skeleton, source)
-    names, positions = bone_points(skeleton, values, degrees)
+    names, positions, R_head = bone_points(skeleton, values, degrees)
     labels, warnings = distinct_labels(names)
     stated = 0.0254 / skeleton.length_unit if skeleton.length_unit > 0 else None
     scale, unit_note = scale_of_skeleton(_ankle_to_head(skeleton.bones), skeleton_source, stated, size)
     if rate is None:
         rate = DATABASE_RATE
         warnings += (f"AMC files state no frame rate: {rate:g} Hz is taken, that of the CMU database",)
-    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings + unit_note, "joint")
+    name = PurePath(source).stem
+    clip = MarkerClip(name, labels, rate, positions * scale, source, warnings + unit_note, "joint")
+    return clip if R_head is None else with_head_front(clip, head_joint(names), R_head)
 
 
-def bone_points(skeleton: Skeleton, values: dict[str, np.ndarray], degrees: bool) -> tuple[list[str], np.ndarray]:
+def bone_points(
+    skeleton: Skeleton, values: dict[str, np.ndarray], degrees: bool
+) -> tuple[list[str], np.ndarray, np.ndarray | None]:
     """Starts of the bones, and ends of the last ones, in every frame, by `forward_kinematics`.
 
     A bone starts where its parent ends, and turns by C M C^-1: C by the bone's axis angles, M by its degrees of
@@ -286,7 +290,8 @@ def bone_points(skeleton: Skeleton, values: dict[str, np.ndarray], degrees: bool
         degrees: whether `values` are degrees.
 
     Returns:
-        Names, and (T, P, 3) positions in the axes and units of the file.
+        Names, (T, P, 3) positions in the axes and units of the file, and (T, 3, 3) rotations of the head; None where
+        no bone is called so.
     """
     bones, n_frames = skeleton.bones, len(values[ROOT])
     to_rad = np.pi / 180 if degrees else 1.0
@@ -317,7 +322,8 @@ def bone_points(skeleton: Skeleton, values: dict[str, np.ndarray], degrees: bool
         if index not in parents:
             names.append(f"{bone.name}_end")
             points.append(p_WB[index] + turned(R_WB[index], ends[index]))
-    return names, np.stack(points, axis=1)
+    head = head_joint([bone.name for bone in bones])
+    return names, np.stack(points, axis=1), R_WB[head] if head >= 0 else None
 
 
 def _motion(text: str, skeleton: Skeleton, source: str) -> tuple[bool, dict[str, np.ndarray]]:

@@ -22,7 +22,7 @@ from humanoid_control.mocap.formats.common import (
     largest_steps,
     scale_of_skeleton,
 )
-from humanoid_control.mocap.skeleton import forward_kinematics, moving_axes
+from humanoid_control.mocap.skeleton import forward_kinematics, head_joint, moving_axes, with_head_front
 
 _REST_SHARE = 0.75  # of the rotations that turn later, exactly 0: a recording has hardly one such number
 _ZERO = 1e-3  # [deg] "exactly": as files are rounded
@@ -71,17 +71,20 @@ def parse_bvh(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
         raise ClipError(f"{source}: ends before MOTION: copy or export it again")
     joints = parse_hierarchy(hierarchy, source)
     rate, values = parse_motion(motion[0], sum(len(joint.channels) for joint in joints), source)
-    positions = joint_positions(joints, values)
     labels, warnings = distinct_labels([joint.name for joint in joints])
+    head = head_joint(labels)
+    positions, R_head = joint_poses(joints, values, head)
     n_rest, jump = rest_frames(joints, values, positions)
-    positions = positions[n_rest:]
+    positions, R_head = positions[n_rest:], R_head[n_rest:]
     scale, unit_note = scale_of_skeleton(
         ankle_to_head([j.name for j in joints], [j.parent for j in joints], positions), source, size=size
     )
     if n_rest:
         which = "frame 0 is a rest pose" if n_rest == 1 else f"frames 0 to {n_rest - 1} are a rest pose"
         warnings += (f"{which}, {jump * scale:.2f} m from frame {n_rest}: dropped",)
-    return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings + unit_note, "joint")
+    name = PurePath(source).stem
+    clip = MarkerClip(name, labels, rate, positions * scale, source, warnings + unit_note, "joint")
+    return clip if head < 0 else with_head_front(clip, head, R_head)
 
 
 def parse_hierarchy(text: str, source: str) -> list[Joint]:
@@ -185,14 +188,27 @@ def joint_positions(joints: list[Joint], values: np.ndarray) -> np.ndarray:
     Returns:
         (T, J, 3) positions in the axes and units of the file.
     """
-    positions = np.empty((len(values), len(joints), 3))
+    return joint_poses(joints, values)[0]
+
+
+def joint_poses(joints: list[Joint], values: np.ndarray, turning: int = -1) -> tuple[np.ndarray, np.ndarray]:
+    """`joint_positions`, and the rotations (T, 3, 3) of one of the joints in the axes of the file.
+
+    Args:
+        turning: index of that joint; -1: none.
+    """
+    positions, R = np.empty((len(values), len(joints), 3)), np.tile(np.eye(3), (len(values), 1, 1))
     for first in range(0, len(values), _FRAMES):
-        positions[first : first + _FRAMES] = _some_positions(joints, values[first : first + _FRAMES])
-    return positions
+        block = slice(first, first + _FRAMES)
+        p_WJ, R_WJ = _some_poses(joints, values[block])
+        positions[block] = p_WJ.swapaxes(0, 1)
+        if turning >= 0:
+            R[block] = R_WJ[turning]
+    return positions, R
 
 
-def _some_positions(joints: list[Joint], values: np.ndarray) -> np.ndarray:
-    """`joint_positions` of a block of frames."""
+def _some_poses(joints: list[Joint], values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (J, T, 3) and rotations (J, T, 3, 3) of a block of frames."""
     p_PJ, R_PJ = [], []
     column = 0
     for joint in joints:
@@ -206,7 +222,7 @@ def _some_positions(joints: list[Joint], values: np.ndarray) -> np.ndarray:
             column += 1
         p_PJ.append(t)
         R_PJ.append(moving_axes(turns, len(values)))
-    return forward_kinematics([joint.parent for joint in joints], p_PJ, R_PJ)[0].swapaxes(0, 1)
+    return forward_kinematics([joint.parent for joint in joints], p_PJ, R_PJ)
 
 
 def rest_frames(joints: list[Joint], values: np.ndarray, positions: np.ndarray) -> tuple[int, float]:

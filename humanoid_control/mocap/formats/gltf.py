@@ -22,6 +22,7 @@ from humanoid_control.errors import ClipError, first_few, first_line, offer_name
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.clip_file import ClipFile
 from humanoid_control.mocap.formats.common import Size, ankle_to_head, first_frame_apart, scale_of_skeleton
+from humanoid_control.mocap.skeleton import head_joint, with_head_front
 
 USUAL_RATE = 30.0  # [Hz] for keys that are set by hand, far apart or uneven
 _RATES = (10.0, 1000.0)  # [Hz] of keys that are frames of a recording
@@ -239,7 +240,9 @@ class _Document:
         if not joints:
             raise ClipError(f"{self.where}: holds no joints: export the skeleton too")
         t, rate = _frames(tracks, self.where)
-        positions = np.empty((len(t), len(joints), 3))
+        named = [str(nodes[j].get("name") or f"node_{j}") for j in joints]
+        head = head_joint(named)
+        positions, R_head = np.empty((len(t), len(joints), 3)), np.empty((len(t), 3, 3))
         needed = {int(a) for j in joints for a in _line(j, parents)}
         for first in range(0, len(t), _CHUNK):
             now = t[first : first + _CHUNK]
@@ -250,19 +253,24 @@ class _Document:
                     X[k] = own if parents[k] < 0 else X[int(parents[k])] @ own
             for column, joint in enumerate(joints):
                 positions[first : first + _CHUNK, column] = X[joint][:, :3, 3]
+            if head >= 0:
+                R_head[first : first + _CHUNK] = X[joints[head]][:, :3, :3]
         above = [next((a for a in _line(j, parents)[1:] if a in joints), -1) for j in joints]
-        named = [str(nodes[j].get("name") or f"node_{j}") for j in joints]
         inside = [joints.index(a) if a >= 0 else -1 for a in above]
         labels, warnings = distinct_labels(named)
         start = float(t[0])
         if first_frame_apart(positions):
-            positions, start = positions[1:], start + 1 / rate
+            positions, R_head, start = positions[1:], R_head[1:], start + 1 / rate
             warnings += ("frame 0 is no frame of the motion (a rest pose?): dropped",)
         chain = ankle_to_head(labels, inside, positions)
         scale, unit_notes = scale_of_skeleton(chain, self.where, self.stated, size)
         warnings = (*notes, *warnings, *unit_notes)
         name = PurePath(self.where).stem
-        return MarkerClip(name, labels, rate, positions * scale, self.where, warnings, "joint", start, self.up)
+        clip = MarkerClip(name, labels, rate, positions * scale, self.where, warnings, "joint", start, self.up)
+        if head < 0:
+            return clip
+        R_head /= np.linalg.norm(R_head, axis=1, keepdims=True)  # nodes may be scaled
+        return with_head_front(clip, head, R_head)
 
 
 def _parents_first(parents: np.ndarray) -> list[int]:

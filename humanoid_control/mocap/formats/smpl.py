@@ -47,8 +47,9 @@ _SHARES = {
 _POINTS = (
     ("left_toe", "left_ankle", (0.018, -0.039, 0.107)), ("left_heel", "left_ankle", (0.0, -0.039, -0.033)),
     ("left_thumb_side", "left_wrist", (0.0, 0.0, 0.018)), ("left_little_side", "left_wrist", (0.0, 0.0, -0.018)),
+    ("left_knuckles", "left_wrist", (0.048, 0.0, 0.0)),
 )  # fmt: skip
-_HEAD_TOP = ("head_top", "head", (0.0, 0.105, 0.0))
+_HEAD = (("head_top", "head", (0.0, 0.105, 0.0)), ("head_front", "head", (0.0, 0.0525, 0.06)))
 _CHUNK = 4096  # frames whose rotations are held at a time
 
 
@@ -62,7 +63,7 @@ OFFSETS = np.array([_sided(j, _SHARES[j.removeprefix("left_").removeprefix("righ
 POINTS = tuple(
     (name, JOINTS.index(joint), _sided(name, place))
     for name, joint, place in (
-        _HEAD_TOP,
+        *_HEAD,
         *_POINTS,
         *((n.replace("left", "right"), j.replace("left", "right"), p) for n, j, p in _POINTS),
     )
@@ -175,7 +176,7 @@ def _numbers(array: np.ndarray, source: str, what: str) -> np.ndarray:
 
 
 def smpl_clip(motion: SmplMotion, rate: float, source: str, size: Size, warnings: tuple[str, ...] = ()) -> MarkerClip:
-    """The motion as a clip of joints, toes, heels and both sides of the wrists, of an average person.
+    """The motion as a clip of an average person: joints, toes, heels, sides of the wrists, knuckles, front of the head.
 
     The height is 1.66 m + 0.1 m times the first shape coefficient, as GMR takes it (Ze et al. 2025), but 1.74 m with
     the male model, whose coefficients mean something else; the others are not used. Where the feet tell more, it is

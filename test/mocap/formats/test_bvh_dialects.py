@@ -169,6 +169,14 @@ def points_of(data) -> BodyPoints:
 
 
 REFERENCE = points_of(bvh(*DIALECTS["cmu_bvh"]))
+SHOWN_BY_SOME = ("l_hand", "r_hand")  # skeletons may end at the wrist
+
+
+def same_points(points, but):
+    """The points, but for some that may be missing, are where those of the reference are."""
+    assert [name for name in REFERENCE.names if name not in but] == [name for name in points.names if name not in but]
+    for name in points.names:
+        np.testing.assert_allclose(points.point(name), REFERENCE.point(name), atol=1e-8, err_msg=name)
 
 
 def test_reference_is_the_person_that_was_written():
@@ -186,8 +194,7 @@ def test_every_dialect_gives_the_same_points(dialect):
     clip = parse_bvh(bvh(*DIALECTS[dialect]), "x.bvh")
     assert BodyLocator(clip).marker_set.name == dialect
     points = find_body_points(clip)
-    assert points.names == REFERENCE.names
-    np.testing.assert_allclose(points.positions, REFERENCE.positions, atol=1e-8)
+    same_points(points, but=SHOWN_BY_SOME)
     assert not any("does not know" in warning for warning in points.warnings)
     assert points.estimated == ()
 
@@ -198,8 +205,7 @@ def test_names_that_no_set_knows_are_read_by_their_words(dialect):
     with pytest.raises(ClipError, match=r"no marker set fits|belongs to one"):
         find_body_points(clip)
     points = locate_body(clip)
-    assert points.names == REFERENCE.names
-    np.testing.assert_allclose(points.positions, REFERENCE.positions, atol=1e-8)
+    same_points(points, but=SHOWN_BY_SOME)
     assert any("no marker set knows these labels; by their words" in w for w in points.warnings)
 
 
