@@ -126,7 +126,7 @@ def test_standing_the_feet_carry_the_weight_and_nobody_helps(robot):
 
 def test_the_power_of_all_forces_is_the_change_of_energy(robot):
     """Of a motion of root and joints with feet dragged along: torques, forces of the corners, and the helping hand."""
-    q = swaying(robot)
+    q = swaying(robot, size=0.3)
     contacts = np.tile([True, True, False, True], (len(q), 1))
     d = measure_dynamics(robot, q, contacts, RATE)
     energy = []
@@ -149,8 +149,8 @@ def test_the_power_of_all_forces_is_the_change_of_energy(robot):
         v_hand = robot.data.oMi[1].rotation @ v[:3] + np.cross(w, arm)
         by_hand = d.missing[i, :3] @ v_hand + d.missing[i, 3:] @ w
         given.append(d.torque[i] @ v[6:] + np.sum(corner * d.forces[i]) + by_hand)
-    assert np.ptp(power) > 20
-    assert given == pytest.approx(power, abs=2e-3 * np.abs(power).max())
+    assert np.ptp(power) > 200
+    assert given == pytest.approx(power, abs=3e-5 * np.abs(power).max())  # of which speeds a frame late are ten times
 
 
 # -------- What is known
