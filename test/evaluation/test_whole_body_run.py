@@ -1,5 +1,7 @@
 """The report of a recorded whole-body run, from bags of real messages whose faults are planted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -84,9 +86,13 @@ def test_a_good_run_is_reported_as_it_was(robot, motion, tmp_path):
 
 
 def test_feet_that_slip_or_sink_are_not_good(robot, motion, tmp_path):
+    contacts = motion.trajectory.contacts.copy()
+    contacts[10::12] = False  # many contacts, of which few slip
+    stepping = replace(motion, trajectory=replace(motion.trajectory, contacts=contacts))
     q = motion.trajectory.q()
     q[75:, 0] += 0.004
-    slipped = whole_body_report(write(tmp_path / "aside", robot, motion, q), robot)
+    slipped = whole_body_report(write(tmp_path / "aside", robot, stepping, q), robot)
+    assert slipped["contact"]["slip_mm"] < 1
     assert slipped["contact"]["slip_max_mm"] == pytest.approx(4.0, abs=0.4) and not slipped["good"]
     assert "slipped" in whole_body_parts(slipped)[1]
     q = motion.trajectory.q()
@@ -112,7 +118,10 @@ def test_frames_with_shapes_in_each_other_are_counted(robot, motion, tmp_path):
     report = whole_body_report(write(tmp_path / "tangled", robot, motion, q), robot)
     assert 3 < touching < 50 and report["frames_in_collision"] == touching
     assert report["closest_m"] == pytest.approx(min(robot.pair_distances(row).min() for row in q), abs=2e-4)
-    assert not report["good"]
+    tight = next(row for row in q[::3] if robot.pair_distances(row).min() < 0)[7 + arms]
+    q[:, 7 + arms] = tight  # all the time: nothing but that is wrong
+    report = whole_body_report(write(tmp_path / "tight", robot, motion, q), robot)
+    assert report["frames_in_collision"] == len(q) and report["limits"]["kept"] and not report["good"]
 
 
 def test_frames_whose_messages_were_lost_are_left_out(robot, motion, tmp_path):
