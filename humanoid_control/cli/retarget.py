@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,28 +163,23 @@ def run(args: argparse.Namespace) -> int:
 
 def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: argparse.Namespace) -> int:
     """Retarget root, legs and arms to each robot; a table of errors and of the contact with the ground."""
-    from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler, at_solving_rate, every
+    from humanoid_control.retargeting import WholeBodyTask, whole_body_settings
 
-    body, between, rate_notes = at_solving_rate(body)
-    scalers = [WholeBodyScaler(body, robot) for robot in robots]  # refuses before anything is compiled or made
+    tasks = [WholeBodyTask.of(body, robot, args.speed) for robot in robots]  # refuse before anything is made
     if args.output is not None and is_folder(args.output):
         Path(args.output).mkdir(exist_ok=True)
     compile_first(WHOLE_BODY)
-    settings, results = WholeBodyRetargeter.SETTINGS, []
-    if args.acceleration is not None:
-        settings = replace(settings, acceleration=args.acceleration)
-    for robot, scaler, output in zip(robots, scalers, outputs, strict=True):
-        targets = scaler.targets(body).paced(args.speed)
-        solver = WholeBodyRetargeter(robot, settings, forearms=targets.forearms is not None)
-        with progress(robot.name, len(targets), quiet=args.json) as show:
-            trajectory = every(solver.solve(targets, lambda k, _: show(k)), between)
+    settings, results = whole_body_settings(args.acceleration), []
+    for task, output in zip(tasks, outputs, strict=True):
+        with progress(task.robot.name, len(task), quiet=args.json) as show:
+            motion = task.solve(settings, lambda k, _: show(k))
         if output is not None:
-            write_trajectory(output, trajectory, targets.positions[::between], robot, args.format or "")
-        results.append(_whole_body_row(robot, trajectory))
+            write_trajectory(output, motion.trajectory, motion.targets.positions, task.robot, args.format or "")
+        results.append(_whole_body_row(task.robot, motion))
     if args.json:
-        print_json({"clip": args.clip, "notes": [*rate_notes, *scalers[0].floor.notes], "rows": results})
+        print_json({"clip": args.clip, "notes": tasks[0].notes, "rows": results})
         return 0
-    for note in (*rate_notes, *scalers[0].floor.notes):
+    for note in tasks[0].notes:
         console.print(f"{body.name}: {note}")
     names = {"slip_mm": "slip mm", "slip_max_mm": "most slip mm", "penetration_mm": "penetration mm"}
     names |= {"floating_mm": "floating mm", "skating_mm_s": "skating mm/s", "saturated_percent": "at speed limit %"}
@@ -199,21 +195,30 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
     return 0
 
 
-def _whole_body_row(robot: Any, trajectory: Any) -> dict[str, Any]:
+def _whole_body_row(robot: Any, motion: Any) -> dict[str, Any]:
     """Errors [cm], contact and grade of one robot's whole-body motion."""
     from humanoid_control.evaluation import measure_clip, measure_ground_contact
+    from humanoid_control.retargeting import POINTS
+    from humanoid_control.retargeting.whole_body_scaling import SOLE_POINTS
 
-    quality = measure_clip(robot, trajectory)
+    trajectory = motion.trajectory
+    quality = measure_clip(robot, trajectory, person=motion.targets.contacts)
     e, swings = 100 * trajectory.errors, ~np.repeat(trajectory.contacts, 2, axis=1)
+    at = {name: k for k, name in enumerate(trajectory.point_names)}
+
+    def mean(names: Sequence[str]) -> float:
+        return round(float(e[:, [at[n] for n in names]].mean()), 2)
+
+    feet = e[:, [at[n] for n in SOLE_POINTS]]
     contact = measure_ground_contact(robot, trajectory.q(), trajectory.contacts, trajectory.rate)
     return {
         "robot": robot.name,
         "frames": len(e),
         "rate_hz": round(trajectory.rate, 2),
-        "trunk_and_arms": round(float(e[:, :7].mean()), 2),
-        "hips": round(float(e[:, 7:9].mean()), 2),
-        "knees": round(float(e[:, 10:12].mean()), 2),
-        "swinging_feet": round(float(e[:, 12:][swings].mean()) if swings.any() else 0.0, 2),
+        "trunk_and_arms": mean(POINTS),
+        "hips": mean(("l_hip", "r_hip")),
+        "knees": mean(("l_knee", "r_knee")),
+        "swinging_feet": round(float(feet[swings].mean()) if swings.any() else 0.0, 2),
         **contact.row(),
         "saturated_percent": round(100 * float(np.mean(trajectory.saturated > 0)), 1),
         "colliding_percent": round(100 * float(np.mean(trajectory.clearance < 0)), 1),

@@ -1,4 +1,4 @@
-"""`humanoid score`: how well robots imitate a clip, as tables, JSON and a page."""
+"""`humanoid score`: how well robots imitate a clip, the pelvis held or with the whole body: tables, JSON and a page."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from humanoid_control.cli.parser import (
     read_body,
     refuse_unused,
     require_range,
+    tell_notes,
 )
 from humanoid_control.terminal import console, print_json, print_parts, progress
-from humanoid_control.warm_up import compile_first
+from humanoid_control.warm_up import WHOLE_BODY, compile_first
 
 EXAMPLES = """examples:
   humanoid score dance                                   robots of Dube 2012, with and without avoidance
@@ -30,15 +31,20 @@ EXAMPLES = """examples:
   humanoid score clip.bvh --speed 0.5                    at half the pace
   humanoid score clip.bvh --html page.html               tables and plots in one file that needs nothing else
   humanoid score clip.trc -o out/                        score.json, score.html, errors.png, and every frame as CSV
+  humanoid score walk.bvh --robot hrp2,g1 --whole-body   root and legs too: contacts, balance, torques, and a grade
+  humanoid score walk.bvh --robot hrp2 --whole-body --details --html page.html
 
 JSON and CSV are in metres, radians and seconds; tables and plots in centimetres and degrees.
 """
 DEFAULT = "dube2012"
+BIPEDS = ("lola", "hrp2", "suralp", "wabian2")  # what --whole-body takes
+HELD = ("method", "trough-rule")  # options of the held pelvis
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("clip", type=given, help=CLIP_HELP)
-    add_robots(parser, DEFAULT)
+    add_robots(parser, f"{DEFAULT}; with --whole-body {', '.join(BIPEDS)}")
+    parser.add_argument("--whole-body", action="store_true", help="root and legs too, with feet on the ground")
     parser.add_argument(
         "--method",
         type=comma_list,
@@ -51,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_clip_options(parser)
     add_speed(parser)
-    parser.add_argument("--trough-rule", default="auto", help="auto, both (as printed in Dube 2012) or limit")
+    parser.add_argument("--trough-rule", help="auto (default), both (as printed in Dube 2012) or limit")
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--details", action="store_true", help="also every link, joint, peak and trough of each robot")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
@@ -70,11 +76,14 @@ def run(args: argparse.Namespace) -> int:
     from humanoid_control.retargeting import CONSTRAINED, RetargetSettings
     from humanoid_control.robots import load_robots
 
-    if args.trough_rule not in TROUGH_RULES:
-        raise UnknownNameError("trough rule", args.trough_rule, TROUGH_RULES)
+    trough_rule = args.trough_rule or "auto"
+    if trough_rule not in TROUGH_RULES:
+        raise UnknownNameError("trough rule", trough_rule, TROUGH_RULES)
     require_range("speed", args.speed, 0.05, 20)
     for limit in args.acceleration or ():
         require_range("acceleration", limit, 0.1, 1e6)
+    if args.whole_body:
+        return _whole_body(args)
     methods = args.method or [CONSTRAINED]
     if CONSTRAINED not in methods:
         refuse_unused(args, ["acceleration"], f"the method '{CONSTRAINED}'")
@@ -91,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
             def solving(share: float, k: int = k) -> None:
                 show(k + share, robots[k].name)
 
-            scores.append(score_clip(body, robot, variants, args.trough_rule, solving, args.speed))
+            scores.append(score_clip(body, robot, variants, trough_rule, solving, args.speed))
         show(len(robots), "")
     written = write_scores(scores, args.html, args.output)
     if args.json:
@@ -106,6 +115,53 @@ def run(args: argparse.Namespace) -> int:
             console.print(
                 f"{robot.name}: in collision by {robot.shapes_from}; its own meshes: humanoid robots touching"
             )
+    for line in written:
+        console.print(f"written: {line}")
+    return 0
+
+
+def _whole_body(args: argparse.Namespace) -> int:
+    """Root, legs and arms of each robot: everything that a clip's quality has, and a grade."""
+    from humanoid_control.errors import ConfigError
+    from humanoid_control.evaluation.report.files import check_outputs
+    from humanoid_control.evaluation.report.whole_body_report import (
+        joint_table,
+        whole_body_json,
+        whole_body_notes,
+        whole_body_tables,
+        whole_body_verdicts,
+        write_whole_body,
+    )
+    from humanoid_control.evaluation.whole_body_score import score_whole_body
+    from humanoid_control.retargeting import WholeBodyTask, whole_body_settings
+    from humanoid_control.robots import load_robots
+
+    refuse_unused(args, HELD, "the held pelvis: leave --whole-body out")
+    if len(args.acceleration or ()) > 1:
+        raise ConfigError("--whole-body takes one --acceleration")
+    robots = load_robots(args.robot or BIPEDS, "floating", imitate=True)  # before anything is compiled
+    check_outputs(args.html, args.output)
+    tell_notes(robots)
+    body = read_body(args)
+    tasks = [WholeBodyTask.of(body, robot, args.speed) for robot in robots]
+    compile_first(WHOLE_BODY)
+    settings, scores = whole_body_settings(args.acceleration[0] if args.acceleration else None), []
+    with progress("scoring", len(tasks), quiet=args.json) as show:
+        for k, task in enumerate(tasks):
+
+            def solving(share: float, k: int = k) -> None:
+                show(k + share, robots[k].name)
+
+            scores.append(score_whole_body(task, settings, solving))
+    written = write_whole_body(scores, args.html, args.output)
+    if args.json:
+        print_json(whole_body_json(scores))
+        return 0
+    print_parts(whole_body_tables(scores))
+    if args.details:
+        print_parts(joint_table(s) for s in scores)
+    print_parts(whole_body_notes(scores))
+    print_parts(whole_body_verdicts(scores))
     for line in written:
         console.print(f"written: {line}")
     return 0

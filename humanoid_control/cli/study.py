@@ -44,6 +44,7 @@ EXAMPLES = """examples:
   humanoid study human --only R5                        controllers of an arm with a payload they do not know
   humanoid study humanoids --resume humanoids.jsonl -o docs/humanoids.md    every one whose model is here
   humanoid study humanoids --robot g1,my_robot.xml --clip walk.bvh
+  humanoid study whole_body --clip dance --clip 05_02.bvh --robot hrp2,g1 --resume dances.jsonl -o dances.md
   humanoid study hosts --resume hosts.jsonl             the robot on one host, its controller on another (root)
   humanoid study hosts --only cuts --robot lola
   humanoid study faults --resume faults.jsonl           all rows, about three hours
@@ -57,7 +58,7 @@ The rule by which each is judged was fixed before it was measured, and is printe
 not hold is a finding, not an error: the exit code is 0; but it is 1 where `faults` finds a promise broken.
 """
 FORMATS = (".json", ".md")
-INTO_FILES = ("imitation", "humanoids")  # studies that write one file
+INTO_FILES = ("imitation", "humanoids", "whole_body")  # studies that write one file
 NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does not take
 MOST = {
     "commands": 10**12,
@@ -87,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     imitation, momentum, calibration, safety, worlds = (
         options[n] for n in ("imitation", "momentum", "calibration", "safety", "worlds")
     )
-    walking, dance, tendons, sternum, hosts, clearance, faults, reaching, human, humanoids = (
+    walking, dance, tendons, sternum, hosts, clearance, faults, reaching, human, humanoids, whole_body = (
         options[n]
         for n in (
             "walking",
@@ -100,6 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "reaching",
             "human",
             "humanoids",
+            "whole_body",
         )
     )
     imitation.add(
@@ -173,6 +175,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     humanoids.add("--clip", action="append", type=given, dest="clips", help="default: dance, and a walk if it is here")
     humanoids.add("--workers", type=int, help="processes (default: one a core)")
     humanoids.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
+    whole_body.add("--robot", type=comma_list, help="names or paths (default: lola,hrp2,suralp,wabian2, g1,h1_2,talos)")
+    whole_body.add("--clip", action="append", type=given, dest="clips", help="default: dance, and recordings if here")
+    whole_body.add("--workers", type=int, help="processes (default: one a core)")
+    whole_body.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
     hosts.add("--robot", type=given, help="of the catalogue, or a URDF (default: hrp2)")
     hosts.add("--only", type=comma_list, help="links, cuts, clocks (default: all)")
     hosts.add("--seconds", type=float, help="of the dance over each link and with each clock (default: 10)")
@@ -201,7 +207,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         human,
     ):
         study.add("-o", "--output", type=folder_path, help="folder to write")
-    for study in (imitation, humanoids):
+    for study in (imitation, humanoids, whole_body):
         study.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():
         one.add_argument("--json", action="store_true", help="print one JSON object instead of tables")

@@ -31,21 +31,19 @@ from humanoid_control.retargeting import (
     INTERCHANGE,
     JointTrajectory,
     RetargetSettings,
-    WholeBodyRetargeter,
-    WholeBodyScaler,
+    WholeBodyTask,
     WholeBodyTrajectory,
-    at_solving_rate,
-    every,
     retarget_clip,
     scale_to_robot,
     shows_legs,
+    whole_body_settings,
 )
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import KNOWN, urdf_path
 from humanoid_control.robots.robot import FIXED, FLOATING
 
 FORMATS = (".csv", ".npz", ".mcap")
-RECORD = 1  # of the form of records and figures: another number does everything anew
+RECORD = 2  # of the form of records and figures: another number does everything anew
 STATING_NO_RATE = (".amc", ".csv")  # the only clips that a rate is given to
 KEPT_BODIES, KEPT_ROBOTS = 2, 16  # a worker keeps the last clips and robots, for the next jobs with the same
 BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memory", "died"
@@ -168,6 +166,7 @@ def robot_digest(robot: Robot) -> str:
     text += [repr(sorted((k, v.tolist()) for k, v in robot.postures.items())), repr(sorted(robot.points.items()))]
     text += [repr(sorted(robot.meanings.items())), repr(robot.mimic), repr(robot.pairs.tolist())]
     text += [repr(robot.imitation_joints.tolist()), repr(robot.optional_joints.tolist())]
+    text += [repr(robot.effort_known.tolist())]
     text += [repr(a.tolist()) for a in (robot.acceleration_limits, robot.braking_limits)]
     text += [repr(pin.SE3ToXYZQUAT(robot.X_world_root).tolist())]
     return hashlib.sha256("\0".join(text).encode()).hexdigest()
@@ -287,8 +286,17 @@ def _done(job: Job) -> Outcome:
     if whole and not robot.feet:
         whole, robot = False, _robot_of(job, FIXED)
         warnings.append(f"{robot.name} has no legs with soles: only the upper body is retargeted")
-    trajectory, targets, notes = _retarget(body, robot, s) if whole else (*_upper_body(body, robot, s), ())
-    quality = measure_clip(robot, trajectory)
+    if whole:
+        task = WholeBodyTask.of(body, robot, s.speed)
+        motion = task.solve(whole_body_settings(s.acceleration))
+        trajectory: JointTrajectory = motion.trajectory
+        targets = motion.targets.positions
+        person: np.ndarray | None = motion.targets.contacts
+        warnings += task.notes
+    else:
+        trajectory, targets = _upper_body(body, robot, s)
+        person = None
+    quality = measure_clip(robot, trajectory, person)
     content = _file_content(job.output, trajectory, targets, robot)
     record = {
         "clip": job.clip.name,
@@ -299,7 +307,7 @@ def _done(job: Job) -> Outcome:
         "grade": quality.grade,
         "verdict": quality.verdict,
         "numbers": {k: None if np.isnan(v) else v for k, v in quality.numbers.items()},
-        "warnings": warnings + [str(n) for n in notes],
+        "warnings": warnings,
         "output": job.output,
         "bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
@@ -362,20 +370,6 @@ def _read_body(job: Job) -> BodyPoints:
     if s.raw:
         return find_body_points(load_clip(job.clip.source, rate, s.unit, s.scale), s.marker_set)
     return load_body_points(job.clip.source, s.marker_set, rate=rate, unit=s.unit, scale=s.scale)
-
-
-def _retarget(
-    body: BodyPoints, robot: Robot, s: LibrarySettings
-) -> tuple[JointTrajectory, np.ndarray, tuple[str, ...]]:
-    """Whole-body trajectory, its targets, and notes about the floor."""
-    settings = WholeBodyRetargeter.SETTINGS
-    if s.acceleration is not None:
-        settings = replace(settings, acceleration=s.acceleration)
-    body, between, notes = at_solving_rate(body)
-    scaler = WholeBodyScaler(body, robot)
-    targets = scaler.targets(body).paced(s.speed)
-    solver = WholeBodyRetargeter(robot, settings, forearms=targets.forearms is not None)
-    return every(solver.solve(targets), between), targets.positions[::between], (*notes, *scaler.floor.notes)
 
 
 def _upper_body(body: BodyPoints, robot: Robot, s: LibrarySettings) -> tuple[JointTrajectory, np.ndarray]:

@@ -18,12 +18,17 @@ from humanoid_control import lazy
 if TYPE_CHECKING:
     from humanoid_control.evaluation.bag import BagReader as BagReader
     from humanoid_control.evaluation.bag import BagWriter as BagWriter
+    from humanoid_control.evaluation.clip_quality import ClipMeasures as ClipMeasures
     from humanoid_control.evaluation.clip_quality import ClipQuality as ClipQuality
     from humanoid_control.evaluation.clip_quality import measure_clip as measure_clip
+    from humanoid_control.evaluation.ground_contact import ContactAgreement as ContactAgreement
     from humanoid_control.evaluation.ground_contact import GroundContact as GroundContact
+    from humanoid_control.evaluation.ground_contact import contact_agreement as contact_agreement
     from humanoid_control.evaluation.ground_contact import measure_ground_contact as measure_ground_contact
     from humanoid_control.evaluation.limit_costs import LimitCosts as LimitCosts
     from humanoid_control.evaluation.limit_costs import measure_limit_costs as measure_limit_costs
+    from humanoid_control.evaluation.motion_dynamics import Dynamics as Dynamics
+    from humanoid_control.evaluation.motion_dynamics import measure_dynamics as measure_dynamics
     from humanoid_control.evaluation.motion_quality import DriftCheck as DriftCheck
     from humanoid_control.evaluation.motion_quality import JointUse as JointUse
     from humanoid_control.evaluation.motion_quality import MotionQuality as MotionQuality
@@ -51,9 +56,10 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "bag": ["BagReader", "BagWriter"],
-        "clip_quality": ["ClipQuality", "measure_clip"],
-        "ground_contact": ["GroundContact", "measure_ground_contact"],
+        "clip_quality": ["ClipMeasures", "ClipQuality", "measure_clip"],
+        "ground_contact": ["ContactAgreement", "GroundContact", "contact_agreement", "measure_ground_contact"],
         "limit_costs": ["LimitCosts", "measure_limit_costs"],
+        "motion_dynamics": ["Dynamics", "measure_dynamics"],
         "motion_quality": ["DriftCheck", "JointUse", "MotionQuality", "drift_check", "joint_use", "measure_motion"],
         "reaching": ["reach_parts", "reach_report"],
         "recorded_run": ["RecordedRun", "read_run", "run_parts", "run_report"],

@@ -2,7 +2,8 @@
 
 A list of measures says what counts: each names a number, its goal, and how far beyond it the next grades reach. The
 worst measure is the grade of the clip, so that no good number hides a bad one. To take in one more measure, compute
-its number in one of the functions of `_NUMBERS`, and give it a row of `MEASURES` where it is to count.
+its number in one of the functions of `_NUMBERS`, and give it a row of `MEASURES` where it is to count. What has no
+goal (balance, torques, agreement of contacts) is told and not graded.
 """
 
 from __future__ import annotations
@@ -10,19 +11,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from humanoid_control.evaluation.ground_contact import measure_ground_contact
+from humanoid_control.evaluation.ground_contact import GroundContact, contact_agreement, measure_ground_contact
+from humanoid_control.evaluation.mesh_contact import MeshContacts
+from humanoid_control.evaluation.motion_dynamics import Dynamics, measure_dynamics
 from humanoid_control.retargeting import POINTS, JointTrajectory, WholeBodyTrajectory
+from humanoid_control.retargeting.whole_body_scaling import SOLE_POINTS
 from humanoid_control.robots import Robot
 from humanoid_control.terminal import plain_values
 
 GRADES = ("A", "B", "C", "D", "F")
 ALWAYS = 1e-6  # beyond a limit that is always kept, this counts as kept: differences of doubles
 NEAREST = 0.05  # [m] shapes farther apart are not measured
-BODY = 12  # points of the body; those behind them are corners of soles, whose targets are their own places on the floor
+MOST_DYNAMICS = 1000  # frames whose dynamics are computed: of longer clips every second, third, ...
 
 
 class Measure(NamedTuple):
@@ -52,13 +57,15 @@ MEASURES = (
     _kept("beyond_range_deg", "deg", "a joint beyond its range"),
     _kept("speed_share", "", "a joint's speed over its limit", 1.0),
     Measure("colliding_percent", "%", "frames in self-collision", (0.0, 0.5, 2.0, 5.0)),
+    Measure("meshes_percent", "%", "frames in which its meshes touch", (0.5, 2.0, 5.0, 10.0)),
     Measure("slip_mm", "mm", "slip of 95 of 100 contacts", (2.0, 5.0, 10.0, 20.0)),
     Measure("penetration_mm", "mm", "a sole below the floor", (1.0, 3.0, 6.0, 12.0)),
     Measure("floating_mm", "mm", "a sole in contact above the floor", (5.0, 10.0, 20.0, 40.0)),
     Measure("error_cm", "cm", "mean distance of the points", (5.0, 8.0, 12.0, 20.0)),
     Measure("error_p95_cm", "cm", "the same in the worst 5 of 100 frames", (10.0, 15.0, 20.0, 30.0)),
 )
-"""What counts for the grade. Goals (A) of slip, penetration and floating: 2, 1 and 5 mm; no frame in self-collision."""
+"""What counts for the grade. Goals (A) of slip, penetration and floating: 2, 1 and 5 mm; no frame in self-collision by
+shapes, 0.5 % by meshes."""
 
 
 @dataclass(frozen=True)
@@ -78,18 +85,68 @@ class ClipQuality:
     grades: dict[str, str]
 
 
-def measure_clip(robot: Robot, trajectory: JointTrajectory) -> ClipQuality:
+@dataclass(frozen=True)
+class ClipMeasures:
+    """A clip on a robot, and what is measured of it frame by frame.
+
+    Attributes:
+        robot: with the base that the trajectory needs: floating for a WholeBodyTrajectory, else fixed.
+        trajectory: of a whole clip.
+        person: (T, 4) contacts of the person's heels and toes, in the order of EDGES; None: not known.
+        meshes: contacts of the robot's own meshes in some of the frames; None: not looked at.
+    """
+
+    robot: Robot
+    trajectory: JointTrajectory
+    person: np.ndarray | None = None
+    meshes: MeshContacts | None = None
+
+    @property
+    def whole(self) -> WholeBodyTrajectory | None:
+        """The trajectory, where it is one of a whole body."""
+        return self.trajectory if isinstance(self.trajectory, WholeBodyTrajectory) else None
+
+    @cached_property
+    def q(self) -> np.ndarray:
+        """(T, nq) configurations of the robot's model."""
+        return np.ascontiguousarray(self.trajectory.positions if self.whole is None else self.whole.q())
+
+    @cached_property
+    def ground(self) -> GroundContact | None:
+        """Contact of the soles with the floor; None for an upper body."""
+        t = self.whole
+        return None if t is None else measure_ground_contact(self.robot, self.q, t.contacts, t.rate)
+
+    @cached_property
+    def dynamics(self) -> Dynamics | None:
+        """Balance and torques; None for an upper body, and of a robot without masses."""
+        t = self.whole
+        step = -(-len(self.q) // MOST_DYNAMICS)
+        return None if t is None else measure_dynamics(self.robot, self.q, t.contacts, t.rate, step)
+
+    @cached_property
+    def nearest(self) -> np.ndarray:
+        """(T,) least distance of two of the robot's shapes [m], 0.05 where all are farther apart."""
+        pairs = self.robot.collision_monitor("shapes")
+        return np.array([pairs.update(row, NEAREST).distance.min(initial=NEAREST) for row in self.q])
+
+    def quality(self) -> ClipQuality:
+        """Numbers, verdict and grade."""
+        numbers: dict[str, float] = {}
+        for part in _NUMBERS:
+            numbers |= part(self)
+        return grade_numbers({k: round(float(v), 4) if math.isfinite(v) else math.nan for k, v in numbers.items()})
+
+
+def measure_clip(
+    robot: Robot, trajectory: JointTrajectory, person: np.ndarray | None = None, meshes: MeshContacts | None = None
+) -> ClipQuality:
     """Numbers, verdict and grade of a trajectory on the robot that it was made for.
 
     Args:
-        robot: with the base that the trajectory needs: floating for a WholeBodyTrajectory, else fixed.
-        trajectory: of a whole clip.
+        robot, trajectory, person, meshes: as in ClipMeasures.
     """
-    numbers: dict[str, float] = {}
-    for part in _NUMBERS:
-        numbers |= part(robot, trajectory)
-    numbers = {key: round(float(value), 4) if math.isfinite(value) else math.nan for key, value in numbers.items()}
-    return grade_numbers(numbers)
+    return ClipMeasures(robot, trajectory, person, meshes).quality()
 
 
 def grade_numbers(numbers: dict[str, float]) -> ClipQuality:
@@ -106,26 +163,34 @@ def grade_numbers(numbers: dict[str, float]) -> ClipQuality:
 # -------- The numbers
 
 
-def _size(robot: Robot, t: JointTrajectory) -> dict[str, float]:
+def _size(m: ClipMeasures) -> dict[str, float]:
     """Number of frames, and their rate."""
-    return {"frames": len(t.positions), "rate_hz": t.rate}
+    return {"frames": len(m.trajectory.positions), "rate_hz": m.trajectory.rate}
 
 
-def _errors(robot: Robot, t: JointTrajectory) -> dict[str, float]:
-    """Distances of the points to their targets [cm]: over all and over the worst frames, and of each point."""
-    body = 100 * t.errors[:, :BODY]
-    names = t.point_names if isinstance(t, WholeBodyTrajectory) else POINTS
+def _errors(m: ClipMeasures) -> dict[str, float]:
+    """Distances of the points to their targets [cm]: over all and over the worst frames, and of each point.
+
+    Corners of soles are left out: their targets are their own places on the floor. Nothing for a trajectory of others,
+    whose errors are not known (NaN).
+    """
+    names = POINTS if m.whole is None else m.whole.point_names
+    points = [k for k, name in enumerate(names) if name not in SOLE_POINTS]
+    body = 100 * m.trajectory.errors[:, points]
+    if np.isnan(body).all():
+        return {}
     frames = body.mean(axis=1)
     out = {"error_cm": frames.mean(), "error_p95_cm": np.percentile(frames, 95), "error_max_cm": body.max()}
-    return out | {f"error_{name}_cm": body[:, k].mean() for k, name in enumerate(names[: body.shape[1]])}
+    return out | {f"error_{names[k]}_cm": body[:, i].mean() for i, k in enumerate(points)}
 
 
-def _limits(robot: Robot, t: JointTrajectory) -> dict[str, float]:
+def _limits(m: ClipMeasures) -> dict[str, float]:
     """Range, speed, acceleration and jerk of the joints, by differences of the positions.
 
     Speed is a share of the limit; a joint without one has none. Acceleration and jerk are 99th percentiles over frames
     and joints that move.
     """
+    robot, t = m.robot, m.trajectory
     q, dt = t.positions, 1.0 / t.rate
     beyond = np.maximum(robot.lower - q, q - robot.upper).max(initial=0.0)
     out = {"beyond_range_deg": np.degrees(max(float(beyond), 0.0)), "speed_share": 0.0}
@@ -141,27 +206,24 @@ def _limits(robot: Robot, t: JointTrajectory) -> dict[str, float]:
     return out
 
 
-def _self_collision(robot: Robot, t: JointTrajectory) -> dict[str, float]:
+def _self_collision(m: ClipMeasures) -> dict[str, float]:
     """Share of the frames in which two of the robot's shapes overlap [%], and the nearest that any two come [mm].
 
-    Shapes farther apart than 5 cm all the time are told as 50 mm.
+    Shapes farther apart than 5 cm all the time are told as 50 mm. The same share by meshes, where they were looked at.
     """
-    pairs = robot.collision_monitor("shapes")
-    q = t.q() if isinstance(t, WholeBodyTrajectory) else t.positions
-    nearest = np.array([pairs.update(row, NEAREST).distance.min(initial=NEAREST) for row in np.ascontiguousarray(q)])
-    return {"colliding_percent": 100 * np.mean(nearest < 0), "closest_mm": 1000 * nearest.min(initial=NEAREST)}
+    out = {"colliding_percent": 100 * np.mean(m.nearest < 0), "closest_mm": 1000 * m.nearest.min(initial=NEAREST)}
+    return out if m.meshes is None else out | {"meshes_percent": 100 * m.meshes.share}
 
 
-def _ground(robot: Robot, t: JointTrajectory) -> dict[str, float]:
-    """Contact of the soles with the floor; nothing for an upper body."""
-    if not isinstance(t, WholeBodyTrajectory):
+def _ground(m: ClipMeasures) -> dict[str, float]:
+    """Contact of the soles with the floor, and beside the person's; nothing for an upper body."""
+    if m.ground is None or m.whole is None:
         return {}
-    contact = measure_ground_contact(robot, t.q(), t.contacts, t.rate)
-    row = contact.row()
-    slip = 1000 * contact.slip if len(contact.slip) else np.zeros(1)
-    return {
+    contacts, row = m.whole.contacts, m.ground.row()
+    slip = 1000 * m.ground.slip if len(m.ground.slip) else np.zeros(1)
+    out = {
         "contacts": row["contacts"],
-        "contact_percent": 100 * float(t.contacts.any(axis=1).mean()),
+        "contact_percent": 100 * float(contacts.any(axis=1).mean()),
         "slip_mm": float(np.percentile(slip, 95)),
         "slip_median_mm": row["slip_mm"],
         "slip_max_mm": row["slip_max_mm"],
@@ -170,14 +232,45 @@ def _ground(robot: Robot, t: JointTrajectory) -> dict[str, float]:
         "penetration_mm": row["penetration_mm"],
         "floating_mm": row["floating_mm"],
     }
+    if m.person is not None:
+        like = contact_agreement(contacts, m.person)
+        out |= {
+            "contacts_agree_percent": 100 * like.frames,
+            "contact_precision_percent": 100 * like.precision,
+            "contact_recall_percent": 100 * like.recall,
+        }
+    return out
 
 
-_NUMBERS: tuple[Callable[[Robot, JointTrajectory], dict[str, Any]], ...] = (
+def _dynamics(m: ClipMeasures) -> dict[str, float]:
+    """Balance and torques, as far as masses and limits of the robot are known.
+
+    In a frame the joint counts that is nearest to its limit, or farthest beyond it. The helping hand is the force of
+    `Dynamics.missing`, as a share of the weight, in frames in contact.
+    """
+    d = m.dynamics
+    if d is None:
+        return {}
+    held = np.isfinite(d.outside)
+    out = {"balanced_percent": 100 * d.balanced, "com_outside_cm": np.nan, "missing_force_percent": np.nan}
+    if held.any():
+        out["com_outside_cm"] = 100 * float(d.outside[held].max())
+        out["missing_force_percent"] = 100 * float(np.linalg.norm(d.missing[held, :3], axis=1).mean()) / d.weight
+    known = np.isfinite(d.effort)
+    if known.any():
+        worst = d.effort_share[:, known].max(axis=1)
+        out["torque_p99_percent"] = 100 * float(np.percentile(worst, 99))
+        out["torque_beyond_percent"] = 100 * float(np.mean(worst > 1.0))
+    return out
+
+
+_NUMBERS: tuple[Callable[[ClipMeasures], dict[str, Any]], ...] = (
     _size,
     _errors,
     _ground,
     _limits,
     _self_collision,
+    _dynamics,
 )
 
 

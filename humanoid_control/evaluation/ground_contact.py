@@ -110,11 +110,10 @@ def measure_ground_contact(robot: Robot, q: np.ndarray, contacts: np.ndarray, ra
         )
     paths = corner_paths(robot, q)
     moved = np.linalg.norm(np.diff(paths[..., :2], axis=0), axis=3) * rate
-    slip, speed = [], []
+    ways, slip, speed = slip_ways(paths, contacts), [], []
     for e in range(len(EDGES)):
         for first, end in runs(contacts[:, e]):
-            way = np.linalg.norm(paths[first:end, e, :, :2] - paths[first, e, :, :2], axis=2)
-            slip.append(float(way.max()))
+            slip.append(float(ways[first:end, e].max()))
             speed.append(float(moved[first : end - 1, e].max(initial=0.0)))
     height = paths[..., 2].max(axis=2)
     low = (paths[:-1, ..., 2] < NEAR) & (paths[1:, ..., 2] < NEAR)
@@ -128,7 +127,49 @@ def measure_ground_contact(robot: Robot, q: np.ndarray, contacts: np.ndarray, ra
     )
 
 
+def slip_ways(paths: np.ndarray, contacts: np.ndarray) -> np.ndarray:
+    """Way (T, 4) of the ends of each edge from where its contact began, of both the larger [m]; 0 without contact.
+
+    Args:
+        paths: (T, 4, 2, 3) as of `corner_paths`. contacts: (T, 4).
+    """
+    ways = np.zeros(contacts.shape)
+    for e in range(len(EDGES)):
+        for first, end in runs(contacts[:, e]):
+            from_there = paths[first:end, e, :, :2] - paths[first, e, :, :2]
+            ways[first:end, e] = np.linalg.norm(from_there, axis=2).max(axis=1)
+    return ways
+
+
 def runs(flags: np.ndarray | Sequence[bool]) -> list[tuple[int, int]]:
     """First frame of each run of True, and the first after it."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(flags, dtype=np.int8), [0]])))
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+@dataclass(frozen=True)
+class ContactAgreement:
+    """Contacts of a robot beside those of the person, over frames and EDGES.
+
+    Attributes:
+        frames: share of the frames in which all edges are as the person's.
+        precision: share of the robot's contacts that are the person's too; NaN where it has none.
+        recall: share of the person's contacts that are the robot's too; NaN where there is none.
+    """
+
+    frames: float
+    precision: float
+    recall: float
+
+
+def contact_agreement(robot: np.ndarray, person: np.ndarray) -> ContactAgreement:
+    """Agreement of contacts (T, 4) of a robot with those (T, 4) of the person, in the order of EDGES.
+
+    Raises:
+        ConfigError: the shapes differ.
+    """
+    if robot.shape != person.shape:
+        raise ConfigError(f"contacts of the robot and of the person differ in shape: {robot.shape}, {person.shape}")
+    both, ours, theirs = (float(np.sum(a)) for a in (robot & person, robot, person))
+    same = float(np.mean(np.all(robot == person, axis=1))) if len(robot) else np.nan
+    return ContactAgreement(same, both / ours if ours else np.nan, both / theirs if theirs else np.nan)

@@ -106,6 +106,12 @@ def mesh_contacts(
     return MeshContacts(tuple(pairs[c] for c in order), touching, len(names))
 
 
+def geometry_with_meshes(robot: Robot) -> str | None:
+    """Geometry of a robot's URDF that has meshes: 'collision', else 'visual'; None where all shapes are primitive."""
+    document = parse_urdf(robot.urdf, robot.name).document
+    return next((tag for tag in TAGS if document.find(f"link/{tag}/geometry/mesh") is not None), None)
+
+
 def clip_mesh_contacts(
     robot: Robot, body: BodyPoints, every: int = 1, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> ClipContacts:

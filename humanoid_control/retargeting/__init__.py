@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
-    from humanoid_control.retargeting.frame_rate import at_solving_rate as at_solving_rate
-    from humanoid_control.retargeting.frame_rate import every as every
     from humanoid_control.retargeting.interchange import INTERCHANGE as INTERCHANGE
     from humanoid_control.retargeting.live import LiveSettings as LiveSettings
     from humanoid_control.retargeting.live import LiveTargets as LiveTargets
@@ -39,7 +37,12 @@ if TYPE_CHECKING:
     from humanoid_control.retargeting.scaling import scale_to_robot as scale_to_robot
     from humanoid_control.retargeting.whole_body import WholeBodyRetargeter as WholeBodyRetargeter
     from humanoid_control.retargeting.whole_body import WholeBodyTrajectory as WholeBodyTrajectory
-    from humanoid_control.retargeting.whole_body import retarget_whole_body as retarget_whole_body
+    from humanoid_control.retargeting.whole_body_pipeline import WholeBodyMotion as WholeBodyMotion
+    from humanoid_control.retargeting.whole_body_pipeline import WholeBodyTask as WholeBodyTask
+    from humanoid_control.retargeting.whole_body_pipeline import at_solving_rate as at_solving_rate
+    from humanoid_control.retargeting.whole_body_pipeline import every as every
+    from humanoid_control.retargeting.whole_body_pipeline import retarget_whole_body as retarget_whole_body
+    from humanoid_control.retargeting.whole_body_pipeline import whole_body_settings as whole_body_settings
     from humanoid_control.retargeting.whole_body_scaling import WholeBodyScaler as WholeBodyScaler
     from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets as WholeBodyTargets
     from humanoid_control.retargeting.whole_body_scaling import shows_legs as shows_legs
@@ -47,7 +50,6 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
-        "frame_rate": ["at_solving_rate", "every"],
         "interchange": ["INTERCHANGE"],
         "live": ["LiveSettings", "LiveTargets"],
         "player": ["ClipPlayer", "Figure"],
@@ -61,7 +63,15 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "retarget_clip",
         ],
         "scaling": ["POINTS", "Scaler", "Targets", "scale_to_robot"],
-        "whole_body": ["WholeBodyRetargeter", "WholeBodyTrajectory", "retarget_whole_body"],
+        "whole_body": ["WholeBodyRetargeter", "WholeBodyTrajectory"],
+        "whole_body_pipeline": [
+            "WholeBodyMotion",
+            "WholeBodyTask",
+            "at_solving_rate",
+            "every",
+            "retarget_whole_body",
+            "whole_body_settings",
+        ],
         "whole_body_scaling": ["WholeBodyScaler", "WholeBodyTargets", "shows_legs"],
     },
 )

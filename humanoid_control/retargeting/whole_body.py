@@ -19,7 +19,6 @@ import pinocchio as pin
 
 from humanoid_control.errors import ClipError
 from humanoid_control.files import whole_file
-from humanoid_control.mocap import BodyPoints
 from humanoid_control.retargeting.contacts import (
     EDGES,
     ContactRules,
@@ -60,7 +59,6 @@ from humanoid_control.retargeting.whole_body_scaling import (
     BODY_POINTS,
     WHOLE_BODY_POINTS,
     Legs,
-    WholeBodyScaler,
     WholeBodyTargets,
 )
 from humanoid_control.robots import Robot
@@ -404,24 +402,3 @@ class WholeBodyRetargeter:
             np.array([pin.Quaternion(R).coeffs() for R in out.R]),
             out.contact,
         )
-
-
-def retarget_whole_body(
-    body: BodyPoints,
-    robot: Robot,
-    settings: RetargetSettings | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> WholeBodyTrajectory:
-    """Root, joints and contacts of a whole clip.
-
-    Args:
-        body: the person, with legs.
-        robot: with a floating base, legs and soles.
-        settings: of the solver.
-        progress: called with (frames done, frames in all).
-
-    Raises:
-        ClipError: no legs, no floor, or no first posture. RobotError: no legs or soles.
-    """
-    targets = WholeBodyScaler(body, robot).targets(body)
-    return WholeBodyRetargeter.following(targets, robot, settings).solve(targets, progress)

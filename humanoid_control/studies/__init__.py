@@ -87,6 +87,10 @@ STUDIES = {
         "humanoids of others, as far as their models are on this machine: does each move with a clip (minutes)",
         "humanoids",
     ),
+    "whole_body": StudyEntry(
+        "clips by robots: all that a clip's quality has, beside GMR where it is installed (a minute a clip)",
+        "whole_bodies",
+    ),
     "sternum": StudyEntry(
         "how well the sternum is estimated from hips and shoulders, on clips that show it (seconds)",
         "dube2012.sternum_report",

@@ -18,18 +18,12 @@ from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.evaluation.mesh_contact import mesh_contacts
 from humanoid_control.mocap import BodyPoints, load_body_points
 from humanoid_control.paths import test_data
-from humanoid_control.retargeting import (
-    JointTrajectory,
-    WholeBodyRetargeter,
-    WholeBodyScaler,
-    retarget_clip,
-    shows_legs,
-)
+from humanoid_control.retargeting import JointTrajectory, WholeBodyTask, retarget_clip, shows_legs
 from humanoid_control.retargeting.scaling import scale_to_robot
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.robots.humanoids import Humanoid, found_humanoids, humanoids
-from humanoid_control.studies.report import KeptOutcomes, Progress, StudyReport, silent
+from humanoid_control.studies.report import KeptOutcomes, Progress, StudyReport, as_markdown, silent
 from humanoid_control.terminal import Table, machine
 from humanoid_control.warm_up import compile_first
 
@@ -123,7 +117,7 @@ def run_study(
     parts.append(f"{len(whole)} of {len(first)} move their whole body, {len(failed)} of {len(outcomes)} runs refused.")
     parts.append(NOTE)
     data = {"study": "humanoids", "clips": clips, "rows": outcomes, "machine": machine()}
-    return StudyReport(data, parts, pictures=lambda: {"humanoids.md": as_markdown(parts)})
+    return StudyReport(data, parts, pictures=lambda: {"humanoids.md": as_markdown("Humanoids of others", HEAD, parts)})
 
 
 # -------- One robot, one clip
@@ -155,10 +149,9 @@ def describe(robot: Robot) -> dict[str, Any]:
 
 def _whole_body(robot: Robot, body: BodyPoints) -> dict[str, Any]:
     compile_first()
-    targets = WholeBodyScaler(body, robot).targets(body)
-    solver = WholeBodyRetargeter.following(targets, robot)
+    task = WholeBodyTask.of(body, robot)
     began = time.perf_counter()
-    trajectory = solver.solve(targets)
+    trajectory = task.solve().trajectory
     seconds = time.perf_counter() - began
     contact = measure_ground_contact(robot, trajectory.q(), trajectory.contacts, trajectory.rate)
     return {"moved": WHOLE, **contact.row(), **_moved(robot, trajectory, seconds)}
@@ -205,17 +198,3 @@ def _clip_row(o: Mapping[str, Any]) -> list[Any]:
         return [o["robot"], REFUSED, *values, "-", "-"]
     kept = o["beyond_range_rad"] <= ROUNDING and o["beyond_speed_rad_s"] <= ROUNDING
     return [o["robot"], o["moved"], *values, "kept" if kept else "broken", o["frames_per_second"]]
-
-
-def as_markdown(parts: Sequence[Table | str]) -> str:
-    """Tables and sentences as a page."""
-    lines = ["# Humanoids of others", "", HEAD, ""]
-    for part in parts:
-        if isinstance(part, str):
-            lines += [part, ""]
-            continue
-        lines += [f"## {part.title[0].upper()}{part.title[1:]}", "", "| " + " | ".join(part.columns) + " |"]
-        lines += ["|" + "---|" * len(part.columns)]
-        lines += ["| " + " | ".join(str(v) for v in row) + " |" for row in part.rows]
-        lines.append("")
-    return "\n".join(lines)

@@ -223,3 +223,21 @@ class StudyReport:
         with whole_files(path) as folder:
             for name, content in raw.items():
                 (folder / name).write_bytes(content)
+
+
+def as_markdown(title: str, head: str, parts: Sequence[Table | str]) -> str:
+    """Tables and sentences as a page.
+
+    Args:
+        title: of the page. head: sentences below it. parts: in the order of reading.
+    """
+    lines = [f"# {title}", "", head, ""]
+    for part in parts:
+        if isinstance(part, str):
+            lines += [part, ""]
+            continue
+        lines += [f"## {part.title[0].upper()}{part.title[1:]}", "", "| " + " | ".join(part.columns) + " |"]
+        lines += ["|" + "---|" * len(part.columns)]
+        lines += ["| " + " | ".join(str(v) for v in row) + " |" for row in part.rows]
+        lines.append("")
+    return "\n".join(lines)

@@ -186,6 +186,12 @@ ROWS = {
         "--resume": ("--robot hrp2 --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
         "--output": ("-o found.mdd", "did you mean .md"),
     },
+    "study whole_body": {
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--clip": ("--robot hrp2 --clip dnace", "did you mean dance"),
+        "--resume": ("--robot hrp2 --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
+        "--output": ("-o found.mdd", "did you mean .md"),
+    },
     "study hosts": {
         "--robot": ("--robot lolla", "did you mean lola"),
         "--only": ("--only cuds", "did you mean cuts"),

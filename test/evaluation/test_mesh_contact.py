@@ -2,7 +2,12 @@
 
 import numpy as np
 
-from humanoid_control.evaluation.mesh_contact import MeshContacts, clip_mesh_contacts, mesh_contacts
+from humanoid_control.evaluation.mesh_contact import (
+    MeshContacts,
+    clip_mesh_contacts,
+    geometry_with_meshes,
+    mesh_contacts,
+)
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
@@ -27,3 +32,17 @@ def test_frames_are_counted_by_pair():
     touching = np.array([[True, False], [True, True], [False, False]])
     contacts = MeshContacts((("a", "b"), ("a", "c")), touching, 5)
     assert contacts.frames_of_pairs == [2, 1] and contacts.frames == 2
+
+
+def test_geometry_with_meshes_is_found_and_primitive_shapes_are_none(monkeypatch):
+    robot = load_robot("hrp2", "floating")
+    assert geometry_with_meshes(robot) is None
+    mesh = '<geometry><mesh filename="a.stl"/></geometry>'
+    link = '<link name="a">{}</link>'
+    for content, tag in (
+        (f"<visual>{mesh}</visual>", "visual"),
+        (f"<visual>{mesh}</visual><collision>{mesh}</collision>", "collision"),
+        ('<collision><geometry><sphere radius="1"/></geometry></collision>', None),
+    ):
+        monkeypatch.setattr(robot, "urdf", f'<robot name="a">{link.format(content)}</robot>')
+        assert geometry_with_meshes(robot) == tag

@@ -5,8 +5,6 @@ import pytest
 
 pytest.importorskip("rosbags", reason="needs the package rosbags")
 
-from rosbags.typesys import Stores, get_typestore
-
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagWriter
 from humanoid_control.evaluation.reaching import reach_report, read_reach
@@ -15,64 +13,14 @@ from humanoid_control.nodes.stacks import NODES
 from humanoid_control.reaching import HANDS
 from humanoid_control.retargeting import POINTS
 from humanoid_control.robots import load_robot
+from test.evaluation.messages import joint_state, markers, put
 
-TYPES = get_typestore(Stores.ROS2_KILTED)
-MESSAGES = {
-    name.rsplit("/", 1)[1]: TYPES.types[name]
-    for name in (
-        "sensor_msgs/msg/JointState",
-        "std_msgs/msg/Header",
-        "builtin_interfaces/msg/Time",
-        "visualization_msgs/msg/MarkerArray",
-        "visualization_msgs/msg/Marker",
-        "geometry_msgs/msg/Pose",
-        "geometry_msgs/msg/Point",
-        "geometry_msgs/msg/Quaternion",
-        "geometry_msgs/msg/Vector3",
-        "std_msgs/msg/ColorRGBA",
-        "builtin_interfaces/msg/Duration",
-        "sensor_msgs/msg/CompressedImage",
-        "visualization_msgs/msg/MeshFile",
-        "visualization_msgs/msg/UVCoordinate",
-    )
-}
 BEGIN, STEP = 1_700_000_000 * 10**9, 4_000_000  # [ns]
 
 
 @pytest.fixture(scope="module")
 def robot():
     return load_robot("hrp2", "fixed")
-
-
-def stamp(ns):
-    return MESSAGES["Time"](sec=ns // 10**9, nanosec=ns % 10**9)
-
-
-def header(ns):
-    return MESSAGES["Header"](stamp=stamp(ns), frame_id="world")
-
-
-def joint_state(ns, names, position=(), velocity=()):
-    rows = [np.ascontiguousarray(x, dtype=float) for x in (position, velocity, ())]
-    return MESSAGES["JointState"](header(ns), list(names), *rows)
-
-
-def markers(ns, points, seconds):
-    """Targets, or a goal of its own number, that stay for some seconds."""
-    m = MESSAGES
-    out = []
-    for name, p in points.items():
-        pose = m["Pose"](m["Point"](*map(float, p)), m["Quaternion"](0.0, 0.0, 0.0, 1.0))
-        stay = m["Duration"](sec=int(seconds), nanosec=round(1e9 * (seconds % 1)))
-        image = m["CompressedImage"](header(0), "", np.zeros(0, np.uint8))
-        mesh = m["MeshFile"]("", np.zeros(0, np.uint8))
-        out.append(
-            m["Marker"](
-                header(ns), name, 1, 2, 0, pose, m["Vector3"](0.1, 0.1, 0.1), m["ColorRGBA"](1.0, 1.0, 1.0, 1.0),
-                stay, False, [], [], "", image, [], "reachable", "", mesh, False,
-            )
-        )  # fmt: skip
-    return m["MarkerArray"](out)
 
 
 def motion(robot, count=600):
@@ -95,18 +43,15 @@ def write(path, robot, command, states=True):
     for topic in ("/goals", "/targets"):
         bag.add_topic(topic, "visualization_msgs/msg/MarkerArray")
 
-    def put(topic, ns, message):
-        bag.write(topic, ns, bytes(TYPES.serialize_cdr(message, message.__msgtype__)))
-
     for k in range(len(q)):
         ns = BEGIN + k * STEP
         if states:
-            put("/joint_states", ns - STEP // 4, joint_state(ns - STEP // 4, names[::-1], q[k][::-1]))
-        put("/joint_commands", ns, joint_state(ns, *command(k, q[k], v[k])))
+            put(bag, "/joint_states", ns - STEP // 4, joint_state(ns - STEP // 4, names[::-1], q[k][::-1]))
+        put(bag, "/joint_commands", ns, joint_state(ns, *command(k, q[k], v[k])))
         at = dict(zip(POINTS, robot.point_positions(robot.q(q[k]), POINTS), strict=True))
-        put("/targets", ns, markers(ns, at, 1.0))
+        put(bag, "/targets", ns, markers(ns, at, 1.0))
     end = dict(zip(HANDS, robot.point_positions(robot.q(q[-1]), HANDS), strict=True))
-    put("/goals", BEGIN + STEP, markers(BEGIN + STEP, end, 1e-9 * STEP * (len(q) - 3)))
+    put(bag, "/goals", BEGIN + STEP, markers(BEGIN + STEP, end, 1e-9 * STEP * (len(q) - 3)))
     bag.close()
     return path
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.report.tables import to_json
@@ -44,26 +46,46 @@ def write_scores(scores: Sequence[RobotScore], html: Path | None, folder: Path |
     from humanoid_control.evaluation.report.page import score_page
     from humanoid_control.evaluation.report.plots import error_picture
 
-    text = score_page(scores)
+    others: dict[str, bytes | str] = {}
+    if folder is not None:
+        others[FOLDER["picture"]] = error_picture(scores)
+        for s in scores:
+            for r in s.runs:
+                name = f"{s.robot}_{re.sub('[^a-z0-9]+', '_', r.label.lower())}.csv"
+                others[name] = _frames_csv(s.rate, r)
+    return write_files(html, folder, score_page(scores), to_json(scores), others)
+
+
+def write_files(
+    html: Path | None, folder: Path | None, page: str, data: Mapping[str, Any], others: Mapping[str, bytes | str]
+) -> list[str]:
+    """Write a page to a file, and page, data and other files to a folder; each appears whole or not at all.
+
+    Args:
+        html: file for the page. folder: for all of them. page: HTML. data: for score.json.
+        others: name -> content, of CSV files of frames and of others that are named in words.
+
+    Returns:
+        What was written, in words.
+    """
     written = []
     if folder is not None:
         with whole_files(folder) as part:
-            (part / FOLDER["json"]).write_text(json.dumps(plain_values(to_json(scores)), allow_nan=False, indent=1))
-            (part / FOLDER["page"]).write_text(text, encoding="utf-8")
-            (part / FOLDER["picture"]).write_bytes(error_picture(scores))
-            for s in scores:
-                for r in s.runs:
-                    _write_frames(part / f"{s.robot}_{re.sub('[^a-z0-9]+', '_', r.label.lower())}.csv", s.rate, r)
+            (part / FOLDER["json"]).write_text(json.dumps(plain_values(data), allow_nan=False, indent=1))
+            (part / FOLDER["page"]).write_text(page, encoding="utf-8")
+            for name, content in others.items():
+                (part / name).write_bytes(content if isinstance(content, bytes) else content.encode())
             files = len(list(part.iterdir()))
-        written.append(f"{folder} ({files} files: {', '.join(FOLDER.values())}, and frames as CSV)")
+        named = [FOLDER["json"], FOLDER["page"], *(name for name in others if not name.endswith(".csv"))]
+        written.append(f"{folder} ({files} files: {', '.join(named)}, and frames as CSV)")
     if html is not None:
         with whole_file(html) as whole:
-            whole.write_text(text, encoding="utf-8")
+            whole.write_text(page, encoding="utf-8")
         written.append(str(html))
     return written
 
 
-def _write_frames(path: Path, rate: float, r: RunScore) -> None:
+def _frames_csv(rate: float, r: RunScore) -> str:
     f, q = r.frames, r.frames.quality
     columns = {f"error_{name}_m": e for name, e in f.errors.items()} | {
         "penetration_m": f.penetration,
@@ -75,8 +97,9 @@ def _write_frames(path: Path, rate: float, r: RunScore) -> None:
         "l_shoulder_singularity": f.singularity[:, 0],
         "r_shoulder_singularity": f.singularity[:, 1],
     }
-    with path.open("w", newline="") as out:
-        rows = csv.writer(out)
-        rows.writerow(["time_s", *columns])
-        for k, values in enumerate(zip(*columns.values(), strict=True)):
-            rows.writerow([f"{k / rate:.6f}", *(f"{v:.6g}" for v in values)])
+    out = io.StringIO(newline="")
+    rows = csv.writer(out)
+    rows.writerow(["time_s", *columns])
+    for k, values in enumerate(zip(*columns.values(), strict=True)):
+        rows.writerow([f"{k / rate:.6f}", *(f"{v:.6g}" for v in values)])
+    return out.getvalue()

@@ -1,0 +1,158 @@
+"""Dynamics of a whole-body motion: the centre of mass over its support, and the torques that the motion would take.
+
+A retargeted motion is kinematic: nothing says that contacts could carry it. By finite differences of its frames and
+pinocchio's recursive Newton-Euler algorithm, the wrench that is needed at the root is known; the corners of the soles
+in contact give as much of it as they can by pressing within the cone of friction, and joints the rest of the equation
+
+    tau = ID(q, v, a) - J_c' f,    f = argmin |G f - w|^2 + epsilon^2 |f|^2    over the cones of friction
+
+with w the wrench about the centre of mass [N, N m] and G that of the corners' forces f. What they cannot give (a motion
+that falls over, or flies up) is left as a wrench of a helping hand at the root, and told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from scipy.optimize import nnls
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.evaluation.ground_contact import edge_corners
+from humanoid_control.robots.robot import Robot
+from humanoid_control.walking.gait import GRAVITY
+from humanoid_control.walking.support import convex_hull, nearest_in_polygon
+
+FRICTION = 0.7  # of the floor, as a cone of four sides
+EVEN = 1e-3  # epsilon: forces are spread evenly where the wrench leaves a choice
+INSIDE = 1e-6  # [m] beyond the edge of the support that count as inside: differences of doubles
+CONE = np.array([[FRICTION, 0, 1], [-FRICTION, 0, 1], [0, FRICTION, 1], [0, -FRICTION, 1]]).T
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """Dynamics of a motion at some of its frames.
+
+    Attributes:
+        frames: (F,) which they are: all but the first and the last, or every n-th of them.
+        outside: (F,) distance of the projected centre of mass from the support polygon [m]: 0 inside, NaN where no
+            edge is in contact.
+        forces: (F, 8, 3) of the corners of EDGES, two an edge, on the robot, in the world [N].
+        missing: (F, 6) force [N] and moment about the centre of mass [N m] that contacts cannot give.
+        torque: (F, n) of the joints [N m]; what drives a mimicking joint is its leader's.
+        effort: (n,) limits [N m]; NaN where none is known, nothing is moved, or another joint drives it.
+        weight: of the robot [N].
+    """
+
+    frames: np.ndarray
+    outside: np.ndarray
+    forces: np.ndarray
+    missing: np.ndarray
+    torque: np.ndarray
+    effort: np.ndarray
+    weight: float
+
+    @property
+    def effort_share(self) -> np.ndarray:
+        """(F, n) torques as shares of their limits; NaN where there is none."""
+        return np.asarray(np.abs(self.torque) / self.effort)
+
+    @property
+    def balanced(self) -> float:
+        """Share of the frames in contact in which the centre of mass is above the support; NaN without contact."""
+        held = self.outside[np.isfinite(self.outside)]
+        return float(np.mean(held <= INSIDE)) if len(held) else np.nan
+
+
+def measure_dynamics(robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: float, step: int = 1) -> Dynamics | None:
+    """Dynamics of a motion, by its frames alone: speeds and accelerations are differences, nothing is smoothed.
+
+    Args:
+        robot: with a floating base and soles.
+        q: (T, nq) configurations of its pinocchio model.
+        contacts: (T, 4) True where an edge of EDGES is on the floor.
+        rate: frames a second [Hz].
+        step: from one frame that is looked at to the next.
+
+    Returns:
+        None where the robot has no mass, or the motion fewer than three frames.
+
+    Raises:
+        ConfigError: the shapes do not fit. RobotError: no floating base, no soles.
+    """
+    if q.ndim != 2 or q.shape[1] != robot.nq or contacts.shape != (len(q), 4):
+        raise ConfigError(f"expected q (T, {robot.nq}) and contacts (T, 4), got {q.shape} and {contacts.shape}")
+    corners = [corner for ends in edge_corners(robot) for corner in ends]
+    if not robot.mass > 0 or len(q) < 3:
+        return None
+    model, data = robot.model, robot.model.createData()
+    frames = np.arange(1, len(q) - 1, step)
+    carriers = np.array([model.frames[frame].parentJoint for frame, _ in corners])
+    outside, torque = np.full(len(frames), np.nan), np.empty((len(frames), robot.n))
+    forces, missing = np.zeros((len(frames), 8, 3)), np.empty((len(frames), 6))
+    for i, k in enumerate(frames):
+        before, after = pin.difference(model, q[k - 1], q[k]), pin.difference(model, q[k], q[k + 1])
+        tau = pin.rnea(model, data, q[k], 0.5 * rate * (before + after), rate**2 * (after - before))
+        com = np.array(pin.centerOfMass(model, data, q[k], False))
+        pin.computeJointJacobians(model, data, q[k])
+        pin.updateFramePlacements(model, data)
+        held = np.repeat(contacts[k], 2)
+        places = np.array([data.oMf[frame].act(place) for frame, place in corners])
+        if held.any():
+            outside[i] = distance_outside(places[held, :2], com[:2])
+        needed = data.oMi[1].act(pin.Force(tau[:6])).vector.copy()  # about the origin of the world
+        needed[3:] -= np.cross(com, needed[:3])
+        forces[i, held], missing[i] = contact_forces(places[held] - com, needed)
+        for joint in np.unique(carriers[held]).tolist():
+            on = held & (carriers == joint)
+            arms = places[on] - data.oMi[joint].translation
+            wrench = np.concatenate([forces[i, on].sum(axis=0), np.cross(arms, forces[i, on]).sum(axis=0)])
+            tau -= pin.getJointJacobian(model, data, joint, pin.LOCAL_WORLD_ALIGNED).T @ wrench
+        torque[i] = tau[6:]
+    return Dynamics(frames, outside, forces, missing, *_driven(robot, torque), robot.mass * GRAVITY)
+
+
+def distance_outside(corners: np.ndarray, point: np.ndarray) -> float:
+    """Distance of a point (2,) from the convex hull of corners (m, 2) [m]; 0 inside."""
+    hull = convex_hull(np.ascontiguousarray(corners))
+    if len(hull) < 3:  # an edge alone, which has no inside
+        a, along = hull[0], hull[-1] - hull[0]
+        s = np.clip((point - a) @ along / max(along @ along, 1e-18), 0.0, 1.0)
+        return float(np.linalg.norm(point - a - s * along))
+    return float(np.linalg.norm(point - nearest_in_polygon(hull, np.ascontiguousarray(point))))
+
+
+def contact_forces(arms: np.ndarray, needed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Forces of points in contact with a level floor that come nearest to a wrench, the most even of them.
+
+    Args:
+        arms: (m, 3) places of the points from the centre of mass [m].
+        needed: (6,) force [N] and moment about the centre of mass [N m], which count alike.
+
+    Returns:
+        (m, 3) forces on the robot [N], each within the cone of friction; (6,) what they leave of the wrench.
+    """
+    if not len(arms):
+        return np.zeros((0, 3)), needed.copy()
+    sides = CONE.shape[1]
+    G = np.empty((6, len(arms), sides))
+    G[:3], G[3:] = CONE[:, None, :], np.cross(arms[:, None, :], CONE.T[None]).transpose(2, 0, 1)
+    A = np.vstack([G.reshape(6, -1), EVEN * np.eye(sides * len(arms))])
+    share, _ = nnls(A, np.concatenate([needed, np.zeros(A.shape[1])]))
+    return share.reshape(len(arms), sides) @ CONE.T, needed - A[:6] @ share
+
+
+def _driven(robot: Robot, torque: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Torques (F, n) with those of mimicking joints at their leaders, and limits (n,) of the joints that drive."""
+    effort = np.where(robot.effort_known & (robot.effort > 0), robot.effort, np.nan)
+    masses = np.array([inertia.mass for inertia in robot.model.inertias])
+    for k in range(robot.n):
+        moved = robot.ancestor_mask[:, robot.iv + k] > 0
+        if not masses[moved].sum() > 0:
+            effort[k] = np.nan  # its torque is that of a link without mass: nothing is known of it
+    torque = torque.copy()
+    for follower, leader, multiplier, _ in robot.mimic:
+        torque[:, leader] += multiplier * torque[:, follower]
+        torque[:, follower], effort[follower] = 0.0, np.nan
+    return torque, effort
