@@ -29,9 +29,9 @@ from humanoid_control.evaluation import measure_clip
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
 from humanoid_control.retargeting import (
     INTERCHANGE,
+    LIVE,
     JointTrajectory,
     RetargetSettings,
-    WholeBodyRetargeter,
     WholeBodyScaler,
     WholeBodyTrajectory,
     at_solving_rate,
@@ -39,6 +39,7 @@ from humanoid_control.retargeting import (
     retarget_clip,
     scale_to_robot,
     shows_legs,
+    whole_body_solver,
 )
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import KNOWN, urdf_path
@@ -86,6 +87,7 @@ class LibrarySettings:
         speed: pace. raw: clips are not cleaned. format: of the files, such as '.npz'.
         marker_set: name, or path of an own one. marker_file: content of that path, for workers on other disks.
         unit, scale, rate: as of `load_clip`; the rate only for files that may state none.
+        method: of the whole body, one of WHOLE_BODY_METHODS.
     """
 
     whole_body: bool = False
@@ -99,6 +101,7 @@ class LibrarySettings:
     unit: str = ""
     scale: float = 1.0
     rate: float | None = None
+    method: str = LIVE
 
     def text(self) -> str:
         """All settings as one line, which differs where any of them does."""
@@ -368,13 +371,14 @@ def _retarget(
     body: BodyPoints, robot: Robot, s: LibrarySettings
 ) -> tuple[JointTrajectory, np.ndarray, tuple[str, ...]]:
     """Whole-body trajectory, its targets, and notes about the floor."""
-    settings = WholeBodyRetargeter.SETTINGS
+    solver_class = whole_body_solver(s.method)
+    settings = solver_class.SETTINGS
     if s.acceleration is not None:
         settings = replace(settings, acceleration=s.acceleration)
     body, between, notes = at_solving_rate(body)
     scaler = WholeBodyScaler(body, robot)
     targets = scaler.targets(body).paced(s.speed)
-    solver = WholeBodyRetargeter(robot, settings, forearms=targets.forearms is not None)
+    solver = solver_class(robot, settings, forearms=targets.forearms is not None)
     return every(solver.solve(targets), between), targets.positions[::between], (*notes, *scaler.floor.notes)
 
 

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from humanoid_control.retargeting.whole_body import WholeBodyRetargeter as WholeBodyRetargeter
     from humanoid_control.retargeting.whole_body import WholeBodyTrajectory as WholeBodyTrajectory
     from humanoid_control.retargeting.whole_body import retarget_whole_body as retarget_whole_body
+    from humanoid_control.retargeting.whole_body_clip import LIVE as LIVE
+    from humanoid_control.retargeting.whole_body_clip import WHOLE_BODY_METHODS as WHOLE_BODY_METHODS
+    from humanoid_control.retargeting.whole_body_clip import ClipRetargeter as ClipRetargeter
+    from humanoid_control.retargeting.whole_body_clip import whole_body_solver as whole_body_solver
     from humanoid_control.retargeting.whole_body_scaling import WholeBodyScaler as WholeBodyScaler
     from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets as WholeBodyTargets
     from humanoid_control.retargeting.whole_body_scaling import shows_legs as shows_legs
@@ -62,6 +66,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         ],
         "scaling": ["POINTS", "Scaler", "Targets", "scale_to_robot"],
         "whole_body": ["WholeBodyRetargeter", "WholeBodyTrajectory", "retarget_whole_body"],
+        "whole_body_clip": ["LIVE", "WHOLE_BODY_METHODS", "ClipRetargeter", "whole_body_solver"],
         "whole_body_scaling": ["WholeBodyScaler", "WholeBodyTargets", "shows_legs"],
     },
 )

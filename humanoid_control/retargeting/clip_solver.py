@@ -1,0 +1,490 @@
+"""Trajectory optimisation over many frames of a whole body at once, and the pass that publishes what it found.
+
+minimise  sum_t sum_k w_tk |p_k(x_t) - target_tk|^2 + posture^2 |x_t - rest|^2 + smoothing^2 |x_t - 2 x_t-1 + x_t-2|^2
+          + prices of: a sole in contact off its place, a joint beyond its range or speed, an acceleration beyond its
+            limit, shapes nearer than their margin, a sole below the floor
+
+by Gauss-Newton: all of it is quadratic once points and distances are linearised, a violated row counts with its price
+(a semismooth Newton method: rows join and leave from one iteration to the next), and frames are coupled with the two
+before only. So the matrix is banded, of blocks, and its factor costs the same for every frame. Prices are so high, and
+aims so far inside each limit, that what is left of a violation is inside the limit itself.
+
+What is optimised is published frame by frame by `follow_frames`: a frame that keeps range, speed, distances, floor and
+contacts goes out as it is; any other is solved again from the frame before (`frame_solver`), which always keeps them.
+
+Coordinates of the base are a translation and a rotation vector in the world, about where it is at each iteration.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.cholesky import BandedFactor, BlockWork, factor_block_row, solve_banded
+from humanoid_control.numerics.rotation import rotation_vector
+from humanoid_control.retargeting.contacts import Soles, sole_corners
+from humanoid_control.retargeting.frame_solver import (
+    LOCKED,
+    NO_FALLBACK,
+    STILL,
+    FrameBefore,
+    FrameGoal,
+    SolverConstants,
+    clearance,
+    solve_goal,
+)
+from humanoid_control.retargeting.problem import (
+    RetargetingProblem,
+    Scratch,
+    distance_rows,
+    mean_error,
+    near_pairs,
+    place_points,
+    point_jacobian,
+)
+from humanoid_control.retargeting.whole_body_frames import FrameResults, move_base
+
+INSIDE = 1e-3  # [rad] by which ranges are aimed at from inside, and share of the speed limit
+ABOVE = 3e-4  # [m] height that soles which nothing locks are aimed at
+SUNK = 1e-4  # [m] a sole may be below the floor
+CUT = 2e-4  # [rad, m] by which a frame may be cut to its bounds and count as unchanged
+LOST = 5e-4  # [m] from its place at which an edge is said to be in contact no more
+
+
+class ClipRules(NamedTuple):
+    """Numbers of the optimisation.
+
+    Attributes:
+        smoothing: (D,) cost of a squared second difference, posture: of a squared distance from rest, damping: of a
+            squared step [1, m^2/rad^2].
+        speed: (D,) largest difference of two frames [rad, m]. acceleration: (D,) largest second difference [rad, m].
+        hard: price of a squared violation of range and speed. effort: of acceleration. apart: of a distance and of a
+            height above the floor [1/m^2].
+        margin: distance that shapes keep [m].
+    """
+
+    smoothing: np.ndarray
+    posture: float
+    damping: float
+    speed: np.ndarray
+    acceleration: np.ndarray
+    hard: float
+    effort: float
+    apart: float
+    margin: float
+
+
+class ClipPostures(NamedTuple):
+    """Postures of W frames: x (W, D) of which those of the base are 0; R (W, 3, 3), p (W, 3) pose of the root."""
+
+    x: np.ndarray
+    R: np.ndarray
+    p: np.ndarray
+
+
+class ClipGoal(NamedTuple):
+    """Goal of W frames: target (W, K, 3) of the points [m], their weight (W, K)."""
+
+    target: np.ndarray
+    weight: np.ndarray
+
+
+class ClipWork(NamedTuple):
+    """Memory of the optimisation.
+
+    Attributes:
+        factor: of the whole matrix. block: for one row of it.
+        step: (W, D) the step that was found. own, one, two: (W, D) what differences of frames add to the diagonals of
+            the blocks [t, t], [t, t - 1], [t, t - 2].
+        difference: (W, D) of each frame from the one before.
+        columns: (K, D) coordinates that move each point, (K,) their number.
+        A: (D, D). J: (3 K, D). G: (rows, D).
+    """
+
+    factor: BandedFactor
+    block: BlockWork
+    step: np.ndarray
+    own: np.ndarray
+    one: np.ndarray
+    two: np.ndarray
+    difference: np.ndarray
+    columns: np.ndarray
+    moving: np.ndarray
+    A: np.ndarray
+    J: np.ndarray
+    G: np.ndarray
+
+    @classmethod
+    def room(cls, problem: RetargetingProblem, frames: int) -> ClipWork:
+        """Memory for a problem and so many frames."""
+        d, k, tree = len(problem.rest), len(problem.point), problem.tree
+        columns, moving = np.zeros((k, d), dtype=np.int64), np.zeros(k, dtype=np.int64)
+        for i, body in enumerate(problem.point_body):
+            found = np.unique(tree.coordinate[tree.moves[body] != 0.0])
+            columns[i, : len(found)], moving[i] = found, len(found)
+        arrays = (np.zeros((frames, d)) for _ in range(5))
+        return cls(
+            BandedFactor.room(frames, d),
+            BlockWork(np.empty((d, d)), np.empty((d, d))),
+            *arrays,
+            columns,
+            moving,
+            np.empty((d, d)),
+            np.empty((3 * k, d)),
+            np.empty((max(len(problem.pairs), 1), d)),
+        )
+
+
+# -------- differences of frames
+
+
+@kernel
+def add_difference(weight: float, r: float, t: int, i: int, order: int, work: ClipWork) -> float:
+    """Add weight/2 r^2 of a first or second difference at frame t of coordinate i; its cost."""
+    own, one, two, g = work.own, work.one, work.two, work.step
+    if order == 1:
+        own[t, i] += weight
+        own[t - 1, i] += weight
+        one[t, i] -= weight
+        g[t, i] -= weight * r
+        g[t - 1, i] += weight * r
+    else:
+        own[t, i] += weight
+        own[t - 1, i] += 4.0 * weight
+        own[t - 2, i] += weight
+        one[t, i] -= 2.0 * weight
+        one[t - 1, i] -= 2.0 * weight
+        two[t, i] += weight
+        g[t, i] -= weight * r
+        g[t - 1, i] += 2.0 * weight * r
+        g[t - 2, i] -= weight * r
+    return 0.5 * weight * r * r
+
+
+@kernel
+def beyond(value: float, most: float) -> float:
+    """How far a value is outside of -most .. most, with its sign."""
+    if value > most:
+        return value - most
+    return value + most if value < -most else 0.0
+
+
+@kernel
+def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPostures, work: ClipWork) -> float:
+    """Smoothness, limits of speed and acceleration, range, rest: diagonals and right-hand side; their cost."""
+    W, d = state.x.shape
+    x, diff = state.x, work.difference
+    cost = 0.0
+    for a in (work.own, work.one, work.two, work.step):
+        a[:W] = 0.0
+    for t in range(W):
+        if t > 0:
+            for i in range(d):
+                diff[t, i] = x[t, i] - x[t - 1, i]
+            if problem.base > 0:
+                for i in range(3):
+                    diff[t, i] = state.p[t, i] - state.p[t - 1, i]
+                rotation_vector(state.R[t - 1], state.R[t], diff[t, 3:6])
+        for i in range(d):
+            if t > 0:
+                r = beyond(diff[t, i], (1.0 - INSIDE) * rules.speed[i])
+                if r != 0.0:
+                    cost += add_difference(rules.hard, r, t, i, 1, work)
+            if t > 1:
+                r = diff[t, i] - diff[t - 1, i]
+                cost += add_difference(rules.smoothing[i], r, t, i, 2, work)
+                r = beyond(r, rules.acceleration[i])
+                if r != 0.0:
+                    cost += add_difference(rules.effort, r, t, i, 2, work)
+            if i >= problem.base:
+                off = x[t, i] - problem.rest[i]
+                cost += 0.5 * rules.posture * off * off
+                work.own[t, i] += rules.posture
+                work.step[t, i] -= rules.posture * off
+                inside = min(INSIDE, 0.1 * (problem.upper[i] - problem.lower[i]))
+                middle = 0.5 * (problem.upper[i] + problem.lower[i])
+                r = beyond(x[t, i] - middle, problem.upper[i] - middle - inside)
+                if r != 0.0:
+                    cost += 0.5 * rules.hard * r * r
+                    work.own[t, i] += rules.hard
+                    work.step[t, i] -= rules.hard * r
+            work.own[t, i] += rules.damping
+    return cost
+
+
+# -------- one frame
+
+
+@kernel
+def place_frame(problem: RetargetingProblem, state: ClipPostures, t: int, w: Scratch) -> None:
+    """Bodies and points of a frame."""
+    if problem.base > 0:
+        problem.tree.joints.R[0] = state.R[t]
+        problem.tree.joints.p[0] = state.p[t]
+    place_points(problem, state.x[t], w)
+
+
+@kernel
+def frame_rows(
+    problem: RetargetingProblem,
+    rules: ClipRules,
+    goal: ClipGoal,
+    t: int,
+    w: Scratch,
+    work: ClipWork,
+) -> float:
+    """Points, distances and floor of a frame, after `place_frame`: upper triangle of A, right-hand side; the cost."""
+    A, J, G, g = work.A, work.J, work.G, work.step[t]
+    base = w.bodies.p[6] if problem.base > 0 else w.bodies.p[0]
+    cost = 0.0
+    point_jacobian(problem, w, J)
+    for k in range(problem.point.shape[0]):
+        if problem.base > 0:
+            world_rows(w.points[k], base, J[3 * k : 3 * k + 3])
+        weight, columns, n = goal.weight[t, k], work.columns[k], work.moving[k]
+        for c in range(3):
+            e, row = goal.target[t, k, c] - w.points[k, c], J[3 * k + c]
+            cost += 0.5 * weight * e * e
+            for i in range(n):
+                g[columns[i]] += weight * e * row[columns[i]]
+        Jx, Jy, Jz = J[3 * k], J[3 * k + 1], J[3 * k + 2]
+        for i in range(n):
+            a = columns[i]
+            ax, ay, az = weight * Jx[a], weight * Jy[a], weight * Jz[a]
+            for j in range(i, n):
+                b = columns[j]
+                A[a, b] += ax * Jx[b] + ay * Jy[b] + az * Jz[b]
+    for k in problem.soles:
+        if goal.weight[t, k] < LOCKED and w.points[k, 2] < ABOVE:
+            cost += add_row(rules.apart, ABOVE - w.points[k, 2], J[3 * k + 2], A, g)
+    count = near_pairs(problem, w, rules.margin)
+    distance_rows(problem, w, count, G)
+    for r in range(count):
+        short = min(rules.margin, problem.at_rest[w.near.pair[r]]) - w.near.distance[r]
+        if short > 0.0:
+            if problem.base > 0:
+                G[r, :6] = 0.0
+            cost += add_row(rules.apart, short, G[r], A, g)
+    return cost
+
+
+@kernel
+def world_rows(point: np.ndarray, base: np.ndarray, rows: np.ndarray) -> None:
+    """Columns 0 to 5 of a point's rows (3, D): how it moves as the base slides and turns in the world."""
+    x, y, z = point[0] - base[0], point[1] - base[1], point[2] - base[2]
+    for c in range(3):
+        for i in range(6):
+            rows[c, i] = 0.0
+        rows[c, c] = 1.0
+    rows[1, 3], rows[2, 3] = -z, y
+    rows[0, 4], rows[2, 4] = z, -x
+    rows[0, 5], rows[1, 5] = -y, x
+
+
+@kernel
+def add_row(weight: float, e: float, row: np.ndarray, A: np.ndarray, g: np.ndarray) -> float:
+    """Add weight/2 (row . step - e)^2 to the upper triangle of A and the right-hand side; its cost."""
+    for i in range(row.shape[0]):
+        c = weight * row[i]
+        if c != 0.0:
+            g[i] += c * e
+            for j in range(i, row.shape[0]):
+                A[i, j] += c * row[j]
+    return 0.5 * weight * e * e
+
+
+# -------- all frames
+
+
+@kernel
+def newton_step(
+    problem: RetargetingProblem,
+    rules: ClipRules,
+    state: ClipPostures,
+    goal: ClipGoal,
+    fixed: int,
+    w: Scratch,
+    work: ClipWork,
+) -> float:
+    """The step (`work.step`) of all frames toward the least cost.
+
+    Args:
+        fixed: how many of the first frames stay as they are.
+
+    Returns:
+        The cost at the state, but for frames that are fixed; nan where the matrix is not positive definite.
+    """
+    W, d = state.x.shape
+    cost = difference_rows(problem, rules, state, work)
+    for t in range(W):
+        A = work.A
+        A[:] = 0.0
+        if t < fixed:
+            for i in range(d):
+                A[i, i] = 1.0
+            work.step[t] = 0.0
+        else:
+            place_frame(problem, state, t, w)
+            cost += frame_rows(problem, rules, goal, t, w, work)
+            for i in range(d):
+                A[i, i] += work.own[t, i]
+        if t < fixed + 1:
+            work.one[t] = 0.0
+        if t < fixed + 2:
+            work.two[t] = 0.0
+        if not factor_block_row(work.factor, t, A, work.one[t], work.two[t], work.block):
+            return np.nan
+    solve_banded(work.factor, work.step[:W])
+    return cost
+
+
+@kernel
+def advance(
+    problem: RetargetingProblem, state: ClipPostures, step: np.ndarray, share: float, to: ClipPostures
+) -> float:
+    """Fill `to` with the state moved by a share of a step (W, D); the longest change of a coordinate."""
+    most, base = 0.0, problem.base
+    for t in range(state.x.shape[0]):
+        for i in range(state.x.shape[1]):
+            most = max(most, abs(share * step[t, i]))
+            if i >= base:
+                to.x[t, i] = min(max(state.x[t, i] + share * step[t, i], problem.lower[i]), problem.upper[i])
+        if base > 0:
+            for i in range(3):
+                to.p[t, i] = state.p[t, i] + share * step[t, i]
+            turned(state.R[t], share * step[t, 3], share * step[t, 4], share * step[t, 5], to.R[t])
+    return most
+
+
+@kernel
+def turned(R: np.ndarray, x: float, y: float, z: float, out: np.ndarray) -> None:
+    """out := R turned by a rotation vector in the world [rad]."""
+    angle = np.sqrt(x * x + y * y + z * z)
+    s = np.sin(angle) / angle if angle > 1e-9 else 1.0
+    half = np.sin(0.5 * angle) / angle if angle > 1e-9 else 0.5
+    c = 2.0 * half * half
+    v = (x, y, z)
+    for j in range(3):
+        a, b, e = R[0, j], R[1, j], R[2, j]
+        along = x * a + y * b + z * e
+        square = x * x + y * y + z * z
+        cross = (y * e - z * b, z * a - x * e, x * b - y * a)
+        for i in range(3):
+            r = a if i == 0 else (b if i == 1 else e)
+            out[i, j] = r + s * cross[i] + c * (v[i] * along - square * r)
+
+
+@kernel
+def place_soles(problem: RetargetingProblem, state: ClipPostures, w: Scratch, out: np.ndarray) -> None:
+    """Corners (W, 8, 3) of the soles of all frames [m]."""
+    first = problem.soles[0]
+    for t in range(state.x.shape[0]):
+        place_frame(problem, state, t, w)
+        out[t] = w.points[first:]
+
+
+@kernel
+def place_corners(soles: Soles, poses: np.ndarray, out: np.ndarray) -> None:
+    """Corners (W, 8, 3) of both soles with poses (W, 2, 5) [m]."""
+    for t in range(poses.shape[0]):
+        for f in range(2):
+            sole_corners(soles, f, poses[t, f], out[t, 4 * f : 4 * f + 4])
+
+
+# -------- what is published
+
+
+@kernel
+def base_from_here(problem: RetargetingProblem, R: np.ndarray, p: np.ndarray, y: np.ndarray) -> None:
+    """Coordinates 0 to 5 of a pose of the root about the tree's base frame: slides, then turns about z, x, y."""
+    R0, p0 = problem.tree.joints.R[0], problem.tree.joints.p[0]
+    M = R0.T @ R
+    for i in range(3):
+        y[i] = R0[0, i] * (p[0] - p0[0]) + R0[1, i] * (p[1] - p0[1]) + R0[2, i] * (p[2] - p0[2])
+    y[3] = np.arctan2(-M[0, 1], M[1, 1])
+    y[4] = np.arcsin(min(max(M[2, 1], -1.0), 1.0))
+    y[5] = np.arctan2(-M[2, 0], M[2, 2])
+
+
+@kernel
+def cut_to_bounds(problem: RetargetingProblem, x: np.ndarray, dt: float, y: np.ndarray) -> float:
+    """Cut y (D,) to the range, and to what speed allows from x (D,) in dt; the largest cut."""
+    most = 0.0
+    for i in range(y.shape[0]):
+        reach = problem.velocity[i] * dt
+        kept = min(max(y[i], max(problem.lower[i], x[i] - reach)), min(problem.upper[i], x[i] + reach))
+        most = max(most, abs(kept - y[i]))
+        y[i] = kept
+    return most
+
+
+@kernel
+def edges_off(goal: ClipGoal, t: int, problem: RetargetingProblem, w: Scratch, out: np.ndarray) -> float:
+    """Distances (4,) of the edges in contact from their places [m], -1 of the others; the largest."""
+    first, worst = problem.soles[0], 0.0
+    for e in range(4):
+        out[e] = -1.0
+        for k in range(first + 2 * e, first + 2 * e + 2):
+            if goal.weight[t, k] >= LOCKED:
+                for i in range(3):
+                    out[e] = max(out[e], abs(goal.target[t, k, i] - w.points[k, i]))
+        worst = max(worst, out[e])
+    return worst
+
+
+@kernel
+def follow_frames(
+    problem: RetargetingProblem,
+    n: SolverConstants,
+    state: ClipPostures,
+    goal: ClipGoal,
+    before: FrameBefore,
+    dt: float,
+    out: FrameResults,
+    w: Scratch,
+) -> float:
+    """Publish frames, those that violate anything solved again from the frame before.
+
+    Args:
+        state, goal: of as many frames as `out` holds.
+        before: published last; x and v are updated, and the tree's base frame is the root's.
+
+    Returns:
+        The clearance of the last frame.
+    """
+    x, v, last = before.x, before.v, before.clearance
+    y, off = np.empty_like(x), np.empty(4)
+    wanted = FrameGoal(np.empty((problem.point.shape[0], 3)), np.empty_like(x), np.empty_like(x))
+    for t in range(out.x.shape[0]):
+        y[:] = state.x[t]
+        base_from_here(problem, state.R[t], state.p[t], y)
+        wanted.expected[:] = y
+        kept = cut_to_bounds(problem, x, dt, y) <= CUT
+        distance = clearance(problem, y, w)
+        kept = kept and distance >= min(0.0, last) and edges_off(goal, t, problem, w, off) <= STILL
+        for k in problem.soles:
+            kept = kept and w.points[k, 2] >= -SUNK
+        if kept:
+            out.x[t], out.used_fallback[t] = y, NO_FALLBACK
+        else:
+            place_points(problem, wanted.expected, w)
+            wanted.target[:] = w.points
+            for k in problem.soles:
+                if goal.weight[t, k] >= LOCKED:
+                    wanted.target[k] = goal.target[t, k]
+                wanted.target[k, 2] = max(wanted.target[k, 2], 0.0)
+            wanted.rest[:] = wanted.expected
+            problem.weight[:] = goal.weight[t]
+            distance, out.used_fallback[t] = solve_goal(problem, n, wanted, FrameBefore(x, v, last), dt, out.x[t], w)
+            edges_off(goal, t, problem, w, off)
+        mean_error(w, goal.target[t], out.errors[t])
+        for e in range(4):
+            out.contact[t, e] = 0.0 <= off[e] <= LOST
+        out.clearance[t], last = distance, distance
+        v[:] = (out.x[t] - x) / dt
+        x[:] = out.x[t]
+        move_base(problem, w, x, v)
+        out.R[t], out.p[t] = problem.tree.joints.R[0], problem.tree.joints.p[0]
+    return last
