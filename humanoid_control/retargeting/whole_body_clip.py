@@ -33,10 +33,12 @@ from humanoid_control.retargeting.whole_body_frames import FrameInputs, FrameRes
 from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets
 
 WINDOW, AHEAD = 600, 0.5  # frames that are optimised together; time of it that is looked at only [s]
-SOFT, HARD = 2, 4  # steps with feet that may choose their places, and with places that are kept
-SMOOTHING = 0.5  # [m/rad] of a change of joint velocity from one frame to the next of 100 a second
-PRICE, EFFORT = 1e5, 10.0  # of a violated limit, distance or place; of acceleration beyond its limit
-CHOOSING = 30.0  # price of a place while it is being chosen
+SMOOTHING = 2.0  # [m/rad] of a change of joint velocity from one frame to the next of 100 a second
+# Prices of a violated limit or distance, and of a contact's place, step by step: first while feet choose their places.
+CHOOSING = ((1e2, 30.0), (1e3, 30.0))
+KEEPING = ((1e3, 1e4), (1e4, 1e5), (1e5, 1e5), (1e5, 1e5))
+EFFORT = 10.0  # price of acceleration beyond its limit
+DAMPING, LONGEST = 1e-2, 0.5  # of a step, so that what hardly matters waits; its longest coordinate [rad, m]
 LOW, RAISED = 0.015, 0.1  # [m] above it, an edge is not yet, or no longer, on the floor; for so long at the most [s]
 GAP, SHORTEST = 0.05, 0.05  # [s] a contact that is interrupted for less goes on; one that lasts for less is none
 LIFT, GLIDE = 0.1, 0.2  # [s] in which an edge comes from the floor to its height, and a foot from its place to its path
@@ -300,12 +302,12 @@ class _Windows:
         self.rules = ClipRules(
             np.full(d, SMOOTHING**2 * slow),
             n.posture**2,
-            n.damping**2,
+            DAMPING,
             p.velocity * dt,
             n.acceleration * dt**2,
-            PRICE,
+            0.0,
             EFFORT,
-            PRICE,
+            0.0,
             n.margin,
         )
         self.scratch = scratch_for(self.problem)
@@ -325,10 +327,12 @@ class _Windows:
         W = end - first + fixed
         if len(self.work.step) < W:
             self.work = ClipWork.room(self.problem, W)
-        state = self._descend(state, self._goal(first - fixed, end, CHOOSING), fixed, SOFT)
+        for price, contact in CHOOSING:
+            self._step(state, self._goal(first - fixed, end, contact), fixed, price)
         self._choose(first, fixed, state)
-        goal = self._goal(first - fixed, end, self.lock)
-        state = self._descend(state, goal, fixed, HARD)
+        for price, contact in KEEPING:
+            goal = self._goal(first - fixed, end, contact)
+            self._step(state, goal, fixed, price)
         self.state, self.seen = ClipPostures(*(a[fixed:] for a in state)), first
         n = last - first
         goal = ClipGoal(*(a[fixed : fixed + n] for a in goal))
@@ -361,23 +365,17 @@ class _Windows:
         place_soles(self.problem, state, self.scratch, corners)
         self.plan.choose(first, corners[fixed:])
 
-    def _descend(self, state: ClipPostures, goal: ClipGoal, fixed: int, steps: int) -> ClipPostures:
-        """The postures after some Gauss-Newton steps, each halved until it lowers the cost."""
-        work, W = self.work, len(state.x)
-        trial, step, least, share = self._room(W), np.zeros((W, state.x.shape[1])), np.inf, 1.0
-        advance(self.problem, state, step, 0.0, trial)
-        for _ in range(steps):
-            cost = newton_step(self.problem, self.rules, trial, goal, fixed, self.scratch, work)
-            if DEBUG:
-                print(f"  cost {cost:.6g} share {share}")
-            if cost <= least:
-                state, trial = trial, state
-                least, share = cost, 1.0
-                step[:] = work.step[:W]
-            else:
-                share *= 0.5
-            advance(self.problem, state, step, share, trial)
-        return trial
+    def _step(self, state: ClipPostures, goal: ClipGoal, fixed: int, price: float) -> None:
+        """A Gauss-Newton step of all frames, in place."""
+        rules = self.rules._replace(hard=price, apart=price)
+        cost = newton_step(self.problem, rules, state, goal, fixed, self.scratch, self.work)
+        step = self.work.step[: len(state.x)]
+        if DEBUG:
+            k = np.unravel_index(np.abs(step).argmax(), step.shape)
+            print(f"  cost {cost:.6g} price {price:g} step {np.abs(step).max():.3g} at {k} p99 {np.percentile(np.abs(step),99):.3g}")
+        size = np.abs(step).max(axis=1, keepdims=True)
+        step *= np.minimum(1.0, LONGEST / np.maximum(size, LONGEST))
+        advance(self.problem, state, step, 1.0, state)
 
     def _publish(self, state: ClipPostures, goal: ClipGoal, out: FrameResults) -> None:
         """Publish frames (`follow_frames`), from where the window before ended."""
