@@ -50,6 +50,8 @@ INSIDE = 1e-3  # [rad] by which ranges are aimed at from inside, and share of th
 ABOVE = 3e-4  # [m] height that soles which nothing locks are aimed at
 SUNK = 1e-4  # [m] a sole may be below the floor
 CUT = 2e-4  # [rad, m] by which a frame may be cut to its bounds and count as unchanged
+HOLDING, DRAWING = 1e5, 100.0  # weights of an edge in a frame that is solved again
+NEARLY = 5e-3  # [m] from its place within which an edge is held there, not just drawn
 LOST = 5e-4  # [m] from its place at which an edge is said to be in contact no more
 
 
@@ -58,7 +60,8 @@ class ClipRules(NamedTuple):
 
     Attributes:
         smoothing: (D,) cost of a squared second difference, posture: of a squared distance from rest, damping: of a
-            squared step [1, m^2/rad^2].
+            squared step [1, m^2/rad^2]. caution: share of a frame's cost by which its damping grows (Sugihara 2011):
+            a leg that is nearly stretched makes small steps until its foot is near its place.
         speed: (D,) largest difference of two frames [rad, m]. acceleration: (D,) largest second difference [rad, m].
         hard: price of a squared violation of range and speed. effort: of acceleration. apart: of a distance and of a
             height above the floor [1/m^2].
@@ -68,6 +71,7 @@ class ClipRules(NamedTuple):
     smoothing: np.ndarray
     posture: float
     damping: float
+    caution: float
     speed: np.ndarray
     acceleration: np.ndarray
     hard: float
@@ -257,8 +261,9 @@ def frame_rows(
                 b = columns[j]
                 A[a, b] += ax * Jx[b] + ay * Jy[b] + az * Jz[b]
     for k in problem.soles:
-        if goal.weight[t, k] < LOCKED and w.points[k, 2] < ABOVE:
-            cost += add_row(rules.apart, ABOVE - w.points[k, 2], J[3 * k + 2], A, g)
+        height = ABOVE if goal.weight[t, k] < LOCKED else 0.0
+        if w.points[k, 2] < height:
+            cost += add_row(rules.apart, height - w.points[k, 2], J[3 * k + 2], A, g)
     count = near_pairs(problem, w, rules.margin)
     distance_rows(problem, w, count, G)
     for r in range(count):
@@ -327,9 +332,10 @@ def newton_step(
             work.step[t] = 0.0
         else:
             place_frame(problem, state, t, w)
-            cost += frame_rows(problem, rules, goal, t, w, work)
+            off = frame_rows(problem, rules, goal, t, w, work)
+            cost += off
             for i in range(d):
-                A[i, i] += work.own[t, i]
+                A[i, i] += work.own[t, i] + rules.caution * off
         if t < fixed + 1:
             work.one[t] = 0.0
         if t < fixed + 2:
@@ -435,6 +441,20 @@ def edges_off(goal: ClipGoal, t: int, problem: RetargetingProblem, w: Scratch, o
 
 
 @kernel
+def hold_what_can_be(problem: RetargetingProblem, weight: np.ndarray, off: np.ndarray) -> None:
+    """Weights of a frame that is solved again: an edge in contact is held if it is at its place, or else drawn there.
+
+    Args:
+        weight: (K,) of the optimisation. off: (4,) of `edges_off`.
+    """
+    first = problem.soles[0]
+    problem.weight[:] = weight
+    for k in problem.soles:
+        if weight[k] >= LOCKED:
+            problem.weight[k] = HOLDING if off[(k - first) // 2] <= NEARLY else DRAWING
+
+
+@kernel
 def follow_frames(
     problem: RetargetingProblem,
     n: SolverConstants,
@@ -476,7 +496,7 @@ def follow_frames(
                     wanted.target[k] = goal.target[t, k]
                 wanted.target[k, 2] = max(wanted.target[k, 2], 0.0)
             wanted.rest[:] = wanted.expected
-            problem.weight[:] = goal.weight[t]
+            hold_what_can_be(problem, goal.weight[t], off)
             distance, out.used_fallback[t] = solve_goal(problem, n, wanted, FrameBefore(x, v, last), dt, out.x[t], w)
             edges_off(goal, t, problem, w, off)
         mean_error(w, goal.target[t], out.errors[t])

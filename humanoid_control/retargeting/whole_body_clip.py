@@ -15,6 +15,7 @@ import numpy as np
 
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.retargeting.clip_solver import (
+    LOST,
     ClipGoal,
     ClipPostures,
     ClipRules,
@@ -35,10 +36,15 @@ from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets
 WINDOW, AHEAD = 600, 0.5  # frames that are optimised together; time of it that is looked at only [s]
 SMOOTHING = 2.0  # [m/rad] of a change of joint velocity from one frame to the next of 100 a second
 # Prices of a violated limit or distance, and of a contact's place, step by step: first while feet choose their places.
-CHOOSING = ((1e2, 30.0), (1e3, 30.0))
-KEEPING = ((1e3, 1e4), (1e4, 1e5), (1e5, 1e5), (1e5, 1e5))
+CHOOSING = ((1e2, 30.0), (1e3, 100.0))
+KEEPING = ((1e3, 1e3), (1e4, 3e3), (1e4, 1e4), (1e5, 1e4))
+MENDING = ((1e4, 1e4), (1e5, 1e4))  # once the contacts that cannot be are let go
 EFFORT = 10.0  # price of acceleration beyond its limit
-DAMPING, LONGEST = 1e-2, 0.5  # of a step, so that what hardly matters waits; its longest coordinate [rad, m]
+DAMPING, CAUTION, LONGEST = (
+    1e-2,
+    1.0,
+    0.5,
+)  # of a step, so that what hardly matters waits; its longest coordinate [rad, m]
 LOW, RAISED = 0.015, 0.1  # [m] above it, an edge is not yet, or no longer, on the floor; for so long at the most [s]
 GAP, SHORTEST = 0.05, 0.05  # [s] a contact that is interrupted for less goes on; one that lasts for less is none
 LIFT, GLIDE = 0.1, 0.2  # [s] in which an edge comes from the floor to its height, and a foot from its place to its path
@@ -77,6 +83,7 @@ class ContactPlan:
         height: (T, 2, 2) of heel and toe edge of both feet above the floor [m].
         first, end, foot: (N,) first frame of each hold, the one behind its last, and the foot.
         place: (N, 3) x, y of the middle of the heel edge while the sole is flat [m], and yaw [rad].
+        lift, glide: frames in which an edge comes from the floor to its height, and a foot from a place to its path.
     """
 
     soles: Soles
@@ -87,6 +94,7 @@ class ContactPlan:
     end: np.ndarray
     foot: np.ndarray
     place: np.ndarray
+    lift: int
     glide: int
 
     @classmethod
@@ -107,14 +115,29 @@ class ContactPlan:
         for a, b, f in holds:
             held[a:b, f] = True
         edge &= np.repeat(held, 2, axis=1)
-        height = np.maximum(free[:, :, 3:], 0.0)
-        for e in range(4):
-            height[:, e // 2, e % 2] *= eased(frames_from(edge[:, e]) / (LIFT * rate))
-        place = np.zeros((len(holds), 3))
-        plan = cls(soles, free, edge, height, first, end, foot, place, max(1, round(GLIDE * rate)))
+        place, lift, glide = np.zeros((len(holds), 3)), max(1, round(LIFT * rate)), max(1, round(GLIDE * rate))
+        plan = cls(soles, free, edge, np.maximum(free[:, :, 3:], 0.0), first, end, foot, place, lift, glide)
+        plan.lower(0, len(edge))
         for k, (a, b, f) in enumerate(holds):
             place[k] = plan.mean_place(k, a, free[a:b, f])
         return plan
+
+    def lower(self, first: int, end: int) -> None:
+        """Heights of the edges at frames first .. end - 1: those in contact are on the floor, and come there softly."""
+        a, b = max(first - self.lift, 0), end + self.lift
+        for e in range(4):
+            near = frames_from(self.edge[a:b, e])[first - a :][: end - first]
+            self.height[first:end, e // 2, e % 2] = np.maximum(self.free[first:end, e // 2, 3 + e % 2], 0.0)
+            self.height[first:end, e // 2, e % 2] *= eased(near / self.lift)
+
+    def release(self, first: int, lost: np.ndarray) -> bool:
+        """Let edges go where (n, 4) says so, from a frame on; True where any was in contact."""
+        end = first + len(lost)
+        lost = lost & self.edge[first:end]
+        self.edge[first:end] &= ~lost
+        if lost.any():
+            self.lower(first, end)
+        return bool(lost.any())
 
     def mean_place(self, k: int, first: int, poses: np.ndarray) -> np.ndarray:
         """Place (3,) of hold k, by the poses (n, 5) that its sole has from a frame on."""
@@ -303,6 +326,7 @@ class _Windows:
             np.full(d, SMOOTHING**2 * slow),
             n.posture**2,
             DAMPING,
+            CAUTION,
             p.velocity * dt,
             n.acceleration * dt**2,
             0.0,
@@ -333,6 +357,10 @@ class _Windows:
         for price, contact in KEEPING:
             goal = self._goal(first - fixed, end, contact)
             self._step(state, goal, fixed, price)
+        if self._release(first, fixed, state, goal):
+            for price, contact in MENDING:
+                goal = self._goal(first - fixed, end, contact)
+                self._step(state, goal, fixed, price)
         self.state, self.seen = ClipPostures(*(a[fixed:] for a in state)), first
         n = last - first
         goal = ClipGoal(*(a[fixed : fixed + n] for a in goal))
@@ -365,6 +393,13 @@ class _Windows:
         place_soles(self.problem, state, self.scratch, corners)
         self.plan.choose(first, corners[fixed:])
 
+    def _release(self, first: int, fixed: int, state: ClipPostures, goal: ClipGoal) -> bool:
+        """Let edges go in the frames in which they cannot be at their places; True where there are any."""
+        corners = np.empty((len(state.x), 8, 3))
+        place_soles(self.problem, state, self.scratch, corners)
+        off = np.abs(corners - goal.target[:, self.corners :])[fixed:].max(axis=2).reshape(-1, 4, 2).max(axis=2)
+        return self.plan.release(first, off > LOST)
+
     def _step(self, state: ClipPostures, goal: ClipGoal, fixed: int, price: float) -> None:
         """A Gauss-Newton step of all frames, in place."""
         rules = self.rules._replace(hard=price, apart=price)
@@ -372,7 +407,9 @@ class _Windows:
         step = self.work.step[: len(state.x)]
         if DEBUG:
             k = np.unravel_index(np.abs(step).argmax(), step.shape)
-            print(f"  cost {cost:.6g} price {price:g} step {np.abs(step).max():.3g} at {k} p99 {np.percentile(np.abs(step),99):.3g}")
+            print(
+                f"  cost {cost:.6g} price {price:g} step {np.abs(step).max():.3g} at {k} p99 {np.percentile(np.abs(step), 99):.3g}"
+            )
         size = np.abs(step).max(axis=1, keepdims=True)
         step *= np.minimum(1.0, LONGEST / np.maximum(size, LONGEST))
         advance(self.problem, state, step, 1.0, state)
