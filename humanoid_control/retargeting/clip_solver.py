@@ -100,7 +100,8 @@ class ClipWork(NamedTuple):
 
     Attributes:
         factor: of the whole matrix. block: for one row of it.
-        step: (W, D) the step that was found. own, one, two: (W, D) what differences of frames add to the diagonals of
+        cost: (W,) of each frame. step: (W, D) the step that was found.
+        own, one, two: (W, D) what differences of frames add to the diagonals of
             the blocks [t, t], [t, t - 1], [t, t - 2].
         difference: (W, D) of each frame from the one before.
         columns: (K, D) coordinates that move each point, (K,) their number.
@@ -109,6 +110,7 @@ class ClipWork(NamedTuple):
 
     factor: BandedFactor
     block: BlockWork
+    cost: np.ndarray
     step: np.ndarray
     own: np.ndarray
     one: np.ndarray
@@ -132,6 +134,7 @@ class ClipWork(NamedTuple):
         return cls(
             BandedFactor.room(frames, d),
             BlockWork(np.empty((d, d)), np.empty((d, d))),
+            np.zeros(frames),
             *arrays,
             columns,
             moving,
@@ -176,11 +179,10 @@ def beyond(value: float, most: float) -> float:
 
 
 @kernel
-def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPostures, work: ClipWork) -> float:
-    """Smoothness, limits of speed and acceleration, range, rest: diagonals and right-hand side; their cost."""
+def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPostures, work: ClipWork) -> None:
+    """Smoothness, limits of speed and acceleration, range, rest: diagonals, right-hand side, and cost of each frame."""
     W, d = state.x.shape
     x, diff = state.x, work.difference
-    cost = 0.0
     for a in (work.own, work.one, work.two, work.step):
         a[:W] = 0.0
     for t in range(W):
@@ -191,6 +193,7 @@ def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPo
                 for i in range(3):
                     diff[t, i] = state.p[t, i] - state.p[t - 1, i]
                 rotation_vector(state.R[t - 1], state.R[t], diff[t, 3:6])
+        cost = 0.0
         for i in range(d):
             if t > 0:
                 r = beyond(diff[t, i], (1.0 - INSIDE) * rules.speed[i])
@@ -215,7 +218,7 @@ def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPo
                     work.own[t, i] += rules.hard
                     work.step[t, i] -= rules.hard * r
             work.own[t, i] += rules.damping
-    return cost
+        work.cost[t] = cost
 
 
 # -------- one frame
@@ -238,19 +241,29 @@ def frame_rows(
     t: int,
     w: Scratch,
     work: ClipWork,
+    rows: bool,
 ) -> float:
-    """Points, distances and floor of a frame, after `place_frame`: upper triangle of A, right-hand side; the cost."""
+    """Points, distances and floor of a frame, after `place_frame`: upper triangle of A, right-hand side; the cost.
+
+    Args:
+        rows: False: the cost alone.
+    """
     A, J, G, g = work.A, work.J, work.G, work.step[t]
     base = w.bodies.p[6] if problem.base > 0 else w.bodies.p[0]
     cost = 0.0
-    point_jacobian(problem, w, J)
+    if rows:
+        point_jacobian(problem, w, J)
     for k in range(problem.point.shape[0]):
-        if problem.base > 0:
-            world_rows(w.points[k], base, J[3 * k : 3 * k + 3])
         weight, columns, n = goal.weight[t, k], work.columns[k], work.moving[k]
         for c in range(3):
-            e, row = goal.target[t, k, c] - w.points[k, c], J[3 * k + c]
+            e = goal.target[t, k, c] - w.points[k, c]
             cost += 0.5 * weight * e * e
+        if not rows:
+            continue
+        if problem.base > 0:
+            world_rows(w.points[k], base, J[3 * k : 3 * k + 3])
+        for c in range(3):
+            e, row = goal.target[t, k, c] - w.points[k, c], J[3 * k + c]
             for i in range(n):
                 g[columns[i]] += weight * e * row[columns[i]]
         Jx, Jy, Jz = J[3 * k], J[3 * k + 1], J[3 * k + 2]
@@ -263,15 +276,20 @@ def frame_rows(
     for k in problem.soles:
         height = ABOVE if goal.weight[t, k] < LOCKED else 0.0
         if w.points[k, 2] < height:
-            cost += add_row(rules.apart, height - w.points[k, 2], J[3 * k + 2], A, g)
+            short = height - w.points[k, 2]
+            cost += 0.5 * rules.apart * short * short
+            if rows:
+                add_row(rules.apart, short, J[3 * k + 2], A, g)
     count = near_pairs(problem, w, rules.margin)
-    distance_rows(problem, w, count, G)
+    if rows:
+        distance_rows(problem, w, count, G)
     for r in range(count):
         short = min(rules.margin, problem.at_rest[w.near.pair[r]]) - w.near.distance[r]
         if short > 0.0:
-            if problem.base > 0:
-                G[r, :6] = 0.0
-            cost += add_row(rules.apart, short, G[r], A, g)
+            cost += 0.5 * rules.apart * short * short
+            if rows:
+                G[r, : problem.base] = 0.0
+                add_row(rules.apart, short, G[r], A, g)
     return cost
 
 
@@ -289,15 +307,14 @@ def world_rows(point: np.ndarray, base: np.ndarray, rows: np.ndarray) -> None:
 
 
 @kernel
-def add_row(weight: float, e: float, row: np.ndarray, A: np.ndarray, g: np.ndarray) -> float:
-    """Add weight/2 (row . step - e)^2 to the upper triangle of A and the right-hand side; its cost."""
+def add_row(weight: float, e: float, row: np.ndarray, A: np.ndarray, g: np.ndarray) -> None:
+    """Add weight/2 (row . step - e)^2 to the upper triangle of A and the right-hand side."""
     for i in range(row.shape[0]):
         c = weight * row[i]
         if c != 0.0:
             g[i] += c * e
             for j in range(i, row.shape[0]):
                 A[i, j] += c * row[j]
-    return 0.5 * weight * e * e
 
 
 # -------- all frames
@@ -312,17 +329,17 @@ def newton_step(
     fixed: int,
     w: Scratch,
     work: ClipWork,
-) -> float:
-    """The step (`work.step`) of all frames toward the least cost.
+) -> bool:
+    """The step (`work.step`) of all frames toward the least cost, and the cost of each (`work.cost`) at the state.
 
     Args:
         fixed: how many of the first frames stay as they are.
 
     Returns:
-        The cost at the state, but for frames that are fixed; nan where the matrix is not positive definite.
+        False where the matrix is not positive definite.
     """
     W, d = state.x.shape
-    cost = difference_rows(problem, rules, state, work)
+    difference_rows(problem, rules, state, work)
     for t in range(W):
         A = work.A
         A[:] = 0.0
@@ -332,8 +349,8 @@ def newton_step(
             work.step[t] = 0.0
         else:
             place_frame(problem, state, t, w)
-            off = frame_rows(problem, rules, goal, t, w, work)
-            cost += off
+            off = frame_rows(problem, rules, goal, t, w, work, True)
+            work.cost[t] += off
             for i in range(d):
                 A[i, i] += work.own[t, i] + rules.caution * off
         if t < fixed + 1:
@@ -341,27 +358,42 @@ def newton_step(
         if t < fixed + 2:
             work.two[t] = 0.0
         if not factor_block_row(work.factor, t, A, work.one[t], work.two[t], work.block):
-            return np.nan
+            return False
     solve_banded(work.factor, work.step[:W])
-    return cost
+    return True
+
+
+@kernel
+def frame_costs(
+    problem: RetargetingProblem,
+    rules: ClipRules,
+    state: ClipPostures,
+    goal: ClipGoal,
+    fixed: int,
+    w: Scratch,
+    work: ClipWork,
+) -> None:
+    """The cost of each frame (`work.cost`) at a state; the step is lost."""
+    difference_rows(problem, rules, state, work)
+    for t in range(fixed, state.x.shape[0]):
+        place_frame(problem, state, t, w)
+        work.cost[t] += frame_rows(problem, rules, goal, t, w, work, False)
 
 
 @kernel
 def advance(
-    problem: RetargetingProblem, state: ClipPostures, step: np.ndarray, share: float, to: ClipPostures
-) -> float:
-    """Fill `to` with the state moved by a share of a step (W, D); the longest change of a coordinate."""
-    most, base = 0.0, problem.base
+    problem: RetargetingProblem, state: ClipPostures, step: np.ndarray, share: np.ndarray, to: ClipPostures
+) -> None:
+    """Fill `to` with the state moved by a share (W,) of a step (W, D)."""
+    base = problem.base
     for t in range(state.x.shape[0]):
-        for i in range(state.x.shape[1]):
-            most = max(most, abs(share * step[t, i]))
-            if i >= base:
-                to.x[t, i] = min(max(state.x[t, i] + share * step[t, i], problem.lower[i]), problem.upper[i])
+        s = share[t]
+        for i in range(base, state.x.shape[1]):
+            to.x[t, i] = min(max(state.x[t, i] + s * step[t, i], problem.lower[i]), problem.upper[i])
         if base > 0:
             for i in range(3):
-                to.p[t, i] = state.p[t, i] + share * step[t, i]
-            turned(state.R[t], share * step[t, 3], share * step[t, 4], share * step[t, 5], to.R[t])
-    return most
+                to.p[t, i] = state.p[t, i] + s * step[t, i]
+            turned(state.R[t], s * step[t, 3], s * step[t, 4], s * step[t, 5], to.R[t])
 
 
 @kernel

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import uniform_filter1d
 
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.retargeting.clip_solver import (
@@ -22,6 +23,7 @@ from humanoid_control.retargeting.clip_solver import (
     ClipWork,
     advance,
     follow_frames,
+    frame_costs,
     newton_step,
     place_corners,
     place_soles,
@@ -36,8 +38,17 @@ from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets
 WINDOW, AHEAD = 600, 0.5  # frames that are optimised together; time of it that is looked at only [s]
 SMOOTHING = 2.0  # [m/rad] of a change of joint velocity from one frame to the next of 100 a second
 # Prices of a violated limit or distance, and of a contact's place, step by step: first while feet choose their places.
-CHOOSING = ((1e2, 30.0), (1e3, 100.0))
-KEEPING = ((1e3, 1e3), (1e4, 3e3), (1e4, 1e4), (1e5, 1e4))
+CHOOSING = ((1e2, 30.0), (1e3, 30.0), (1e4, 30.0))
+KEEPING = ((1e4, 3e2), (1e4, 3e3), (1e4, 1e4), (1e5, 1e4))
+MENDING = ((1e4, 1e4), (1e5, 1e4))  # once the contacts that cannot be are let go
+EFFORT = 10.0  # price of acceleration beyond its limit
+DAMPING, CAUTION = 1e-2, 1.0  # of a step, so that what hardly matters waits; share of a frame's cost that adds to it
+HALVINGS, NEARBY = 2, 0.15  # of a step that raises the cost; time about a frame whose cost is looked at [s]
+LONGEST = 0.5  # step of a coordinate [rad, m]
+SMOOTHING = 2.0  # [m/rad] of a change of joint velocity from one frame to the next of 100 a second
+# Prices of a violated limit or distance, and of a contact's place, step by step: first while feet choose their places.
+CHOOSING = ((1e2, 30.0), (1e3, 30.0), (1e4, 30.0))
+KEEPING = ((1e4, 3e2), (1e4, 3e3), (1e4, 1e4), (1e5, 1e4))
 MENDING = ((1e4, 1e4), (1e5, 1e4))  # once the contacts that cannot be are let go
 EFFORT = 10.0  # price of acceleration beyond its limit
 DAMPING, CAUTION, LONGEST = (
@@ -334,6 +345,7 @@ class _Windows:
             0.0,
             n.margin,
         )
+        self.near = max(1, round(NEARBY / dt))
         self.scratch = scratch_for(self.problem)
         self.published: tuple[FrameBefore, np.ndarray, np.ndarray] | None = None
         self.work = ClipWork.room(self.problem, 0)
@@ -352,15 +364,15 @@ class _Windows:
         if len(self.work.step) < W:
             self.work = ClipWork.room(self.problem, W)
         for price, contact in CHOOSING:
-            self._step(state, self._goal(first - fixed, end, contact), fixed, price)
+            state = self._step(state, self._goal(first - fixed, end, contact), fixed, price)
         self._choose(first, fixed, state)
         for price, contact in KEEPING:
             goal = self._goal(first - fixed, end, contact)
-            self._step(state, goal, fixed, price)
+            state = self._step(state, goal, fixed, price)
         if self._release(first, fixed, state, goal):
             for price, contact in MENDING:
                 goal = self._goal(first - fixed, end, contact)
-                self._step(state, goal, fixed, price)
+                state = self._step(state, goal, fixed, price)
         self.state, self.seen = ClipPostures(*(a[fixed:] for a in state)), first
         n = last - first
         goal = ClipGoal(*(a[fixed : fixed + n] for a in goal))
@@ -398,21 +410,42 @@ class _Windows:
         corners = np.empty((len(state.x), 8, 3))
         place_soles(self.problem, state, self.scratch, corners)
         off = np.abs(corners - goal.target[:, self.corners :])[fixed:].max(axis=2).reshape(-1, 4, 2).max(axis=2)
+        if DEBUG:
+            v = np.abs(np.diff(state.x, axis=0))[fixed:] - self.rules.speed
+            v[:, :6] = -1
+            lost = self.plan.edge[first : first + len(off)] & (off > LOST)
+            print(
+                f"   speed over: {(v > 0).sum()} max {v.max():.4f}; frames {np.unique(np.nonzero(v > 1e-4)[0])[:30]} lost {lost.sum(0)} of {self.plan.edge[first : first + len(off)].sum(0)} runs {[runs(lost[:, e]) for e in range(4)]}"
+            )
         return self.plan.release(first, off > LOST)
 
-    def _step(self, state: ClipPostures, goal: ClipGoal, fixed: int, price: float) -> None:
-        """A Gauss-Newton step of all frames, in place."""
+    def _step(self, state: ClipPostures, goal: ClipGoal, fixed: int, price: float) -> ClipPostures:
+        """The postures after a Gauss-Newton step, which is shortened wherever it would raise the cost."""
+        p, w, work, W = self.problem, self.scratch, self.work, len(state.x)
         rules = self.rules._replace(hard=price, apart=price)
-        cost = newton_step(self.problem, rules, state, goal, fixed, self.scratch, self.work)
-        step = self.work.step[: len(state.x)]
-        if DEBUG:
-            k = np.unravel_index(np.abs(step).argmax(), step.shape)
-            print(
-                f"  cost {cost:.6g} price {price:g} step {np.abs(step).max():.3g} at {k} p99 {np.percentile(np.abs(step), 99):.3g}"
-            )
-        size = np.abs(step).max(axis=1, keepdims=True)
-        step *= np.minimum(1.0, LONGEST / np.maximum(size, LONGEST))
-        advance(self.problem, state, step, 1.0, state)
+        newton_step(p, rules, state, goal, fixed, w, work)
+        step, before = work.step[:W].copy(), self._nearby(work.cost[:W])
+        size = np.abs(step).max(axis=1)
+        share = np.minimum(1.0, LONGEST / np.maximum(size, LONGEST))
+        trial = self._room(W)
+        for k in range(HALVINGS + 1):
+            advance(p, state, step, share, trial)
+            if k < HALVINGS:
+                frame_costs(p, rules, trial, goal, fixed, w, work)
+                worse = self._nearby(work.cost[:W]) > before + 1e-9
+                if DEBUG:
+                    print(
+                        f"  price {price:g} cost {before.sum():.6g} -> {work.cost[:W].sum() * 1:.6g} step {size.max():.3g} worse {worse.mean():.3f}"
+                    )
+                if not worse.any():
+                    break
+                share *= 1.0 - 0.5 * self._nearby(worse.astype(float))
+        return trial
+
+    def _nearby(self, values: np.ndarray) -> np.ndarray:
+        """Means (W,) of values (W,) over the frames about each."""
+        n = 2 * self.near + 1
+        return np.asarray(uniform_filter1d(values, n, mode="nearest"))
 
     def _publish(self, state: ClipPostures, goal: ClipGoal, out: FrameResults) -> None:
         """Publish frames (`follow_frames`), from where the window before ended."""
