@@ -1,16 +1,15 @@
-"""Trajectory optimisation over many frames of a whole body at once, and the pass that publishes what it found.
+"""Trajectory optimisation over many frames of a whole body at once.
 
 minimise  sum_t sum_k w_tk |p_k(x_t) - target_tk|^2 + posture^2 |x_t - rest|^2 + smoothing^2 |x_t - 2 x_t-1 + x_t-2|^2
           + prices of: a sole in contact off its place, a joint beyond its range or speed, an acceleration beyond its
             limit, shapes nearer than their margin, a sole below the floor
 
 by Gauss-Newton: all of it is quadratic once points and distances are linearised, a violated row counts with its price
-(a semismooth Newton method: rows join and leave from one iteration to the next), and frames are coupled with the two
-before only. So the matrix is banded, of blocks, and its factor costs the same for every frame. Prices are so high, and
-aims so far inside each limit, that what is left of a violation is inside the limit itself.
+(rows join and leave from one iteration to the next), and frames are coupled with the two before only. So the matrix is
+banded, of blocks, and its factor costs the same for every frame. Prices rise from step to step; in the end they are so
+high, and aims so far inside each limit, that what is left of a violation is mostly inside the limit itself.
 
-What is optimised is published frame by frame by `follow_frames`: a frame that keeps range, speed, distances, floor and
-contacts goes out as it is; any other is solved again from the frame before (`frame_solver`), which always keeps them.
+What is optimised goes out by `feasible_frames`, which keeps every limit.
 
 Coordinates of the base are a translation and a rotation vector in the world, about where it is at each iteration.
 """
@@ -25,34 +24,18 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.cholesky import BandedFactor, BlockWork, factor_block_row, solve_banded
 from humanoid_control.numerics.rotation import rotation_vector
 from humanoid_control.retargeting.contacts import Soles, sole_corners
-from humanoid_control.retargeting.frame_solver import (
-    LOCKED,
-    NO_FALLBACK,
-    STILL,
-    FrameBefore,
-    FrameGoal,
-    SolverConstants,
-    clearance,
-    solve_goal,
-)
+from humanoid_control.retargeting.frame_solver import LOCKED
 from humanoid_control.retargeting.problem import (
     RetargetingProblem,
     Scratch,
     distance_rows,
-    mean_error,
     near_pairs,
     place_points,
     point_jacobian,
 )
-from humanoid_control.retargeting.whole_body_frames import FrameResults, move_base
 
 INSIDE = 1e-3  # [rad] by which ranges are aimed at from inside, and share of the speed limit
 ABOVE = 3e-4  # [m] height that soles which nothing locks are aimed at
-SUNK = 1e-4  # [m] a sole may be below the floor
-CUT = 2e-4  # [rad, m] by which a frame may be cut to its bounds and count as unchanged
-HOLDING, DRAWING = 1e5, 100.0  # weights of an edge in a frame that is solved again
-NEARLY = 5e-3  # [m] from its place within which an edge is held there, not just drawn
-LOST = 5e-4  # [m] from its place at which an edge is said to be in contact no more
 
 
 class ClipRules(NamedTuple):
@@ -179,6 +162,25 @@ def beyond(value: float, most: float) -> float:
 
 
 @kernel
+def beyond_range(problem: RetargetingProblem, i: int, value: float) -> float:
+    """How far a coordinate is outside of its range, a little inside its ends, with its sign."""
+    inside = min(INSIDE, 0.1 * (problem.upper[i] - problem.lower[i]))
+    middle = 0.5 * (problem.upper[i] + problem.lower[i])
+    return beyond(value - middle, problem.upper[i] - middle - inside)
+
+
+@kernel
+def difference_before(problem: RetargetingProblem, state: ClipPostures, t: int, out: np.ndarray) -> None:
+    """Difference (D,) of frame t from the one before; of the base, its translation and its turn in the world."""
+    for i in range(out.shape[0]):
+        out[i] = state.x[t, i] - state.x[t - 1, i]
+    if problem.base > 0:
+        for i in range(3):
+            out[i] = state.p[t, i] - state.p[t - 1, i]
+        rotation_vector(state.R[t - 1], state.R[t], out[3:6])
+
+
+@kernel
 def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPostures, work: ClipWork) -> None:
     """Smoothness, limits of speed and acceleration, range, rest: diagonals, right-hand side, and cost of each frame."""
     W, d = state.x.shape
@@ -187,12 +189,7 @@ def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPo
         a[:W] = 0.0
     for t in range(W):
         if t > 0:
-            for i in range(d):
-                diff[t, i] = x[t, i] - x[t - 1, i]
-            if problem.base > 0:
-                for i in range(3):
-                    diff[t, i] = state.p[t, i] - state.p[t - 1, i]
-                rotation_vector(state.R[t - 1], state.R[t], diff[t, 3:6])
+            difference_before(problem, state, t, diff[t])
         cost = 0.0
         for i in range(d):
             if t > 0:
@@ -210,9 +207,7 @@ def difference_rows(problem: RetargetingProblem, rules: ClipRules, state: ClipPo
                 cost += 0.5 * rules.posture * off * off
                 work.own[t, i] += rules.posture
                 work.step[t, i] -= rules.posture * off
-                inside = min(INSIDE, 0.1 * (problem.upper[i] - problem.lower[i]))
-                middle = 0.5 * (problem.upper[i] + problem.lower[i])
-                r = beyond(x[t, i] - middle, problem.upper[i] - middle - inside)
+                r = beyond_range(problem, i, x[t, i])
                 if r != 0.0:
                     cost += 0.5 * rules.hard * r * r
                     work.own[t, i] += rules.hard
@@ -429,114 +424,3 @@ def place_corners(soles: Soles, poses: np.ndarray, out: np.ndarray) -> None:
     for t in range(poses.shape[0]):
         for f in range(2):
             sole_corners(soles, f, poses[t, f], out[t, 4 * f : 4 * f + 4])
-
-
-# -------- what is published
-
-
-@kernel
-def base_from_here(problem: RetargetingProblem, R: np.ndarray, p: np.ndarray, y: np.ndarray) -> None:
-    """Coordinates 0 to 5 of a pose of the root about the tree's base frame: slides, then turns about z, x, y."""
-    R0, p0 = problem.tree.joints.R[0], problem.tree.joints.p[0]
-    M = R0.T @ R
-    for i in range(3):
-        y[i] = R0[0, i] * (p[0] - p0[0]) + R0[1, i] * (p[1] - p0[1]) + R0[2, i] * (p[2] - p0[2])
-    y[3] = np.arctan2(-M[0, 1], M[1, 1])
-    y[4] = np.arcsin(min(max(M[2, 1], -1.0), 1.0))
-    y[5] = np.arctan2(-M[2, 0], M[2, 2])
-
-
-@kernel
-def cut_to_bounds(problem: RetargetingProblem, x: np.ndarray, dt: float, y: np.ndarray) -> float:
-    """Cut y (D,) to the range, and to what speed allows from x (D,) in dt; the largest cut."""
-    most = 0.0
-    for i in range(y.shape[0]):
-        reach = problem.velocity[i] * dt
-        kept = min(max(y[i], max(problem.lower[i], x[i] - reach)), min(problem.upper[i], x[i] + reach))
-        most = max(most, abs(kept - y[i]))
-        y[i] = kept
-    return most
-
-
-@kernel
-def edges_off(goal: ClipGoal, t: int, problem: RetargetingProblem, w: Scratch, out: np.ndarray) -> float:
-    """Distances (4,) of the edges in contact from their places [m], -1 of the others; the largest."""
-    first, worst = problem.soles[0], 0.0
-    for e in range(4):
-        out[e] = -1.0
-        for k in range(first + 2 * e, first + 2 * e + 2):
-            if goal.weight[t, k] >= LOCKED:
-                for i in range(3):
-                    out[e] = max(out[e], abs(goal.target[t, k, i] - w.points[k, i]))
-        worst = max(worst, out[e])
-    return worst
-
-
-@kernel
-def hold_what_can_be(problem: RetargetingProblem, weight: np.ndarray, off: np.ndarray) -> None:
-    """Weights of a frame that is solved again: an edge in contact is held if it is at its place, or else drawn there.
-
-    Args:
-        weight: (K,) of the optimisation. off: (4,) of `edges_off`.
-    """
-    first = problem.soles[0]
-    problem.weight[:] = weight
-    for k in problem.soles:
-        if weight[k] >= LOCKED:
-            problem.weight[k] = HOLDING if off[(k - first) // 2] <= NEARLY else DRAWING
-
-
-@kernel
-def follow_frames(
-    problem: RetargetingProblem,
-    n: SolverConstants,
-    state: ClipPostures,
-    goal: ClipGoal,
-    before: FrameBefore,
-    dt: float,
-    out: FrameResults,
-    w: Scratch,
-) -> float:
-    """Publish frames, those that violate anything solved again from the frame before.
-
-    Args:
-        state, goal: of as many frames as `out` holds.
-        before: published last; x and v are updated, and the tree's base frame is the root's.
-
-    Returns:
-        The clearance of the last frame.
-    """
-    x, v, last = before.x, before.v, before.clearance
-    y, off = np.empty_like(x), np.empty(4)
-    wanted = FrameGoal(np.empty((problem.point.shape[0], 3)), np.empty_like(x), np.empty_like(x))
-    for t in range(out.x.shape[0]):
-        y[:] = state.x[t]
-        base_from_here(problem, state.R[t], state.p[t], y)
-        wanted.expected[:] = y
-        kept = cut_to_bounds(problem, x, dt, y) <= CUT
-        distance = clearance(problem, y, w)
-        kept = kept and distance >= min(0.0, last) and edges_off(goal, t, problem, w, off) <= STILL
-        for k in problem.soles:
-            kept = kept and w.points[k, 2] >= -SUNK
-        if kept:
-            out.x[t], out.used_fallback[t] = y, NO_FALLBACK
-        else:
-            place_points(problem, wanted.expected, w)
-            wanted.target[:] = w.points
-            for k in problem.soles:
-                if goal.weight[t, k] >= LOCKED:
-                    wanted.target[k] = goal.target[t, k]
-                wanted.target[k, 2] = max(wanted.target[k, 2], 0.0)
-            wanted.rest[:] = wanted.expected
-            hold_what_can_be(problem, goal.weight[t], off)
-            distance, out.used_fallback[t] = solve_goal(problem, n, wanted, FrameBefore(x, v, last), dt, out.x[t], w)
-            edges_off(goal, t, problem, w, off)
-        mean_error(w, goal.target[t], out.errors[t])
-        for e in range(4):
-            out.contact[t, e] = 0.0 <= off[e] <= LOST
-        out.clearance[t], last = distance, distance
-        v[:] = (out.x[t] - x) / dt
-        x[:] = out.x[t]
-        move_base(problem, w, x, v)
-        out.R[t], out.p[t] = problem.tree.joints.R[0], problem.tree.joints.p[0]
-    return last

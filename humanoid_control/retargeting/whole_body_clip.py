@@ -2,8 +2,8 @@
 
 The frame by frame solver goes before: its motion is where the optimisation starts. A plan of contacts says from when to
 when each foot stands, and where: since the clip is known, a foot arrives in time, and stands amid the places at which
-the person's does. `clip_solver` optimises the postures of a window and publishes them; what is published is the fixed
-beginning of the next window, so that memory does not grow with the clip but for its result.
+the person's does. `clip_solver` optimises the postures of a window, `feasible_frames` publishes them; what is published
+is the fixed beginning of the next window, so that memory does not grow with the clip but for its result.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from scipy.ndimage import uniform_filter1d
 
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.retargeting.clip_solver import (
-    LOST,
     ClipGoal,
     ClipPostures,
     ClipRules,
     ClipWork,
     advance,
-    follow_frames,
     frame_costs,
     newton_step,
     place_corners,
     place_soles,
 )
 from humanoid_control.retargeting.contacts import HEEL, TOE, ContactRules, Soles
+from humanoid_control.retargeting.feasible_frames import LOST, follow_frames
 from humanoid_control.retargeting.frame_solver import FrameBefore, clearance
 from humanoid_control.retargeting.problem import scratch_for
 from humanoid_control.retargeting.whole_body import WholeBodyRetargeter, WholeBodyTrajectory
@@ -38,29 +37,17 @@ from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets
 WINDOW, AHEAD = 600, 0.5  # frames that are optimised together; time of it that is looked at only [s]
 SMOOTHING = 2.0  # [m/rad] of a change of joint velocity from one frame to the next of 100 a second
 # Prices of a violated limit or distance, and of a contact's place, step by step: first while feet choose their places.
-CHOOSING = ((1e2, 30.0), (1e3, 30.0), (1e4, 30.0))
-KEEPING = ((1e4, 3e2), (1e4, 3e3), (1e4, 1e4), (1e5, 1e4))
-MENDING = ((1e4, 1e4), (1e5, 1e4))  # once the contacts that cannot be are let go
+CHOOSING = ((1e2, 1e2, 30.0), (3e2, 1e3, 30.0))
+KEEPING = ((3e2, 1e3, 3e2), (1e3, 3e3, 1e3), (1e3, 1e4, 3e3), (1e3, 1e4, 1e4))
+MENDING = ((3e3, 1e4, 1e4), (3e3, 1e4, 1e4))  # once the contacts that cannot be are let go
 EFFORT = 10.0  # price of acceleration beyond its limit
 DAMPING, CAUTION = 1e-2, 1.0  # of a step, so that what hardly matters waits; share of a frame's cost that adds to it
 HALVINGS, NEARBY = 2, 0.15  # of a step that raises the cost; time about a frame whose cost is looked at [s]
 LONGEST = 0.5  # step of a coordinate [rad, m]
-SMOOTHING = 2.0  # [m/rad] of a change of joint velocity from one frame to the next of 100 a second
-# Prices of a violated limit or distance, and of a contact's place, step by step: first while feet choose their places.
-CHOOSING = ((1e2, 30.0), (1e3, 30.0), (1e4, 30.0))
-KEEPING = ((1e4, 3e2), (1e4, 3e3), (1e4, 1e4), (1e5, 1e4))
-MENDING = ((1e4, 1e4), (1e5, 1e4))  # once the contacts that cannot be are let go
-EFFORT = 10.0  # price of acceleration beyond its limit
-DAMPING, CAUTION, LONGEST = (
-    1e-2,
-    1.0,
-    0.5,
-)  # of a step, so that what hardly matters waits; its longest coordinate [rad, m]
 LOW, RAISED = 0.015, 0.1  # [m] above it, an edge is not yet, or no longer, on the floor; for so long at the most [s]
 GAP, SHORTEST = 0.05, 0.05  # [s] a contact that is interrupted for less goes on; one that lasts for less is none
 LIFT, GLIDE = 0.1, 0.2  # [s] in which an edge comes from the floor to its height, and a foot from its place to its path
 RELEASE = 0.12  # [s] for which a foot that pivots is let go
-
 
 LIVE, CLIP = "live", "clip"
 WHOLE_BODY_METHODS = {
@@ -320,15 +307,20 @@ class ClipRetargeter(WholeBodyRetargeter):
 
 
 class _Windows:
-    """The windows of a clip, one after the other."""
+    """The windows of a clip, one after the other.
+
+    Attributes:
+        problem: as the solver's, with a base frame of its own. plan: of the contacts; places and edges change with it.
+        published: state after the last frame that went out, and the pose of the root in it; None before the first.
+        seen, state: first frame of the last window, and its postures as they were optimised.
+    """
 
     def __init__(self, solver: WholeBodyRetargeter, frames: FrameInputs, plan: ContactPlan, dt: float) -> None:
         p = solver.problem
         joints = p.tree.joints  # a base frame of its own: the frame by frame solver goes on from its own
         own = joints._replace(R=joints.R.copy(), p=joints.p.copy())
         self.problem = p._replace(tree=p.tree._replace(joints=own), weight=p.weight.copy())
-        self.constants, self.lock = solver.constants, solver.rules.lock
-        self.free, self.corners = solver.rules.free, solver.corners
+        self.constants, self.free, self.corners = solver.constants, solver.rules.free, solver.corners
         self.frames, self.plan, self.dt = frames, plan, dt
         n = self.constants
         slow = (0.01 / dt) ** 4
@@ -363,16 +355,16 @@ class _Windows:
         W = end - first + fixed
         if len(self.work.step) < W:
             self.work = ClipWork.room(self.problem, W)
-        for price, contact in CHOOSING:
-            state = self._step(state, self._goal(first - fixed, end, contact), fixed, price)
+        for *prices, contact in CHOOSING:
+            state = self._step(state, self._goal(first - fixed, end, contact), fixed, *prices)
         self._choose(first, fixed, state)
-        for price, contact in KEEPING:
+        for *prices, contact in KEEPING:
             goal = self._goal(first - fixed, end, contact)
-            state = self._step(state, goal, fixed, price)
+            state = self._step(state, goal, fixed, *prices)
         if self._release(first, fixed, state, goal):
-            for price, contact in MENDING:
+            for *prices, contact in MENDING:
                 goal = self._goal(first - fixed, end, contact)
-                state = self._step(state, goal, fixed, price)
+                state = self._step(state, goal, fixed, *prices)
         self.state, self.seen = ClipPostures(*(a[fixed:] for a in state)), first
         n = last - first
         goal = ClipGoal(*(a[fixed : fixed + n] for a in goal))
@@ -401,6 +393,7 @@ class _Windows:
         return ClipGoal(target, weight)
 
     def _choose(self, first: int, fixed: int, state: ClipPostures) -> None:
+        """Put the holds of a window where its postures bring the feet."""
         corners = np.empty((len(state.x), 8, 3))
         place_soles(self.problem, state, self.scratch, corners)
         self.plan.choose(first, corners[fixed:])
@@ -410,20 +403,18 @@ class _Windows:
         corners = np.empty((len(state.x), 8, 3))
         place_soles(self.problem, state, self.scratch, corners)
         off = np.abs(corners - goal.target[:, self.corners :])[fixed:].max(axis=2).reshape(-1, 4, 2).max(axis=2)
-        if DEBUG:
-            v = np.abs(np.diff(state.x, axis=0))[fixed:] - self.rules.speed
-            v[:, :6] = -1
-            lost = self.plan.edge[first : first + len(off)] & (off > LOST)
-            print(
-                f"   speed over: {(v > 0).sum()} max {v.max():.4f}; frames {np.unique(np.nonzero(v > 1e-4)[0])[:30]} lost {lost.sum(0)} of {self.plan.edge[first : first + len(off)].sum(0)} runs {[runs(lost[:, e]) for e in range(4)]}"
-            )
         return self.plan.release(first, off > LOST)
 
-    def _step(self, state: ClipPostures, goal: ClipGoal, fixed: int, price: float) -> ClipPostures:
-        """The postures after a Gauss-Newton step, which is shortened wherever it would raise the cost."""
+    def _step(self, state: ClipPostures, goal: ClipGoal, fixed: int, hard: float, apart: float) -> ClipPostures:
+        """The postures after a Gauss-Newton step, which is shortened wherever it would raise the cost.
+
+        Args:
+            hard: price of a violation of range and speed. apart: of a distance, and of a height above the floor.
+        """
         p, w, work, W = self.problem, self.scratch, self.work, len(state.x)
-        rules = self.rules._replace(hard=price, apart=price)
-        newton_step(p, rules, state, goal, fixed, w, work)
+        rules = self.rules._replace(hard=hard, apart=apart)
+        if not (newton_step(p, rules, state, goal, fixed, w, work) and np.isfinite(work.step[:W]).all()):
+            return state
         step, before = work.step[:W].copy(), self._nearby(work.cost[:W])
         size = np.abs(step).max(axis=1)
         share = np.minimum(1.0, LONGEST / np.maximum(size, LONGEST))
@@ -433,10 +424,6 @@ class _Windows:
             if k < HALVINGS:
                 frame_costs(p, rules, trial, goal, fixed, w, work)
                 worse = self._nearby(work.cost[:W]) > before + 1e-9
-                if DEBUG:
-                    print(
-                        f"  price {price:g} cost {before.sum():.6g} -> {work.cost[:W].sum() * 1:.6g} step {size.max():.3g} worse {worse.mean():.3f}"
-                    )
                 if not worse.any():
                     break
                 share *= 1.0 - 0.5 * self._nearby(worse.astype(float))
@@ -459,6 +446,3 @@ class _Windows:
         p.tree.joints.R[0], p.tree.joints.p[0] = R, at
         last = follow_frames(p, self.constants, state, goal, before, self.dt, out, self.scratch)
         self.published = before._replace(clearance=last), out.R[-1], out.p[-1]
-
-
-DEBUG = False

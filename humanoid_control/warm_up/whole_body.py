@@ -6,13 +6,15 @@ from typing import Any
 
 from humanoid_control.jit import are_compiled
 from humanoid_control.mocap import load_body_points
-from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
+from humanoid_control.retargeting import ClipRetargeter, WholeBodyRetargeter, WholeBodyScaler
+from humanoid_control.retargeting.clip_solver import advance, frame_costs, newton_step, place_corners, place_soles
 from humanoid_control.retargeting.contacts import find_contacts, foot_targets, sole_corners
+from humanoid_control.retargeting.feasible_frames import follow_frames
 from humanoid_control.retargeting.frame_solver import clearance, gauss_newton
 from humanoid_control.retargeting.whole_body_frames import move_base, solve_whole_body_frames
 from humanoid_control.robots.catalogue import load_robot
 
-ADVICE = "compiling the solver of the whole body for this machine, only this once: about half a minute"
+ADVICE = "compiling the solver of the whole body for this machine, only this once: about a minute"
 
 KERNELS: tuple[Any, ...] = (
     solve_whole_body_frames,
@@ -22,6 +24,12 @@ KERNELS: tuple[Any, ...] = (
     foot_targets,
     sole_corners,
     find_contacts,
+    newton_step,
+    frame_costs,
+    advance,
+    place_corners,
+    place_soles,
+    follow_frames,
 )
 
 
@@ -38,6 +46,7 @@ def compile_kernels() -> None:
     frames = solver.inputs(targets)
     solver.start(frames, float(targets.heading[0]))
     solver.step(frames, 1, 1.0 / targets.rate)
+    ClipRetargeter(robot, forearms=targets.forearms is not None).solve(targets)
 
 
 if __name__ == "__main__":
