@@ -84,8 +84,7 @@ class ClipWork(NamedTuple):
     Attributes:
         factor: of the whole matrix. block: for one row of it.
         cost: (W,) of each frame. step: (W, D) the step that was found.
-        own, one, two: (W, D) what differences of frames add to the diagonals of
-            the blocks [t, t], [t, t - 1], [t, t - 2].
+        own, one, two: (W, D) what differences of frames add to the diagonals of the blocks [t, t], [t, t - 1], [t, t - 2].
         difference: (W, D) of each frame from the one before.
         columns: (K, D) coordinates that move each point, (K,) their number.
         A: (D, D). J: (3 K, D). G: (rows, D).
@@ -113,12 +112,16 @@ class ClipWork(NamedTuple):
         for i, body in enumerate(problem.point_body):
             found = np.unique(tree.coordinate[tree.moves[body] != 0.0])
             columns[i, : len(found)], moving[i] = found, len(found)
-        arrays = (np.zeros((frames, d)) for _ in range(5))
+        step, own, one, two, difference = (np.zeros((frames, d)) for _ in range(5))
         return cls(
             BandedFactor.room(frames, d),
             BlockWork(np.empty((d, d)), np.empty((d, d))),
             np.zeros(frames),
-            *arrays,
+            step,
+            own,
+            one,
+            two,
+            difference,
             columns,
             moving,
             np.empty((d, d)),

@@ -106,7 +106,7 @@ class ContactPlan:
         holds = []
         for f in (0, 1):
             on = edge[:, 2 * f : 2 * f + 2]
-            for first, end in runs(on.any(axis=1)):
+            for first, end in runs(np.asarray(on.any(axis=1))):
                 holds += [(a, b, f) for a, b in unturned(first, end, free[:, f, 2], on, rules.pivot, rate)]
         first, end, foot = np.array(holds, dtype=np.int64).reshape(-1, 3).T
         held = np.zeros((len(edge), 2), dtype=bool)
@@ -193,7 +193,9 @@ class ContactPlan:
         end = first + len(corners)
         for k in np.flatnonzero((self.first >= first) & (self.first < end)):
             a, b, f = int(self.first[k]), min(int(self.end[k]), end), int(self.foot[k])
-            self.place[k] = self.mean_place(k, a, self._measured(f, corners[a - first : b - first, 4 * f : 4 * f + 4]))
+            self.place[k] = self.mean_place(
+                int(k), a, self._measured(f, corners[a - first : b - first, 4 * f : 4 * f + 4])
+            )
 
     def _measured(self, f: int, corners: np.ndarray) -> np.ndarray:
         """Poses (n, 5) of a sole from its corners (n, 4, 3)."""
