@@ -84,7 +84,7 @@ class ClipWork(NamedTuple):
     Attributes:
         factor: of the whole matrix. block: for one row of it.
         cost: (W,) of each frame. step: (W, D) the step that was found.
-        own, one, two: (W, D) what differences of frames add to the diagonals of the blocks [t, t], [t, t - 1], [t, t - 2].
+        own, one, two: (W, D) what differences of frames add to the diagonals of blocks [t, t], [t, t - 1], [t, t - 2].
         difference: (W, D) of each frame from the one before.
         columns: (K, D) coordinates that move each point, (K,) their number.
         A: (D, D). J: (3 K, D). G: (rows, D).
