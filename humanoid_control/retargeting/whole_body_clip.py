@@ -39,7 +39,7 @@ SMOOTHING = 2.0  # [m/rad] of a change of joint velocity from one frame to the n
 # Prices of a violated limit or distance, and of a contact's place, step by step: first while feet choose their places.
 CHOOSING = ((1e2, 1e2, 30.0), (3e2, 1e3, 30.0))
 KEEPING = ((3e2, 1e3, 3e2), (1e3, 3e3, 1e3), (1e3, 1e4, 3e3), (1e3, 1e4, 1e4))
-MENDING = ((3e3, 1e4, 1e4), (3e3, 1e4, 1e4))  # once the contacts that cannot be are let go
+MENDING = 4 * ((3e3, 1e4, 1e4),)  # once the contacts that cannot be are let go
 EFFORT = 10.0  # price of acceleration beyond its limit
 DAMPING, CAUTION = 1e-2, 1.0  # of a step, so that what hardly matters waits; share of a frame's cost that adds to it
 HALVINGS, NEARBY = 2, 0.15  # of a step that raises the cost; time about a frame whose cost is looked at [s]

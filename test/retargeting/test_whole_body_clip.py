@@ -142,8 +142,15 @@ def test_the_step_is_downhill_and_ends_where_the_cost_is_least(window):
     rng, first = np.random.default_rng(0), cost_at(window, state)
     step = windows.work.step.copy()
     assert (step[:2] == 0).all()
-    slope = (cost_at(window, moved(window, state, step, 1e-6)) - first) / 1e-6
-    assert slope < 0
+    assert cost_at(window, moved(window, state, step, 1e-4)) < first
+    directions = rng.normal(size=(6, *step.shape))
+    directions[:, :2] = 0.0
+
+    def slopes():
+        ends = [[cost_at(window, moved(window, state, d, s * 1e-5)) for s in (1, -1)] for d in directions]
+        return np.array([a - b for a, b in ends]) / 2e-5
+
+    steepest = np.abs(slopes()).max()
     for _ in range(12):
         cost_at(window, state)
         state = moved(window, state, windows.work.step.copy(), 1.0)
@@ -151,11 +158,7 @@ def test_the_step_is_downhill_and_ends_where_the_cost_is_least(window):
     assert least < 0.7 * first
     frame_costs(windows.problem, windows.rules, state, goal, 2, windows.scratch, windows.work)
     assert windows.work.cost[2:60].sum() == pytest.approx(least, rel=1e-12)
-    for _ in range(6):
-        d = rng.normal(size=step.shape)
-        d[:2] = 0.0
-        ends = [cost_at(window, moved(window, state, d, s * 1e-5)) for s in (1, -1)]
-        assert abs(ends[0] - ends[1]) / 2e-5 < 0.05 * abs(slope)
+    assert np.abs(slopes()).max() < 0.05 * steepest
 
 
 @pytest.mark.parametrize("name", BIPEDS)
@@ -178,7 +181,7 @@ def test_frames_that_violate_something_are_solved_again(walk, monkeypatch):
     robot = load_robot("suralp", "floating")
     clip = retarget_whole_body(walk[0], robot, method="clip")
     assert keeps_limits(robot, clip) and (clip.clearance >= 0).all()
-    assert (clip.used_fallback > 0).sum() > 10
+    assert (clip.used_fallback > 0).sum() >= 5
 
 
 def test_windows_meet_without_a_seam(walk, walks, monkeypatch):
