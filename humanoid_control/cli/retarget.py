@@ -28,7 +28,15 @@ from humanoid_control.clip_library import is_library
 from humanoid_control.clip_library.work import FORMATS, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
-from humanoid_control.retargeting import AVOIDANCE, CONSTRAINED, INTERCHANGE, METHODS, RetargetSettings
+from humanoid_control.retargeting import (
+    AVOIDANCE,
+    CONSTRAINED,
+    INTERCHANGE,
+    LIVE,
+    METHODS,
+    WHOLE_BODY_METHODS,
+    RetargetSettings,
+)
 from humanoid_control.terminal import console, print_json, progress, table
 from humanoid_control.warm_up import WHOLE_BODY, compile_first
 
@@ -43,6 +51,7 @@ EXAMPLES = """examples:
   humanoid retarget clip.c3d -o motion.npz --speed 0.5 --json
   humanoid retarget clip.amc --method weighted_dls --avoidance shift    as Dube 2012 does
   humanoid retarget walk.bvh --robot hrp2 --whole-body -o walk.npz    root and legs too, feet on the ground
+  humanoid retarget walk.bvh --robot hrp2 --whole-body --method clip -o walk.npz    all frames at once: smoother
   humanoid retarget clips/ --robot hrp2,lola --whole-body -o out/ --html out/gallery.html   a whole library
   humanoid retarget 'cmu/**/*.bvh' --robot hrp2 -o out/ --jobs 4    a pattern; a .txt file with a path a line, too
   humanoid retarget clips/ --robot my.urdf -o s3://bucket/out --scheduler tcp://host:8786   on a Dask cluster
@@ -69,7 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_speed(parser)
     parser.add_argument("--acceleration", type=float, help="limit of the joints [rad/s^2] (default: 200; hardware: 20)")
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
-    parser.add_argument("--method", default="constrained", help=f"{', '.join(METHODS)} (default: constrained)")
+    whole = f"; with --whole-body: {', '.join(WHOLE_BODY_METHODS)} (default: {LIVE})"
+    parser.add_argument("--method", help=f"{', '.join(METHODS)} (default: {CONSTRAINED}){whole}")
     parser.add_argument("--avoidance", type=given, help=f"{', '.join(AVOIDANCE)} (default: as the method)")
     parser.add_argument("--whole-body", action="store_true", help="root and legs too, with feet on the ground")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
@@ -81,15 +91,15 @@ def run(args: argparse.Namespace) -> int:
 
     require_range("speed", args.speed, 0.05, 20)
     require_range("acceleration", args.acceleration, 0.1, 1e6)
-    if args.method != CONSTRAINED:
+    upper = CONSTRAINED if args.whole_body else args.method or CONSTRAINED
+    _check_method(args)
+    if upper != CONSTRAINED:
         refuse_unused(args, ["acceleration"], f"the method '{CONSTRAINED}'")
-    settings = RetargetSettings(method=args.method, avoidance=args.avoidance or "")
+    settings = RetargetSettings(method=upper, avoidance=args.avoidance or "")
     if args.acceleration is not None:
         settings = replace(settings, acceleration=args.acceleration)
     if args.format in INTERCHANGE and not args.whole_body:
         raise ConfigError(f"--format {args.format} has a root: give --whole-body")
-    if args.whole_body and args.method != CONSTRAINED:
-        raise ConfigError(f"--whole-body belongs to the method '{CONSTRAINED}'")
     if is_library(args.clip):
         if args.format in INTERCHANGE:
             raise ConfigError(
@@ -161,6 +171,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_method(args: argparse.Namespace) -> None:
+    """Raise UnknownNameError for a method of the upper body with --whole-body, and the other way round."""
+    if args.whole_body:
+        args.method = args.method or LIVE
+        if args.method not in WHOLE_BODY_METHODS:
+            raise UnknownNameError("method", args.method, WHOLE_BODY_METHODS, hint="(with --whole-body)")
+    elif args.method in WHOLE_BODY_METHODS:
+        raise ConfigError(f"--method {args.method} moves the whole body: give --whole-body")
+
+
 def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: argparse.Namespace) -> int:
     """Retarget root, legs and arms to each robot; a table of errors and of the contact with the ground."""
     from humanoid_control.retargeting import WholeBodyTask, whole_body_settings
@@ -169,10 +189,10 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
     if args.output is not None and is_folder(args.output):
         Path(args.output).mkdir(exist_ok=True)
     compile_first(WHOLE_BODY)
-    settings, results = whole_body_settings(args.acceleration), []
+    settings, results = whole_body_settings(args.acceleration, args.method), []
     for task, output in zip(tasks, outputs, strict=True):
         with progress(task.robot.name, len(task), quiet=args.json) as show:
-            motion = task.solve(settings, lambda k, _: show(k))
+            motion = task.solve(settings, lambda k, _: show(k), args.method)
         if output is not None:
             write_trajectory(output, motion.trajectory, motion.targets.positions, task.robot, args.format or "")
         results.append(_whole_body_row(task.robot, motion))

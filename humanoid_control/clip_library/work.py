@@ -29,6 +29,7 @@ from humanoid_control.evaluation import measure_clip
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
 from humanoid_control.retargeting import (
     INTERCHANGE,
+    LIVE,
     JointTrajectory,
     RetargetSettings,
     WholeBodyTask,
@@ -84,6 +85,7 @@ class LibrarySettings:
         speed: pace. raw: clips are not cleaned. format: of the files, such as '.npz'.
         marker_set: name, or path of an own one. marker_file: content of that path, for workers on other disks.
         unit, scale, rate: as of `load_clip`; the rate only for files that may state none.
+        method: of the whole body, one of WHOLE_BODY_METHODS.
     """
 
     whole_body: bool = False
@@ -97,6 +99,7 @@ class LibrarySettings:
     unit: str = ""
     scale: float = 1.0
     rate: float | None = None
+    method: str = LIVE
 
     def text(self) -> str:
         """All settings as one line, which differs where any of them does."""
@@ -288,7 +291,7 @@ def _done(job: Job) -> Outcome:
         warnings.append(f"{robot.name} has no legs with soles: only the upper body is retargeted")
     if whole:
         task = WholeBodyTask.of(body, robot, s.speed)
-        motion = task.solve(whole_body_settings(s.acceleration))
+        motion = task.solve(whole_body_settings(s.acceleration, s.method), None, s.method)
         trajectory: JointTrajectory = motion.trajectory
         targets = motion.targets.positions
         person: np.ndarray | None = motion.targets.contacts

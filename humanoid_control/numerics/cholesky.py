@@ -1,9 +1,11 @@
-"""Cholesky factors of small dense matrices for kernels: factor, solve, and factors that grow row by row.
+"""Cholesky factors for kernels: of small dense matrices, factors that grow row by row, and banded ones of blocks.
 
-They stand in arrays that are given and may be larger, so that filters and quadratic programs allocate nothing.
+The dense ones stand in arrays that are given and may be larger: filters and quadratic programs allocate nothing.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -150,3 +152,127 @@ def cholesky_inverse(L: np.ndarray, n: int, out: np.ndarray) -> None:
             for c in range(i + 1, n):
                 s -= L[c, i] * out[c, col]
             out[i, col] = s / L[i, i]
+
+
+# -------- Block matrices with two blocks beside the diagonal
+
+
+class BandedFactor(NamedTuple):
+    """Factor of a symmetric matrix of T x T blocks (n, n) with at most two blocks left of each on its diagonal.
+
+    Attributes:
+        inverse: (T, n, n) inverses of the lower triangular blocks on the diagonal of the factor L.
+        one, two: (T, n, n) the blocks L[t, t - 1] and L[t, t - 2]; of the first rows, which have none, unused.
+    """
+
+    inverse: np.ndarray
+    one: np.ndarray
+    two: np.ndarray
+
+    @classmethod
+    def room(cls, blocks: int, n: int) -> BandedFactor:
+        """Memory for so many blocks of a size."""
+        return cls(np.zeros((blocks, n, n)), np.zeros((blocks, n, n)), np.zeros((blocks, n, n)))
+
+
+class BlockWork(NamedTuple):
+    """Memory for a row of `factor_block_row`: two blocks (n, n)."""
+
+    block: np.ndarray
+    product: np.ndarray
+
+
+@kernel
+def inverse_of_factor(S: np.ndarray, inverse: np.ndarray) -> bool:
+    """inverse := L^-1 (lower triangular) of S = L L', in loops along rows: the processor takes several numbers at once.
+
+    Args:
+        S: (n, n) whose upper triangle is used, and overwritten by L'.
+
+    Returns:
+        False where S is not positive definite.
+    """
+    n = S.shape[0]
+    for k in range(n):
+        if not S[k, k] > 0.0:
+            return False
+        scale = 1.0 / np.sqrt(S[k, k])
+        for j in range(k, n):
+            S[k, j] *= scale
+        for i in range(k + 1, n):
+            c = S[k, i]
+            if c != 0.0:
+                for j in range(i, n):
+                    S[i, j] -= c * S[k, j]
+    for i in range(n):
+        for j in range(n):
+            inverse[i, j] = 0.0
+        for k in range(i):
+            c = S[k, i]
+            if c != 0.0:
+                for j in range(k + 1):
+                    inverse[i, j] -= c * inverse[k, j]
+        scale = 1.0 / S[i, i]
+        for j in range(i):
+            inverse[i, j] *= scale
+        inverse[i, i] = scale
+    return True
+
+
+@kernel
+def factor_block_row(
+    factor: BandedFactor, t: int, A: np.ndarray, one: np.ndarray, two: np.ndarray, work: BlockWork
+) -> bool:
+    """Row t of the factor of a matrix whose blocks beside the diagonal are diagonal themselves; rows before are known.
+
+    Args:
+        A: (n, n) block on the diagonal, whose upper triangle is used and overwritten.
+        one, two: (n,) diagonals of the blocks [t, t - 1] and [t, t - 2]; unused where there are none.
+
+    Returns:
+        False where the matrix is not positive definite.
+    """
+    n = A.shape[0]
+    block, product = work
+    if t >= 2:
+        for i in range(n):
+            for j in range(n):
+                factor.two[t, i, j] = two[i] * factor.inverse[t - 2, j, i]
+        np.dot(factor.two[t], factor.two[t].T, product)
+        for i in range(n):
+            for j in range(i, n):
+                A[i, j] -= product[i, j]
+    if t >= 1:
+        if t >= 2:
+            np.dot(factor.two[t], factor.one[t - 1].T, block)
+            for i in range(n):
+                for j in range(n):
+                    block[i, j] = -block[i, j]
+        else:
+            block[:] = 0.0
+        for i in range(n):
+            block[i, i] += one[i]
+        np.dot(block, factor.inverse[t - 1].T, factor.one[t])
+        np.dot(factor.one[t], factor.one[t].T, product)
+        for i in range(n):
+            for j in range(i, n):
+                A[i, j] -= product[i, j]
+    return inverse_of_factor(A, factor.inverse[t])
+
+
+@kernel
+def solve_banded(factor: BandedFactor, b: np.ndarray) -> None:
+    """b := (L L')^-1 b, of as many blocks (n,) as b (T, n) has."""
+    T = b.shape[0]
+    for t in range(T):
+        if t >= 1:
+            b[t] -= np.dot(factor.one[t], b[t - 1])
+        if t >= 2:
+            b[t] -= np.dot(factor.two[t], b[t - 2])
+        b[t] = np.dot(factor.inverse[t], b[t])
+    for t in range(T - 1, -1, -1):
+        if t + 1 < T:
+            b[t] -= np.dot(factor.one[t + 1].T, b[t + 1])
+        if t + 2 < T:
+            b[t] -= np.dot(factor.two[t + 2].T, b[t + 2])
+        b[t] = np.dot(factor.inverse[t].T, b[t])

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from humanoid_control.retargeting.scaling import scale_to_robot as scale_to_robot
     from humanoid_control.retargeting.whole_body import WholeBodyRetargeter as WholeBodyRetargeter
     from humanoid_control.retargeting.whole_body import WholeBodyTrajectory as WholeBodyTrajectory
+    from humanoid_control.retargeting.whole_body_clip import LIVE as LIVE
+    from humanoid_control.retargeting.whole_body_clip import WHOLE_BODY_METHODS as WHOLE_BODY_METHODS
+    from humanoid_control.retargeting.whole_body_clip import ClipRetargeter as ClipRetargeter
+    from humanoid_control.retargeting.whole_body_clip import whole_body_solver as whole_body_solver
     from humanoid_control.retargeting.whole_body_pipeline import WholeBodyMotion as WholeBodyMotion
     from humanoid_control.retargeting.whole_body_pipeline import WholeBodyTask as WholeBodyTask
     from humanoid_control.retargeting.whole_body_pipeline import at_solving_rate as at_solving_rate
@@ -72,6 +76,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "retarget_whole_body",
             "whole_body_settings",
         ],
+        "whole_body_clip": ["LIVE", "WHOLE_BODY_METHODS", "ClipRetargeter", "whole_body_solver"],
         "whole_body_scaling": ["WholeBodyScaler", "WholeBodyTargets", "shows_legs"],
     },
 )

@@ -369,18 +369,32 @@ class WholeBodyRetargeter:
             ClipError: the first posture does not converge.
         """
         frames, T, dt = self.inputs(targets), len(targets), 1.0 / targets.rate
-        out = self._results(T)
+        out = self._begin(frames, targets)
+        for k in range(1, T, CHUNK):
+            last = min(k + CHUNK, T)
+            self._solve_part(frames, k, last, dt, out)
+            if progress is not None:
+                progress(last, T)
+        return self._trajectory(targets, out)
+
+    def _begin(self, frames: FrameInputs, targets: WholeBodyTargets) -> FrameResults:
+        """Memory for the results of a clip, with the first of its frames."""
+        out = self._results(len(targets))
         self.start(frames, float(targets.heading[0]), targets.name)
         out.x[0], out.clearance[0], out.contact[0] = self._before.x, self._before.clearance, self.contacts
         out.R[0], out.p[0] = self.root.rotation, self.root.translation
         first = frames.points[0].copy()
         first[self.corners :] = self._feet.out.target
         mean_error(self.scratch, first, out.errors[0])
-        for k in range(1, T, CHUNK):
-            last = min(k + CHUNK, T)
-            self._solve(FrameInputs(*(a[k:last] for a in frames)), dt, FrameResults(*(a[k:last] for a in out)))
-            if progress is not None:
-                progress(last, T)
+        return out
+
+    def _solve_part(self, frames: FrameInputs, first: int, last: int, dt: float, out: FrameResults) -> None:
+        """Frames first .. last - 1."""
+        self._solve(FrameInputs(*(a[first:last] for a in frames)), dt, FrameResults(*(a[first:last] for a in out)))
+
+    def _trajectory(self, targets: WholeBodyTargets, out: FrameResults) -> WholeBodyTrajectory:
+        """The results of all frames as a trajectory of all joints."""
+        T, dt = len(targets), 1.0 / targets.rate
         q = np.tile(self.robot.postures["neutral"], (T, 1))
         q[:, self.moving] = out.x[:, 6:]
         for row in q if self.robot.mimic else ():
@@ -388,7 +402,7 @@ class WholeBodyRetargeter:
         v = np.zeros_like(q)
         v[:-1] = np.diff(q, axis=0) * targets.rate
         moved = np.abs(np.diff(out.x[:, 6:], axis=0, prepend=out.x[:1, 6:]))
-        named = [k for k in range(len(first)) if not CORNERS <= k < self.corners]
+        named = [k for k in range(len(self.problem.point)) if not CORNERS <= k < self.corners]
         return WholeBodyTrajectory(
             self.robot.joint_names,
             targets.rate,

@@ -19,7 +19,8 @@ from scipy.interpolate import CubicSpline
 
 from humanoid_control.mocap import BodyPoints
 from humanoid_control.retargeting.retargeter import RetargetSettings
-from humanoid_control.retargeting.whole_body import WholeBodyRetargeter, WholeBodyTrajectory
+from humanoid_control.retargeting.whole_body import WholeBodyTrajectory
+from humanoid_control.retargeting.whole_body_clip import LIVE, whole_body_solver
 from humanoid_control.retargeting.whole_body_scaling import WholeBodyScaler, WholeBodyTargets
 from humanoid_control.robots import Robot
 
@@ -79,28 +80,34 @@ class WholeBodyTask:
         return len(self.targets)
 
     def solve(
-        self, settings: RetargetSettings | None = None, progress: Callable[[int, int], None] | None = None
+        self,
+        settings: RetargetSettings | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        method: str = LIVE,
     ) -> WholeBodyMotion:
         """Move the robot.
 
         Args:
             settings: of the solver; default: `whole_body_settings()`.
             progress: called with (frames solved, frames in all).
+            method: one of WHOLE_BODY_METHODS: 'live', frame by frame, or 'clip', all frames at once.
 
         Raises:
-            ClipError: the first posture does not converge.
+            ClipError: the first posture does not converge. UnknownNameError: no such method.
         """
-        trajectory = WholeBodyRetargeter.following(self.targets, self.robot, settings).solve(self.targets, progress)
+        solver = whole_body_solver(method).following(self.targets, self.robot, settings)
+        trajectory = solver.solve(self.targets, progress)
         return WholeBodyMotion(every(trajectory, self.between), every(self.targets, self.between))
 
 
-def whole_body_settings(acceleration: float | None = None) -> RetargetSettings:
+def whole_body_settings(acceleration: float | None = None, method: str = LIVE) -> RetargetSettings:
     """Settings of whole bodies.
 
     Args:
         acceleration: limit of all joints [rad/s^2]; None: as the solver has it.
+        method: of WHOLE_BODY_METHODS.
     """
-    settings = WholeBodyRetargeter.SETTINGS
+    settings = whole_body_solver(method).SETTINGS
     return settings if acceleration is None else replace(settings, acceleration=acceleration)
 
 
@@ -110,6 +117,7 @@ def retarget_whole_body(
     settings: RetargetSettings | None = None,
     progress: Callable[[int, int], None] | None = None,
     speed: float = 1.0,
+    method: str = LIVE,
 ) -> WholeBodyTrajectory:
     """Root, joints and contacts of a whole clip.
 
@@ -119,11 +127,13 @@ def retarget_whole_body(
         settings: of the solver; default: `whole_body_settings()`.
         progress: called with (frames solved, frames in all).
         speed: pace of the clip.
+        method: 'live', frame by frame, or 'clip', all frames at once.
 
     Raises:
-        ClipError: no legs, no floor, or no first posture. RobotError: no legs or soles.
+        ClipError: no legs, no floor, or no first posture. RobotError: no legs or soles. UnknownNameError: no such
+            method.
     """
-    return WholeBodyTask.of(body, robot, speed).solve(settings, progress).trajectory
+    return WholeBodyTask.of(body, robot, speed).solve(settings, progress, method).trajectory
 
 
 # -------- Rates

@@ -6,14 +6,16 @@ from typing import Any
 
 from humanoid_control.jit import are_compiled
 from humanoid_control.mocap import load_body_points
-from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
+from humanoid_control.retargeting import ClipRetargeter, WholeBodyRetargeter, WholeBodyScaler
+from humanoid_control.retargeting.clip_solver import advance, frame_costs, newton_step, place_corners, place_soles
 from humanoid_control.retargeting.contacts import find_contacts, foot_targets, sole_corners, sole_pitch, sole_pose
+from humanoid_control.retargeting.feasible_frames import follow_frames
 from humanoid_control.retargeting.frame_solver import clearance, gauss_newton
 from humanoid_control.retargeting.live_whole_body import LiveWholeBody, edge_points
 from humanoid_control.retargeting.whole_body_frames import move_base, solve_whole_body_frames
 from humanoid_control.robots.catalogue import load_robot
 
-ADVICE = "compiling the solver of the whole body for this machine, only this once: about half a minute"
+ADVICE = "compiling the solver of the whole body for this machine, only this once: about a minute"
 
 KERNELS: tuple[Any, ...] = (
     solve_whole_body_frames,
@@ -25,6 +27,12 @@ KERNELS: tuple[Any, ...] = (
     find_contacts,
     sole_pose,
     sole_pitch,
+    newton_step,
+    frame_costs,
+    advance,
+    place_corners,
+    place_soles,
+    follow_frames,
 )
 
 
@@ -43,6 +51,7 @@ def compile_kernels() -> None:
     solver.step(frames, 1, 1.0 / targets.rate)
     edge_points(solver.legs.soles, targets.soles[0])
     LiveWholeBody(robot)  # and poses of soles
+    ClipRetargeter.following(targets, robot).solve(targets)
 
 
 if __name__ == "__main__":

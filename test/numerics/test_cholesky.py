@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 
 from humanoid_control.numerics.cholesky import (
+    BandedFactor,
+    BlockWork,
     cholesky,
     cholesky_inverse,
     dot,
+    factor_block_row,
     factor_from,
     grown,
+    solve_banded,
     solve_factored,
 )
 
@@ -67,3 +71,42 @@ def test_a_factor_grows_row_by_row_to_that_of_the_whole():
 def test_a_scalar_product_is_of_the_first_entries_only(n):
     a, b = np.random.default_rng(n).normal(size=(2, 14))
     assert dot(a, b, n) == pytest.approx(a[:n] @ b[:n], rel=1e-12, abs=1e-12)
+
+
+def banded(T, n, rng):
+    """Bands (T, n) and the dense matrix of T blocks (n, n), those beside the diagonal diagonal themselves."""
+    one, two = rng.normal(size=(T, n)), rng.normal(size=(T, n))
+    M = np.zeros((T * n, T * n))
+    for t in range(T):
+        J = rng.normal(size=(n // 2 + 1, n))
+        M[t * n : (t + 1) * n, t * n : (t + 1) * n] = J.T @ J + 6.0 * np.eye(n)
+        for k, band in ((1, one), (2, two)):
+            if t >= k:
+                block = np.diag(band[t])
+                M[t * n : (t + 1) * n, (t - k) * n : (t - k + 1) * n] = block
+                M[(t - k) * n : (t - k + 1) * n, t * n : (t + 1) * n] = block
+    return one, two, M
+
+
+@pytest.mark.parametrize(("T", "n"), [(1, 3), (2, 4), (3, 1), (12, 7)])
+def test_a_banded_system_is_solved_as_the_dense_one(T, n):
+    rng = np.random.default_rng(T)
+    one, two, M = banded(T, n, rng)
+    M += max(0.0, 0.1 - np.linalg.eigvalsh(M)[0]) * np.eye(T * n)
+    factor, work = BandedFactor.room(T + 2, n), BlockWork(np.empty((n, n)), np.empty((n, n)))
+    for t in range(T):
+        A = M[t * n : (t + 1) * n, t * n : (t + 1) * n].copy()
+        A[np.tril_indices(n, -1)] = np.nan  # only the upper triangle is read
+        assert factor_block_row(factor, t, A, one[t], two[t], work)
+    b = rng.normal(size=(T, n))
+    x = b.copy()
+    solve_banded(factor, x)
+    assert x.ravel() == pytest.approx(np.linalg.solve(M, b.ravel()), rel=1e-8, abs=1e-8)
+
+
+def test_a_banded_matrix_that_is_not_positive_definite_is_told():
+    """By its second block, which the first one's coupling overcomes."""
+    factor, work, n = BandedFactor.room(2, 2), BlockWork(np.empty((2, 2)), np.empty((2, 2))), 2
+    assert factor_block_row(factor, 0, np.eye(n), np.zeros(n), np.zeros(n), work)
+    assert not factor_block_row(factor, 1, np.eye(n), np.array([0.5, 1.5]), np.zeros(n), work)
+    assert not factor_block_row(factor, 0, np.full((n, n), np.nan), np.zeros(n), np.zeros(n), work)

@@ -11,7 +11,7 @@ from typing import Any
 from humanoid_control.cli.parser import clip_options, file_path, given, is_folder, require_range
 from humanoid_control.errors import ConfigError, EnvironmentProblem, HumanoidError
 from humanoid_control.files import check_file, check_folder, whole_file
-from humanoid_control.retargeting import RetargetSettings
+from humanoid_control.retargeting import LIVE, RetargetSettings
 from humanoid_control.terminal import console, print_json, progress, table, warn
 
 LIBRARY_OPTIONS = ("jobs", "scheduler", "html")
@@ -54,6 +54,7 @@ def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
         marker_set,
         own_set,
         **reading,
+        method=args.method if args.whole_body else LIVE,
     )
     robots = [RobotSource.of(spec) for spec in _robot_specs(args)]
     if args.scheduler is not None:

@@ -1,0 +1,450 @@
+"""Retargeting of the whole body by looking at the whole clip: all frames at once, in windows that overlap.
+
+The frame by frame solver goes before: its motion is where the optimisation starts. A plan of contacts says from when to
+when each foot stands, and where: since the clip is known, a foot arrives in time, and stands amid the places at which
+the person's does. `clip_solver` optimises the postures of a window, `feasible_frames` publishes them; what is published
+is the fixed beginning of the next window, so that memory does not grow with the clip but for its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.ndimage import uniform_filter1d
+
+from humanoid_control.errors import UnknownNameError
+from humanoid_control.retargeting.clip_solver import (
+    ClipGoal,
+    ClipPostures,
+    ClipRules,
+    ClipWork,
+    advance,
+    frame_costs,
+    newton_step,
+    place_corners,
+    place_soles,
+)
+from humanoid_control.retargeting.contacts import HEEL, TOE, ContactRules, Soles
+from humanoid_control.retargeting.feasible_frames import LOST, follow_frames
+from humanoid_control.retargeting.frame_solver import FrameBefore, clearance
+from humanoid_control.retargeting.problem import scratch_for
+from humanoid_control.retargeting.whole_body import WholeBodyRetargeter, WholeBodyTrajectory
+from humanoid_control.retargeting.whole_body_frames import FrameInputs, FrameResults
+from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets
+
+WINDOW, AHEAD = 600, 0.5  # frames that are optimised together; time of it that is looked at only [s]
+SMOOTHING = 2.0  # [m/rad] of a change of joint velocity from one frame to the next of 100 a second
+# Prices of a violated limit or distance, and of a contact's place, step by step: first while feet choose their places.
+CHOOSING = ((1e2, 1e2, 30.0), (3e2, 1e3, 30.0))
+KEEPING = ((3e2, 1e3, 3e2), (1e3, 3e3, 1e3), (1e3, 1e4, 3e3), (1e3, 1e4, 1e4))
+MENDING = 4 * ((3e3, 1e4, 1e4),)  # once the contacts that cannot be are let go
+EFFORT = 10.0  # price of acceleration beyond its limit
+DAMPING, CAUTION = 1e-2, 1.0  # of a step, so that what hardly matters waits; share of a frame's cost that adds to it
+HALVINGS, NEARBY = 2, 0.15  # of a step that raises the cost; time about a frame whose cost is looked at [s]
+LONGEST = 0.5  # step of a coordinate [rad, m]
+LOW, RAISED = 0.015, 0.1  # [m] above it, an edge is not yet, or no longer, on the floor; for so long at the most [s]
+GAP, SHORTEST = 0.05, 0.05  # [s] a contact that is interrupted for less goes on; one that lasts for less is none
+LIFT, GLIDE = 0.1, 0.2  # [s] in which an edge comes from the floor to its height, and a foot from its place to its path
+RELEASE = 0.12  # [s] for which a foot that pivots is let go
+
+LIVE, CLIP = "live", "clip"
+WHOLE_BODY_METHODS = {
+    LIVE: "frame by frame, each from the ones before: what a live robot can do, too",
+    CLIP: "all frames at once: smoother, and feet arrive in time",
+}
+
+
+def whole_body_solver(method: str) -> type[WholeBodyRetargeter]:
+    """The solver of a method.
+
+    Raises:
+        UnknownNameError: it is none of WHOLE_BODY_METHODS.
+    """
+    if method not in WHOLE_BODY_METHODS:
+        raise UnknownNameError("method", method, WHOLE_BODY_METHODS, hint="(of the whole body)")
+    return ClipRetargeter if method == CLIP else WholeBodyRetargeter
+
+
+# -------- plan of the contacts
+
+
+@dataclass
+class ContactPlan:
+    """From when to when each foot stands, and where.
+
+    Attributes:
+        soles: of the robot.
+        free: (T, 2, 5) poses of the soles that nothing holds, as in `contacts.FootMemory`.
+        edge: (T, 4) edges that are on the floor, in the order of `contacts.EDGES`.
+        height: (T, 2, 2) of heel and toe edge of both feet above the floor [m].
+        first, end, foot: (N,) first frame of each hold, the one behind its last, and the foot.
+        place: (N, 3) x, y of the middle of the heel edge while the sole is flat [m], and yaw [rad].
+        lift, glide: frames in which an edge comes from the floor to its height, and a foot from a place to its path.
+    """
+
+    soles: Soles
+    free: np.ndarray
+    edge: np.ndarray
+    height: np.ndarray
+    first: np.ndarray
+    end: np.ndarray
+    foot: np.ndarray
+    place: np.ndarray
+    lift: int
+    glide: int
+
+    @classmethod
+    def of(cls, targets: WholeBodyTargets, soles: Soles, rules: ContactRules) -> ContactPlan:
+        """The person's contacts, without flicker, each hold at the mean of the person's places."""
+        rate, free = targets.rate, targets.soles
+        edge = np.empty_like(targets.contacts)
+        for e in range(4):
+            flags = steady(targets.contacts[:, e], round(GAP * rate), round(SHORTEST * rate))
+            edge[:, e] = lowered(flags, free[:, e // 2, 3 + e % 2], round(RAISED * rate))
+        holds = []
+        for f in (0, 1):
+            on = edge[:, 2 * f : 2 * f + 2]
+            for first, end in runs(np.asarray(on.any(axis=1))):
+                holds += [(a, b, f) for a, b in unturned(first, end, free[:, f, 2], on, rules.pivot, rate)]
+        first, end, foot = np.array(holds, dtype=np.int64).reshape(-1, 3).T
+        held = np.zeros((len(edge), 2), dtype=bool)
+        for a, b, f in holds:
+            held[a:b, f] = True
+        edge &= np.repeat(held, 2, axis=1)
+        place, lift, glide = np.zeros((len(holds), 3)), max(1, round(LIFT * rate)), max(1, round(GLIDE * rate))
+        plan = cls(soles, free, edge, np.maximum(free[:, :, 3:], 0.0), first, end, foot, place, lift, glide)
+        plan.lower(0, len(edge))
+        for k, (a, b, f) in enumerate(holds):
+            place[k] = plan.mean_place(k, a, free[a:b, f])
+        return plan
+
+    def lower(self, first: int, end: int) -> None:
+        """Heights of the edges at frames first .. end - 1: those in contact are on the floor, and come there softly."""
+        a, b = max(first - self.lift, 0), end + self.lift
+        for e in range(4):
+            near = frames_from(self.edge[a:b, e])[first - a :][: end - first]
+            self.height[first:end, e // 2, e % 2] = np.maximum(self.free[first:end, e // 2, 3 + e % 2], 0.0)
+            self.height[first:end, e // 2, e % 2] *= eased(near / self.lift)
+
+    def release(self, first: int, lost: np.ndarray) -> bool:
+        """Let edges go where (n, 4) says so, from a frame on; True where any was in contact."""
+        end = first + len(lost)
+        lost = lost & self.edge[first:end]
+        self.edge[first:end] &= ~lost
+        if lost.any():
+            self.lower(first, end)
+        return bool(lost.any())
+
+    def mean_place(self, k: int, first: int, poses: np.ndarray) -> np.ndarray:
+        """Place (3,) of hold k, by the poses (n, 5) that its sole has from a frame on."""
+        f, n = int(self.foot[k]), len(poses)
+        yaw = float(np.angle(np.exp(1j * poses[:, 2]).mean()))
+        forward, length = np.array([np.cos(yaw), np.sin(yaw)]), self.soles.length[f]
+        own = np.stack([np.cos(poses[:, 2]), np.sin(poses[:, 2])], axis=1)
+        toe = self.edge[first : first + n, 2 * f + TOE]
+        reach = length * cosine((poses[:, 4] - poses[:, 3]) / length)
+        heel = np.where(toe[:, None], poses[:, :2] + reach[:, None] * own - length * forward, poses[:, :2])
+        return np.array([*heel.mean(axis=0), yaw])
+
+    def poses(self, first: int, end: int) -> np.ndarray:
+        """Poses (n, 2, 5) of both soles at frames first .. end - 1: held, or free and gliding from hold to hold."""
+        out = self.free[first:end].copy()
+        t = np.arange(first, end)
+        for f in (0, 1):
+            out[:, f, 3:] = self.height[first:end, f]
+            mine = np.flatnonzero(self.foot == f)
+            if not len(mine):
+                continue
+            before = np.searchsorted(self.first[mine], t, side="right") - 1
+            held = (before >= 0) & (t < self.end[mine][before])
+            out[held, f] = self._held(mine[before[held]], t[held])
+            left, coming = ~held & (before >= 0), ~held & (before + 1 < len(mine))
+            gap = np.full(len(t), self.glide)
+            both = left & coming
+            gap[both] = self.first[mine[before[both] + 1]] - self.end[mine[before[both]]] + 1
+            gap = np.minimum(gap, self.glide)
+            moved = out[:, f, :3].copy()
+            for some, k, at in (
+                (left, mine[np.maximum(before, 0)], self.end - 1),
+                (coming, mine[np.minimum(before + 1, len(mine) - 1)], self.first),
+            ):
+                k, since = k[some], np.abs(t[some] - at[k[some]]) / gap[some]
+                off = self._held(k, at[k])[:, :3] - self.free[at[k], f, :3]
+                off[:, 2] = np.angle(np.exp(1j * off[:, 2]))
+                moved[some] += (1.0 - eased(since))[:, None] * off
+            out[~held, f, :3] = moved[~held]
+        return out
+
+    def _held(self, k: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """Poses (n, 5) of the soles of holds k (n,) at frames t (n,)."""
+        f = self.foot[k]
+        pose = np.hstack([self.place[k], self.height[t, f]])
+        length = self.soles.length[f]
+        ahead = length * (1.0 - cosine((pose[:, 4] - pose[:, 3]) / length))
+        ahead[~self.edge[t, 2 * f + TOE]] = 0.0
+        pose[:, 0] += ahead * np.cos(pose[:, 2])
+        pose[:, 1] += ahead * np.sin(pose[:, 2])
+        return pose
+
+    def choose(self, first: int, corners: np.ndarray) -> None:
+        """Put the holds that begin at a frame or later where the robot's soles (n, 8, 3) come to from there on [m]."""
+        end = first + len(corners)
+        for k in np.flatnonzero((self.first >= first) & (self.first < end)):
+            a, b, f = int(self.first[k]), min(int(self.end[k]), end), int(self.foot[k])
+            self.place[k] = self.mean_place(
+                int(k), a, self._measured(f, corners[a - first : b - first, 4 * f : 4 * f + 4])
+            )
+
+    def _measured(self, f: int, corners: np.ndarray) -> np.ndarray:
+        """Poses (n, 5) of a sole from its corners (n, 4, 3)."""
+        left, right = self.soles.side[f, :2]
+        share = left / (left - right)
+        heel, toe = ((1 - share) * corners[:, k] + share * corners[:, k + 1] for k in (0, 2))
+        yaw = np.arctan2(toe[:, 1] - heel[:, 1], toe[:, 0] - heel[:, 0])
+        return np.column_stack([heel[:, :2], yaw, heel[:, 2], toe[:, 2]])
+
+
+def runs(flags: np.ndarray) -> list[tuple[int, int]]:
+    """First frame of each run of True, and the first after it."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def steady(flags: np.ndarray, gap: int, shortest: int) -> np.ndarray:
+    """Contact (T,) without interruptions up to a number of frames nor runs up to another, but for the clip's ends."""
+    out = flags.copy()
+    for a, b in runs(~out):
+        if a > 0 and b < len(out) and b - a <= gap:
+            out[a:b] = True
+    for a, b in runs(out):
+        if a > 0 and b < len(out) and b - a <= shortest:
+            out[a:b] = False
+    return out
+
+
+def lowered(flags: np.ndarray, height: np.ndarray, most: int) -> np.ndarray:
+    """Contact (T,) without the frames at its ends, `most` at either, in which the person's edge is raised (T,) [m]."""
+    out = flags.copy()
+    for a, b in runs(flags):
+        first, end = a, b
+        while a > 0 and first < min(a + most, b - 1) and height[first] > LOW:
+            first += 1
+        while b < len(out) and end > max(b - most, first + 1) and height[end - 1] > LOW:
+            end -= 1
+        out[a:first], out[end:b] = False, False
+    return out
+
+
+def unturned(first: int, end: int, yaw: np.ndarray, on: np.ndarray, most: float, rate: float) -> list[tuple[int, int]]:
+    """Parts of a hold within which the person's foot turns by less than `most` either way; it pivots between them.
+
+    Only a foot on one edge is taken to pivot: that of a person who stands flat turns in its shoe.
+    """
+    parts, a = [], first
+    low = high = yaw[first]
+    for t in range(first, end):
+        now = yaw[t] + 2 * np.pi * round((0.5 * (low + high) - yaw[t]) / (2 * np.pi))
+        low, high = min(low, now), max(high, now)
+        if high - low > 2 * most and on[t, HEEL] != on[t, TOE]:
+            parts.append((a, t))
+            a = t + max(2, round(RELEASE * rate))
+            if a >= end:
+                return parts
+            low = high = yaw[a]
+    parts.append((a, end))
+    return [(a, b) for a, b in parts if b - a >= 2]
+
+
+def frames_from(flags: np.ndarray) -> np.ndarray:
+    """How many frames each is away from the nearest that is True."""
+    t, T = np.arange(len(flags)), len(flags)
+    last = np.maximum.accumulate(np.where(flags, t, -2 * T))
+    following = np.minimum.accumulate(np.where(flags, t, 3 * T)[::-1])[::-1]
+    return np.minimum(t - last, following - t)
+
+
+def eased(share: np.ndarray) -> np.ndarray:
+    """Cubic from 0 at 0 to 1 at 1, level at both ends."""
+    s = np.clip(share, 0.0, 1.0)
+    return np.asarray(s * s * (3.0 - 2.0 * s))
+
+
+def cosine(sine: np.ndarray) -> np.ndarray:
+    """Cosine of the pitch of a sole."""
+    return np.asarray(np.sqrt(1.0 - np.clip(sine, -0.95, 0.95) ** 2))
+
+
+# -------- the whole clip
+
+
+class ClipRetargeter(WholeBodyRetargeter):
+    """Solves root and joints of a floating robot for all frames of a clip; it takes what WholeBodyRetargeter takes."""
+
+    def solve(
+        self, targets: WholeBodyTargets, progress: Callable[[int, int], None] | None = None
+    ) -> WholeBodyTrajectory:
+        """The whole clip.
+
+        Raises:
+            ClipError: the first posture does not converge.
+        """
+        frames, T, dt = self.inputs(targets), len(targets), 1.0 / targets.rate
+        live, out = self._begin(frames, targets), self._results(T)
+        windows = _Windows(self, frames, ContactPlan.of(targets, self.legs.soles, self.rules), dt)
+        ahead, solved, first = round(AHEAD * targets.rate), 1, 0
+        length = max(WINDOW, 3 * ahead)
+        while first < T:
+            end = min(first + length, T)
+            if end > solved:
+                self._solve_part(frames, solved, end, dt, live)
+                solved = end
+            last = T if end == T else end - ahead
+            windows.solve(first, last, end, live, out)
+            first = last
+            if progress is not None:
+                progress(last, T)
+        return self._trajectory(targets, out)
+
+
+class _Windows:
+    """The windows of a clip, one after the other.
+
+    Attributes:
+        problem: as the solver's, with a base frame of its own. plan: of the contacts; places and edges change with it.
+        published: state after the last frame that went out, and the pose of the root in it; None before the first.
+        seen, state: first frame of the last window, and its postures as they were optimised.
+    """
+
+    def __init__(self, solver: WholeBodyRetargeter, frames: FrameInputs, plan: ContactPlan, dt: float) -> None:
+        p = solver.problem
+        joints = p.tree.joints  # a base frame of its own: the frame by frame solver goes on from its own
+        own = joints._replace(R=joints.R.copy(), p=joints.p.copy())
+        self.problem = p._replace(tree=p.tree._replace(joints=own), weight=p.weight.copy())
+        self.constants, self.free, self.corners = solver.constants, solver.rules.free, solver.corners
+        self.frames, self.plan, self.dt = frames, plan, dt
+        n = self.constants
+        slow = (0.01 / dt) ** 4
+        d = len(p.rest)
+        self.rules = ClipRules(
+            np.full(d, SMOOTHING**2 * slow),
+            n.posture**2,
+            DAMPING,
+            CAUTION,
+            p.velocity * dt,
+            n.acceleration * dt**2,
+            0.0,
+            EFFORT,
+            0.0,
+            n.margin,
+        )
+        self.near = max(1, round(NEARBY / dt))
+        self.scratch = scratch_for(self.problem)
+        self.published: tuple[FrameBefore, np.ndarray, np.ndarray] | None = None
+        self.work = ClipWork.room(self.problem, 0)
+        self.seen = 0
+        self.state = self._room(0)
+
+    def _room(self, frames: int) -> ClipPostures:
+        d = len(self.problem.rest)
+        return ClipPostures(np.zeros((frames, d)), np.zeros((frames, 3, 3)), np.zeros((frames, 3)))
+
+    def solve(self, first: int, last: int, end: int, live: FrameResults, out: FrameResults) -> None:
+        """Optimise frames first .. end - 1, publish those before last."""
+        fixed = min(2, first)
+        state = self._start(first - fixed, first, end, live, out)
+        W = end - first + fixed
+        if len(self.work.step) < W:
+            self.work = ClipWork.room(self.problem, W)
+        for *prices, contact in CHOOSING:
+            state = self._step(state, self._goal(first - fixed, end, contact), fixed, *prices)
+        self._choose(first, fixed, state)
+        for *prices, contact in KEEPING:
+            goal = self._goal(first - fixed, end, contact)
+            state = self._step(state, goal, fixed, *prices)
+        if self._release(first, fixed, state, goal):
+            for *prices, contact in MENDING:
+                goal = self._goal(first - fixed, end, contact)
+                state = self._step(state, goal, fixed, *prices)
+        self.state, self.seen = ClipPostures(*(a[fixed:] for a in state)), first
+        n = last - first
+        goal = ClipGoal(*(a[fixed : fixed + n] for a in goal))
+        part = FrameResults(*(a[first:last] for a in out))
+        self._publish(ClipPostures(*(a[:n] for a in self.state)), goal, part)
+
+    def _start(self, history: int, first: int, end: int, live: FrameResults, out: FrameResults) -> ClipPostures:
+        """Postures from which a window is optimised: what is published, what the last window saw, and live frames."""
+        state = self._room(end - history)
+        known = self.seen + len(self.state.x)
+        for a, published, seen, solved in zip(
+            state, (out.x, out.R, out.p), self.state, (live.x, live.R, live.p), strict=True
+        ):
+            a[: first - history] = published[history:first]
+            a[first - history : known - history] = seen[first - self.seen :]
+            a[max(known, first) - history :] = solved[max(known, first) : end]
+        state.x[:, : self.problem.base] = 0.0
+        return state
+
+    def _goal(self, first: int, end: int, lock: float) -> ClipGoal:
+        """Targets and weights of frames: the soles by the plan, a contact at a price."""
+        target = self.frames.points[first:end].copy()
+        place_corners(self.plan.soles, self.plan.poses(first, end), target[:, self.corners :])
+        weight = np.tile(self.problem.weight, (end - first, 1))
+        weight[:, self.corners :] = np.where(np.repeat(self.plan.edge[first:end], 2, axis=1), lock, self.free)
+        return ClipGoal(target, weight)
+
+    def _choose(self, first: int, fixed: int, state: ClipPostures) -> None:
+        """Put the holds of a window where its postures bring the feet."""
+        corners = np.empty((len(state.x), 8, 3))
+        place_soles(self.problem, state, self.scratch, corners)
+        self.plan.choose(first, corners[fixed:])
+
+    def _release(self, first: int, fixed: int, state: ClipPostures, goal: ClipGoal) -> bool:
+        """Let edges go in the frames in which they cannot be at their places; True where there are any."""
+        corners = np.empty((len(state.x), 8, 3))
+        place_soles(self.problem, state, self.scratch, corners)
+        off = np.abs(corners - goal.target[:, self.corners :])[fixed:].max(axis=2).reshape(-1, 4, 2).max(axis=2)
+        return self.plan.release(first, off > LOST)
+
+    def _step(self, state: ClipPostures, goal: ClipGoal, fixed: int, hard: float, apart: float) -> ClipPostures:
+        """The postures after a Gauss-Newton step, which is shortened wherever it would raise the cost.
+
+        Args:
+            hard: price of a violation of range and speed. apart: of a distance, and of a height above the floor.
+        """
+        p, w, work, W = self.problem, self.scratch, self.work, len(state.x)
+        rules = self.rules._replace(hard=hard, apart=apart)
+        if not (newton_step(p, rules, state, goal, fixed, w, work) and np.isfinite(work.step[:W]).all()):
+            return state
+        step, before = work.step[:W].copy(), self._nearby(work.cost[:W])
+        size = np.abs(step).max(axis=1)
+        share = np.minimum(1.0, LONGEST / np.maximum(size, LONGEST))
+        trial = self._room(W)
+        for k in range(HALVINGS + 1):
+            advance(p, state, step, share, trial)
+            if k < HALVINGS:
+                frame_costs(p, rules, trial, goal, fixed, w, work)
+                worse = self._nearby(work.cost[:W]) > before + 1e-9
+                if not worse.any():
+                    break
+                share *= 1.0 - 0.5 * self._nearby(worse.astype(float))
+        return trial
+
+    def _nearby(self, values: np.ndarray) -> np.ndarray:
+        """Means (W,) of values (W,) over the frames about each."""
+        n = 2 * self.near + 1
+        return np.asarray(uniform_filter1d(values, n, mode="nearest"))
+
+    def _publish(self, state: ClipPostures, goal: ClipGoal, out: FrameResults) -> None:
+        """Publish frames (`follow_frames`), from where the window before ended."""
+        p = self.problem
+        if self.published is None:
+            x = state.x[0].copy()
+            p.tree.joints.R[0], p.tree.joints.p[0] = state.R[0], state.p[0]
+            v = np.zeros(len(x))
+            self.published = FrameBefore(x, v, clearance(p, x, self.scratch)), state.R[0].copy(), state.p[0].copy()
+        before, R, at = self.published
+        p.tree.joints.R[0], p.tree.joints.p[0] = R, at
+        last = follow_frames(p, self.constants, state, goal, before, self.dt, out, self.scratch)
+        self.published = before._replace(clearance=last), out.R[-1], out.p[-1]
