@@ -41,10 +41,10 @@ def scene_of(triangles, colors):
     )
 
 
-def painted(surfaces, camera, floor=True, R=np.eye(3), p=np.zeros(3)):
+def painted(surfaces, camera, floor=True, R=None, p=(0.0, 0.0, 0.0)):
     canvas, n = Canvas.new(W, H), len(surfaces.vertices)
     world, normal = np.empty((n, 3)), np.empty((n, 3))
-    place_surfaces(surfaces, R[None], p[None], world, normal)
+    place_surfaces(surfaces, (np.eye(3) if R is None else R)[None], np.array([p]), world, normal)
     if floor:
         paint_floor(camera, canvas)
         paint_shadows(camera, LIGHT, surfaces.faces, world, canvas)
@@ -132,7 +132,7 @@ def test_lines_are_as_thick_as_they_are_and_hidden_by_what_is_before_them():
     assert columns.max() <= W // 2 + 1, "the wall hides the other half"
     middle = green[:, W // 4 + 2 : W // 2 - 4].sum(axis=0)
     assert middle == pytest.approx(2 * 0.1 * camera.focal / 4.0, abs=1.0)
-    behind = Lines(line.ends - [10.0, 0, 0] * np.array(-1.0), line.radii, line.colors, line.opacities)
+    behind = Lines(line.ends + [10.0, 0.0, 0.0], line.radii, line.colors, line.opacities)
     before = canvas.color.copy()
     paint_lines(camera, behind, canvas)
     assert np.array_equal(before, canvas.color), "what is behind the camera is not seen"
@@ -170,8 +170,9 @@ def test_what_no_film_can_be_is_refused(tmp_path):
 def test_a_film_has_its_size_and_length(tmp_path, body, capsys):
     ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="needs imageio-ffmpeg")
     path = tmp_path / "a.mp4"
-    args = "--robot hrp2 --whole-body --fps 20 --seconds 0.5 --at 1 --width 160 --height 120".split()
-    assert main(["picture", "--video", str(path), *args]) == 0
+    size = ["--width", "160", "--height", "120"]
+    args = ["--robot", "hrp2", "--whole-body", "--fps", "20", "--seconds", "0.5", "--at", "1"]
+    assert main(["picture", "--video", str(path), *args, *size]) == 0
     assert "written" in capsys.readouterr().out
     frames = ffmpeg.read_frames(str(path))
     about = next(frames)

@@ -40,7 +40,7 @@ EXAMPLES = """examples:
   humanoid dance walk.bvh --robot hrp2,lola -o dance.html   one file that opens by a double click, without Python
   humanoid dance dance --robot all -o dance.viser    the same for viser's own player
 
-On the page: robots and clips to choose, play, seek, speed, errors, contacts, slip, joints, and a grade at the end. Clips
+On the page: robots and clips to choose, play, seek, speed, errors, contacts, slip, joints, a grade at the end; clips
 and robots (URDF, MJCF, a zip) may be dropped onto it. Without a graphics processor let two or three dance at once.
 `humanoid demo dance` runs the nodes of the robot's controller instead; `humanoid picture --video` makes a film.
 """

@@ -87,7 +87,7 @@ class JointPlot:
             chosen = self.picker.value
             self.picker.options = options
             if chosen in options and self.picker.value != chosen:
-                self.picker.value = chosen
+                self.picker.value = chosen  # type: ignore[misc]
 
     def add(self, now: float, angle: float, lower: float, upper: float) -> None:
         """The angle [rad] at a time [s], and the limits [rad]."""
@@ -160,7 +160,7 @@ class Controls:
         a = self.actions
 
         def unless_set(action: Callable[[], None]) -> Callable[[Any], None]:
-            return lambda _: None if self._setting else action()
+            return lambda event: None if self._setting and event.client_id is None else action()
 
         self.clips.on_update(unless_set(lambda: a.clip(str(self.clips.value))))
         self.buttons.on_click(lambda _: a.play(str(self.buttons.value)))
@@ -181,8 +181,8 @@ class Controls:
             box = self._gui.add_checkbox(title or name, initial_value=False)
         self._boxes[name] = box
 
-        def changed(_: Any) -> None:
-            if not self._setting:
+        def changed(event: Any) -> None:
+            if not self._setting or event.client_id is not None:
                 self.actions.robot(name, bool(box.value))
 
         box.on_update(changed)

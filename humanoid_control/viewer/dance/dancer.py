@@ -177,7 +177,7 @@ class WholeBodyDancer(Dancer):
         hips = targets.positions[:, 7:9].mean(axis=1)
         turn = math.remainder(float(targets.heading[-1] - targets.heading[0]), 2 * math.pi)
         self._cuts = float(np.linalg.norm(hips[-1] - hips[0])) > NEAR_WAY or abs(turn) > NEAR_TURN
-        self._corners = self.solver.legs.points(robot)[-2 * EDGES :]
+        self._corners = [(f[0], f[1]) for f in self.solver.legs.points(robot)[-2 * EDGES :]]
         self.begin()
 
     @property

@@ -70,7 +70,8 @@ def test_a_moment_that_is_sought_is_there_at_once(dance):
         for _ in range(30):
             dancer.step()
         frame = round(dancer.time * whole.rate)
-        assert np.abs(dancer.joints - whole.positions[frame])[dancer.solver.moving].mean() < np.radians(2)
+        arms = dancer.robot.imitation_joints  # where feet have been caught decides about the legs
+        assert np.abs(dancer.joints - whole.positions[frame])[arms].mean() < np.radians(2)
     dancer.begin(1e9)
     assert dancer.time <= dancer.duration
     assert dancer._take is None, "a motion that was not seen from its beginning is not graded"

@@ -50,7 +50,7 @@ def test_links_are_where_the_robot_danced(body):
 
 
 def test_another_ending_is_refused(body):
-    with pytest.raises(ConfigError, match=".html or a .viser"):
+    with pytest.raises(ConfigError, match=r"\.html or a \.viser"):
         record_dance([], 1.0, 30.0, ".mp4")
 
 
