@@ -55,6 +55,7 @@ FINER = 2  # pixels drawn for one of the picture, each way
 LIGHT = np.array([0.45, -0.35, 0.82])
 GHOST_OPACITY = 0.55
 FOLLOW = 0.04  # share of the way to the dancers that a picture makes up for
+SPACING = 1.4  # [m] between dancers, whose figures are in them
 NAME_SIZE, NAME_COLOR = 0.032, (40, 44, 52)  # share of the picture's height
 SMALLEST, LARGEST = 64, 4096  # [pixels]
 
@@ -87,13 +88,13 @@ class Film:
     def __init__(self, dancers: Sequence[Dancer], size: FilmSize) -> None:
         """Gather the meshes."""
         self.dancers, self.size = list(dancers), size
-        self.places = slot_places(len(self.dancers))
+        self.places = slot_places(len(self.dancers), SPACING)
         self._bodies: list[tuple[int, str]] = []
         self.surfaces = self._gathered()
         n = len(self.surfaces.vertices)
         self._world, self._normal = np.empty((n, 3)), np.empty((n, 3))
         self._canvas = Canvas.new(FINER * size.width, FINER * size.height)
-        self._eye, self._at = stage_camera(len(self.dancers), size.width / size.height)
+        self._eye, self._at = stage_camera(len(self.dancers), size.width / size.height, 0.0, SPACING)
         self._offset: np.ndarray | None = None
 
     def _gathered(self) -> Surfaces:
@@ -152,7 +153,7 @@ class Film:
         self._offset = place if self._offset is None else self._offset + FOLLOW * (place - self._offset)
 
     def _lines(self, views: Sequence[DancerView]) -> Lines:
-        """The people's figures, errors and edges of soles of all dancers; what is not opaque comes last."""
+        """Errors and edges of soles of all dancers, then the people's figures, which are seen through the robots."""
         ends, radii, colors, opacities = [], [], [], []
 
         def add(what: np.ndarray, thick: float, paint: Any, opacity: float) -> None:

@@ -229,7 +229,7 @@ def paint_surfaces(
 
 @kernel
 def paint_lines(camera: Camera, lines: Lines, canvas: Canvas) -> None:
-    """Lines as round bars; one that is not opaque lets what is behind it be seen, and hides nothing."""
+    """Lines as round bars; one that is not opaque is seen through what is before it, and hides nothing."""
     h, w = canvas.depth.shape
     ends = np.empty((2, 3))
     for n in range(lines.radii.shape[0]):
@@ -255,9 +255,10 @@ def paint_lines(camera: Camera, lines: Lines, canvas: Canvas) -> None:
                 near = (1.0 - s) * ends[0, 2] + s * ends[1, 2]
                 radius = max(camera.focal * lines.radii[n] * near, 0.7)
                 off = math.hypot(u + 0.5 - ends[0, 0] - s * du, v + 0.5 - ends[0, 1] - s * dv) / radius
-                if off > 1.0 or near * (1.0 + TOWARD_EYE) <= canvas.depth[v, u]:
+                share = lines.opacities[n]
+                if off > 1.0 or (share >= 1.0 and near * (1.0 + TOWARD_EYE) <= canvas.depth[v, u]):
                     continue
-                bright, share = 0.75 + 0.25 * math.sqrt(1.0 - off * off), lines.opacities[n]
+                bright = 0.75 + 0.25 * math.sqrt(1.0 - off * off)
                 if share >= 1.0:
                     canvas.depth[v, u] = near
                 for i in range(3):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from humanoid_control.retargeting.contacts import EDGES
-from humanoid_control.viewer.dance.stage import SHOWN
+from humanoid_control.viewer.dance.stage import INSIDE, SHOWN
 
 if TYPE_CHECKING:
     import viser
@@ -36,6 +36,7 @@ class Actions(NamedTuple):
     loop: Callable[[bool], None]
     follow: Callable[[bool], None]
     show: Callable[[str, bool], None]
+    inside: Callable[[bool], None]
     upload: Callable[[str, bytes], None]
 
 
@@ -144,6 +145,8 @@ class Controls:
         with gui.add_folder("Show", expand_by_default=False):
             for key, label in SHOWN.items():
                 self._checkbox(key, label)
+            inside = gui.add_checkbox(INSIDE, initial_value=False)
+            inside.on_update(lambda _: actions.inside(bool(inside.value)))
         self._setting = False
         with self._robots_folder:
             self._others = gui.add_dropdown("more", (ANOTHER,), visible=False)

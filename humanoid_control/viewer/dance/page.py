@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from humanoid_control.errors import HumanoidError
@@ -104,6 +103,7 @@ class DancePage:
             later(self._set_loop),
             later(self._set_follow),
             later(self.stage.show),
+            later(self.stage.put_inside),
             later(self.receive),
         )
 
@@ -212,7 +212,8 @@ class DancePage:
     def _change(self, cast: Cast) -> None:
         """Put those that are ready on the stage."""
         problems = [cast.clip_problem] if cast.clip_problem else list(cast.failed.values())
-        self.trouble = problems[0] if problems else self.trouble
+        if problems:
+            self.trouble = self.uploads.plain(problems[0])
         if cast.clip_problem:
             self._drop_clip(cast.clip)
             return
@@ -326,7 +327,3 @@ class DancePage:
         self.loader.close()
         self._graders.shutdown(wait=False, cancel_futures=True)
         self.uploads.close()
-
-    def folder(self) -> Path:
-        """Where files that were dropped are kept."""
-        return self.uploads.folder

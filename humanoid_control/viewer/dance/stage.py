@@ -19,7 +19,10 @@ from humanoid_control.viewer.server import light_scene
 if TYPE_CHECKING:
     import viser
 
-SPACING = 1.5  # [m] between neighbours: arms that are stretched out touch nobody
+SPACING = 2.0  # [m] between neighbours, the person's figure beside each
+ASIDE = np.array([0.0, 0.95, 0.0])  # [m] from a robot to that figure
+SEEN_THROUGH = 0.45  # opacity of robots with the figure in them
+NAME_ABOVE = 0.12  # [m] above the robot's head
 TALL = 1.75  # [m] of a robot whose file does not say its height
 VIEW = 0.7  # [rad] the camera's angle from top to bottom; small: robots at the ends are not drawn askew
 PANEL = 0.27  # share of a page's width that its panel covers, on the right
@@ -28,7 +31,7 @@ SHAPE_COLOR: Color = (165, 175, 190)
 HELD, FREE = (40, 190, 80), (150, 150, 150)
 GOOD, FAIR, POOR = (60, 190, 90), (245, 180, 40), (225, 40, 45)
 FAIR_ERROR, POOR_ERROR = 0.05, 0.12  # [m] at which a line of an error has those colours
-GHOST_THICK, ERROR_THICK, SOLE_THICK = 0.022, 0.018, 0.014  # [m] of lines
+GHOST_THICK, ERROR_THICK, SOLE_THICK = 0.026, 0.018, 0.02  # [m] of lines
 SHOWN = {
     "ghost": "the person's figure, scaled",
     "errors": "errors: green below 2 cm, amber 5 cm, red 12 cm",
@@ -36,6 +39,7 @@ SHOWN = {
     "robots": "the robots",
     "names": "names",
 }
+INSIDE = "the figure in the robot, which is seen through"
 
 
 def error_colors(lengths: np.ndarray) -> np.ndarray:
@@ -63,16 +67,19 @@ def slot_places(n: int, spacing: float = SPACING) -> np.ndarray:
     return places
 
 
-def stage_camera(n: int, aspect: float, panel: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def stage_camera(n: int, aspect: float, panel: float = 0.0, spacing: float = SPACING) -> tuple[np.ndarray, np.ndarray]:
     """Eye and point looked at (3,) [m] from which a row of n dancers fills a picture.
 
     Args:
         aspect: width over height. panel: share of the width, on the right, that is covered.
+        spacing: between them [m]; where it leaves room for figures, these are seen too.
     """
-    wide = SPACING * (n - 1) + 2.0
-    far = max(wide / (aspect * (1.0 - panel)), 2.5) / (2.0 * math.tan(VIEW / 2.0))
-    aside = 0.5 * panel * 2.0 * far * math.tan(VIEW / 2.0) * aspect  # the row's middle is in that of what is free
-    return np.array([far, aside, 0.9 + 0.12 * far]), np.array([0.0, aside, 0.85])
+    beside = ASIDE[1] if spacing >= SPACING else 0.0
+    wide = spacing * (n - 1) + 1.9 + beside
+    far = max(wide / (aspect * (1.0 - panel)), 2.6) / (2.0 * math.tan(VIEW / 2.0))
+    # The middle of the row, with its figures, is in that of what the panel leaves free.
+    aside = panel * far * math.tan(VIEW / 2.0) * aspect + 0.5 * beside
+    return np.array([far, aside, 0.9 + 0.12 * far]), np.array([0.0, aside, 0.92])
 
 
 class StageRobot:
@@ -87,26 +94,29 @@ class StageRobot:
         self._scene, self._path = scene, path
         self.frame = scene.add_frame(path, show_axes=False, position=place)
         self._links: dict[str, Any] = {}
+        self._meshes: list[Any] = []
         self.robot_frame = scene.add_frame(f"{path}/robot", show_axes=False)
         for link, meshes in visible_meshes(dancer.robot).items():
             if meshes:
                 self._links[link] = scene.add_frame(f"{path}/robot/{link}", show_axes=False)
                 for k, ((vertices, faces), color) in enumerate(meshes):
-                    scene.add_mesh_simple(f"{path}/robot/{link}/{k}", vertices, faces, color=color, flat_shading=False)
+                    name = f"{path}/robot/{link}/{k}"
+                    self._meshes.append(scene.add_mesh_simple(name, vertices, faces, color=color, flat_shading=False))
         height = dancer.robot.height
         self.height = height if math.isfinite(height) else TALL
         self.title = dancer.robot.title
         self.label = scene.add_label(
-            f"{path}/name", self.title, position=(0.0, 0.0, self.height + 0.25), anchor="bottom-center"
+            f"{path}/name", self.title, position=(0.0, 0.0, self.height + NAME_ABOVE), anchor="bottom-center"
         )
         self._lines: dict[str, Any] = {}
 
-    def draw(self, view: DancerView, shown: dict[str, bool]) -> None:
-        """Bring it up to date."""
+    def draw(self, view: DancerView, shown: dict[str, bool], inside: bool) -> None:
+        """Bring it up to date; inside: the person's figure stands in the robot."""
         if shown["robots"]:
             for link, handle in self._links.items():
                 _place(handle, view.poses[link])
-        self._segments("ghost", view.figure.reshape(-1, 2, 3), DANCER_COLOR, GHOST_THICK, shown)
+        figure = view.figure.reshape(-1, 2, 3) + (0.0 if inside else ASIDE)
+        self._segments("ghost", figure, DANCER_COLOR, GHOST_THICK, shown)
         ends = np.stack([view.targets, view.reached], axis=1)
         colors = error_colors(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1))
         self._segments("errors", ends, np.repeat(colors[:, None], 2, axis=1), ERROR_THICK, shown)
@@ -115,7 +125,7 @@ class StageRobot:
             edges = view.soles.reshape(-1, 2, 3) + [0.0, 0.0, 0.004]  # seen on the floor, not in it
             self._segments("contacts", edges, np.repeat(held[:, None], 2, axis=1), SOLE_THICK, shown)
         if shown["names"]:
-            at = np.array([view.place[0], view.place[1], self.height + 0.25])
+            at = np.array([view.place[0], view.place[1], self.height + NAME_ABOVE])
             if np.abs(self.label.position - at).max() > 0.02:
                 self.label.position = at
 
@@ -136,6 +146,11 @@ class StageRobot:
         handle = {"robots": self.robot_frame, "names": self.label}.get(what, self._lines.get(what))
         if handle is not None:
             handle.visible = visible
+
+    def see_through(self, through: bool) -> None:
+        """Let what is in the robot be seen, or not."""
+        for mesh in self._meshes:
+            mesh.opacity = SEEN_THROUGH if through else None
 
     def remove(self) -> None:
         """Take it off the stage."""
@@ -158,7 +173,7 @@ class Stage:
         self.shown = dict.fromkeys(SHOWN, True)
         self._robots: dict[int, StageRobot] = {}
         self._dancers: list[Dancer] = []
-        self._added, self._offset = 0, np.zeros(3)
+        self._added, self._offset, self._inside = 0, np.zeros(3), False
 
     def set_dancers(self, dancers: Sequence[Dancer]) -> None:
         """Put these on the stage, from left to right; those that are on it already stay what they are."""
@@ -175,6 +190,8 @@ class Stage:
                 )
                 for what, visible in self.shown.items():
                     robot.show(what, visible)
+                if self._inside:
+                    robot.see_through(True)
             else:
                 robot.frame.position = place
         self._dancers = list(dancers)
@@ -187,7 +204,7 @@ class Stage:
         """
         views = [d.view() for d in self._dancers]
         for dancer, view in zip(self._dancers, views, strict=True):
-            self._robots[id(dancer)].draw(view, self.shown)
+            self._robots[id(dancer)].draw(view, self.shown, self._inside)
         if views and follow:
             self._follow(np.mean([v.place for v in views], axis=0) * [1.0, 1.0, 0.0])
         return views
@@ -197,6 +214,12 @@ class Stage:
         self.shown[what] = visible
         for robot in self._robots.values():
             robot.show(what, visible)
+
+    def put_inside(self, inside: bool) -> None:
+        """Let the person's figures stand in the robots, which are seen through, or beside them."""
+        self._inside = inside
+        for robot in self._robots.values():
+            robot.see_through(inside)
 
     def set_title(self, dancer: Dancer, text: str) -> None:
         """The words above a dancer."""

@@ -122,6 +122,10 @@ class Uploads:
         best = min(found, key=lambda p: (len(p.relative_to(where).parts), -p.stat().st_size))
         return Upload(ROBOT, f"{Path(title).stem}: {best.name}", best)
 
+    def plain(self, text: str) -> str:
+        """A message as the visitor understands it: files are called as they were when they were dropped."""
+        return re.sub(rf"{re.escape(str(self.folder))}/\d+/(unpacked/)?", "", text)
+
     def close(self) -> None:
         """Remove everything."""
         shutil.rmtree(self.folder, ignore_errors=True)
