@@ -43,7 +43,7 @@ from humanoid_control.viewer.stills import (
     standing_picture,
     strip_picture,
 )
-from humanoid_control.warm_up import RETARGETING, WHOLE_BODY, compile_first
+from humanoid_control.warm_up import RETARGETING, WHOLE_BODY, compile_first, compiling_told
 
 if TYPE_CHECKING:
     from humanoid_control.mocap import BodyPoints
@@ -71,6 +71,7 @@ STANDING_TIME = 10.0  # [s]
 WALKING_TIME = 3.55  # [s] from the command to walk: a foot is in the air
 LARGEST_DILL = 8  # 256 links; more are a blot
 FILM_OPTIONS = ("whole-body", "seconds", "fps")
+FILM_ADVICE = "compiling what draws films, only this once"
 LONGEST_FILM = 120.0  # [s] unless more is asked for
 
 
@@ -200,7 +201,7 @@ def _film(args: argparse.Namespace) -> int:
             warn(note)
         dancer.begin(at)
     seconds = min(duration - at, LONGEST_FILM) if args.seconds is None else args.seconds
-    with progress("filming", seconds, quiet=False) as show:
+    with compiling_told(warn, FILM_ADVICE), progress("filming", seconds, quiet=False) as show:
         write_film(args.video, dancers, max(seconds, 1.0 / size.fps), size, show)
     console.print(f"written: {args.video}, {seconds:.1f} s")
     return 0

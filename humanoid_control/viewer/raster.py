@@ -20,7 +20,7 @@ NEAREST = 0.1  # [m] from the camera, below which nothing is drawn
 FLOOR_LIGHT, FLOOR_LINE, SKY = (0.93, 0.94, 0.95), (0.72, 0.75, 0.79), (0.97, 0.98, 1.0)
 FLOOR_FAR = 25.0  # [m] at which the floor has become the sky
 CELL, LINE = 0.5, 0.012  # [m] between lines of the floor, and their width
-AMBIENT, SHADOW = 0.42, 0.80  # share of the light that is everywhere; of that of the floor in a shadow
+AMBIENT, SHADOW = 0.5, 0.80  # share of the light that is everywhere; of that of the floor in a shadow
 TOWARD_EYE = 2e-3  # share by which lines are drawn nearer than they are: those on a surface are seen
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from humanoid_control.errors import shown
 from humanoid_control.retargeting.contacts import EDGES
 from humanoid_control.viewer.dance.stage import INSIDE, SHOWN
 
@@ -23,6 +24,8 @@ WINDOW = 8.0  # [s] that a joint plot shows
 GRADE_COLORS = {"A": "#1a7f4b", "B": "#5f8f1f", "C": "#b58100", "D": "#c8590b", "F": "#b3261e"}
 ANGLE, LIMIT = "#1c7ed6", "#c92a2a"
 ANOTHER = "another robot ..."
+MOST_NOTES, LONGEST_NOTE = 4, 160  # lines, characters
+NOTE_STYLE = "margin:2px 14px;font-size:12px;color:#868e96;overflow-wrap:anywhere"
 
 
 class Actions(NamedTuple):
@@ -139,6 +142,7 @@ class Controls:
         self._robots_folder = gui.add_folder("Robots")
         self._boxes: dict[str, Any] = {}
         self._table = gui.add_html("")
+        self._notes = gui.add_html("")
         self._joints_folder = gui.add_folder("Joints", expand_by_default=False)
         with self._joints_folder:
             self.plots = [JointPlot(gui, f"joint {k + 1}") for k in range(PLOTS)]
@@ -242,6 +246,13 @@ class Controls:
             )
         if self._trouble.content != content:
             self._trouble.content = content
+
+    def set_notes(self, notes: Sequence[str]) -> None:
+        """What should be said of the clip and the robots, the first few, a line each."""
+        lines = [*notes[:MOST_NOTES], *([f"and {len(notes) - MOST_NOTES} more"] if len(notes) > MOST_NOTES else [])]
+        content = "".join(f"<div style='{NOTE_STYLE}'>{html.escape(shown(note, LONGEST_NOTE))}</div>" for note in lines)
+        if self._notes.content != content:
+            self._notes.content = content
 
     def set_time(self, seconds: float, duration: float) -> None:
         """Time in the clip, and its length [s]."""

@@ -289,6 +289,7 @@ class DancePage:
             words = f"{'playing' if self.playing else 'paused'} at {self.time:.1f} of {self.dancers[0].duration:.1f} s"
         self.controls.set_status(f"**{self.clip}**: {words}{busy if self.dancers else ''}")
         self.controls.set_trouble(self.trouble)
+        self.controls.set_notes([self.uploads.plain(note) for note in dict.fromkeys(self.cast.notes)])
 
     def _graded(self, dancer: AnyDancer) -> tuple[str, str]:
         """Grade and verdict, as far as they are known."""

@@ -28,7 +28,7 @@ DROP = """(() => {
   for (const kind of ['dragenter', 'dragover', 'drop'])
     canvas.dispatchEvent(new DragEvent(kind, {dataTransfer: data, bubbles: true, cancelable: true}));
 })()"""
-CLICK = """(() => { const all = [...document.querySelectorAll('button, label')];
+CLICK = """(() => { const all = [...document.querySelectorAll('button'), ...document.querySelectorAll('label')];
 const one = all.find(e => e.innerText.trim() === %s); if (!one) return false; one.click(); return true })()"""
 
 
