@@ -97,6 +97,7 @@ class Dancer(ABC):
         self.robot, self.clip, self.notes = robot, clip, list[str]()
         self.dt, self.duration = 1.0 / (FAST if rate > FAST_FROM else SLOW), duration
         self.loop, self.worst_slip, self.contacts_seen = True, 0.0, 0
+        self._passed = SEAM  # [s] since the last seam began
         self._took: deque[float] = deque(maxlen=TIMED)
         self._take: list[Take] | None = []
         self.finished_take: list[Take] = []
@@ -129,6 +130,11 @@ class Dancer(ABC):
         """The motion of `finished_take`."""
 
     # -- common
+
+    @property
+    def at_seam(self) -> bool:
+        """True while it steps over from the clip's end to its beginning."""
+        return self._passed < SEAM
 
     @property
     def step_time(self) -> float:
@@ -174,9 +180,7 @@ class WholeBodyDancer(Dancer):
         self.player = WholeBodyPlayer(targets, frames, self.solver.legs.soles, SEAM)
         super().__init__(robot, targets.name, targets.rate, self.player.duration)
         self.notes += [*notes, *targets.notes]
-        hips = targets.positions[:, 7:9].mean(axis=1)
-        turn = math.remainder(float(targets.heading[-1] - targets.heading[0]), 2 * math.pi)
-        self._cuts = float(np.linalg.norm(hips[-1] - hips[0])) > NEAR_WAY or abs(turn) > NEAR_TURN
+        self._cuts = ends_elsewhere(body)
         self._corners = [(f[0], f[1]) for f in self.solver.legs.points(robot)[-2 * EDGES :]]
         self.begin()
 
@@ -317,6 +321,7 @@ class UpperBodyDancer(Dancer):
         self.player = ClipPlayer(targets, robot.point_positions(robot.q("neutral"), POINTS), SEAM)
         self.solver = Retargeter(robot)
         self.figure = Figure(targets, 0.0)
+        self._cuts = ends_elsewhere(body)
         super().__init__(robot, targets.name, targets.rate, self.player.duration)
         self._place = robot.X_world_root.translation.copy()
         self.begin()
@@ -328,6 +333,7 @@ class UpperBodyDancer(Dancer):
     def begin(self, time: float = 0.0) -> None:
         self.player.seek(min(time, max(self.duration - self.dt, 0.0)))
         self.player.advance(SEAM)  # all of the way over to that moment
+        self._passed = SEAM
         try:
             self.solver.start(self.player.points(), self.clip)
         except ClipError:
@@ -345,8 +351,12 @@ class UpperBodyDancer(Dancer):
 
     def step(self) -> None:
         p, before = self.player, self.player.time
-        p.loop = self.loop
+        if p.finished and self.loop:
+            self.begin()
+            return
+        p.loop = self.loop and not self._cuts
         p.advance(self.dt)
+        self._passed = 0.0 if p.time < before else self._passed + self.dt
         points, begin = p.points(), clock.perf_counter()
         self.solver.step(points, self.dt)
         self._took.append(clock.perf_counter() - begin)
@@ -404,6 +414,13 @@ def _common(robot: Robot, take: list[Take], joints: np.ndarray, rate: float, mov
 
 def _yaw(X: pin.SE3) -> float:
     return math.atan2(X.rotation[1, 0], X.rotation[0, 0])
+
+
+def ends_elsewhere(body: BodyPoints) -> bool:
+    """True where a clip ends far from where it begins, or turned: to step over would be a walk of its own."""
+    way = np.linalg.norm((body.mid_hip[-1] - body.mid_hip[0])[:2])
+    turn = math.remainder(float(body.heading[-1] - body.heading[0]), 2 * math.pi)
+    return float(way) > NEAR_WAY or abs(turn) > NEAR_TURN
 
 
 def make_dancer(body: BodyPoints, name: str) -> WholeBodyDancer | UpperBodyDancer:

@@ -78,6 +78,8 @@ class DancePage:
         self.clip = next(iter(self.clips))
         self.robots = list(programme.chosen or programme.robots[:1])
         self.cast = Cast("")
+        self._next: Cast | None = None
+        self._sought: float | None = None
         self.playing, self.speed, self.loop, self.follow = True, 1.0, True, True
         self.trouble = ""
         self._left: dict[int, float] = {}
@@ -98,7 +100,7 @@ class DancePage:
             later(self.choose_clip),
             later(self.choose_robot),
             later(self.press),
-            later(self.seek),
+            self._seek_soon,
             later(self.set_speed),
             later(self._set_loop),
             later(self._set_follow),
@@ -138,6 +140,10 @@ class DancePage:
         """Go to a moment of the clip [s], at once."""
         for dancer in self.dancers:
             dancer.begin(moment)
+
+    def _seek_soon(self, moment: float) -> None:
+        """A slider that is dragged asks for more moments than can be begun with: the last one counts."""
+        self._sought = moment
 
     def set_speed(self, speed: float) -> None:
         """Pace of the clip; limits of the robots stay what they are."""
@@ -191,7 +197,12 @@ class DancePage:
         """Do what was asked for, let time pass [s], and draw; the views that were drawn."""
         while not self._asked.empty():
             self._asked.get()()
-        if (cast := self.loader.take()) is not None:
+        if self._sought is not None:
+            moment, self._sought = self._sought, None
+            self.seek(moment)
+        self._next = self.loader.take() or self._next
+        if self._next is not None and not any(d.at_seam for d in self.dancers):  # who joins there would be too early
+            cast, self._next = self._next, None
             self._change(cast)
         for dancer in self.dancers:
             dancer.loop = self.loop
