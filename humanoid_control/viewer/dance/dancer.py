@@ -227,6 +227,9 @@ class WholeBodyDancer(Dancer):
         begin = clock.perf_counter()
         self.solver.step(frame, 0, self.dt)
         self._took.append(clock.perf_counter() - begin)
+        if not np.isfinite(self.solver.joints).all():  # nothing of it would ever be a number again
+            self.begin(before)
+            return
         self._glide()
         self._look()
         self._keep_frame(before)

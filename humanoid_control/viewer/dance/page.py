@@ -196,7 +196,10 @@ class DancePage:
     def tick(self, passed: float) -> list[DancerView]:
         """Do what was asked for, let time pass [s], and draw; the views that were drawn."""
         while not self._asked.empty():
-            self._asked.get()()
+            try:
+                self._asked.get()()
+            except HumanoidError as e:
+                self.trouble = self.uploads.plain(told(e))
         if self._sought is not None:
             moment, self._sought = self._sought, None
             self.seek(moment)
