@@ -30,7 +30,7 @@ from humanoid_control.robots.catalogue import CATALOGUE, MODELS, load_robot, loa
 from humanoid_control.robots.humanoids import found_humanoids
 from humanoid_control.terminal import console, progress, warn
 from humanoid_control.viewer.dance.dancer import make_dancer
-from humanoid_control.viewer.server import HOST
+from humanoid_control.viewer.server import HOST, Origins
 from humanoid_control.warm_up import RETARGETING, WHOLE_BODY, compile_first
 
 EXAMPLES = """examples:
@@ -134,10 +134,11 @@ def _serve(args: argparse.Namespace, clips: dict[str, str], options: dict[str, A
     from humanoid_control.viewer.dance.page import DancePage, Programme
 
     host, port = args.host or HOST, 8080 if args.port is None else args.port
-    require_free_port(port, host)
-    names = _robots(args)
+    names = _robots(args)  # what was mistyped is said also where the port is occupied
     if args.clip:
         load_body_points(next(iter(clips.values())), **options)  # so that a typo is answered in one line
+    Origins(args.origins or ())
+    require_free_port(port, host)
     offered = [*names, *(name for name in CATALOGUE if name not in names)]
     programme = Programme(
         clips,
