@@ -31,6 +31,8 @@ EXTRAS = {
         "trimesh>=4",
         "websockets>=12",
     ],
+    # Films: ffmpeg as a wheel, and the words in the pictures.
+    "video": ["imageio-ffmpeg>=0.5", "pillow>=10.1"],
     # Pages and pictures of scores and studies.
     "report": [
         "matplotlib>=3.6",
@@ -143,12 +145,12 @@ setup(
         # What a user of the command wants: everything but the tools of those who work on it.
         "all": [
             p
-            for name in ("viewer", "report", "mujoco", "canopen", "unitree", "dynamixel", "cluster", "ros")
+            for name in ("viewer", "video", "report", "mujoco", "canopen", "unitree", "dynamixel", "cluster", "ros")
             for p in EXTRAS[name]
         ],
         "test": [
             p
-            for name in ("viewer", "report", "mujoco", "canopen", "unitree", "dynamixel", "cluster", "test")
+            for name in ("viewer", "video", "report", "mujoco", "canopen", "unitree", "dynamixel", "cluster", "test")
             for p in EXTRAS[name]
         ],
     },

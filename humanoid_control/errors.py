@@ -94,6 +94,7 @@ class EnvironmentProblem(HumanoidError):
 
 EXTRAS = {
     "viewer": ("viser", "trimesh", "websockets"),
+    "video": ("imageio_ffmpeg", "PIL"),
     "report": ("matplotlib",),
     "mujoco": ("mujoco",),
     "canopen": ("canopen", "can"),

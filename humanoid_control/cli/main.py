@@ -29,7 +29,8 @@ COMMANDS = {
     "study": "published conclusions, tried on these models: holds, does not hold, cannot be decided",
     "bench": "how fast: solvers, dynamics, distances, the whole stack, beside other libraries",
     "soak": "a stack runs while nodes are killed and nonsense arrives: what was promised beside what was seen",
-    "picture": "a picture of the viewer at one moment of a clip",
+    "dance": "robots dance side by side in the browser, without ROS, or in a recording to share",
+    "picture": "a picture of the viewer at one moment of a clip, or a film of it",
     "warm": "compile the kernels ahead, so that nothing waits for the compiler",
     "ros2_control": "files with which ros2_control drives a robot: URDF, controllers, launch file",
     "doctor": "check this machine and say what to do about what is wrong",
@@ -45,6 +46,7 @@ FOLDERS = {
     "soak": "deployment",
     "ros2_control": "deployment",
     "analyse": "motion",
+    "dance": "motion",
     "reach": "motion",
 }
 """Of commands that do not lie beside this file."""

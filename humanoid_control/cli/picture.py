@@ -1,4 +1,4 @@
-"""`humanoid picture`: the viewer at one moment of a clip, collision volumes, robots that stand or walk, as a PNG."""
+"""`humanoid picture`: the viewer at a moment of a clip, collision volumes, robots that stand or walk; or a film."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ from humanoid_control.cli.parser import (
     refuse_unused,
     require_free_port,
     require_range,
+    tell_notes,
 )
 from humanoid_control.errors import ConfigError, require_extra
 from humanoid_control.files import check_file, whole_file
+from humanoid_control.mocap import load_body_points
 from humanoid_control.nodes import Session, StackFailure, require_ros
-from humanoid_control.robots import Robot, load_robots
+from humanoid_control.robots import Robot, load_robot, load_robots
+from humanoid_control.robots.catalogue import robot_names
 from humanoid_control.robots.description.meshes import missing_meshes, missing_text
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.terminal import console, progress, warn
@@ -40,7 +43,7 @@ from humanoid_control.viewer.stills import (
     standing_picture,
     strip_picture,
 )
-from humanoid_control.warm_up import compile_first
+from humanoid_control.warm_up import RETARGETING, WHOLE_BODY, compile_first, compiling_told
 
 if TYPE_CHECKING:
     from humanoid_control.mocap import BodyPoints
@@ -54,9 +57,12 @@ EXAMPLES = """examples:
   humanoid picture --standing -o standing.png              Lola on simulated ground, with the forces that carry her
   humanoid picture --walking -o walking.png                Lola on her way, with the coming footsteps
   humanoid picture --strip --height 560 -o strip.png       Lola at five moments of her way
+  humanoid picture --video dance.mp4 --robot hrp2,lola --whole-body    a film, 1280 x 720, 30 pictures a second
+  humanoid picture --video walk.mp4 --motion walk.bvh --at 2 --seconds 5 --fps 60 --width 1920 --height 1080
 
 One robot: runs the real stack, goes to that place of the clip, waits until the robot is there, photographs the page.
 Several: each in its own solution of that moment, without running nodes. Needs Chromium.
+A film needs no browser: the processor draws it, and ffmpeg writes it (pip install 'humanoid_control[video]').
 """
 SCENE_SHARE = 0.7  # the rest is the panel, whose figures never rest
 DEFAULTS = {"": "hrp2", "collision": "all", "standing": "lola", "walking": "lola", "strip": "lola"}
@@ -64,12 +70,13 @@ MOMENT = 9.0  # [s]
 STANDING_TIME = 10.0  # [s]
 WALKING_TIME = 3.55  # [s] from the command to walk: a foot is in the air
 LARGEST_DILL = 8  # 256 links; more are a blot
+FILM_OPTIONS = ("whole-body", "seconds", "fps")
+FILM_ADVICE = "compiling what draws films, only this once"
+LONGEST_FILM = 120.0  # [s] unless more is asked for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-o", "--output", type=file_path, default=Path("picture.png"), help="file (default: picture.png)"
-    )
+    parser.add_argument("-o", "--output", type=file_path, help="file (default: picture.png)")
     add_robots(parser, "hrp2; with --collision: all, with --standing, --walking and --strip: lola")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument(
@@ -79,22 +86,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds.add_argument("--walking", action="store_true", help="a robot that walks in simulation, and its plan")
     kinds.add_argument("--strip", action="store_true", help="a robot that walks, at five moments of its way")
     kinds.add_argument("--dill", type=int, metavar="N", help="the branched test system of 2^N links, no robot")
+    kinds.add_argument("--video", type=file_path, metavar="FILE", help="a film of a clip: .mp4, .mov, .mkv or .webm")
+    parser.add_argument("--whole-body", action="store_true", help="with --video: root and legs too, feet on the ground")
+    parser.add_argument(
+        "--seconds", type=float, help=f"with --video: how long (default: all, {LONGEST_FILM:g} at most)"
+    )
+    parser.add_argument("--fps", type=float, help="with --video: pictures a second (default: 30)")
     parser.add_argument("--motion", type=given, help=f"{CLIP_HELP} (default: dance)")
     add_clip_options(parser)
     parser.add_argument(
         "--at",
         type=float,
-        help=f"place in the clip [s] (default: {MOMENT:g}); with --standing and --walking: how long "
+        help=f"place in the clip [s] (default: {MOMENT:g}; with --video: 0); with --standing and --walking: how long "
         f"({STANDING_TIME:g}, {WALKING_TIME:g})",
     )
     parser.add_argument("--no-shadows", action="store_true", help="plain light: many times faster without a GPU")
-    parser.add_argument("--port", type=int, default=8096, help="port of the viewer (default: 8096)")
-    parser.add_argument("--width", type=int, default=1400, help="pixels (default: 1400)")
-    parser.add_argument("--height", type=int, default=860, help="pixels (default: 860)")
+    parser.add_argument("--port", type=int, help="port of the viewer (default: 8096)")
+    parser.add_argument("--width", type=int, help="pixels (default: 1400; with --video: 1280)")
+    parser.add_argument("--height", type=int, help="pixels (default: 860; with --video: 720)")
 
 
 def run(args: argparse.Namespace) -> int:
     require_extra("viewer")
+    if args.video is not None:
+        return _film(args)
     _check(args)
     # Robots and clip come first: what was mistyped is said also where there is no browser.
     robots: list[Robot] = []
@@ -147,8 +162,6 @@ def _picture(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Ro
 
 def _load_clip(args: argparse.Namespace, robots: Sequence[Robot]) -> BodyPoints:
     """The clip, which has the moment asked for, for robots that can imitate it."""
-    from humanoid_control.mocap import load_body_points
-
     for robot in robots:
         robot.require_imitation_points()
     marker_set, reading = clip_options(args)
@@ -158,8 +171,50 @@ def _load_clip(args: argparse.Namespace, robots: Sequence[Robot]) -> BodyPoints:
     return body
 
 
+def _film(args: argparse.Namespace) -> int:
+    """A film of the robots, side by side, while they dance."""
+    from humanoid_control.viewer.dance.dancer import UpperBodyDancer, make_dancer
+    from humanoid_control.viewer.film import FilmSize, write_film
+
+    refuse_unused(args, ["output", "port", "no-shadows"], "a picture, not to --video FILE")
+    size = FilmSize(args.width or 1280, args.height or 720, 30.0 if args.fps is None else args.fps)
+    for option, low, high in (("at", 0, 36000), ("seconds", 0.1, 36000), ("fps", 1, 240)):
+        require_range(option, getattr(args, option), low, high)
+    size.check(args.video)
+    check_file(args.video)
+    names = robot_names(args.robot or [DEFAULTS[""]])
+    tell_notes(load_robots(names, "fixed", imitate=True))
+    marker_set, reading = clip_options(args)
+    body = load_body_points(args.motion or "dance", marker_set, **reading)
+    for text in body.warnings:
+        warn(text)
+    duration, at = (body.n_frames - 1) / body.rate, args.at or 0.0
+    require_range("at", at, 0, duration)
+    require_extra("video")
+    compile_first(RETARGETING, *([WHOLE_BODY] if args.whole_body else []))
+    dancers = [
+        make_dancer(body, name) if args.whole_body else UpperBodyDancer(body, load_robot(name, "fixed"))
+        for name in names
+    ]
+    for dancer in dancers:
+        for note in dancer.notes:
+            warn(note)
+        dancer.begin(at)
+    seconds = min(duration - at, LONGEST_FILM) if args.seconds is None else args.seconds
+    with compiling_told(warn, FILM_ADVICE), progress("filming", seconds, quiet=False) as show:
+        write_film(args.video, dancers, max(seconds, 1.0 / size.fps), size, show)
+    console.print(f"written: {args.video}, {seconds:.1f} s")
+    return 0
+
+
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot be, or does not go together, before a browser is looked for or anything computed."""
+    refuse_unused(args, FILM_OPTIONS, "--video FILE")
+    args.output = args.output or Path("picture.png")
+    args.width, args.height = (
+        given_or if given_or is not None else default for given_or, default in ((args.width, 1400), (args.height, 860))
+    )
+    args.port = 8096 if args.port is None else args.port
     if args.output.suffix.lower() != ".png":
         raise ConfigError(f"-o must be a .png file, got {args.output}")
     check_file(args.output)

@@ -81,7 +81,7 @@ def load_robots(names: Iterable[str | Path], base: str | None = None, imitate: b
         UnknownNameError, RobotError: one of them cannot be loaded, two have the same name, or none is named.
     """
     robots: list[Robot] = []
-    for one in dict.fromkeys(one for name in names for one in _named(str(name))):
+    for one in robot_names(names):
         robot = load_robot(one, base)
         if any(robot.name == other.name for other in robots):
             raise RobotError(f"there are two robots called '{robot.name}': take them one after the other")
@@ -93,8 +93,10 @@ def load_robots(names: Iterable[str | Path], base: str | None = None, imitate: b
     return robots
 
 
-def _named(name: str) -> tuple[str, ...]:
-    return tuple(found_humanoids()) if name == HUMANOIDS else SETS.get(name, (name,))
+def robot_names(names: Iterable[str | Path]) -> list[str]:
+    """Names and paths, each once, with those of SETS and 'humanoids' in the place of the sets."""
+    found = (found_humanoids() if name == HUMANOIDS else SETS.get(name, (name,)) for name in map(str, names))
+    return list(dict.fromkeys(one for several in found for one in several))
 
 
 def catalogue_rows(names: Iterable[str] = CATALOGUE) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http
+import io
 import logging
 import re
 import socket
@@ -193,7 +194,7 @@ def open_server(port: int, host: str = HOST, origins: Iterable[str] = ()) -> vis
 
     logging.getLogger("websockets").setLevel(logging.CRITICAL)
     _make_events_safe()
-    with _checked_by(Origins(origins)) as started:
+    with _checked_by(Origins(origins)) as started, contextlib.redirect_stdout(io.StringIO()):  # its own banner
         server = viser.ViserServer(host=host, port=port, verbose=False)
     if not started:
         server.stop()

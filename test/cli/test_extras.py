@@ -34,6 +34,8 @@ def without(monkeypatch):
         ("viser", "viewer", ["segments", "lola"]),
         ("trimesh", "viewer", ["picture"]),
         ("matplotlib", "report", ["study", "calibration"]),
+        ("viser", "viewer", ["dance"]),
+        ("imageio_ffmpeg", "video", ["picture", "--video", "x.mp4"]),
     ],
 )
 def test_the_extra_to_install_is_named(capsys, without, package, extra, args):
@@ -53,7 +55,8 @@ def test_a_score_as_tables_needs_no_plots(capsys, without):
 def test_every_extra_is_one_of_setup():
     for extra, modules in EXTRAS.items():
         text = re.search(rf'"{extra}": \[(.*?)\],\n', SETUP, re.S).group(1)
-        assert all(re.search(rf'"(pin-|python-|py)?{module}\b', text) for module in modules)
+        names = [{"PIL": "pillow"}.get(module, module).replace("_", "-") for module in modules]
+        assert all(re.search(rf'"(pin-|python-|py)?{name}\b', text) for name in names)
     error = ModuleNotFoundError("No module named 'viser.uplot'", name="viser.uplot")
     assert "[viewer]" in str(missing_package(error))
     assert missing_package(ModuleNotFoundError("No module named 'os2'", name="os2")) is None

@@ -1,0 +1,191 @@
+"""`humanoid dance`: robots dance side by side in the browser, without ROS, or in a recording to share."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from humanoid_control.cli.parser import (
+    add_clip_options,
+    add_robots,
+    clip_options,
+    comma_list,
+    file_path,
+    given,
+    refuse_unused,
+    require_free_port,
+    require_range,
+    tell_notes,
+)
+from humanoid_control.errors import ConfigError, require_extra
+from humanoid_control.files import check_file, whole_file
+from humanoid_control.mocap import CLIP_NAMES, load_body_points
+from humanoid_control.retargeting import JointTrajectory, WholeBodyTrajectory
+from humanoid_control.robots.catalogue import CATALOGUE, MODELS, load_robot, load_robots, robot_names
+from humanoid_control.robots.humanoids import found_humanoids
+from humanoid_control.terminal import console, progress, warn
+from humanoid_control.viewer.dance.dancer import make_dancer
+from humanoid_control.viewer.server import HOST, Origins
+from humanoid_control.warm_up import RETARGETING, WHOLE_BODY, compile_first
+
+EXAMPLES = """examples:
+  humanoid dance                                     HRP-2 and the built-in dance on http://localhost:8080
+  humanoid dance walk.bvh salsa.fbx --robot hrp2,lola,g1   several side by side; clips to choose from
+  humanoid dance clips/                              a folder, with all clips below it
+  humanoid dance walk.bvh --robot hrp2,lola -o dance.html   one file that opens by a double click, without Python
+  humanoid dance dance --robot all -o dance.viser    the same for viser's own player
+
+On the page: robots and clips to choose, play, seek, speed, errors, contacts, slip, joints, a grade at the end; clips
+and robots (URDF, MJCF, a zip) may be dropped onto it. Without a graphics processor let two or three dance at once.
+`humanoid demo dance` runs the nodes of the robot's controller instead; `humanoid picture --video` makes a film.
+"""
+DANCER = "hrp2"
+MOST_CLIPS = 500  # that a list of a page holds
+FPS, LONGEST = 30.0, 120.0  # [Hz], [s] of a recording, unless it is asked for
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("clip", nargs="*", type=given, help="clips, built in or files, and folders of them")
+    add_robots(parser, f"{DANCER}, and more to choose from")
+    add_clip_options(parser)
+    parser.add_argument("-o", "--output", type=file_path, help="write a recording in place of a page: .html or .viser")
+    parser.add_argument("--at", type=float, help="with -o: where in the clip it begins [s] (default: 0)")
+    parser.add_argument("--seconds", type=float, help=f"with -o: how long (default: the clip, {LONGEST:g} at the most)")
+    parser.add_argument("--fps", type=float, help=f"with -o: pictures a second (default: {FPS:g})")
+    parser.add_argument("--port", type=int, help="port of the page (default: 8080)")
+    parser.add_argument("--host", type=given, help=f"address at which the page listens (default: {HOST})")
+    parser.add_argument("--origins", type=comma_list, help="further hosts whose pages may connect: HOST,HOST")
+    parser.add_argument("--shadows", action="store_true", help="shadows: slow without a graphics processor")
+
+
+def run(args: argparse.Namespace) -> int:
+    require_extra("viewer")
+    for option, low, high in (("at", 0, 36000), ("seconds", 0.1, 36000), ("fps", 1, 240), ("port", 1, 65535)):
+        require_range(option, getattr(args, option), low, high)
+    clips = _clips(args.clip)
+    marker_set, reading = clip_options(args)
+    options = {"marker_set": marker_set, **reading}
+    if args.output is not None:
+        return _record(args, clips, options)
+    refuse_unused(args, ["at", "seconds", "fps"], "a recording: -o FILE")
+    return _serve(args, clips, options)
+
+
+def _clips(names: list[str]) -> dict[str, str]:
+    """Title -> source of the clips that are named, and of those that are built in."""
+    from humanoid_control.clip_library.clips import find_clips, is_library
+
+    found: dict[str, str] = {}
+    for name in names:
+        if not is_library(name):
+            found[name] = name
+            continue
+        library = find_clips(name)
+        if len(library) > MOST_CLIPS:
+            warn(f"{name}: {len(library)} clips, of which the page offers the first {MOST_CLIPS}")
+        found |= {clip.name: clip.source for clip in library[:MOST_CLIPS]}
+    return found | {name: name for name in CLIP_NAMES if name not in found}
+
+
+def _record(args: argparse.Namespace, clips: dict[str, str], options: dict[str, Any]) -> int:
+    """Write a recording of one clip by the robots that are named."""
+    from humanoid_control.viewer.dance.recording import check_recording, record_dance
+
+    refuse_unused(args, ["port", "host", "origins", "shadows"], "the page, not to -o")
+    check_recording(args.output)
+    check_file(args.output)
+    if len(args.clip) > 1:
+        raise ConfigError(f"a recording is of one clip, got {len(args.clip)}")
+    names = _robots(args)
+    title, source = next(iter(clips.items()))
+    body = load_body_points(source, **options)
+    for text in body.warnings:
+        warn(text)
+    duration = (body.n_frames - 1) / body.rate
+    at = args.at or 0.0
+    require_range("at", at, 0, duration)
+    seconds = min(duration - at, LONGEST) if args.seconds is None else args.seconds
+    compile_first(RETARGETING, WHOLE_BODY)
+    dancers = [make_dancer(body, name) for name in names]
+    for dancer in dancers:
+        for note in dancer.notes:
+            warn(note)
+        dancer.begin(at)
+    with whole_file(args.output) as file, progress(f"recording {title}", seconds, quiet=False) as show:
+        file.write_bytes(record_dance(dancers, seconds, args.fps or FPS, args.output.suffix.lower(), show))
+    console.print(f"written: {args.output}, {_size(args.output)}: {_how_to_open(args.output)}")
+    return 0
+
+
+def _robots(args: argparse.Namespace) -> list[str]:
+    """Names of the robots; each is loaded once, so that a typo is answered in one line."""
+    names = robot_names(args.robot or [DANCER])
+    tell_notes(load_robots(names, "fixed", imitate=True))
+    return names
+
+
+def _serve(args: argparse.Namespace, clips: dict[str, str], options: dict[str, Any]) -> int:
+    """Open the page, until Ctrl-C."""
+    from humanoid_control.viewer.dance.page import DancePage, Programme
+
+    host, port = args.host or HOST, 8080 if args.port is None else args.port
+    names = _robots(args)  # what was mistyped is said also where the port is occupied
+    if args.clip:
+        load_body_points(next(iter(clips.values())), **options)  # so that a typo is answered in one line
+    Origins(args.origins or ())
+    require_free_port(port, host)
+    offered = [*names, *(name for name in CATALOGUE if name not in names)]
+    programme = Programme(
+        clips,
+        offered,
+        [name for name in (*MODELS, *found_humanoids()) if name not in offered],
+        names,
+        {source: options for source in clips.values() if source not in CLIP_NAMES},
+        _grade,
+    )
+    compile_first(RETARGETING, WHOLE_BODY)
+    page = DancePage(programme, port, host, args.origins or [], args.shadows)
+    try:
+        with _until_told() as stopped:
+            console.print(f"open http://{host}:{port} ; Ctrl-C ends it")
+            page.run(stopped)
+    finally:
+        page.stop()
+    return 0
+
+
+def _grade(name: str, trajectory: JointTrajectory) -> tuple[str, str]:
+    """Grade and verdict of a motion; by a robot of its own, since this is done beside the dance."""
+    from humanoid_control.evaluation import measure_clip
+
+    base = "floating" if isinstance(trajectory, WholeBodyTrajectory) else "fixed"
+    quality = measure_clip(load_robot(name, base), trajectory)
+    return quality.grade, quality.verdict
+
+
+@contextmanager
+def _until_told() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set."""
+    stopped, before = threading.Event(), {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, lambda *_: stopped.set())
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _how_to_open(path: Path) -> str:
+    if path.suffix.lower() == ".html":
+        return "opens in any browser, by a double click"
+    return "for viser's player, beside its client: ?playbackPath=" + path.name
+
+
+def _size(path: Path) -> str:
+    return f"{path.stat().st_size / 1e6:.1f} MB"

@@ -1,0 +1,461 @@
+"""Dancers: a robot and a clip, solved frame by frame while it plays; what of it is shown, and its motion for a grade.
+
+```python
+from humanoid_control.mocap import load_body_points
+from humanoid_control.robots import load_robot
+from humanoid_control.viewer.dance.dancer import WholeBodyDancer
+
+dancer = WholeBodyDancer(load_body_points("dance"), load_robot("hrp2", "floating"))
+for _ in range(100):
+    dancer.step()
+print(dancer.view().error)
+```
+"""
+
+from __future__ import annotations
+
+import math
+import time as clock
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ClipError, RobotError
+from humanoid_control.mocap import BodyPoints
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.retargeting.frame_rate import at_solving_rate
+from humanoid_control.retargeting.player import ClipPlayer, Figure
+from humanoid_control.retargeting.retargeter import JointTrajectory, Retargeter
+from humanoid_control.retargeting.scaling import POINTS, scale_to_robot
+from humanoid_control.retargeting.whole_body import WholeBodyRetargeter, WholeBodyTrajectory
+from humanoid_control.retargeting.whole_body_player import WholeBodyPlayer
+from humanoid_control.retargeting.whole_body_scaling import BODY_POINTS, WholeBodyScaler, shows_legs
+from humanoid_control.robots import Robot, load_robot
+from humanoid_control.robots.robot import FIXED, FLOATING
+
+SLOW, FAST = 60.0, 120.0  # [Hz] of solving: whole numbers of steps a picture, or what moves evenly would seem to jerk
+FAST_FROM = 75.0  # [Hz] of clips
+SEAM = 1.2  # [s] for stepping over from the clip's end to its beginning
+NEAR_WAY, NEAR_TURN = 0.5, 0.6  # [m], [rad] between a clip's end and its beginning: farther, it begins there at once
+BACK = 0.25  # [s] earlier is tried where no posture is found for a moment that is sought
+TIMED = 240  # steps whose times are kept
+EDGES = 4  # heel and toe of both soles
+
+
+class DancerView(NamedTuple):
+    """What is shown of a dancer, in its own world: the floor is z = 0, and the clip begins at the origin.
+
+    Attributes:
+        poses: link -> pose. targets, reached: (K, 3) where its points should be, and where they are [m].
+        figure: (2 B, 3) ends of the bones of the person, scaled [m].
+        soles: (8, 3) ends of the four edges of the soles, (0, 3) without [m]. contacts: (4,) edges that are held.
+        slip: (4,) way of each edge from where it is held, 0 where it is not [m].
+        place: (3,) of the root [m].
+    """
+
+    poses: dict[str, pin.SE3]
+    targets: np.ndarray
+    reached: np.ndarray
+    figure: np.ndarray
+    soles: np.ndarray
+    contacts: np.ndarray
+    slip: np.ndarray
+    place: np.ndarray
+
+    @property
+    def error(self) -> float:
+        """Mean distance of the points to their targets [m]."""
+        return float(np.linalg.norm(self.targets - self.reached, axis=1).mean())
+
+
+class Take(NamedTuple):
+    """One frame of a motion that may be graded: q (nq,), errors (K,) [m], contacts (4,), clearance [m], fallback."""
+
+    q: np.ndarray
+    errors: np.ndarray
+    contacts: np.ndarray
+    clearance: float
+    used_fallback: int
+
+
+class Dancer(ABC):
+    """A robot that follows a clip, one step after the other.
+
+    Attributes:
+        robot: of its own: its memory is overwritten. clip: name of the clip. notes: what should be said of the two.
+        dt: time of a step [s]. duration: of the clip [s].
+        loop: begin again at the end. worst_slip: largest slip of a contact since it began [m].
+        contacts_seen: number of contacts since then.
+    """
+
+    whole_body = False
+
+    def __init__(self, robot: Robot, clip: str, rate: float, duration: float) -> None:
+        self.robot, self.clip, self.notes = robot, clip, list[str]()
+        self.dt, self.duration = 1.0 / (FAST if rate > FAST_FROM else SLOW), duration
+        self.loop, self.worst_slip, self.contacts_seen = True, 0.0, 0
+        self._passed = SEAM  # [s] since the last seam began
+        self._took: deque[float] = deque(maxlen=TIMED)
+        self._take: list[Take] | None = []
+        self.finished_take: list[Take] = []
+
+    # -- what the two kinds do
+
+    @property
+    @abstractmethod
+    def time(self) -> float:
+        """Position in the clip [s]."""
+
+    @abstractmethod
+    def begin(self, time: float = 0.0) -> None:
+        """Take the posture of a moment of the clip [s], at once."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """Let `dt` pass, and solve for the posture then."""
+
+    @abstractmethod
+    def view(self) -> DancerView:
+        """What is shown now."""
+
+    @abstractmethod
+    def play(self, playing: bool, speed: float = 1.0) -> None:
+        """Play or pause, at a pace of the clip."""
+
+    @abstractmethod
+    def trajectory(self) -> JointTrajectory:
+        """The motion of `finished_take`."""
+
+    # -- common
+
+    @property
+    def at_seam(self) -> bool:
+        """True while it steps over from the clip's end to its beginning."""
+        return self._passed < SEAM
+
+    @property
+    def step_time(self) -> float:
+        """Median time that solving for a frame took [s]; NaN before the first."""
+        return float(np.median(self._took)) if self._took else math.nan
+
+    def spoil_take(self) -> None:
+        """The motion has been interrupted: what is graded is one that was played from the beginning to the end."""
+        self._take = None
+
+    def _keep(self, take: Take, before: float, moving: bool) -> None:
+        """Keep a frame of a motion that began with the clip, until it is through.
+
+        Args:
+            before: time in the clip at the step before [s]. moving: the clip goes on, it is not at a seam.
+        """
+        if self.finished_take:
+            return
+        if self.time < before or (self.time >= self.duration and moving):
+            self.finished_take, self._take = self._take or [], []
+        elif moving and self._take is not None:
+            self._take.append(take)
+
+
+class WholeBodyDancer(Dancer):
+    """A robot whose root and legs move too, its feet held on the ground."""
+
+    whole_body = True
+
+    def __init__(self, body: BodyPoints, robot: Robot) -> None:
+        """Prepare, and take the clip's first posture.
+
+        Args:
+            body: with legs. robot: with a floating base, legs and soles.
+
+        Raises:
+            ClipError: no legs, no floor, or no first posture. RobotError: no legs or soles.
+        """
+        body, _, notes = at_solving_rate(body)
+        targets = WholeBodyScaler(body, robot).targets(body)
+        self.solver = WholeBodyRetargeter(robot, forearms=targets.forearms is not None)
+        frames = self.solver.inputs(targets)
+        self.player = WholeBodyPlayer(targets, frames, self.solver.legs.soles, SEAM)
+        super().__init__(robot, targets.name, targets.rate, self.player.duration)
+        self.notes += [*notes, *targets.notes]
+        self._cuts = ends_elsewhere(body)
+        self._corners = [(f[0], f[1]) for f in self.solver.legs.points(robot)[-2 * EDGES :]]
+        self.begin()
+
+    @property
+    def time(self) -> float:
+        return self.player.time
+
+    def begin(self, time: float = 0.0) -> None:
+        p, now = self.player, self.player.playing
+        time = float(np.clip(time, 0.0, max(self.duration - 1.0 / p.targets.rate, 0.0)))
+        while True:
+            p.restart()
+            p.playing, p.time = True, time
+            frame = p.advance(0.0)
+            try:
+                self.solver.start(frame, p.heading, self.clip)
+                break
+            except ClipError:  # in the air, or far out of the robot's reach
+                if time <= 0.0:
+                    raise
+                time = max(time - BACK, 0.0)
+        p.playing = now
+        self._home, self._home_from, self._passed = pin.SE3.Identity(), pin.SE3.Identity(), SEAM
+        self._clip_at = p.X_world_clip
+        self._began: list[np.ndarray | None] = [None] * EDGES
+        self.worst_slip, self.contacts_seen = 0.0, 0
+        self._take = [] if time <= 0.0 else None
+        self._look()
+
+    def play(self, playing: bool, speed: float = 1.0) -> None:
+        if playing and self.player.finished:
+            self.begin()
+        if (playing, speed) != (self.player.playing, self.player.speed) and self.player.time > 0.0:
+            self.spoil_take()
+        self.player.playing, self.player.speed = playing, speed
+
+    def step(self) -> None:
+        p, before = self.player, self.player.time
+        if p.finished and self.loop:
+            self.begin()
+            return
+        p.loop = self.loop and not self._cuts
+        frame = p.advance(self.dt)
+        begin = clock.perf_counter()
+        self.solver.step(frame, 0, self.dt)
+        self._took.append(clock.perf_counter() - begin)
+        if not np.isfinite(self.solver.joints).all():  # nothing of it would ever be a number again
+            self.begin(before)
+            return
+        self._glide()
+        self._look()
+        self._keep_frame(before)
+
+    def _keep_frame(self, before: float) -> None:
+        p, s = self.player, self.solver
+        errors = np.linalg.norm(s.scratch.points[: len(BODY_POINTS)] - p.shown(), axis=1)
+        take = Take(self._q.copy(), errors, s.contacts.copy(), s.clearance, s.used_fallback)
+        self._keep(take, before, p.playing and (p.time > before or p.finished))
+
+    def _glide(self) -> None:
+        """Over a seam the robot goes on where it is: its world is moved back meanwhile, so that it keeps its place."""
+        X = self.player.X_world_clip
+        if X is not self._clip_at:
+            self._clip_at, self._home_from, self._passed = X, self._home, 0.0
+        if self._passed >= SEAM:
+            return
+        self._passed += self.dt
+        s, end = minimum_jerk(min(self._passed / SEAM, 1.0)), X.inverse()
+        turn = math.remainder(_yaw(end) - _yaw(self._home_from), 2 * math.pi)
+        R = pin.rpy.rpyToMatrix(0.0, 0.0, _yaw(self._home_from) + s * turn)
+        p = self.solver.root.translation * [1.0, 1.0, 0.0]
+        self._home = pin.SE3(R, (1 - s) * self._home_from.act(p) + s * end.act(p) - R @ p)
+
+    def _look(self) -> None:
+        """Kinematics of the present posture, by pinocchio, and the slip of its soles."""
+        self._q = self.robot.q(self.solver.joints, self.solver.root)
+        self._poses = self.robot.link_poses(self._q)
+        self._soles = np.array([self.robot.data.oMi[joint].act(place) for joint, place in self._corners])
+        self._slip = np.zeros(EDGES)
+        for e in range(EDGES):
+            ends = self._soles[2 * e : 2 * e + 2, :2]
+            began = self._began[e]
+            if not self.solver.contacts[e]:
+                self._began[e] = None
+            elif began is None:
+                self._began[e] = ends.copy()
+                self.contacts_seen += 1
+            else:
+                self._slip[e] = np.linalg.norm(ends - began, axis=1).max()
+        self.worst_slip = max(self.worst_slip, float(self._slip.max()))
+
+    def view(self) -> DancerView:
+        X, p = self._home, self.player
+
+        def moved(points: np.ndarray) -> np.ndarray:
+            return points @ X.rotation.T + X.translation
+
+        return DancerView(
+            {link: X * pose for link, pose in self._poses.items()},
+            moved(p.shown()),
+            moved(self.solver.scratch.points[: len(BODY_POINTS)]),
+            moved(p.skeleton()),
+            moved(self._soles),
+            self.solver.contacts.copy(),
+            self._slip,
+            X.act(self.solver.root.translation),
+        )
+
+    @property
+    def joints(self) -> np.ndarray:
+        """Joint angles (n,) [rad]."""
+        return self.solver.joints
+
+    def trajectory(self) -> WholeBodyTrajectory:
+        take, rate = self.finished_take, 1.0 / self.dt
+        q = np.array([frame.q for frame in take])
+        joints = q[:, self.robot.iq :]
+        return WholeBodyTrajectory(
+            **_common(self.robot, take, joints, rate, self.solver.moving),
+            root_position=q[:, :3],
+            root_quaternion=q[:, 3:7],
+            contacts=np.array([frame.contacts for frame in take]),
+            point_names=BODY_POINTS,
+        )
+
+
+class UpperBodyDancer(Dancer):
+    """A robot held at its pelvis, whose trunk and arms move: one without legs, or a clip that shows none."""
+
+    def __init__(self, body: BodyPoints, robot: Robot) -> None:
+        """Prepare, and take the clip's first posture.
+
+        Args:
+            body: of the clip. robot: with a fixed base.
+
+        Raises:
+            ClipError: a segment of length zero, or no first posture. RobotError: points that are lacking.
+        """
+        robot.require_imitation_points()
+        targets = scale_to_robot(body, robot)
+        self.player = ClipPlayer(targets, robot.point_positions(robot.q("neutral"), POINTS), SEAM)
+        self.solver = Retargeter(robot)
+        self.figure = Figure(targets, 0.0)
+        self._cuts = ends_elsewhere(body)
+        super().__init__(robot, targets.name, targets.rate, self.player.duration)
+        self._place = robot.X_world_root.translation.copy()
+        self.begin()
+
+    @property
+    def time(self) -> float:
+        return self.player.time
+
+    def begin(self, time: float = 0.0) -> None:
+        self.player.seek(min(time, max(self.duration - self.dt, 0.0)))
+        self.player.advance(SEAM)  # all of the way over to that moment
+        self._passed = SEAM
+        try:
+            self.solver.start(self.player.points(), self.clip)
+        except ClipError:
+            if time <= 0.0:
+                raise
+            self.solver.start_at(self.solver.joints)
+        self._take = [] if time <= 0.0 else None
+
+    def play(self, playing: bool, speed: float = 1.0) -> None:
+        if playing and self.player.finished:
+            self.begin()
+        if (playing, speed) != (self.player.playing, self.player.speed) and self.player.time > 0.0:
+            self.spoil_take()
+        self.player.playing, self.player.speed = playing, speed
+
+    def step(self) -> None:
+        p, before = self.player, self.player.time
+        if p.finished and self.loop:
+            self.begin()
+            return
+        p.loop = self.loop and not self._cuts
+        p.advance(self.dt)
+        self._passed = 0.0 if p.time < before else self._passed + self.dt
+        points, begin = p.points(), clock.perf_counter()
+        self.solver.step(points, self.dt)
+        self._took.append(clock.perf_counter() - begin)
+        take = Take(
+            self.robot.q(self.solver.joints),
+            self.solver.errors(points),
+            np.zeros(EDGES, dtype=bool),
+            self.solver.clearance,
+            self.solver.used_fallback,
+        )
+        self._keep(take, before, p.playing and (p.time > before or p.finished))
+
+    def view(self) -> DancerView:
+        solver, p = self.solver, self.player
+        return DancerView(
+            dict(self.robot.link_poses(self.robot.q(solver.joints))),
+            p.points(),
+            solver.points(solver.joints[solver.moving])[0],
+            self.figure.segments(p.body()),
+            np.empty((0, 3)),
+            np.zeros(EDGES, dtype=bool),
+            np.zeros(EDGES),
+            self._place,
+        )
+
+    @property
+    def joints(self) -> np.ndarray:
+        """Joint angles (n,) [rad]."""
+        return self.solver.joints
+
+    def trajectory(self) -> JointTrajectory:
+        joints = np.array([frame.q for frame in self.finished_take])
+        return JointTrajectory(
+            **_common(self.robot, self.finished_take, joints, 1.0 / self.dt, self.robot.imitation_joints)
+        )
+
+
+def _common(robot: Robot, take: list[Take], joints: np.ndarray, rate: float, moving: np.ndarray) -> dict:
+    """What every trajectory has, from the frames of a take."""
+    change = np.diff(joints, axis=0)
+    velocities, saturated = np.zeros_like(joints), np.zeros(len(joints))
+    velocities[:-1] = change * rate
+    saturated[1:] = np.mean(np.abs(change[:, moving]) >= robot.velocity[moving] / rate - 1e-9, axis=1)
+    return {
+        "joint_names": robot.joint_names,
+        "rate": rate,
+        "positions": joints,
+        "velocities": velocities,
+        "errors": np.array([frame.errors for frame in take]),
+        "saturated": saturated,
+        "clearance": np.array([frame.clearance for frame in take]),
+        "used_fallback": np.array([frame.used_fallback for frame in take]),
+    }
+
+
+def _yaw(X: pin.SE3) -> float:
+    return math.atan2(X.rotation[1, 0], X.rotation[0, 0])
+
+
+def ends_elsewhere(body: BodyPoints) -> bool:
+    """True where a clip ends far from where it begins, or turned: to step over would be a walk of its own."""
+    way = np.linalg.norm((body.mid_hip[-1] - body.mid_hip[0])[:2])
+    turn = math.remainder(float(body.heading[-1] - body.heading[0]), 2 * math.pi)
+    return float(way) > NEAR_WAY or abs(turn) > NEAR_TURN
+
+
+def make_dancer(body: BodyPoints, name: str) -> WholeBodyDancer | UpperBodyDancer:
+    """A dancer with all of the robot that the clip can move: the whole body where both have legs, else the upper one.
+
+    Args:
+        body: of the clip. name: of the robot, or its path.
+
+    Raises:
+        RobotError, UnknownNameError: no such robot, or none that can imitate. ClipError: as the dancers.
+    """
+    why = "the clip shows no knees, ankles and toes"
+    if shows_legs(body):
+        try:
+            return WholeBodyDancer(body, load_robot(name, FLOATING))
+        except RobotError:
+            why = "its robot file names no legs with soles"
+    dancer = UpperBodyDancer(body, load_robot(name, FIXED))
+    dancer.notes.append(f"{dancer.robot.title} moves its upper body only: {why}")
+    return dancer
+
+
+def advance(dancer: Dancer, seconds: float) -> float:
+    """Let a dancer step until the time that has passed would be exceeded.
+
+    Args:
+        seconds: that have passed, with what was left before.
+
+    Returns:
+        What is left, less than a step [s].
+    """
+    while seconds >= dancer.dt - 1e-9:
+        dancer.step()
+        seconds -= dancer.dt
+    return max(seconds, 0.0)

@@ -1,0 +1,133 @@
+"""Loader: dancers are made in a thread of their own, so that those on the stage dance on meanwhile."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from humanoid_control.errors import HumanoidError, first_line, one_line
+from humanoid_control.mocap import BodyPoints, load_body_points
+from humanoid_control.viewer.dance.dancer import UpperBodyDancer, WholeBodyDancer, make_dancer
+
+AnyDancer = WholeBodyDancer | UpperBodyDancer
+
+
+@dataclass
+class Cast:
+    """A clip and the robots that dance to it.
+
+    Attributes:
+        clip: its source. dancers: robot, as it is named -> its dancer, in the order in which they were asked for.
+        failed: robot -> why it cannot dance. clip_problem: why the clip cannot be read; empty where it can.
+        notes: what should be said of the clip and of the dancers.
+    """
+
+    clip: str
+    dancers: dict[str, AnyDancer] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    clip_problem: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+class Loader:
+    """Makes what was asked for last; a wish that came meanwhile replaces one that has not been begun.
+
+    Attributes:
+        guess: paths of robots that came without a robot file: one is guessed beside them.
+        busy: what is done at present; empty for nothing.
+    """
+
+    def __init__(
+        self, options: Mapping[str, Mapping[str, Any]] | None = None, make: Callable[..., AnyDancer] = make_dancer
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            options: source of a clip -> options of `load_body_points`.
+            make: a dancer of a body and the name of a robot.
+        """
+        self.options, self._make = options or {}, make
+        self._wish: tuple[str, tuple[str, ...]] | None = None
+        self._ready: Cast | None = None
+        self._body: tuple[str, BodyPoints] | None = None
+        self._there: Cast | None = None
+        self._lock, self._ended = threading.Condition(), False
+        self.busy, self.guess = "", set[str]()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def want(self, clip: str, robots: Sequence[str]) -> None:
+        """Ask for these; `take` gives them when they are ready."""
+        with self._lock:
+            self._wish = clip, tuple(robots)
+            self.busy = "loading"
+            self._lock.notify()
+
+    def take(self) -> Cast | None:
+        """What has become ready since, once."""
+        with self._lock:
+            ready, self._ready = self._ready, None
+            return ready
+
+    def close(self) -> None:
+        """End the thread, after what it is doing."""
+        with self._lock:
+            self._ended = True
+            self._lock.notify()
+        self._thread.join(timeout=10.0)
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                self._lock.wait_for(lambda: self._wish is not None or self._ended)
+                if self._ended:
+                    return
+                assert self._wish is not None
+                (clip, robots), self._wish = self._wish, None
+            cast = self._load(clip, robots)
+            with self._lock:
+                self._ready = cast
+                if self._wish is None:
+                    self.busy = ""
+
+    def _load(self, clip: str, robots: Sequence[str]) -> Cast:
+        cast = Cast(clip)
+        try:
+            self.busy = f"reading {Path(clip).name}"
+            if self._body is None or self._body[0] != clip:
+                self._body = clip, load_body_points(clip, **self.options.get(clip, {}))
+        except Exception as e:
+            cast.clip_problem = told(e)
+            return cast
+        body = self._body[1]
+        cast.notes += body.warnings
+        before = self._there.dancers if self._there is not None and self._there.clip == clip else {}
+        for name in robots:
+            try:
+                if name not in before:
+                    self.busy = f"preparing {Path(name).stem}"
+                    if name in self.guess and not Path(name).with_suffix(".yaml").exists():
+                        _guess_robot_file(Path(name))
+                    before = before | {name: self._make(body, name)}
+                cast.dancers[name] = before[name]
+                cast.notes += before[name].notes
+            except Exception as e:
+                cast.failed[name] = told(e)
+        self._there = cast
+        return cast
+
+
+def told(error: Exception) -> str:
+    """An error as one line for a page; of one that should not be, its kind too."""
+    if isinstance(error, HumanoidError):
+        return str(error)
+    return one_line(f"cannot be used ({error.__class__.__name__}: {first_line(error)})")
+
+
+def _guess_robot_file(path: Path) -> None:
+    from humanoid_control.robots.guess.robot_file import guess_robot_file  # slow to import, seldom needed
+
+    guess_robot_file(path)
