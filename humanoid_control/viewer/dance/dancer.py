@@ -175,9 +175,9 @@ class WholeBodyDancer(Dancer):
         """
         body, _, notes = at_solving_rate(body)
         targets = WholeBodyScaler(body, robot).targets(body)
-        self.solver = WholeBodyRetargeter(robot, forearms=targets.forearms is not None)
+        self.solver = WholeBodyRetargeter.following(targets, robot)
         frames = self.solver.inputs(targets)
-        self.player = WholeBodyPlayer(targets, frames, self.solver.legs.soles, SEAM)
+        self.player = WholeBodyPlayer(targets, frames, self.solver.legs.soles, SEAM, free=self.solver.problem.free)
         super().__init__(robot, targets.name, targets.rate, self.player.duration)
         self.notes += [*notes, *targets.notes]
         self._cuts = ends_elsewhere(body)
