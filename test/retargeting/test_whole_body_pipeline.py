@@ -169,3 +169,11 @@ def test_the_command_and_a_library_write_the_same_motion(robot, tmp_path, capsys
     np.testing.assert_array_equal(by_command["targets"], motion.targets.positions)
     agree = 100 * np.mean(np.all(motion.trajectory.contacts == motion.targets.contacts, axis=1))
     assert outcome.record["numbers"]["contacts_agree_percent"] == pytest.approx(agree, abs=1e-3)
+
+
+def test_directions_of_head_and_hands_are_left_out_with_their_frames(robot):
+    targets = WholeBodyTask.of(load_body_points("dance").cropped(100), robot).targets
+    pointing = np.random.default_rng(0).normal(size=(100, 3))
+    thin = every(replace(targets, directions={"head": pointing}), 3)
+    np.testing.assert_array_equal(thin.directions["head"], pointing[::3])
+    assert len(thin) == 34 and thin.name == targets.name
