@@ -295,7 +295,7 @@ def _check_input(args: argparse.Namespace) -> Robot:
     from humanoid_control.mocap.body_points import find_body_points
     from humanoid_control.mocap.load import load_clip
     from humanoid_control.retargeting.scaling import scale_to_robot
-    from humanoid_control.retargeting.whole_body_scaling import WholeBodyScaler
+    from humanoid_control.retargeting.whole_body.scaling import WholeBodyScaler
     from humanoid_control.robots.catalogue import load_robot
 
     robot = load_robot(args.robot, "floating" if args.whole_body else "fixed")

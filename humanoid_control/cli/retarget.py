@@ -219,7 +219,7 @@ def _whole_body_row(robot: Any, motion: Any) -> dict[str, Any]:
     """Errors [cm], contact and grade of one robot's whole-body motion."""
     from humanoid_control.evaluation import measure_clip, measure_ground_contact
     from humanoid_control.retargeting import POINTS
-    from humanoid_control.retargeting.whole_body_scaling import SOLE_POINTS
+    from humanoid_control.retargeting.whole_body.scaling import SOLE_POINTS
 
     trajectory = motion.trajectory
     quality = measure_clip(robot, trajectory, person=motion.targets.contacts)

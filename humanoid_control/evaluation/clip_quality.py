@@ -20,7 +20,7 @@ from humanoid_control.evaluation.ground_contact import GroundContact, contact_ag
 from humanoid_control.evaluation.mesh_contact import MeshContacts
 from humanoid_control.evaluation.motion_dynamics import Dynamics, measure_dynamics
 from humanoid_control.retargeting import POINTS, JointTrajectory, WholeBodyTrajectory
-from humanoid_control.retargeting.whole_body_scaling import SOLE_POINTS
+from humanoid_control.retargeting.whole_body.scaling import SOLE_POINTS
 from humanoid_control.robots import Robot
 from humanoid_control.terminal import plain_values
 

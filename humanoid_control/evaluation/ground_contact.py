@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, RobotError
-from humanoid_control.retargeting.contacts import EDGES
+from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.robots.robot import FLOATING, Robot
 
 NEAR = 0.005  # [m] height below which a corner looks as if it stood on the floor

@@ -12,8 +12,8 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagReader
 from humanoid_control.evaluation.ground_contact import measure_ground_contact
 from humanoid_control.evaluation.recorded_run import JointRows, Signal, limits_kept, nanoseconds
-from humanoid_control.retargeting.contacts import EDGES
 from humanoid_control.retargeting.scaling import POINTS
+from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import Table
 

@@ -15,7 +15,7 @@ from humanoid_control.evaluation.clip_quality import ClipMeasures, ClipQuality
 from humanoid_control.evaluation.ground_contact import corner_paths, slip_ways
 from humanoid_control.evaluation.mesh_contact import MeshContacts, geometry_with_meshes, mesh_contacts
 from humanoid_control.retargeting import RetargetSettings, WholeBodyTask, WholeBodyTrajectory
-from humanoid_control.retargeting.contacts import EDGES
+from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.robots import Robot
 
 MOVES = 1e-3  # [rad]

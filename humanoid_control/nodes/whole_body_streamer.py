@@ -36,9 +36,9 @@ from humanoid_control.nodes.base.statistics import Samples
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.base.transforms import TransformOutput, base_transform
 from humanoid_control.nodes.streaming.whole_body_source import FollowedBody, PlayedBody, WholeBodyParameters
-from humanoid_control.retargeting.contacts import EDGES
 from humanoid_control.retargeting.frame_solver import HELD
-from humanoid_control.retargeting.whole_body_scaling import BODY_POINTS
+from humanoid_control.retargeting.whole_body.contacts import EDGES
+from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS
 from humanoid_control.robots import load_robot
 
 LIFETIME = 0.5  # [s] without a new message the contacts go

@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from humanoid_control.retargeting.scaling import Scaler as Scaler
     from humanoid_control.retargeting.scaling import Targets as Targets
     from humanoid_control.retargeting.scaling import scale_to_robot as scale_to_robot
-    from humanoid_control.retargeting.whole_body import WholeBodyRetargeter as WholeBodyRetargeter
-    from humanoid_control.retargeting.whole_body import WholeBodyTrajectory as WholeBodyTrajectory
-    from humanoid_control.retargeting.whole_body_clip import LIVE as LIVE
-    from humanoid_control.retargeting.whole_body_clip import WHOLE_BODY_METHODS as WHOLE_BODY_METHODS
-    from humanoid_control.retargeting.whole_body_clip import ClipRetargeter as ClipRetargeter
-    from humanoid_control.retargeting.whole_body_clip import whole_body_solver as whole_body_solver
-    from humanoid_control.retargeting.whole_body_pipeline import WholeBodyMotion as WholeBodyMotion
-    from humanoid_control.retargeting.whole_body_pipeline import WholeBodyTask as WholeBodyTask
-    from humanoid_control.retargeting.whole_body_pipeline import at_solving_rate as at_solving_rate
-    from humanoid_control.retargeting.whole_body_pipeline import every as every
-    from humanoid_control.retargeting.whole_body_pipeline import retarget_whole_body as retarget_whole_body
-    from humanoid_control.retargeting.whole_body_pipeline import whole_body_settings as whole_body_settings
-    from humanoid_control.retargeting.whole_body_scaling import WholeBodyScaler as WholeBodyScaler
-    from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets as WholeBodyTargets
-    from humanoid_control.retargeting.whole_body_scaling import shows_legs as shows_legs
+    from humanoid_control.retargeting.whole_body.clip_retargeter import LIVE as LIVE
+    from humanoid_control.retargeting.whole_body.clip_retargeter import WHOLE_BODY_METHODS as WHOLE_BODY_METHODS
+    from humanoid_control.retargeting.whole_body.clip_retargeter import ClipRetargeter as ClipRetargeter
+    from humanoid_control.retargeting.whole_body.clip_retargeter import whole_body_solver as whole_body_solver
+    from humanoid_control.retargeting.whole_body.pipeline import WholeBodyMotion as WholeBodyMotion
+    from humanoid_control.retargeting.whole_body.pipeline import WholeBodyTask as WholeBodyTask
+    from humanoid_control.retargeting.whole_body.pipeline import at_solving_rate as at_solving_rate
+    from humanoid_control.retargeting.whole_body.pipeline import every as every
+    from humanoid_control.retargeting.whole_body.pipeline import retarget_whole_body as retarget_whole_body
+    from humanoid_control.retargeting.whole_body.pipeline import whole_body_settings as whole_body_settings
+    from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter as WholeBodyRetargeter
+    from humanoid_control.retargeting.whole_body.retargeter import WholeBodyTrajectory as WholeBodyTrajectory
+    from humanoid_control.retargeting.whole_body.scaling import WholeBodyScaler as WholeBodyScaler
+    from humanoid_control.retargeting.whole_body.scaling import WholeBodyTargets as WholeBodyTargets
+    from humanoid_control.retargeting.whole_body.scaling import shows_legs as shows_legs
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
@@ -67,8 +67,8 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "retarget_clip",
         ],
         "scaling": ["POINTS", "Scaler", "Targets", "scale_to_robot"],
-        "whole_body": ["WholeBodyRetargeter", "WholeBodyTrajectory"],
-        "whole_body_pipeline": [
+        "whole_body.retargeter": ["WholeBodyRetargeter", "WholeBodyTrajectory"],
+        "whole_body.pipeline": [
             "WholeBodyMotion",
             "WholeBodyTask",
             "at_solving_rate",
@@ -76,7 +76,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "retarget_whole_body",
             "whole_body_settings",
         ],
-        "whole_body_clip": ["LIVE", "WHOLE_BODY_METHODS", "ClipRetargeter", "whole_body_solver"],
-        "whole_body_scaling": ["WholeBodyScaler", "WholeBodyTargets", "shows_legs"],
+        "whole_body.clip_retargeter": ["LIVE", "WHOLE_BODY_METHODS", "ClipRetargeter", "whole_body_solver"],
+        "whole_body.scaling": ["WholeBodyScaler", "WholeBodyTargets", "shows_legs"],
     },
 )

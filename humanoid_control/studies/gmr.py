@@ -18,7 +18,7 @@ import pinocchio as pin
 from humanoid_control.evaluation.ground_contact import corner_paths
 from humanoid_control.mocap import BodyPoints
 from humanoid_control.retargeting import WholeBodyTrajectory
-from humanoid_control.retargeting.whole_body_scaling import WHOLE_BODY_POINTS
+from humanoid_control.retargeting.whole_body.scaling import WHOLE_BODY_POINTS
 from humanoid_control.robots import Robot
 
 PEER = "general_motion_retargeting"

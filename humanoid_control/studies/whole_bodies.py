@@ -21,7 +21,7 @@ from humanoid_control.evaluation.whole_body_score import WholeBodyScore, score_m
 from humanoid_control.mocap import BodyPoints, load_body_points
 from humanoid_control.paths import test_data
 from humanoid_control.retargeting import WholeBodyTask, WholeBodyTrajectory, at_solving_rate
-from humanoid_control.retargeting.contacts import find_floor, level
+from humanoid_control.retargeting.whole_body.contacts import find_floor, level
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.robots.humanoids import found_humanoids

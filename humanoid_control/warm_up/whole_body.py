@@ -7,12 +7,24 @@ from typing import Any
 from humanoid_control.jit import are_compiled
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import ClipRetargeter, WholeBodyRetargeter, WholeBodyScaler
-from humanoid_control.retargeting.clip_solver import advance, frame_costs, newton_step, place_corners, place_soles
-from humanoid_control.retargeting.contacts import find_contacts, foot_targets, sole_corners, sole_pitch, sole_pose
-from humanoid_control.retargeting.feasible_frames import follow_frames
 from humanoid_control.retargeting.frame_solver import clearance, gauss_newton
-from humanoid_control.retargeting.live_whole_body import LiveWholeBody, edge_points
-from humanoid_control.retargeting.whole_body_frames import move_base, solve_whole_body_frames
+from humanoid_control.retargeting.whole_body.clip_solver import (
+    advance,
+    frame_costs,
+    newton_step,
+    place_corners,
+    place_soles,
+)
+from humanoid_control.retargeting.whole_body.contacts import (
+    find_contacts,
+    foot_targets,
+    sole_corners,
+    sole_pitch,
+    sole_pose,
+)
+from humanoid_control.retargeting.whole_body.feasible_frames import follow_frames
+from humanoid_control.retargeting.whole_body.frames import move_base, solve_whole_body_frames
+from humanoid_control.retargeting.whole_body.live import LiveWholeBody, edge_points
 from humanoid_control.robots.catalogue import load_robot
 
 ADVICE = "compiling the solver of the whole body for this machine, only this once: about a minute"

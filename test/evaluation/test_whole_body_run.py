@@ -13,7 +13,7 @@ from humanoid_control.evaluation.bag import BagWriter
 from humanoid_control.evaluation.whole_body_run import whole_body_parts, whole_body_report
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import POINTS, WholeBodyTask
-from humanoid_control.retargeting.contacts import EDGES
+from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.robots import load_robot
 from test.evaluation.messages import joint_state, markers, odometry, put
 

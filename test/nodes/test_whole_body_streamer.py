@@ -14,7 +14,7 @@ from visualization_msgs.msg import MarkerArray
 from humanoid_control.evaluation.ground_contact import measure_ground_contact
 from humanoid_control.evaluation.recorded_run import nanoseconds
 from humanoid_control.nodes.base.messages import stamp_of, target_markers
-from humanoid_control.retargeting.contacts import EDGES
+from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.robots import load_robot
 from test.walking_person import RATE, walking_person
 

@@ -5,7 +5,9 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.retargeting import WholeBodyRetargeter
-from humanoid_control.retargeting.contacts import (
+from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal
+from humanoid_control.retargeting.problem import place_points
+from humanoid_control.retargeting.whole_body.contacts import (
     ContactMemory,
     ContactRules,
     FootMemory,
@@ -14,9 +16,7 @@ from humanoid_control.retargeting.contacts import (
     find_contacts,
     foot_targets,
 )
-from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal
-from humanoid_control.retargeting.problem import place_points
-from humanoid_control.retargeting.whole_body_frames import move_base, returning_goal
+from humanoid_control.retargeting.whole_body.frames import move_base, returning_goal
 from humanoid_control.robots import load_robot
 
 RULES, DT, LENGTH = ContactRules(), 0.01, 0.2

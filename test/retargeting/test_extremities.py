@@ -8,9 +8,9 @@ import pytest
 
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
-from humanoid_control.retargeting.extremities import LEVER, extremities, shown_directions
 from humanoid_control.retargeting.problem import place_points, point_jacobian
-from humanoid_control.retargeting.whole_body_player import WholeBodyPlayer
+from humanoid_control.retargeting.whole_body.extremities import LEVER, extremities, shown_directions
+from humanoid_control.retargeting.whole_body.player import WholeBodyPlayer
 from humanoid_control.robots import load_robot
 from test.walking_person import RATE, walking_person
 

@@ -9,8 +9,8 @@ from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
 from humanoid_control.retargeting.live import LiveSettings
-from humanoid_control.retargeting.live_whole_body import LiveWholeBody, edge_points, sole_poses
-from humanoid_control.retargeting.whole_body_scaling import BODY_POINTS
+from humanoid_control.retargeting.whole_body.live import LiveWholeBody, edge_points, sole_poses
+from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS
 from humanoid_control.robots import load_robot
 from test.walking_person import RATE, walking_person
 

@@ -10,9 +10,9 @@ from humanoid_control.errors import ClipError, RobotError
 from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.mocap import find_body_points, load_body_points, load_clip
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler, retarget_whole_body
-from humanoid_control.retargeting.contacts import ContactRules, find_floor, level
 from humanoid_control.retargeting.problem import place_points, point_jacobian
-from humanoid_control.retargeting.whole_body_scaling import WHOLE_BODY_POINTS, Legs
+from humanoid_control.retargeting.whole_body.contacts import ContactRules, find_floor, level
+from humanoid_control.retargeting.whole_body.scaling import WHOLE_BODY_POINTS, Legs
 from humanoid_control.robots import load_robot
 from test.walking_person import RATE, walking_person
 

@@ -9,10 +9,18 @@ import pytest
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.evaluation import measure_clip, measure_ground_contact
 from humanoid_control.mocap import load_body_points
-from humanoid_control.retargeting import ClipRetargeter, WholeBodyScaler, retarget_whole_body, whole_body_clip
-from humanoid_control.retargeting.clip_solver import ClipPostures, advance, frame_costs, newton_step
-from humanoid_control.retargeting.contacts import ContactRules, sole_corners
-from humanoid_control.retargeting.whole_body_clip import ContactPlan, frames_from, lowered, runs, steady, unturned
+from humanoid_control.retargeting import ClipRetargeter, WholeBodyScaler, retarget_whole_body
+from humanoid_control.retargeting.whole_body import clip_retargeter
+from humanoid_control.retargeting.whole_body.clip_retargeter import (
+    ContactPlan,
+    frames_from,
+    lowered,
+    runs,
+    steady,
+    unturned,
+)
+from humanoid_control.retargeting.whole_body.clip_solver import ClipPostures, advance, frame_costs, newton_step
+from humanoid_control.retargeting.whole_body.contacts import ContactRules, sole_corners
 from humanoid_control.robots import load_robot
 from test.walking_person import RATE, walking_person
 
@@ -115,8 +123,8 @@ def window(walk):
     live = solver._begin(frames, targets)
     solver._solve_part(frames, 1, 160, 1 / RATE, live)
     plan = ContactPlan.of(targets, solver.legs.soles, solver.rules)
-    windows = whole_body_clip._Windows(solver, frames, plan, 1 / RATE)
-    windows.work = whole_body_clip.ClipWork.room(windows.problem, 60)
+    windows = clip_retargeter._Windows(solver, frames, plan, 1 / RATE)
+    windows.work = clip_retargeter.ClipWork.room(windows.problem, 60)
     windows.rules = windows.rules._replace(hard=1e3, apart=1e4)
     state = ClipPostures(live.x[100:160].copy(), live.R[100:160].copy(), live.p[100:160].copy())
     state.x[:, :6] = 0.0
@@ -176,8 +184,8 @@ def test_a_walk_keeps_its_feet_and_every_limit_and_is_nearer_and_smoother(name, 
 def test_frames_that_violate_something_are_solved_again(walk, monkeypatch):
     """With limits and distances that cost nothing the optimisation breaks them; what is published does not."""
     for name in ("CHOOSING", "KEEPING", "MENDING"):
-        free = tuple((1e-6, 1e-6, contact) for _, _, contact in getattr(whole_body_clip, name))
-        monkeypatch.setattr(whole_body_clip, name, free)
+        free = tuple((1e-6, 1e-6, contact) for _, _, contact in getattr(clip_retargeter, name))
+        monkeypatch.setattr(clip_retargeter, name, free)
     robot = load_robot("suralp", "floating")
     clip = retarget_whole_body(walk[0], robot, method="clip")
     assert keeps_limits(robot, clip) and (clip.clearance >= 0).all()
@@ -185,7 +193,7 @@ def test_frames_that_violate_something_are_solved_again(walk, monkeypatch):
 
 
 def test_windows_meet_without_a_seam(walk, walks, monkeypatch):
-    monkeypatch.setattr(whole_body_clip, "WINDOW", 150)
+    monkeypatch.setattr(clip_retargeter, "WINDOW", 150)
     short, whole = retarget_whole_body(walk[0], load_robot("lola", "floating"), method="clip"), walks["lola"][1]
     assert np.abs(short.positions - whole.positions).max() < 0.1
     assert np.percentile(np.abs(short.positions - whole.positions), 95) < 0.02
@@ -194,7 +202,7 @@ def test_windows_meet_without_a_seam(walk, walks, monkeypatch):
 
 def test_an_optimisation_without_a_step_leaves_the_start(walk, monkeypatch):
     """Feet then stand where the frame by frame solver puts them, or are let go."""
-    monkeypatch.setattr(whole_body_clip, "newton_step", lambda *_: False)
+    monkeypatch.setattr(clip_retargeter, "newton_step", lambda *_: False)
     robot = load_robot("lola", "floating")
     clip = retarget_whole_body(walk[0], robot, method="clip")
     assert keeps_limits(robot, clip) and (clip.clearance >= 0).all() and np.isfinite(clip.q()).all()

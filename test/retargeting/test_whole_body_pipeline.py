@@ -23,7 +23,7 @@ from humanoid_control.retargeting import (
     retarget_whole_body,
     whole_body_settings,
 )
-from humanoid_control.retargeting.whole_body_pipeline import FASTEST, SLOWEST, rate_factors
+from humanoid_control.retargeting.whole_body.pipeline import FASTEST, SLOWEST, rate_factors
 from humanoid_control.robots import load_robot
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
-from humanoid_control.retargeting.whole_body_player import WholeBodyPlayer
+from humanoid_control.retargeting.whole_body.player import WholeBodyPlayer
 from humanoid_control.robots import load_robot
 from test.walking_person import walking_person
 

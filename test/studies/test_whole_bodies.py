@@ -12,7 +12,7 @@ from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
 from humanoid_control.evaluation.ground_contact import corner_paths
 from humanoid_control.mocap import BodyPoints, load_body_points
 from humanoid_control.retargeting import WholeBodyTask
-from humanoid_control.retargeting.contacts import find_floor, level
+from humanoid_control.retargeting.whole_body.contacts import find_floor, level
 from humanoid_control.robots import load_robot
 from humanoid_control.studies import gmr
 from humanoid_control.studies.whole_bodies import (

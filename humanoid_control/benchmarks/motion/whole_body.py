@@ -16,7 +16,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.mocap import BodyPoints, load_body_points
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
-from humanoid_control.retargeting.contacts import level
+from humanoid_control.retargeting.whole_body.contacts import level
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.studies.gmr import GMR_ROBOTS, PEER, gmr_floor, gmr_frames, gmr_installed
 from humanoid_control.terminal import progress

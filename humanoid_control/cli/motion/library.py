@@ -96,7 +96,7 @@ def _robot_specs(args: argparse.Namespace) -> list[str]:
     Raises:
         UnknownNameError, RobotError: one cannot be loaded, or cannot do what is asked for.
     """
-    from humanoid_control.retargeting.whole_body_scaling import Legs
+    from humanoid_control.retargeting.whole_body.scaling import Legs
     from humanoid_control.robots import load_robots
     from humanoid_control.robots.catalogue import SETS
 

@@ -20,7 +20,7 @@ from humanoid_control.evaluation.report.page import STYLE, grid
 from humanoid_control.evaluation.report.plots import GRID, INK, SERIES, subplots, svg
 from humanoid_control.evaluation.report.small_multiples import Curve, Panel, small_multiples
 from humanoid_control.evaluation.whole_body_score import WholeBodyScore
-from humanoid_control.retargeting.contacts import EDGES
+from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.terminal import Table, plain_values
 
 DEG = 180 / np.pi

@@ -15,10 +15,10 @@ from humanoid_control.nodes.base.parameters import param
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.streaming.clip_source import MAX_RATE, ClipParameters, clip_points
 from humanoid_control.nodes.streaming.live_source import LiveParameters, LiveSource
-from humanoid_control.retargeting.live_whole_body import LiveWholeBody
-from humanoid_control.retargeting.whole_body import WholeBodyRetargeter
-from humanoid_control.retargeting.whole_body_player import WholeBodyPlayer
-from humanoid_control.retargeting.whole_body_scaling import BODY_POINTS, WholeBodyScaler, shows_legs
+from humanoid_control.retargeting.whole_body.live import LiveWholeBody
+from humanoid_control.retargeting.whole_body.player import WholeBodyPlayer
+from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter
+from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyScaler, shows_legs
 from humanoid_control.robots import Robot
 
 

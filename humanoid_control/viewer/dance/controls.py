@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from humanoid_control.errors import shown
-from humanoid_control.retargeting.contacts import EDGES
+from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.viewer.dance.stage import INSIDE, SHOWN
 
 if TYPE_CHECKING:

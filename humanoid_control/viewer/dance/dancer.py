@@ -30,9 +30,9 @@ from humanoid_control.retargeting.frame_rate import at_solving_rate
 from humanoid_control.retargeting.player import ClipPlayer, Figure
 from humanoid_control.retargeting.retargeter import JointTrajectory, Retargeter
 from humanoid_control.retargeting.scaling import POINTS, scale_to_robot
-from humanoid_control.retargeting.whole_body import WholeBodyRetargeter, WholeBodyTrajectory
-from humanoid_control.retargeting.whole_body_player import WholeBodyPlayer
-from humanoid_control.retargeting.whole_body_scaling import BODY_POINTS, WholeBodyScaler, shows_legs
+from humanoid_control.retargeting.whole_body.player import WholeBodyPlayer
+from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter, WholeBodyTrajectory
+from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyScaler, shows_legs
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.robot import FIXED, FLOATING
 

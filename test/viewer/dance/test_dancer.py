@@ -6,7 +6,7 @@ import pytest
 from humanoid_control.evaluation import measure_clip, measure_ground_contact
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import retarget_whole_body
-from humanoid_control.retargeting.whole_body_scaling import BODY_POINTS
+from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS
 from humanoid_control.robots import load_robot
 from humanoid_control.viewer.dance.dancer import SEAM, UpperBodyDancer, WholeBodyDancer, advance, make_dancer
 from test.walking_person import walking_person

@@ -12,10 +12,10 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
-from humanoid_control.retargeting.contacts import Soles, sole_corners
 from humanoid_control.retargeting.player import BONES
-from humanoid_control.retargeting.whole_body_frames import FrameInputs
-from humanoid_control.retargeting.whole_body_scaling import BODY_POINTS, WholeBodyTargets
+from humanoid_control.retargeting.whole_body.contacts import Soles, sole_corners
+from humanoid_control.retargeting.whole_body.frames import FrameInputs
+from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyTargets
 
 LIFT = 0.06  # [m] by which a foot is raised on its way over a seam
 STAYS = 0.01  # [m, rad] nearer than this to where it should be, a foot stays where it is

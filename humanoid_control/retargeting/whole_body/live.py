@@ -12,7 +12,10 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap import BodyPoints
-from humanoid_control.retargeting.contacts import (
+from humanoid_control.retargeting.live import LiveSettings, LiveTargets
+from humanoid_control.retargeting.player import BONES
+from humanoid_control.retargeting.problem import place_points
+from humanoid_control.retargeting.whole_body.contacts import (
     ContactMemory,
     Soles,
     feet_points,
@@ -21,12 +24,9 @@ from humanoid_control.retargeting.contacts import (
     sole_pitch,
     sole_pose,
 )
-from humanoid_control.retargeting.live import LiveSettings, LiveTargets
-from humanoid_control.retargeting.player import BONES
-from humanoid_control.retargeting.problem import place_points
-from humanoid_control.retargeting.whole_body import WholeBodyRetargeter
-from humanoid_control.retargeting.whole_body_frames import FrameInputs
-from humanoid_control.retargeting.whole_body_scaling import BODY_POINTS, WholeBodyScaler, shows_legs
+from humanoid_control.retargeting.whole_body.frames import FrameInputs
+from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter
+from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyScaler, shows_legs
 from humanoid_control.robots import Robot
 
 SHORTEST, LONGEST = 1e-3, 0.1  # [s] of a step of the solver

@@ -15,7 +15,9 @@ import numpy as np
 from scipy.ndimage import uniform_filter1d
 
 from humanoid_control.errors import UnknownNameError
-from humanoid_control.retargeting.clip_solver import (
+from humanoid_control.retargeting.frame_solver import FrameBefore, clearance
+from humanoid_control.retargeting.problem import scratch_for
+from humanoid_control.retargeting.whole_body.clip_solver import (
     ClipGoal,
     ClipPostures,
     ClipRules,
@@ -26,13 +28,11 @@ from humanoid_control.retargeting.clip_solver import (
     place_corners,
     place_soles,
 )
-from humanoid_control.retargeting.contacts import HEEL, TOE, ContactRules, Soles
-from humanoid_control.retargeting.feasible_frames import LOST, follow_frames
-from humanoid_control.retargeting.frame_solver import FrameBefore, clearance
-from humanoid_control.retargeting.problem import scratch_for
-from humanoid_control.retargeting.whole_body import WholeBodyRetargeter, WholeBodyTrajectory
-from humanoid_control.retargeting.whole_body_frames import FrameInputs, FrameResults
-from humanoid_control.retargeting.whole_body_scaling import WholeBodyTargets
+from humanoid_control.retargeting.whole_body.contacts import HEEL, TOE, ContactRules, Soles
+from humanoid_control.retargeting.whole_body.feasible_frames import LOST, follow_frames
+from humanoid_control.retargeting.whole_body.frames import FrameInputs, FrameResults
+from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter, WholeBodyTrajectory
+from humanoid_control.retargeting.whole_body.scaling import WholeBodyTargets
 
 WINDOW, AHEAD = 600, 0.5  # frames that are optimised together; time of it that is looked at only [s]
 SMOOTHING = 2.0  # [m/rad] of a change of joint velocity from one frame to the next of 100 a second

@@ -19,16 +19,6 @@ import pinocchio as pin
 
 from humanoid_control.errors import ClipError
 from humanoid_control.files import whole_file
-from humanoid_control.retargeting.contacts import (
-    EDGES,
-    ContactRules,
-    FootMemory,
-    FootTargets,
-    foot_targets,
-    sole_corners,
-)
-from humanoid_control.retargeting.extremities import LEVER, extremities
-from humanoid_control.retargeting.extremities import WEIGHTS as DIRECTION_WEIGHTS
 from humanoid_control.retargeting.frame_solver import (
     A_LONG_TIME,
     FAR,
@@ -47,7 +37,17 @@ from humanoid_control.retargeting.frame_solver import (
 from humanoid_control.retargeting.problem import imitation_points, mean_error, place_points, problem_with, scratch_for
 from humanoid_control.retargeting.retargeter import CHUNK, JointTrajectory, RetargetSettings
 from humanoid_control.retargeting.scaling import POINTS
-from humanoid_control.retargeting.whole_body_frames import (
+from humanoid_control.retargeting.whole_body.contacts import (
+    EDGES,
+    ContactRules,
+    FootMemory,
+    FootTargets,
+    foot_targets,
+    sole_corners,
+)
+from humanoid_control.retargeting.whole_body.extremities import LEVER, extremities
+from humanoid_control.retargeting.whole_body.extremities import WEIGHTS as DIRECTION_WEIGHTS
+from humanoid_control.retargeting.whole_body.frames import (
     ErrorMemory,
     FootWork,
     FrameInputs,
@@ -55,7 +55,7 @@ from humanoid_control.retargeting.whole_body_frames import (
     move_base,
     solve_whole_body_frames,
 )
-from humanoid_control.retargeting.whole_body_scaling import (
+from humanoid_control.retargeting.whole_body.scaling import (
     BODY_POINTS,
     WHOLE_BODY_POINTS,
     Legs,

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.retargeting.contacts import ContactRules, FootMemory, FootTargets, Soles, foot_targets
 from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal, SolverConstants, solve_goal
 from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, mean_error, place_points
+from humanoid_control.retargeting.whole_body.contacts import ContactRules, FootMemory, FootTargets, Soles, foot_targets
 
 
 class ErrorMemory(NamedTuple):

@@ -19,9 +19,9 @@ from scipy.interpolate import CubicSpline
 
 from humanoid_control.mocap import BodyPoints
 from humanoid_control.retargeting.retargeter import RetargetSettings
-from humanoid_control.retargeting.whole_body import WholeBodyTrajectory
-from humanoid_control.retargeting.whole_body_clip import LIVE, whole_body_solver
-from humanoid_control.retargeting.whole_body_scaling import WholeBodyScaler, WholeBodyTargets
+from humanoid_control.retargeting.whole_body.clip_retargeter import LIVE, whole_body_solver
+from humanoid_control.retargeting.whole_body.retargeter import WholeBodyTrajectory
+from humanoid_control.retargeting.whole_body.scaling import WholeBodyScaler, WholeBodyTargets
 from humanoid_control.robots import Robot
 
 SLOWEST, FASTEST = 50.0, 250.0  # [Hz]

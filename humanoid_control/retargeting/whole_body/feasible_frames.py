@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.retargeting.clip_solver import ClipGoal, ClipPostures
 from humanoid_control.retargeting.frame_solver import (
     LOCKED,
     NO_FALLBACK,
@@ -22,7 +21,8 @@ from humanoid_control.retargeting.frame_solver import (
     solve_goal,
 )
 from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, mean_error, place_points
-from humanoid_control.retargeting.whole_body_frames import FrameResults, move_base
+from humanoid_control.retargeting.whole_body.clip_solver import ClipGoal, ClipPostures
+from humanoid_control.retargeting.whole_body.frames import FrameResults, move_base
 
 SUNK = 1e-4  # [m] a sole may be below the floor
 CUT = 2e-4  # [rad, m] by which a frame may be cut to its bounds and count as unchanged

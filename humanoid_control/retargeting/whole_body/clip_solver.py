@@ -23,7 +23,6 @@ import numpy as np
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.cholesky import BandedFactor, BlockWork, factor_block_row, solve_banded
 from humanoid_control.numerics.rotation import rotation_vector
-from humanoid_control.retargeting.contacts import Soles, sole_corners
 from humanoid_control.retargeting.frame_solver import LOCKED
 from humanoid_control.retargeting.problem import (
     RetargetingProblem,
@@ -33,6 +32,7 @@ from humanoid_control.retargeting.problem import (
     place_points,
     point_jacobian,
 )
+from humanoid_control.retargeting.whole_body.contacts import Soles, sole_corners
 
 INSIDE = 1e-3  # [rad] by which ranges are aimed at from inside, and share of the speed limit
 ABOVE = 3e-4  # [m] height that soles which nothing locks are aimed at

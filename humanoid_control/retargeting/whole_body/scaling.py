@@ -16,7 +16,9 @@ import pinocchio as pin
 from humanoid_control.errors import RobotError
 from humanoid_control.kinematics.forward_kinematics import joint_axis
 from humanoid_control.mocap import BodyPoints
-from humanoid_control.retargeting.contacts import (
+from humanoid_control.retargeting.problem import Followed
+from humanoid_control.retargeting.scaling import POINTS, Scaler
+from humanoid_control.retargeting.whole_body.contacts import (
     LEG_POINTS,
     ContactMemory,
     ContactRules,
@@ -26,9 +28,7 @@ from humanoid_control.retargeting.contacts import (
     find_floor,
     level,
 )
-from humanoid_control.retargeting.extremities import shown_directions
-from humanoid_control.retargeting.problem import Followed
-from humanoid_control.retargeting.scaling import POINTS, Scaler
+from humanoid_control.retargeting.whole_body.extremities import shown_directions
 from humanoid_control.robots import Robot
 from humanoid_control.robots.joint_groups import NEEDED, JointGroups
 from humanoid_control.robots.robot import FLOATING
