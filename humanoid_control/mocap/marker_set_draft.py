@@ -18,6 +18,7 @@ from humanoid_control.errors import ClipError
 from humanoid_control.files import whole_file
 from humanoid_control.mocap.body_points import find_body_points
 from humanoid_control.mocap.clip import MarkerClip
+from humanoid_control.mocap.label_geometry import RIGID, LabelGeometry
 from humanoid_control.mocap.label_words import (
     LEVELS,
     PARTS,
@@ -97,9 +98,6 @@ class Draft:
 
 # -------- geometry
 
-_FRAMES = 300  # that are looked at
-_RIGID = 3e-3  # relative deviation of the distance between neighbours in a skeleton; skin moves more
-_STILL = 0.02  # [m] of motion, below which that cannot be told
 _LOOSE = 0.12  # relative deviation of a bone's length from which it is none
 _LENGTH = (0.08, 0.75)  # [m] of a bone
 _TOGETHER = 0.2  # [m] labels of one word farther apart are no one point ...
@@ -113,45 +111,8 @@ _ACROMION = next(level for level, line in enumerate(PARTS["shoulder"]) if "acrom
 _UPPER_ARM = {"arm", *PARTS["shoulder"][1].split()}
 
 
-class _Geometry:
-    """Median distances between labels, over some frames."""
-
-    def __init__(self, clip: MarkerClip, written: Mapping[str, str]) -> None:
-        frames = np.unique(np.linspace(0, clip.n_frames - 1, _FRAMES).astype(int))
-        self.paths = {own: clip.positions[frames, clip.index(label)] for own, label in written.items()}
-        self._bones: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[float, float]] = {}
-
-    def path(self, labels: Sequence[str]) -> np.ndarray:
-        """(T, 3) middle of some labels [m]."""
-        return np.mean([self.paths[label] for label in labels], axis=0)
-
-    def bone(self, a: Sequence[str], b: Sequence[str]) -> tuple[float, float]:
-        """Length between two points [m] and its relative deviation; NaN where they are never seen together."""
-        key = tuple(a), tuple(b)
-        if key not in self._bones:
-            lengths = np.linalg.norm(self.path(a) - self.path(b), axis=1)
-            lengths = lengths[~np.isnan(lengths)]
-            median = float(np.median(lengths)) if lengths.size else float("nan")
-            self._bones[key] = median, float(lengths.std()) / max(median, 1e-6) if lengths.size else float("inf")
-        return self._bones[key]
-
-    def rigid(self, names: Sequence[str]) -> bool:
-        """True where most of these labels move, and keep their distance from a neighbour as no skin does."""
-        if len(names) < 3:
-            return False
-        X = np.stack([self.paths[name] for name in names], axis=1)
-        X = X[~np.isnan(X).any(axis=(1, 2))]
-        if len(X) < 2 or np.median(np.linalg.norm(X.std(axis=0), axis=1)) < _STILL:
-            return False
-        distance = np.linalg.norm(X[:, :, None] - X[:, None], axis=3)
-        mean, std = distance.mean(axis=0), distance.std(axis=0)
-        near = (mean > 0.02) & (mean < 0.6)
-        loose = np.where(near, std / np.maximum(mean, 1e-6), 1.0).min(axis=1)
-        return bool(np.median(loose) < _RIGID)
-
-
 def _limb(
-    candidates: Sequence[Sequence[_Candidate]], geometry: _Geometry, loosest: float
+    candidates: Sequence[Sequence[_Candidate]], geometry: LabelGeometry, loosest: float
 ) -> tuple[list[_Candidate | None], bool]:
     """The best candidate of each joint of a limb, and whether the bones confirm them all.
 
@@ -185,7 +146,7 @@ class _Drafter:
     """The draft while it is made."""
 
     words: list[LabelWord]
-    geometry: _Geometry
+    geometry: LabelGeometry
     skeleton: bool
     landmarks: dict[str, DraftEntry] = field(default_factory=dict)
     points: dict[str, DraftEntry] = field(default_factory=dict)
@@ -271,7 +232,7 @@ class _Drafter:
                     [] if name in self.points else self.candidates(part, side)
                     for name, part in zip(names, parts, strict=True)
                 ]
-                found, whole = _limb(options, self.geometry, _RIGID if self.skeleton else _LOOSE)
+                found, whole = _limb(options, self.geometry, RIGID if self.skeleton else _LOOSE)
                 for name, part, one in zip(names, parts, found, strict=True):
                     if one is not None:
                         confirmed = whole or (limb == "leg" and f"{side}_hip" in self.points and part != "hip")
@@ -408,7 +369,7 @@ def draft_marker_set(clip: MarkerClip) -> Draft:
         The draft; `missing` names the required points that it lacks.
     """
     seen = {_written(clip, same[0], plain): same[0] for plain, same in plain_labels(clip).items()}
-    geometry = _Geometry(clip, seen)
+    geometry = LabelGeometry(clip, seen)
     words = read_labels(list(seen))
     skeleton = clip.noun == "joint" or geometry.rigid([word.label for word in words if word.word])
     drafter = _Drafter(words, geometry, skeleton)

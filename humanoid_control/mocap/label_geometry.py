@@ -1,0 +1,59 @@
+"""Distances between the labels of a clip: which of them are ends of one bone, and whether they are joints of a skeleton."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from humanoid_control.mocap.clip import MarkerClip
+
+_FRAMES = 300  # that are looked at
+RIGID = 3e-3  # relative deviation of the distance between neighbours in a skeleton; skin moves more
+_STILL = 0.02  # [m] of motion, below which that cannot be told
+
+
+class LabelGeometry:
+    """Median distances between labels, over some frames.
+
+    Attributes:
+        paths: (T, 3) of each label [m], by its own name.
+    """
+
+    def __init__(self, clip: MarkerClip, written: Mapping[str, str]) -> None:
+        """Look at a clip.
+
+        Args:
+            clip: of markers or joints. written: own name of each label, without what all have in common -> the label.
+        """
+        frames = np.unique(np.linspace(0, clip.n_frames - 1, _FRAMES).astype(int))
+        self.paths = {own: clip.positions[frames, clip.index(label)] for own, label in written.items()}
+        self._bones: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[float, float]] = {}
+
+    def path(self, labels: Sequence[str]) -> np.ndarray:
+        """(T, 3) middle of some labels [m]."""
+        return np.mean([self.paths[label] for label in labels], axis=0)
+
+    def bone(self, a: Sequence[str], b: Sequence[str]) -> tuple[float, float]:
+        """Length between two points [m] and its relative deviation; NaN where they are never seen together."""
+        key = tuple(a), tuple(b)
+        if key not in self._bones:
+            lengths = np.linalg.norm(self.path(a) - self.path(b), axis=1)
+            lengths = lengths[~np.isnan(lengths)]
+            median = float(np.median(lengths)) if lengths.size else float("nan")
+            self._bones[key] = median, float(lengths.std()) / max(median, 1e-6) if lengths.size else float("inf")
+        return self._bones[key]
+
+    def rigid(self, names: Sequence[str]) -> bool:
+        """True where most of these labels move, and keep their distance from a neighbour as no skin does."""
+        if len(names) < 3:
+            return False
+        X = np.stack([self.paths[name] for name in names], axis=1)
+        X = X[~np.isnan(X).any(axis=(1, 2))]
+        if len(X) < 2 or np.median(np.linalg.norm(X.std(axis=0), axis=1)) < _STILL:
+            return False
+        distance = np.linalg.norm(X[:, :, None] - X[:, None], axis=3)
+        mean, std = distance.mean(axis=0), distance.std(axis=0)
+        near = (mean > 0.02) & (mean < 0.6)
+        loose = np.where(near, std / np.maximum(mean, 1e-6), 1.0).min(axis=1)
+        return bool(np.median(loose) < RIGID)
