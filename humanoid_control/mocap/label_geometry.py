@@ -1,4 +1,4 @@
-"""Distances between the labels of a clip: which of them are ends of one bone, and whether they are joints of a skeleton."""
+"""Distances between the labels of a clip: which are ends of one bone, and whether they are joints of a skeleton."""
 
 from __future__ import annotations
 
