@@ -42,12 +42,12 @@ def run(args: argparse.Namespace) -> int:
 
     with progress("soak", 1.0, quiet=args.json) as show:
         report = run_soak(args.robot, args.hours, args.seed, args.stack, args.only, show, settings)
-    if args.output is not None:
-        report.write(args.output)
     if args.json:
         print_json(report.data)
     else:
         print_parts(report.parts)
-        if args.output is not None:
+    if args.output is not None:
+        report.write(args.output)
+        if not args.json:
             console.print(f"written: {args.output}")
     return 1 if report.data["broken"] else 0

@@ -266,17 +266,29 @@ def run_soak(
     for one in seen:
         if watch is not None:
             watch(one)
+    return soak_report(seen, {"robot": robot, "stack": stack, "hours": hours, "seed": seed, "complaints": complaints})
+
+
+def soak_report(seen: Sequence[Seen], what: dict[str, Any]) -> StudyReport:
+    """Tables and data of a soak.
+
+    Args:
+        seen: outcomes of its faults. what: robot, stack, hours, seed and complaints of it.
+    """
     rows = [_row(kind, [s for s in seen if s.fault == kind]) for kind in dict.fromkeys(s.fault for s in seen)]
     columns = ["fault", "times", "gap 95 % s", "gap worst s", "first off rad", "speed", "promises broken"]
     broken = [f"{s.fault.name}: {text}" for s in seen for text in s.broken]
     data = {
-        "soak": {"robot": robot, "stack": stack, "hours": hours, "seed": seed, "complaints": complaints},
+        "study": "soak",
+        "soak": what,
         "faults": [{**s.__dict__, "fault": s.fault.name} for s in seen],
         "broken": broken,
         "machine": machine(),
     }
     verdict = f"{len(seen)} faults, {sum(not s.broken for s in seen)} with every promise kept"
-    return StudyReport(data, [Table(f"soak of {stack}, {robot}", columns, rows), verdict, *sorted(set(broken)), NOTE])
+    return StudyReport(
+        data, [Table(f"soak of {what['stack']}, {what['robot']}", columns, rows), verdict, *sorted(set(broken)), NOTE]
+    )
 
 
 def _row(fault: Fault, seen: Sequence[Seen]) -> list[Any]:

@@ -1,5 +1,7 @@
 """What a soak makes of what it heard: gaps, limits, first commands, and what was said of a fault."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from humanoid_control.studies.soak.soak import (
     faults_of,
     judge,
     run_soak,
+    soak_report,
 )
 
 
@@ -138,3 +141,16 @@ def test_what_cannot_be_soaked_is_refused_before_anything_runs():
         run_soak(hours=0.0)
     with pytest.raises(UnknownNameError, match="robot"):
         run_soak("hpr2")
+
+
+def test_a_soak_can_be_read_and_written(tmp_path):
+    calm, broken = seen(gap=0.02), seen()
+    judge(calm, *heard(), [])
+    judge(broken, *heard(cut=(3.0, 99.0)), [])
+    report = soak_report(
+        [calm, broken], {"robot": "hrp2", "stack": "imitation", "hours": 1.0, "seed": 0, "complaints": 0}
+    )
+    report.write(tmp_path / "out")
+    data = json.loads((tmp_path / "out" / "soak.json").read_text())
+    assert data["soak"]["robot"] == "hrp2" and len(data["faults"]) == 2 and len(data["broken"]) >= 1
+    assert any("2 faults, 1 with every promise kept" in str(part) for part in report.parts)
