@@ -26,10 +26,10 @@ import pinocchio as pin
 from humanoid_control.errors import ClipError, RobotError
 from humanoid_control.mocap import BodyPoints
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
-from humanoid_control.retargeting.frame_rate import at_solving_rate
 from humanoid_control.retargeting.player import ClipPlayer, Figure
 from humanoid_control.retargeting.retargeter import JointTrajectory, Retargeter
 from humanoid_control.retargeting.scaling import POINTS, scale_to_robot
+from humanoid_control.retargeting.whole_body.pipeline import at_solving_rate
 from humanoid_control.retargeting.whole_body.player import WholeBodyPlayer
 from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter, WholeBodyTrajectory
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyScaler, shows_legs
