@@ -58,6 +58,7 @@ def test_an_archive_is_a_robot_where_one_is_in_it(uploads):
         ("r.zip", archive(**{"a.xml": "<notes/>"}), "no URDF or MJCF"),
         ("", b"x", "neither a clip nor a robot"),
     ],
+    ids=["text", "empty", "html", "no archive", "another's archive", "nameless"],
 )
 def test_what_is_neither_is_refused_in_one_line(uploads, name, content, says):
     with pytest.raises(HumanoidError, match=says) as refusal:
