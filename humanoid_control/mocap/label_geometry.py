@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
 
 import numpy as np
 
 from humanoid_control.mocap.clip import MarkerClip
+from humanoid_control.mocap.label_words import LabelWord
 
 _FRAMES = 300  # that are looked at
 RIGID = 3e-3  # relative deviation of the distance between neighbours in a skeleton; skin moves more
+LENGTH = (0.08, 0.75)  # [m] of a bone
+_RATIO = 2.0  # of the two bones of a limb, either way
 _STILL = 0.02  # [m] of motion, below which that cannot be told
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Labels that may be one point: how clear their words are (0 is best), and whether one was misspelt."""
+
+    words: tuple[LabelWord, ...]
+    level: int
+    odd: bool = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(word.label for word in self.words)
 
 
 class LabelGeometry:
@@ -57,3 +75,30 @@ class LabelGeometry:
         near = (mean > 0.02) & (mean < 0.6)
         loose = np.where(near, std / np.maximum(mean, 1e-6), 1.0).min(axis=1)
         return bool(np.median(loose) < RIGID)
+
+
+def find_limb(
+    candidates: Sequence[Sequence[Candidate]], geometry: LabelGeometry, loosest: float
+) -> tuple[list[Candidate | None], bool]:
+    """The best candidate of each joint of a limb, and whether the bones confirm them all.
+
+    Args:
+        candidates: of each joint from the trunk outward.
+        geometry: distances.
+        loosest: relative deviation of a bone's length that still is one.
+    """
+    best: tuple[float, list[Candidate | None], bool] = (-np.inf, [None] * len(candidates), False)
+    for chosen in product(*[[*c, None] for c in candidates]):
+        labels = [label for c in chosen if c for label in c.labels]
+        if len(set(labels)) < len(labels):
+            continue
+        score = sum(3.0 - 0.5 * c.level - 0.5 * c.odd for c in chosen if c)
+        bones = [geometry.bone(a.labels, b.labels) for a, b in pairwise(chosen) if a and b]
+        fits = [LENGTH[0] < length < LENGTH[1] and loose < loosest for length, loose in bones]
+        score -= 2.5 * sum(not fit for fit in fits) + 5.0 * sum(min(loose, 0.2) for _, loose in bones)
+        whole = len(bones) == len(candidates) - 1
+        if whole and not 1 / _RATIO < bones[0][0] / max(bones[1][0], 1e-6) < _RATIO:
+            score -= 1.5
+        if score > best[0]:
+            best = (score, list(chosen), whole and all(fits))
+    return best[1], best[2]

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from pathlib import Path
 
-import numpy as np
-
 from humanoid_control.errors import ClipError
 from humanoid_control.files import whole_file
 from humanoid_control.mocap.body_points import find_body_points
 from humanoid_control.mocap.clip import MarkerClip
-from humanoid_control.mocap.label_geometry import RIGID, LabelGeometry
+from humanoid_control.mocap.label_geometry import LENGTH, RIGID, Candidate, LabelGeometry, find_limb
 from humanoid_control.mocap.label_words import (
     LEVELS,
     PARTS,
@@ -41,19 +39,6 @@ from humanoid_control.mocap.marker_sets import (
 )
 
 # -------- candidates
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    """Labels that may be one point: how clear their words are (0 is best), and whether one was misspelt."""
-
-    words: tuple[LabelWord, ...]
-    level: int
-    odd: bool = False
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(word.label for word in self.words)
 
 
 @dataclass(frozen=True)
@@ -99,43 +84,14 @@ class Draft:
 # -------- geometry
 
 _LOOSE = 0.12  # relative deviation of a bone's length from which it is none
-_LENGTH = (0.08, 0.75)  # [m] of a bone
 _TOGETHER = 0.2  # [m] labels of one word farther apart are no one point ...
 _HEAD = 0.35  # [m] ... but on a head
 _BONES = {"arm": ("shoulder", "elbow", "wrist"), "leg": ("hip", "knee", "ankle")}
-_RATIO = 2.0  # of the two bones of a limb, either way
 _ALIKE = 1.35  # left to right
 _MIRRORED = 1.2  # the same, for a joint without a name
 _UNNAMED = 40  # labels that are tried for it
 _ACROMION = next(level for level, line in enumerate(PARTS["shoulder"]) if "acromion" in line.split())
 _UPPER_ARM = {"arm", *PARTS["shoulder"][1].split()}
-
-
-def _limb(
-    candidates: Sequence[Sequence[_Candidate]], geometry: LabelGeometry, loosest: float
-) -> tuple[list[_Candidate | None], bool]:
-    """The best candidate of each joint of a limb, and whether the bones confirm them all.
-
-    Args:
-        candidates: of each joint from the trunk outward.
-        geometry: distances.
-        loosest: relative deviation of a bone's length that still is one.
-    """
-    best: tuple[float, list[_Candidate | None], bool] = (-np.inf, [None] * len(candidates), False)
-    for chosen in product(*[[*c, None] for c in candidates]):
-        labels = [label for c in chosen if c for label in c.labels]
-        if len(set(labels)) < len(labels):
-            continue
-        score = sum(3.0 - 0.5 * c.level - 0.5 * c.odd for c in chosen if c)
-        bones = [geometry.bone(a.labels, b.labels) for a, b in pairwise(chosen) if a and b]
-        fits = [_LENGTH[0] < length < _LENGTH[1] and loose < loosest for length, loose in bones]
-        score -= 2.5 * sum(not fit for fit in fits) + 5.0 * sum(min(loose, 0.2) for _, loose in bones)
-        whole = len(bones) == len(candidates) - 1
-        if whole and not 1 / _RATIO < bones[0][0] / max(bones[1][0], 1e-6) < _RATIO:
-            score -= 1.5
-        if score > best[0]:
-            best = (score, list(chosen), whole and all(fits))
-    return best[1], best[2]
 
 
 # -------- the draft
@@ -151,7 +107,7 @@ class _Drafter:
     landmarks: dict[str, DraftEntry] = field(default_factory=dict)
     points: dict[str, DraftEntry] = field(default_factory=dict)
 
-    def candidates(self, part: str, side: str) -> list[_Candidate]:
+    def candidates(self, part: str, side: str) -> list[Candidate]:
         """Groups of labels that may be a part of the body, the clearest word first."""
         groups: dict[tuple[int, str], list[LabelWord]] = {}
         spoken = {word.word for word in self.words if word.side == side}
@@ -179,7 +135,7 @@ class _Drafter:
         clear = {w for part in ("elbow", "knee") for w in " ".join(PARTS[part][:3]).split()} - set(SEGMENTS)
         return not any(word.word in clear for word in self.words)
 
-    def _group(self, level: int, words: list[LabelWord]) -> _Candidate:
+    def _group(self, level: int, words: list[LabelWord]) -> Candidate:
         """One candidate: of a skeleton the first joint of the name, of markers all that lie together."""
         words = sorted(words, key=lambda w: w.number)
         if self.skeleton:
@@ -190,9 +146,9 @@ class _Drafter:
             words = tops or [
                 w for w in words if w is words[0] or self.geometry.bone([words[0].label], [w.label])[0] < near
             ]
-        return _Candidate(tuple(words), level, any(w.odd for w in words))
+        return Candidate(tuple(words), level, any(w.odd for w in words))
 
-    def add(self, point: str, found: _Candidate, sure: bool, note: str = "") -> None:
+    def add(self, point: str, found: Candidate, sure: bool, note: str = "") -> None:
         """An entry for a point."""
         how = note or ("misspelt?" if found.odd else "by name" if sure else "by name, the bones do not confirm it")
         self.points[point] = DraftEntry((found.labels,), how, not sure or found.odd)
@@ -232,7 +188,7 @@ class _Drafter:
                     [] if name in self.points else self.candidates(part, side)
                     for name, part in zip(names, parts, strict=True)
                 ]
-                found, whole = _limb(options, self.geometry, RIGID if self.skeleton else _LOOSE)
+                found, whole = find_limb(options, self.geometry, RIGID if self.skeleton else _LOOSE)
                 for name, part, one in zip(names, parts, found, strict=True):
                     if one is not None:
                         confirmed = whole or (limb == "leg" and f"{side}_hip" in self.points and part != "hip")
@@ -290,7 +246,7 @@ class _Drafter:
         if sternum:
             self.points["sternum"] = DraftEntry(tuple(c.labels for c in sternum[:2]), "by name", sternum[0].level > 1)
 
-    def _inner(self, left: _Candidate, right: _Candidate) -> bool:
+    def _inner(self, left: Candidate, right: Candidate) -> bool:
         """True where two points lie much closer together than the shoulders."""
         if not {"l_shoulder", "r_shoulder"} <= set(self.points):
             return False
@@ -338,7 +294,7 @@ class _Drafter:
                 if not a or not b:
                     continue
                 length, loose = self.geometry.bone(a, b)
-                low, high = (other / _MIRRORED, other * _MIRRORED) if other else (2 * _LENGTH[0], _LENGTH[1])
+                low, high = (other / _MIRRORED, other * _MIRRORED) if other else (2 * LENGTH[0], LENGTH[1])
                 worst = max(worst, loose if low < length < high else 1.0)
             if worst < best[0]:
                 best = (worst, chosen)

@@ -327,7 +327,7 @@ IGNORED = [
     ("retarget dance --method dls --acceleration 3", "--acceleration belongs to the method 'constrained'"),
     ("retarget dance -o x.csv --format gmr --whole-body", "--format gmr writes .npz files"),
     ("retarget dance -o x.npz --format gmr", "--format gmr has a root: give --whole-body"),
-    ("retarget dance --method dls --whole-body", "unknown method 'dls' (with --whole-body)"),
+    ("retarget dance --method dls --whole-body", "unknown method 'dls': known: clip, live (with --whole-body)"),
     ("retarget dance --method clip", "--method clip moves the whole body: give --whole-body"),
     ("score dance --method dls --acceleration 3", "--acceleration belongs to the method 'constrained'"),
     ("picture --dill 3 --robot hrp2", "--robot belongs to pictures of robots"),
