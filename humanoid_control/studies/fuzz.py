@@ -122,7 +122,6 @@ def fuzzed_nodes(robot: str, port: int) -> tuple[tuple[str, ...], ...]:
         ("trajectory_streamer", its),
         ("trajectory_streamer", "source:=live", "solve:=true", its),
         ("whole_body_streamer", its),
-        ("whole_body_streamer", "source:=live", its),
         ("target_source", its),
         ("walker", "upper:=imitate", its),
         ("robot_driver", "hardware:=loopback", its),
