@@ -9,7 +9,7 @@ import pytest
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
 from humanoid_control.retargeting.problem import place_points, point_jacobian
-from humanoid_control.retargeting.whole_body.extremities import LEVER, extremities, shown_directions
+from humanoid_control.retargeting.whole_body.extremities import LEVER, extremities, gaze_turn, shown_directions
 from humanoid_control.retargeting.whole_body.player import WholeBodyPlayer
 from humanoid_control.robots import load_robot
 from test.walking_person import RATE, walking_person
@@ -45,6 +45,11 @@ def person():
     return replace(body, names=names, positions=positions, missing=np.zeros(len(names))), truth
 
 
+def shown(body):
+    """Directions of a clip that is scaled by itself."""
+    return shown_directions(body, gaze_turn(body))
+
+
 def angle(a, b):
     """[deg] between unit vectors (T, 3)."""
     return np.degrees(np.arccos(np.clip(np.sum(a * b, axis=1), -1.0, 1.0)))
@@ -61,19 +66,19 @@ def pointed(robot, trajectory, name):
 
 def test_what_the_points_show_is_where_head_and_hands_point_however_the_heads_points_are_mounted(person):
     body, truth = person
-    shown = shown_directions(body)
-    assert set(shown) == set(ALL)
+    directions = shown(body)
+    assert set(directions) == set(ALL)
     for name in ALL:
-        assert np.median(angle(shown[name], truth[name])) < (3.0 if name == "head" else 1e-4), name
+        assert np.median(angle(directions[name], truth[name])) < (3.0 if name == "head" else 1e-4), name
     one_handed = replace(body, names=(*body.names[:-1], "x"), positions=body.positions.copy())
-    assert set(shown_directions(one_handed)) == {"head"}
+    assert set(shown(one_handed)) == {"head"}
 
 
 def test_points_on_top_of_the_head_are_no_gaze(person):
     body, _ = person
     up = body.positions.copy()
     up[:, body.names.index("head_front")] = body.point("head") + [0.0, 0.0, 0.1]
-    assert "head" not in shown_directions(replace(body, positions=up))
+    assert "head" not in shown(replace(body, positions=up))
 
 
 @pytest.mark.parametrize("name", ["wabian2", "hrp2", "lola"])
@@ -169,9 +174,19 @@ def test_a_moment_that_is_sought_moves_points_and_turns_directions(person):
 @pytest.mark.parametrize("clip", ["cmu_bvh/02_01.bvh", "cmu_asf/11_01.amc", "vicon_c3d/PiG_Motion-FlatFoot-One.c3d"])
 def test_a_walker_looks_where_he_walks(mocap, clip):
     body = load_body_points(mocap(clip))
-    shown = shown_directions(body)
+    directions = shown(body)
     v = np.gradient(body.mid_hip[:, :2], axis=0) * body.rate
     fast = np.linalg.norm(v, axis=1) > 0.5
     way = np.concatenate([v, np.zeros((len(v), 1))], axis=1)[fast]
     way /= np.linalg.norm(way, axis=1, keepdims=True)
-    assert np.median(angle(shown["head"][fast], way)) < 20.0
+    assert np.median(angle(directions["head"][fast], way)) < 20.0
+
+
+def test_a_frame_by_itself_shows_what_the_clip_shows_there(person):
+    """Live markers are scaled by the person's calibration: a head that nods then is not taken for one that is level."""
+    body, _ = person
+    turn, whole = gaze_turn(body), shown(body)
+    for k in (60, 200):
+        one = replace(body, positions=body.positions[k : k + 2].copy(), missing=body.missing.copy())
+        for name, u in shown_directions(one, turn).items():
+            assert u == pytest.approx(whole[name][k : k + 2], abs=1e-9), name

@@ -123,39 +123,49 @@ def _axis(R: np.ndarray, model: pin.Model, joint: int) -> np.ndarray:
 # -------- a person's
 
 
-def shown_directions(body: BodyPoints) -> dict[str, np.ndarray]:
+def gaze_turn(body: BodyPoints) -> np.ndarray | None:
+    """Turn (3, 3), in the axes of the chest, of where the points of a person's head lie to where the head looks.
+
+    The points say how the head turns, not how high it looks: over the most upright frames people look level with
+    their chest. None where the clip does not show the head, or points that lie elsewhere than before it.
+    """
+    at = {name: body.point(name) for name in body.names}
+    if not {"head", "head_front"} <= set(at):
+        return None
+    R, local = _head_in_chest(at)
+    upright = R[:, 2, 2] >= np.quantile(R[:, 2, 2], 1 - UPRIGHT_SHARE)
+    mean = np.median(local[upright], axis=0) * [1.0, 0.0, 1.0]  # points may look up or down at rest, not to a side
+    size = float(np.linalg.norm(mean))
+    return rotation_between(mean, np.array([1.0, 0.0, 0.0])) if mean[0] > AHEAD * size > 0 else None
+
+
+def shown_directions(body: BodyPoints, turn: np.ndarray | None) -> dict[str, np.ndarray]:
     """Where a person's head looks, and hands point: unit vectors (T, 3) in the world, of those that the clip shows.
 
-    The head's points say how it turns, not how high it looks: over the most upright frames people look level with
-    their chest. Hands count only together.
+    Hands count only together.
+
+    Args:
+        turn: from `gaze_turn` of the person; None: the head is not shown.
     """
     out = {}
     at = {name: body.point(name) for name in body.names}
-    if {"head", "head_front"} <= set(at) and (gaze := _gaze(at)) is not None:
-        out[HEAD] = gaze
+    if turn is not None:
+        R, local = _head_in_chest(at)
+        out[HEAD] = np.einsum("tij,jk,tk->ti", R, turn, local)
     if {"l_hand", "r_hand"} <= set(at):
         hands = {f"{s}_hand": u for s in "lr" if (u := _along_hand(at, s)) is not None}
         out |= hands if len(hands) == 2 else {}
     return out
 
 
-def _gaze(at: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Where the head looks (T, 3); None where its points do not show it."""
-    u = at["head_front"] - at["head"]
-    length = np.linalg.norm(u, axis=1, keepdims=True)
-    if not (length > 1e-3).all():
-        return None
-    u = u / length
+def _head_in_chest(at: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Axes of the chest (T, 3, 3), and in them the unit vector (T, 3) from the head to its front."""
     spine = at["l_shoulder"] + at["r_shoulder"] - at["l_hip"] - at["r_hip"]
     spine /= np.linalg.norm(spine, axis=1, keepdims=True)
     R = torso_axes(spine, at["l_shoulder"] - at["r_shoulder"])
-    local = np.einsum("tji,tj->ti", R, u)
-    upright = spine[:, 2] >= np.quantile(spine[:, 2], 1 - UPRIGHT_SHARE)
-    mean = np.median(local[upright], axis=0) * [1.0, 0.0, 1.0]  # points may look up or down at rest, not to a side
-    size = float(np.linalg.norm(mean))
-    if not mean[0] > AHEAD * size > 0:
-        return None
-    return np.einsum("tij,jk,tk->ti", R, rotation_between(mean, np.array([1.0, 0.0, 0.0])), local)
+    u = at["head_front"] - at["head"]
+    u /= np.maximum(np.linalg.norm(u, axis=1, keepdims=True), 1e-6)
+    return R, np.einsum("tji,tj->ti", R, u)
 
 
 def _along_hand(at: dict[str, np.ndarray], side: str) -> np.ndarray | None:

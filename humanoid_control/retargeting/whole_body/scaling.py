@@ -28,7 +28,7 @@ from humanoid_control.retargeting.whole_body.contacts import (
     find_floor,
     level,
 )
-from humanoid_control.retargeting.whole_body.extremities import shown_directions
+from humanoid_control.retargeting.whole_body.extremities import gaze_turn, shown_directions
 from humanoid_control.robots import Robot
 from humanoid_control.robots.joint_groups import NEEDED, JointGroups
 from humanoid_control.robots.robot import FLOATING
@@ -263,6 +263,7 @@ class WholeBodyScaler:
         self.floor = find_floor(body)
         upright = level(body, self.floor)
         self.upper = Scaler(upright, robot)
+        self._gaze_turn = gaze_turn(upright)
         hip, knee, ankle = ([upright.point(f"{s}_{p}") for s in "lr"] for p in ("hip", "knee", "ankle"))
         person = np.mean(
             [np.median(_length(hip[f] - knee[f])) + np.median(_length(knee[f] - ankle[f])) for f in (0, 1)]
@@ -299,7 +300,7 @@ class WholeBodyScaler:
         forearms = None if upper.forearms is None else np.einsum("tij,tkj->tki", turn, upper.forearms)
         soles = self._soles(body, out)
         contacts = detect_contacts(self.rules, feet_points(body)[:, :4], self.floor.level[:4], body.rate)
-        directions = shown_directions(body)
+        directions = shown_directions(body, self._gaze_turn)
         return WholeBodyTargets(body.name, body.rate, out, forearms, soles, contacts, psi, directions, self.floor.notes)
 
     def _soles(self, body: BodyPoints, out: np.ndarray) -> np.ndarray:
