@@ -6,14 +6,13 @@ solver that made the motion.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, RobotError
-from humanoid_control.retargeting.whole_body.contacts import EDGES
+from humanoid_control.retargeting.whole_body.contacts import EDGES, runs
 from humanoid_control.robots.robot import FLOATING, Robot
 
 NEAR = 0.005  # [m] height below which a corner looks as if it stood on the floor
@@ -139,12 +138,6 @@ def slip_ways(paths: np.ndarray, contacts: np.ndarray) -> np.ndarray:
             from_there = paths[first:end, e, :, :2] - paths[first, e, :, :2]
             ways[first:end, e] = np.linalg.norm(from_there, axis=2).max(axis=1)
     return ways
-
-
-def runs(flags: np.ndarray | Sequence[bool]) -> list[tuple[int, int]]:
-    """First frame of each run of True, and the first after it."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(flags, dtype=np.int8), [0]])))
-    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
 @dataclass(frozen=True)

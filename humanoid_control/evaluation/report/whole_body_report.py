@@ -14,13 +14,12 @@ import numpy as np
 
 from humanoid_control import __version__
 from humanoid_control.evaluation.clip_quality import MEASURES
-from humanoid_control.evaluation.ground_contact import runs
 from humanoid_control.evaluation.report.files import write_files
 from humanoid_control.evaluation.report.page import STYLE, grid
 from humanoid_control.evaluation.report.plots import GRID, INK, SERIES, subplots, svg
 from humanoid_control.evaluation.report.small_multiples import Curve, Panel, small_multiples
 from humanoid_control.evaluation.whole_body_score import WholeBodyScore
-from humanoid_control.retargeting.whole_body.contacts import EDGES
+from humanoid_control.retargeting.whole_body.contacts import EDGES, runs
 from humanoid_control.terminal import Table, plain_values
 
 DEG = 180 / np.pi

@@ -28,7 +28,7 @@ from humanoid_control.retargeting.whole_body.clip_solver import (
     place_corners,
     place_soles,
 )
-from humanoid_control.retargeting.whole_body.contacts import HEEL, TOE, ContactRules, Soles
+from humanoid_control.retargeting.whole_body.contacts import HEEL, TOE, ContactRules, Soles, runs
 from humanoid_control.retargeting.whole_body.feasible_frames import LOST, follow_frames
 from humanoid_control.retargeting.whole_body.frames import FrameInputs, FrameResults
 from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter, WholeBodyTrajectory
@@ -204,12 +204,6 @@ class ContactPlan:
         heel, toe = ((1 - share) * corners[:, k] + share * corners[:, k + 1] for k in (0, 2))
         yaw = np.arctan2(toe[:, 1] - heel[:, 1], toe[:, 0] - heel[:, 0])
         return np.column_stack([heel[:, :2], yaw, heel[:, 2], toe[:, 2]])
-
-
-def runs(flags: np.ndarray) -> list[tuple[int, int]]:
-    """First frame of each run of True, and the first after it."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
-    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
 def steady(flags: np.ndarray, gap: int, shortest: int) -> np.ndarray:

@@ -8,6 +8,7 @@ rolls over that edge. Catching and releasing begin where the foot is and blend o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -206,6 +207,12 @@ def find_contacts(rules: ContactRules, points: np.ndarray, dt: float, memory: Co
             memory.place[k] = points[k]
         memory.away[k] += dt
         memory.point[k] = points[k]
+
+
+def runs(flags: np.ndarray | Sequence[bool]) -> list[tuple[int, int]]:
+    """First frame of each run of True, and the first after it."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(flags, dtype=np.int8), [0]])))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
 # -------- the robot's soles
