@@ -24,6 +24,7 @@ MANY = {"FOOT": "*", "plateN": "plate*"}  # what stands for several topics
 ANY = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 HEARD = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 MESSAGES, DIFFERENT = 300, 100  # for each topic, and for each type
+PATIENCE = 240.0  # [s] for fourteen nodes at once, beside other tests
 
 
 class Target:
@@ -55,7 +56,9 @@ class Target:
 def test_no_message_ends_a_node_or_makes_it_say_what_is_no_number(graph):
     targets = [Target(graph, k, *started) for k, started in enumerate(STARTED)]
     for t in targets:
-        graph.until(lambda t=t: "READY" in graph.output(t.process) or t.process.poll() is not None, f"{t.name} ready")
+        graph.until(
+            lambda t=t: "READY" in graph.output(t.process) or t.process.poll() is not None, f"{t.name} ready", PATIENCE
+        )
         assert t.process.poll() is None, graph.output(t.process)
 
     def pattern(topic):
@@ -73,7 +76,7 @@ def test_no_message_ends_a_node_or_makes_it_say_what_is_no_number(graph):
             if not any(fnmatch(t, f"*/of_{name}_*/{pattern(topic)}") or t == topic for t in everything)
         ]
 
-    graph.until(lambda: not not_found(), "all topics of the table of nodes")
+    graph.until(lambda: not not_found(), "all topics of the table of nodes", PATIENCE)
     for t in targets:
         t.connect()
     fuzz, reports = Fuzz(7, words_of("hrp2")), graph.listen(DiagnosticArray, "/diagnostics")
@@ -93,7 +96,7 @@ def test_no_message_ends_a_node_or_makes_it_say_what_is_no_number(graph):
         statuses = [s for array in reports for s in array.status]
         return {s.name for s in statuses if any((v.key, v.value) == ("state", "active") for v in s.values)}
 
-    graph.until(lambda: {f"{t.namespace}/{t.name}" for t in targets} <= active(), "all nodes, active")
+    graph.until(lambda: {f"{t.namespace}/{t.name}" for t in targets} <= active(), "all nodes, active", PATIENCE)
     wrong = []
     for t in targets:
         assert t.process.poll() is None, f"{t.name} ended:\n{graph.output(t.process)[-2000:]}"
