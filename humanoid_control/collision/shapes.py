@@ -240,3 +240,13 @@ class ShapeArrays(NamedTuple):
             np.array(p, dtype=float).reshape(-1, 3),
             np.array([bounding_radius(int(k), s) for k, s in zip(kind, size, strict=True)], dtype=float),
         )
+
+    def contains(self, k: int, points: np.ndarray) -> np.ndarray:
+        """True (...) where points (..., 3) in the frame of shape k lie inside it [m]."""
+        size, at = self.sizes[k], np.abs(points)
+        if self.kinds[k] == BOX:
+            return np.asarray((at <= size[:3]).all(axis=-1))
+        wide = (at[..., :2] / size[:2]) ** 2
+        beyond = np.maximum(at[..., 2] - size[3], 0.0)
+        cap = (beyond / size[2]) ** 2 if size[2] > 0 else np.where(beyond > 0.0, np.inf, 0.0)
+        return np.asarray(wide.sum(axis=-1) + cap <= 1.0)

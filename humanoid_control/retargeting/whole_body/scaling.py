@@ -29,6 +29,7 @@ from humanoid_control.retargeting.whole_body.contacts import (
     level,
 )
 from humanoid_control.retargeting.whole_body.extremities import gaze_turn, shown_directions
+from humanoid_control.retargeting.whole_body.hands import HandSurfaces, keep_hands, person_size
 from humanoid_control.robots import Robot
 from humanoid_control.robots.joint_groups import NEEDED, JointGroups
 from humanoid_control.robots.robot import FLOATING
@@ -244,16 +245,17 @@ class WholeBodyScaler:
 
     Attributes:
         scale: length of the robot's legs over that of the person's: also of the path of the root.
-        floor: of the clip.
+        floor: of the clip. size: of the person. surfaces: what the robot's hands can touch; None: they are not kept.
     """
 
-    def __init__(self, body: BodyPoints, robot: Robot, rules: ContactRules | None = None) -> None:
+    def __init__(self, body: BodyPoints, robot: Robot, rules: ContactRules | None = None, hands: bool = True) -> None:
         """Calibrate.
 
         Args:
             body: of the person, with legs, who stands on the floor now and then.
             robot: with a floating base.
             rules: of contact.
+            hands: keep them at what they touch; that looks ahead by a fifth of a second.
 
         Raises:
             ClipError: the clip does not show legs on a floor. RobotError: the robot has no legs or soles.
@@ -264,6 +266,8 @@ class WholeBodyScaler:
         upright = level(body, self.floor)
         self.upper = Scaler(upright, robot)
         self._gaze_turn = gaze_turn(upright)
+        self.size = person_size(upright)
+        self.surfaces = HandSurfaces.of(robot, self.legs.hips, self.legs.knees) if hands else None
         hip, knee, ankle = ([upright.point(f"{s}_{p}") for s in "lr"] for p in ("hip", "knee", "ankle"))
         person = np.mean(
             [np.median(_length(hip[f] - knee[f])) + np.median(_length(knee[f] - ankle[f])) for f in (0, 1)]
@@ -301,6 +305,10 @@ class WholeBodyScaler:
         soles = self._soles(body, out)
         contacts = detect_contacts(self.rules, feet_points(body)[:, :4], self.floor.level[:4], body.rate)
         directions = shown_directions(body, self._gaze_turn)
+        if self.surfaces is not None:
+            low = np.array([0.0, 0.0, float(np.min(self.floor.level[:4]))])
+            grounded = replace(body, positions=body.positions - low, missing=body.missing.copy())
+            out = keep_hands(grounded, self.size, self.surfaces, out, BODY_POINTS, self.rules)
         return WholeBodyTargets(body.name, body.rate, out, forearms, soles, contacts, psi, directions, self.floor.notes)
 
     def _soles(self, body: BodyPoints, out: np.ndarray) -> np.ndarray:

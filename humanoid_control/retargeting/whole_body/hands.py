@@ -1,0 +1,382 @@
+"""Hands that touch: the own body, each other, or the floor. Kept from surface to surface, not from joint to joint.
+
+A robot's chest is deeper than a person's and its arms are shorter: a wrist that only takes the person's directions ends
+in the air where the person's hand lies on the hip, or inside the other hand where both clap. So where a hand of the
+person is near a surface, the target of the robot's hand goes to the same place of the robot's surface, at the person's
+distance: along the same bone, to the same side of it. Far from all surfaces the targets stay what they are, and in
+between they blend.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.collision import shape_arrays
+from humanoid_control.collision.shapes import ShapeArrays
+from humanoid_control.mocap import BodyPoints, torso_axes
+from humanoid_control.retargeting.whole_body.contacts import ContactMemory, ContactRules, find_contacts, runs
+from humanoid_control.robots import Robot
+from humanoid_control.robots.joint_groups import JointGroups
+
+NEAR, FAR = 0.03, 0.1  # [m] from a surface: within the first its distance is kept, beyond the second nothing is
+EVEN = 0.4  # [s] over which that is evened out: a touch is come to and left without haste
+# Arms that hang beside the body are near to it and touch nothing: cosines of the angles between upper arm and forearm,
+# and between arm and trunk, from which on an arm hangs, and from which on it does not.
+STRAIGHT, DOWN = (0.6, 0.2), (0.85, 0.65)
+ALONG, ROUND = np.linspace(-0.2, 1.7, 20), np.linspace(-np.pi, np.pi, 17)  # share of a bone; azimuth, 0 ahead
+REACH, FINE = 0.6, 0.005  # [m] from a bone to where its surface is looked for, and in what steps
+BARE = 0.04  # [m] from a bone to its surface where no shape lies around it
+# A person of 0.5 m from the hips to the shoulders; others in proportion [m].
+TRUNK, DEPTH, WIDTH, HEAD, THIGH = 0.5, 0.11, 0.16, 0.09, 0.075
+NECK = 1.08  # share of the trunk from which on the head and the neck are what is touched
+PALM, THICK = 0.08, 0.03  # [m] from the wrist to the middle of the palm, and from there to its surface
+PARTS = ("trunk", "l_thigh", "r_thigh")
+PRESSED = 0.02  # [m] by which a hand is aimed into the surface: shapes that are kept apart stop it there
+GLIDE = 0.15  # [s] before and after a touch of the floor in which a hand glides to its place and from it
+STRETCHED = 0.995  # share of an arm's length that a target may be away from its shoulder
+
+
+# -------- The robot's surfaces
+
+
+@dataclass(frozen=True)
+class HandSurfaces:
+    """What the hands of a robot can touch, measured once.
+
+    Attributes:
+        radius: (3, S, A) from the bone of each of PARTS to the robot's surface, at ALONG by ROUND [m].
+        palm: from the wrist's point to the middle of the hand [m]. thick: from there to the hand's surface [m].
+        upper, lower: lengths of upper arm and forearm [m].
+    """
+
+    radius: np.ndarray
+    palm: float
+    thick: float
+    upper: float
+    lower: float
+
+    @classmethod
+    def of(cls, robot: Robot, hips: np.ndarray, knees: np.ndarray) -> HandSurfaces:
+        """Measure a robot in its neutral posture.
+
+        Args:
+            robot: with a floating base, two arms and two legs. hips, knees: (2, 3) in the world [m].
+        """
+        q, model, data = robot.q("neutral"), robot.model, robot.data
+        shoulders = robot.point_positions(q, ["l_gh", "r_gh"])
+        pin.forwardKinematics(model, data, q)
+        shapes, groups = shape_arrays(model, robot.shapes), JointGroups.of(robot)
+        arms = {int(k) + 2 for k in groups.arms}
+        legs = [[int(k) + 2 for k in leg] for leg in (groups.l_leg, groups.r_leg)]
+        shanks = [_from_knee(robot, leg, knee) for leg, knee in zip(legs, knees, strict=True)]
+        parts: list[list[int]] = [[], [], []]
+        for k, joint in enumerate(shapes.joint):
+            over = set(model.supports[int(joint)])
+            on = [f for f in (0, 1) if over & set(legs[f])]
+            if over & arms or (on and over & shanks[on[0]]):
+                continue
+            parts[1 + on[0] if on else 0].append(k)
+        ends = ((hips.mean(axis=0), shoulders.mean(axis=0)), (hips[0], knees[0]), (hips[1], knees[1]))
+        across = (shoulders[0] - shoulders[1], hips[0] - hips[1], hips[0] - hips[1])
+        radius = np.empty((len(PARTS), len(ALONG), len(ROUND)))
+        for p, (start, end) in enumerate(ends):
+            places = [(k, data.oMi[int(shapes.joint[k])] * pin.SE3(shapes.R[k], shapes.p[k])) for k in parts[p]]
+            radius[p] = _surface(shapes, places, start, end, _axes(start[None], end[None], across[p][None])[0])
+        palm, thick = _hand(robot, shapes, q)
+        length = robot.segment_lengths()
+        return cls(radius, palm, thick, length["upper_arm"], length["lower_arm"])
+
+    def at(self, part: int, share: np.ndarray, azimuth: np.ndarray) -> np.ndarray:
+        """(T,) distance from the bone of a part to its surface, between the measured places [m]."""
+        s = np.interp(share, ALONG, np.arange(len(ALONG)))
+        a = np.interp(azimuth, ROUND, np.arange(len(ROUND)))
+        i, j = np.minimum(s.astype(int), len(ALONG) - 2), np.minimum(a.astype(int), len(ROUND) - 2)
+        u, v, r = s - i, a - j, self.radius[part]
+        return np.asarray(
+            (1 - u) * ((1 - v) * r[i, j] + v * r[i, j + 1]) + u * ((1 - v) * r[i + 1, j] + v * r[i + 1, j + 1])
+        )
+
+
+def _from_knee(robot: Robot, leg: list[int], knee: np.ndarray) -> set[int]:
+    """Joints of a leg from the knee on; the neutral posture is in `robot.data`."""
+    off = [float(np.linalg.norm(robot.data.oMi[j].translation - knee)) for j in leg]
+    return set(leg[int(np.argmin(off)) :])
+
+
+def _surface(
+    shapes: ShapeArrays, places: list[tuple[int, pin.SE3]], start: np.ndarray, end: np.ndarray, axes: np.ndarray
+) -> np.ndarray:
+    """(S, A) distances from a bone to the outermost surface of the shapes around it [m].
+
+    Args:
+        places: of shapes: index, pose. start, end: (3,) of the bone. axes: (3, 3) of it, z along it.
+    """
+    r = np.arange(BARE, REACH, FINE)
+    around = np.stack([np.cos(ROUND), np.sin(ROUND), np.zeros(len(ROUND))], axis=1) @ axes.T
+    points = (start + ALONG[:, None] * (end - start))[:, None, None] + r[:, None] * around[:, None]
+    inside = np.zeros(points.shape[:3], dtype=bool)
+    for k, X in places:
+        inside |= shapes.contains(k, (points - X.translation) @ X.rotation)
+    last = len(r) - 1 - np.argmax(inside[:, :, ::-1], axis=2)
+    return np.where(inside.any(axis=2), r[last], BARE)
+
+
+def _hand(robot: Robot, shapes: ShapeArrays, q: np.ndarray) -> tuple[float, float]:
+    """Middle of the hand from the wrist's point, and half its thickness [m], by the shapes beyond the wrist."""
+    palms, thick = [], []
+    for side in "lr":
+        elbow, wrist = robot.point_positions(q, [f"{side}_elbow", f"{side}_wrist"])
+        along = (wrist - elbow) / np.linalg.norm(wrist - elbow)
+        carrier = int(robot.model.frames[robot.point_frame(f"{side}_wrist")].parentJoint)
+        for k, joint in enumerate(shapes.joint):
+            middle = float((robot.data.oMi[int(joint)].act(shapes.p[k]) - wrist) @ along)
+            if carrier in robot.model.supports[int(joint)] and middle > 0.0:
+                palms.append(middle)
+                size = shapes.sizes[k]
+                thick.append(float(min(size[0], size[1], size[2] + size[3])))
+    return (float(np.mean(palms)), float(np.mean(thick))) if palms else (0.0, BARE)
+
+
+# -------- Where a person's hands are
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A hand beside one surface, frame by frame.
+
+    Attributes:
+        share: (T,) along the bone. azimuth: (T,) about it. gap: (T,) from surface to surface [m], never below 0.
+        weight: (T,) 1 where the hand is at the surface, 0 where it is far from it.
+    """
+
+    share: np.ndarray
+    azimuth: np.ndarray
+    gap: np.ndarray
+    weight: np.ndarray
+
+
+def closeness(gap: np.ndarray) -> np.ndarray:
+    """1 within NEAR of a surface, 0 beyond FAR, smooth in between."""
+    s = np.clip((FAR - gap) / (FAR - NEAR), 0.0, 1.0)
+    return np.asarray(s * s * (3.0 - 2.0 * s))
+
+
+def hanging(person: dict[str, np.ndarray], side: str) -> np.ndarray:
+    """(T,) 1 where an arm of a person hangs straight along the trunk, 0 where it does not, smooth in between."""
+    spine = _unit(_middle(person, "shoulder") - _middle(person, "hip"))
+    upper = _unit(person[f"{side}_elbow"] - person[f"{side}_shoulder"])
+    lower = _unit(person[f"{side}_wrist"] - person[f"{side}_elbow"])
+    straight, down = np.sum(upper * lower, axis=1), -np.sum(_unit(upper + lower) * spine, axis=1)
+    share = np.ones(len(spine))
+    for cosine, (all_of, none_of) in ((straight, STRAIGHT), (down, DOWN)):
+        share *= np.clip((cosine - none_of) / (all_of - none_of), 0.0, 1.0)
+    return share * share * (3.0 - 2.0 * share)
+
+
+def evened(weight: np.ndarray, rate: float) -> np.ndarray:
+    """A weight (T,) as its mean about each frame, weighted by a Hann window of EVEN."""
+    n = max(1, round(0.5 * EVEN * rate))
+    window = np.hanning(2 * n + 1)
+    return np.asarray(np.convolve(np.pad(weight, n, "edge"), window / window.sum(), "valid"))
+
+
+def palms(body: BodyPoints, size: float) -> tuple[np.ndarray, np.ndarray]:
+    """Middles (2, T, 3) of a person's palms [m], left and right, and unit vectors (2, T, 3) to them from the wrists.
+
+    Along the hand where the clip shows it, else along the forearm.
+
+    Args:
+        size: of the person, from `person_size`.
+    """
+    middle, along = [], []
+    for side in "lr":
+        wrist = body.point(f"{side}_wrist")
+        shown = f"{side}_hand" in body.names
+        u = body.point(f"{side}_hand") - wrist if shown else wrist - body.point(f"{side}_elbow")
+        u = u / np.maximum(np.linalg.norm(u, axis=1, keepdims=True), 1e-6)
+        along.append(u)
+        middle.append(wrist + size * PALM * u)
+    return np.array(middle), np.array(along)
+
+
+def person_size(body: BodyPoints) -> float:
+    """Size of a person: 1 where hips and shoulders are TRUNK apart."""
+    spine = 0.5 * (body.point("l_shoulder") + body.point("r_shoulder")) - body.mid_hip
+    return float(np.median(np.linalg.norm(spine, axis=1))) / TRUNK
+
+
+def _axes(start: np.ndarray, end: np.ndarray, across: np.ndarray) -> np.ndarray:
+    """(T, 3, 3) axes of a bone: z along it, y to the left."""
+    z = end - start
+    return torso_axes(z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-6), across)
+
+
+def _person_radius(part: int, share: np.ndarray, azimuth: np.ndarray) -> np.ndarray:
+    """(T,) from a bone to the skin of a person of size 1 [m]."""
+    if PARTS[part] != "trunk":
+        return np.full(len(share), THIGH)
+    ellipse = DEPTH * WIDTH / np.hypot(WIDTH * np.cos(azimuth), DEPTH * np.sin(azimuth))
+    return np.where(share > NECK, HEAD, ellipse)
+
+
+def touch(palm: np.ndarray, start: np.ndarray, end: np.ndarray, across: np.ndarray, part: int, size: float) -> Touch:
+    """A hand beside a part of a person.
+
+    Args:
+        palm, start, end, across: (T, 3) middle of the palm, ends of the bone, to the left [m]. part: of PARTS.
+        size: of the person.
+    """
+    R, bone = _axes(start, end, across), np.linalg.norm(end - start, axis=1)
+    local = np.einsum("tji,tj->ti", R, palm - start)
+    share = np.clip(local[:, 2] / np.maximum(bone, 1e-6), ALONG[0], ALONG[-1])
+    over = local[:, 2] - share * bone  # beyond an end of the bone
+    azimuth, off = np.arctan2(local[:, 1], local[:, 0]), np.linalg.norm([local[:, 0], local[:, 1], over], axis=0)
+    if PARTS[part] != "trunk":
+        beyond = np.clip(share, 0.0, 1.0)
+        over = local[:, 2] - beyond * bone
+        share, off = beyond, np.linalg.norm([local[:, 0], local[:, 1], over], axis=0)
+    gap = np.maximum(off - size * (_person_radius(part, share, azimuth) + THICK), 0.0)
+    return Touch(share, azimuth, gap, closeness(gap))
+
+
+# -------- Targets
+
+
+def keep_hands(
+    body: BodyPoints,
+    size: float,
+    surfaces: HandSurfaces,
+    targets: np.ndarray,
+    names: tuple[str, ...],
+    rules: ContactRules,
+) -> np.ndarray:
+    """Targets (T, K, 3) with wrists and elbows moved to where the robot's hands touch what the person's do [m].
+
+    Args:
+        body: on a level floor at the height 0. size: of the person, from `person_size`. surfaces: of the robot.
+        targets: (T, K, 3) of `names`, in a world whose floor is z = 0 [m].
+        names: with POINTS, hips and knees. rules: of contact.
+    """
+    out = targets.copy()
+    at = {name: targets[:, k] for k, name in enumerate(names)}
+    person = {name: body.point(name) for name in body.names}
+    middle, along = palms(body, size)
+    bones = (
+        (_middle(person, "hip"), _middle(person, "shoulder"), person["l_shoulder"] - person["r_shoulder"]),
+        *((person[f"{s}_hip"], person[f"{s}_knee"], person["l_hip"] - person["r_hip"]) for s in "lr"),
+    )
+    robots = (
+        (_middle(at, "hip"), _middle(at, "gh"), at["l_gh"] - at["r_gh"]),
+        *((at[f"{s}_hip"], at[f"{s}_knee"], at["l_hip"] - at["r_hip"]) for s in "lr"),
+    )
+    wanted = np.array([at[f"{s}_wrist"] + surfaces.palm * along[h] for h, s in enumerate("lr")])
+    moved = np.zeros(wanted.shape[:2])
+    for h in range(2):
+        total, shift = np.zeros(len(targets)), np.zeros((len(targets), 3))
+        free = 1.0 - hanging(person, "lr"[h])
+        for p in range(len(PARTS)):
+            t = touch(middle[h], *bones[p], p, size)
+            start, end, _ = robots[p]
+            away = surfaces.at(p, t.share, t.azimuth) + np.maximum(surfaces.thick + t.gap - PRESSED, 0.0)
+            u = np.stack([away * np.cos(t.azimuth), away * np.sin(t.azimuth), np.zeros(len(away))], axis=1)
+            there = start + t.share[:, None] * (end - start) + np.einsum("tij,tj->ti", _axes(*robots[p]), u)
+            weight = evened(t.weight * free, body.rate)
+            shift += weight[:, None] * (there - wanted[h])
+            total += weight
+        wanted[h] += shift / np.maximum(total, 1.0)[:, None]
+        moved[h] = np.minimum(total, 1.0)
+    _keep_together(middle, size, body.rate, surfaces, wanted, moved)
+    _keep_on_floor(middle, size, body.rate, surfaces, rules, wanted, moved)
+    for h, s in enumerate("lr"):
+        wrist = wanted[h] - surfaces.palm * along[h]
+        shoulder, elbow = at[f"{s}_gh"], at[f"{s}_elbow"]
+        bent, reached = bent_arm(shoulder, elbow, wrist, surfaces.upper, surfaces.lower)
+        w = np.minimum(moved[h], 1.0)[:, None]
+        near = w > 0.0
+        out[:, names.index(f"{s}_wrist")] = np.where(near, reached, at[f"{s}_wrist"])
+        out[:, names.index(f"{s}_elbow")] = np.where(near, (1 - w) * elbow + w * bent, elbow)
+    return out
+
+
+def _unit(v: np.ndarray) -> np.ndarray:
+    return v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-6)
+
+
+def _middle(at: dict[str, np.ndarray], name: str) -> np.ndarray:
+    return 0.5 * (at[f"l_{name}"] + at[f"r_{name}"])
+
+
+def _keep_together(
+    middle: np.ndarray, size: float, rate: float, surfaces: HandSurfaces, wanted: np.ndarray, moved: np.ndarray
+) -> None:
+    """Hands that are near to each other: the robot's are as near, about the middle of where they would be; in place."""
+    between = middle[0] - middle[1]
+    off = np.linalg.norm(between, axis=1)
+    gap = np.maximum(off - 2.0 * size * THICK, 0.0)
+    w = evened(closeness(gap), rate)[:, None]
+    u = between / np.maximum(off, 1e-6)[:, None]
+    half = 0.5 * (gap + 2.0 * surfaces.thick)[:, None] * u
+    centre = 0.5 * (wanted[0] + wanted[1])
+    wanted[0] += w * (centre + half - wanted[0])
+    wanted[1] += w * (centre - half - wanted[1])
+    moved[:] = np.maximum(moved, w[:, 0])
+
+
+def _keep_on_floor(
+    middle: np.ndarray,
+    size: float,
+    rate: float,
+    surfaces: HandSurfaces,
+    rules: ContactRules,
+    wanted: np.ndarray,
+    moved: np.ndarray,
+) -> None:
+    """Hands near the floor are as high above it as the person's, and stay where they are put down; in place."""
+    above = middle.copy()
+    above[:, :, 2] -= size * THICK
+    memory, on = ContactMemory.new(), np.zeros((2, above.shape[1]), dtype=bool)
+    for t in range(above.shape[1]):
+        find_contacts(rules, np.ascontiguousarray(above[[0, 1, 0, 1], t]), 1.0 / rate, memory)
+        on[:, t] = memory.contact[:2]
+    for h in range(2):
+        gap = np.maximum(above[h, :, 2], 0.0)
+        w = evened(closeness(gap), rate)
+        wanted[h, :, 2] += w * (surfaces.thick + gap - wanted[h, :, 2])
+        moved[h] = np.maximum(moved[h], w)
+        stays, frames = np.zeros_like(wanted[h, :, :2]), max(1, round(GLIDE * rate))
+        share = np.zeros(len(gap))
+        for first, end in runs(on[h]):
+            place = wanted[h, first:end, :2].mean(axis=0)
+            a, b = max(first - frames, 0), min(end + frames, len(gap))
+            k = np.arange(a, b)
+            s = np.clip(1.0 - np.maximum(np.maximum(first - k, k - end + 1), 0) / frames, 0.0, 1.0)
+            s = s * s * (3.0 - 2.0 * s)
+            better = s > share[a:b]
+            stays[a:b][better], share[a:b][better] = place, s[better]
+        wanted[h, :, :2] += share[:, None] * (stays - wanted[h, :, :2])
+        moved[h] = np.maximum(moved[h], share)
+
+
+def bent_arm(
+    shoulder: np.ndarray, elbow: np.ndarray, wrist: np.ndarray, upper: float, lower: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Elbow (T, 3) and wrist (T, 3) of an arm whose elbow points to the side to which it did [m].
+
+    Args:
+        shoulder, elbow, wrist: (T, 3); the wrist comes nearer where the arm is too short. upper, lower: lengths [m].
+    """
+    reach = wrist - shoulder
+    far = np.linalg.norm(reach, axis=1)
+    least, most = abs(upper - lower) + 1e-3, STRETCHED * (upper + lower)
+    d = np.clip(far, least, most)
+    u = reach / np.maximum(far, 1e-6)[:, None]
+    side = elbow - shoulder
+    side = side - np.sum(side * u, axis=1, keepdims=True) * u
+    size = np.linalg.norm(side, axis=1, keepdims=True)
+    side = np.where(size > 1e-6, side / np.maximum(size, 1e-6), np.array([0.0, 0.0, -1.0]))
+    x = (d**2 + upper**2 - lower**2) / (2.0 * d)
+    y = np.sqrt(np.maximum(upper**2 - x**2, 0.0))
+    return shoulder + x[:, None] * u + y[:, None] * side, shoulder + d[:, None] * u
