@@ -29,6 +29,7 @@ _ZERO = 1e-3  # [deg] "exactly": as files are rounded
 _REST_STEP = 3.0  # times the step after it: a motion that begins in the rest pose begins slowly
 _REST_DISTANCE = 0.005  # of the skeleton's size, from the rest pose to the motion: less is no jump to anybody
 _BLOCK, _FRAMES = 1_000_000, 4096  # characters, and frames, that are worked on at a time
+_TWO_LINES = re.compile(r"\s*([^\n]*)\n([^\n]*)\n(?=\s*\S)")
 _CHANNELS = frozenset(f"{axis}{kind}" for axis in "XYZ" for kind in ("position", "rotation"))
 
 
@@ -66,11 +67,12 @@ def parse_bvh(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     text = data.decode("utf-8-sig", errors="replace")
     if not text.lstrip().startswith("HIERARCHY"):
         raise ClipError(f"{source}: not a BVH file: it must begin with HIERARCHY")
-    hierarchy, *motion = re.split(r"^\s*MOTION\s*$", text, maxsplit=1, flags=re.MULTILINE)
+    motion = re.search(r"^\s*MOTION\s*$", text, flags=re.MULTILINE)
     if not motion:
         raise ClipError(f"{source}: ends before MOTION: copy or export it again")
-    joints = parse_hierarchy(hierarchy, source)
-    rate, values = parse_motion(motion[0], sum(len(joint.channels) for joint in joints), source)
+    joints = parse_hierarchy(text[: motion.start()], source)
+    rate, values = parse_motion(text, sum(len(joint.channels) for joint in joints), source, motion.end())
+    del text, data  # each is larger than the numbers of a long recording
     labels, warnings = distinct_labels([joint.name for joint in joints])
     head = head_joint(labels)
     positions, R_head = joint_poses(joints, values, head)
@@ -131,13 +133,14 @@ def _channels(words: list[str], what: str) -> list[str]:
     return names
 
 
-def parse_motion(text: str, n_channels: int, source: str) -> tuple[float, np.ndarray]:
+def parse_motion(text: str, n_channels: int, source: str, start: int = 0) -> tuple[float, np.ndarray]:
     """The frames of the MOTION part.
 
     Args:
-        text: what follows the word MOTION.
+        text: with what follows the word MOTION from `start` on; it may be long, and is not copied.
         n_channels: number of channels C of the hierarchy.
         source: path of the file, for messages.
+        start: index in the text.
 
     Returns:
         Frame rate [Hz] and channel values (T, C) in file units and degrees, in the order of the joints.
@@ -145,14 +148,14 @@ def parse_motion(text: str, n_channels: int, source: str) -> tuple[float, np.nda
     Raises:
         ClipError: another count of numbers than frames times channels, or something that is no number.
     """
-    lines = text.strip().split("\n", 2)
-    count, separator, dt = (lines[0].partition(":")[2], *lines[1].partition(":")[1:]) if len(lines) > 2 else ("",) * 3
-    if not (separator and count.strip().isdigit()):
+    head = _TWO_LINES.match(text, start)
+    count, separator, dt = (head[1].partition(":")[2], *head[2].partition(":")[1:]) if head else ("",) * 3
+    if not (head and separator and count.strip().isdigit()):
         raise ClipError(f"{source}: after MOTION must come 'Frames: <count>', 'Frame Time: <s>' and the frames")
     step = floats([dt.strip()], f"{source}: Frame Time")[0]
     if not 1e-5 < step < 10:
         raise ClipError(f"{source}: Frame Time is {step:g} s: correct it in the file")
-    values = _numbers(lines[2], f"{source}: the frames")
+    values = _numbers(text, head.end(), f"{source}: the frames")
     n_frames = int(count)
     if values.size != n_frames * n_channels:
         raise ClipError(
@@ -164,9 +167,9 @@ def parse_motion(text: str, n_channels: int, source: str) -> tuple[float, np.nda
     return (float(whole) if abs(rate - whole) < 1e-4 * rate else rate), values.reshape(n_frames, n_channels)
 
 
-def _numbers(text: str, what: str) -> np.ndarray:
-    """The numbers of a text, line after line: the words of a long recording all at once would fill the memory."""
-    parts, start = [], 0
+def _numbers(text: str, start: int, what: str) -> np.ndarray:
+    """The numbers of a text, some lines at a time: the words of a long recording all at once would fill the memory."""
+    parts = []
     while start < len(text):
         end = text.find("\n", start + _BLOCK)
         end = len(text) if end < 0 else end
