@@ -38,7 +38,7 @@ JSON and CSV are in metres, radians and seconds; tables and plots in centimetres
 """
 DEFAULT = "dube2012"
 BIPEDS = ("lola", "hrp2", "suralp", "wabian2")  # what --whole-body takes
-HELD = ("method", "trough-rule")  # options of the held pelvis
+HELD = ("trough-rule",)  # options of the held pelvis
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         type=comma_list,
-        help="constrained (default), weighted_dls, dls, pinv; several separated by commas",
+        help="constrained (default), weighted_dls, dls, pinv; several separated by commas. With --whole-body: live "
+        "(default) or clip",
     )
     parser.add_argument(
         "--acceleration",
@@ -122,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _whole_body(args: argparse.Namespace) -> int:
     """Root, legs and arms of each robot: everything that a clip's quality has, and a grade."""
-    from humanoid_control.errors import ConfigError
+    from humanoid_control.errors import ConfigError, UnknownNameError
     from humanoid_control.evaluation.report.files import check_outputs
     from humanoid_control.evaluation.report.whole_body_report import (
         joint_table,
@@ -133,26 +134,31 @@ def _whole_body(args: argparse.Namespace) -> int:
         write_whole_body,
     )
     from humanoid_control.evaluation.whole_body_score import score_whole_body
-    from humanoid_control.retargeting import WholeBodyTask, whole_body_settings
+    from humanoid_control.retargeting import LIVE, WHOLE_BODY_METHODS, WholeBodyTask, whole_body_settings
     from humanoid_control.robots import load_robots
 
     refuse_unused(args, HELD, "the held pelvis: leave --whole-body out")
     if len(args.acceleration or ()) > 1:
         raise ConfigError("--whole-body takes one --acceleration")
+    if len(args.method or ()) > 1:
+        raise ConfigError("--whole-body takes one --method")
+    method = (args.method or [LIVE])[0]
+    if method not in WHOLE_BODY_METHODS:
+        raise UnknownNameError("method", method, WHOLE_BODY_METHODS, hint="(with --whole-body)")
     robots = load_robots(args.robot or BIPEDS, "floating", imitate=True)  # before anything is compiled
     check_outputs(args.html, args.output)
     tell_notes(robots)
     body = read_body(args)
     tasks = [WholeBodyTask.of(body, robot, args.speed) for robot in robots]
     compile_first(WHOLE_BODY)
-    settings, scores = whole_body_settings(args.acceleration[0] if args.acceleration else None), []
+    settings, scores = whole_body_settings(args.acceleration[0] if args.acceleration else None, method), []
     with progress("scoring", len(tasks), quiet=args.json) as show:
         for k, task in enumerate(tasks):
 
             def solving(share: float, k: int = k) -> None:
                 show(k + share, robots[k].name)
 
-            scores.append(score_whole_body(task, settings, solving))
+            scores.append(score_whole_body(task, settings, solving, method))
     written = write_whole_body(scores, args.html, args.output)
     if args.json:
         print_json(whole_body_json(scores))

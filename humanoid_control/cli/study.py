@@ -177,6 +177,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     humanoids.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
     whole_body.add("--robot", type=comma_list, help="names or paths (default: lola,hrp2,suralp,wabian2, g1,h1_2,talos)")
     whole_body.add("--clip", action="append", type=given, dest="clips", help="default: dance, and recordings if here")
+    whole_body.add("--method", type=comma_list, help="live (default), clip (all frames at once), or both")
     whole_body.add("--workers", type=int, help="processes (default: one a core)")
     whole_body.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
     hosts.add("--robot", type=given, help="of the catalogue, or a URDF (default: hrp2)")

@@ -14,7 +14,7 @@ from humanoid_control.errors import RobotError
 from humanoid_control.evaluation.clip_quality import ClipMeasures, ClipQuality
 from humanoid_control.evaluation.ground_contact import corner_paths, slip_ways
 from humanoid_control.evaluation.mesh_contact import MeshContacts, geometry_with_meshes, mesh_contacts
-from humanoid_control.retargeting import RetargetSettings, WholeBodyTask, WholeBodyTrajectory
+from humanoid_control.retargeting import LIVE, RetargetSettings, WholeBodyTask, WholeBodyTrajectory
 from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.robots import Robot
 
@@ -123,6 +123,7 @@ def score_whole_body(
     task: WholeBodyTask,
     settings: RetargetSettings | None = None,
     progress: Callable[[float], None] = lambda share: None,
+    method: str = LIVE,
 ) -> WholeBodyScore:
     """Move a robot by a clip, and measure it.
 
@@ -130,11 +131,12 @@ def score_whole_body(
         task: the clip, scaled to the robot.
         settings: of the solver.
         progress: called with the share that is done, 0 to 1.
+        method: of WHOLE_BODY_METHODS.
 
     Raises:
-        ClipError: the first posture does not converge.
+        ClipError: the first posture does not converge. UnknownNameError: no such method.
     """
-    motion = task.solve(settings, lambda k, total: progress(0.4 * k / total))
+    motion = task.solve(settings, lambda k, total: progress(0.4 * k / total), method)
     trajectory, person = motion.trajectory, motion.targets.contacts
     return score_motion(
         task.targets.name, task.robot, trajectory, person, task.notes, lambda share: progress(0.4 + 0.6 * share)

@@ -20,7 +20,7 @@ from humanoid_control.evaluation.clip_quality import ALWAYS, GRADES
 from humanoid_control.evaluation.whole_body_score import WholeBodyScore, score_motion
 from humanoid_control.mocap import BodyPoints, load_body_points
 from humanoid_control.paths import test_data
-from humanoid_control.retargeting import WholeBodyTask, WholeBodyTrajectory, at_solving_rate
+from humanoid_control.retargeting import LIVE, WholeBodyTask, WholeBodyTrajectory, at_solving_rate, whole_body_solver
 from humanoid_control.retargeting.whole_body.contacts import find_floor, level
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
@@ -36,7 +36,8 @@ RECORDINGS = (
     "mocap/cmu_bvh/05_02.bvh",
     "mocap/vicon_c3d/PiG_Motion-FlatFoot-One.c3d",
 )  # of $HUMANOID_TEST_DATA: two dances and a walk
-OURS, GMR = "ours", "GMR"
+OURS, CLIP, GMR = "ours", "ours, clip", "GMR"  # frame by frame, and all frames at once; and another's
+METHODS = {OURS: LIVE, CLIP: "clip"}
 CAUGHT = (HumanoidError, ArithmeticError, ValueError, IndexError, KeyError, RuntimeError)
 UNKNOWN = "-"
 Column = tuple[str, str, int]
@@ -88,6 +89,7 @@ def run_study(
     resume: Path | None = None,
     workers: int | None = None,
     show: Progress = silent,
+    method: Sequence[str] = (LIVE,),
 ) -> StudyReport:
     """Retarget clips to robots, and measure all that a clip's quality has.
 
@@ -95,11 +97,15 @@ def run_study(
         robot: names or paths; default: our four bipeds, and of g1, h1_2 and talos those whose models are here.
         clips: built in or files; default: the dance, and two dances and a walk where recordings are there.
         resume: file that keeps outcomes. workers: processes; None: one a core.
+        method: ours: 'live', frame by frame, 'clip', all frames at once, or both.
 
     Raises:
-        UnknownNameError, RobotError: no such robot, or its model is not here. ClipError: a clip that cannot be read.
-        ConfigError: `resume` holds something else.
+        UnknownNameError, RobotError: no such method or robot, or its model is not here.
+        ClipError: a clip that cannot be read. ConfigError: `resume` holds something else.
     """
+    for one in method:
+        whole_body_solver(one)
+    ours = [who for who, name in METHODS.items() if name in method]
     here = set(found_humanoids())
     names = list(dict.fromkeys(robot)) or [*BIPEDS, *(name for name in OTHERS if name in here)]
     found = [str(path) for path in map(test_data, RECORDINGS) if path is not None]
@@ -110,7 +116,7 @@ def run_study(
         load_body_points(clip)
     kept = KeptOutcomes(resume, "whole bodies")
     peer = gmr_installed()
-    jobs = [(clip, name, who) for clip in clips for name in names for who in _who(name, peer)]
+    jobs = [(clip, name, who) for clip in clips for name in names for who in _who(name, peer, ours)]
     outcomes = list(kept.all(jobs, _try, workers, lambda share: show(share, "whole bodies")))
     rows = [dict(zip(("clip", "robot", "who"), job, strict=True)) | o for job, o in zip(jobs, outcomes, strict=True)]
     parts: list[Table | str] = median_tables(rows)
@@ -127,9 +133,9 @@ def run_study(
 HEAD = "Written by `humanoid study whole_body -o FILE.md`; options say with which robots and clips."
 
 
-def _who(name: str, peer: bool) -> tuple[str, ...]:
+def _who(name: str, peer: bool, ours: Sequence[str]) -> tuple[str, ...]:
     """Who moves a robot."""
-    return (OURS, GMR) if peer and name in GMR_ROBOTS else (OURS,)
+    return (*ours, GMR) if peer and name in GMR_ROBOTS else tuple(ours)
 
 
 # -------- One robot, one clip
@@ -148,7 +154,7 @@ def measure_pair(body: BodyPoints, name: str, who: str) -> dict[str, Any]:
     """Grade, verdict and numbers of a clip on a robot.
 
     Args:
-        body: the clip. name: of the robot, or its path. who: OURS or GMR.
+        body: the clip. name: of the robot, or its path. who: OURS, CLIP or GMR.
 
     Raises:
         ClipError, RobotError: the clip shows no legs, or the robot has none.
@@ -157,9 +163,9 @@ def measure_pair(body: BodyPoints, name: str, who: str) -> dict[str, Any]:
     compile_first(WHOLE_BODY)
     task = WholeBodyTask.of(body, robot)
     solved, between, _ = at_solving_rate(body)
-    if who == OURS:
+    if who != GMR:
         began = time.perf_counter()
-        motion = task.solve()
+        motion = task.solve(method=METHODS[who])
         rate = len(task) / (time.perf_counter() - began)
         trajectory, person = motion.trajectory, motion.targets.contacts
     else:
@@ -167,7 +173,7 @@ def measure_pair(body: BodyPoints, name: str, who: str) -> dict[str, Any]:
         clip = replace(upright, positions=upright.positions[::between].copy(), rate=upright.rate / between)
         person = task.targets.contacts[::between]
         trajectory, rate = gmr_trajectory(name, robot, clip, person)
-    score = score_motion(body.name, robot, trajectory, person if who == OURS else None)
+    score = score_motion(body.name, robot, trajectory, person if who != GMR else None)
     out = {"grade": score.quality.grade, "verdict": score.quality.verdict, **score.quality.numbers}
     return out | {"frames_per_second": rate} | in_contacts(robot, trajectory, person) | _mesh_words(score)
 
@@ -228,11 +234,13 @@ def goal_line(rows: Sequence[Mapping[str, Any]]) -> str:
     """What of ours misses a goal in the median over the clips, in words."""
     missed = []
     for robot in dict.fromkeys(r["robot"] for r in rows):
-        mine = [r for r in rows if r["robot"] == robot and r["who"] == OURS and not r["why"]]
-        for head, key, digits in KEPT:
-            value = _median(r.get(key) for r in mine)
-            if key in GOALS and value is not None and value > GOALS[key]:
-                missed.append(f"{robot}: {head} {_rounded(value, digits)}")
+        for who in METHODS:
+            mine = [r for r in rows if (r["robot"], r["who"]) == (robot, who) and not r["why"]]
+            name = robot if who == OURS else f"{robot}, {METHODS[who]}"
+            for head, key, digits in KEPT:
+                value = _median(r.get(key) for r in mine)
+                if key in GOALS and value is not None and value > GOALS[key]:
+                    missed.append(f"{name}: {head} {_rounded(value, digits)}")
     return f"Goals missed in the median: {'; '.join(missed)}." if missed else "Every goal is met in the median."
 
 

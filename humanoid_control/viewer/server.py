@@ -199,4 +199,5 @@ def open_server(port: int, host: str = HOST, origins: Iterable[str] = ()) -> vis
     if not started:
         server.stop()
         raise EnvironmentProblem("this release of viser cannot be closed to pages of other sites: install another one")
+    server.gui.configure_theme(show_logo=False, show_share_button=False)  # sharing goes by a host of viser's own
     return server

@@ -42,8 +42,23 @@ def test_numbers_are_those_of_the_package_and_files_hold_them(humanoid):
     assert (humanoid.folder / "page.html").read_text() == (folder / "score.html").read_text()
 
 
+def test_all_frames_at_once_are_scored_on_request(humanoid):
+    rows = []
+    for method in ("live", "clip"):
+        options = ("--robot", "hrp2", "--whole-body", "--method", method, *FAST, "--json")
+        result = humanoid("score", "gentle_dance", *options)
+        assert result.returncode == 0, result.stderr
+        rows += json.loads(result.stdout)["robots"]
+    robot = load_robot("hrp2", "floating")
+    task = WholeBodyTask.of(load_body_points("gentle_dance"), robot, FAST[1])
+    motion = task.solve(method="clip")
+    assert rows[1]["numbers"]["error_cm"] == pytest.approx(100 * motion.trajectory.errors[:, :12].mean(), abs=1e-4)
+    assert rows[0]["numbers"]["error_cm"] != rows[1]["numbers"]["error_cm"]
+
+
 MISTAKES = [
-    (["--method", "dls"], "--method belongs to the held pelvis"),
+    (["--method", "dls"], "unknown method 'dls'"),
+    (["--method", "live,clip"], "takes one --method"),
     (["--trough-rule", "both"], "--trough-rule belongs to the held pelvis"),
     (["--acceleration", "20,50"], "takes one --acceleration"),
     (["--robot", "armar3"], "armar3"),

@@ -16,6 +16,7 @@ from humanoid_control.retargeting.whole_body.contacts import find_floor, level
 from humanoid_control.robots import load_robot
 from humanoid_control.studies import gmr
 from humanoid_control.studies.whole_bodies import (
+    CLIP,
     GMR,
     OURS,
     goal_line,
@@ -114,9 +115,19 @@ def test_ours_is_the_motion_of_the_pipeline(stand_in):
     motion = WholeBodyTask.of(body, stand_in).solve()
     found = measure_pair(body, "hrp2", OURS)
     assert found["error_cm"] == pytest.approx(100 * motion.trajectory.errors[:, :12].mean(), abs=1e-4)
+    every = measure_pair(body, "hrp2", CLIP)
+    solved = WholeBodyTask.of(body, stand_in).solve(method="clip").trajectory
+    assert every["error_cm"] == pytest.approx(100 * solved.errors[:, :12].mean(), abs=1e-4) != found["error_cm"]
     person = in_contacts(stand_in, motion.trajectory, motion.targets.contacts)
     assert {key: found[key] for key in person} == person and person["floating_person_mm"] > found["floating_mm"]
     assert level(body, find_floor(body)).n_frames == found["frames"]
+
+
+def test_all_frames_at_once_stand_beside_frame_by_frame(stand_in):
+    report = run_study(robot=["hrp2"], clips=["gentle_dance"], method=["live", "clip"])
+    assert [r["who"] for r in report.data["rows"]] == [OURS, CLIP, GMR]
+    with pytest.raises(UnknownNameError, match="did you mean clip"):
+        run_study(robot=["hrp2"], clips=["gentle_dance"], method=["clp"])
 
 
 def test_outcomes_are_kept_and_what_fails_is_a_row(tmp_path, mocap):
