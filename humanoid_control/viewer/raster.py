@@ -155,17 +155,7 @@ def paint_shadows(camera: Camera, light: np.ndarray, faces: np.ndarray, world: n
             up = max(x[2], 0.0)
             corner[0], corner[1], corner[2] = x[0] - up * light[0] / light[2], x[1] - up * light[1] / light[2], 0.0
             _seen(camera, w, h, corner, seen[k])
-        if min(seen[0, 2], seen[1, 2], seen[2, 2]) <= 0.0:
-            continue
-        area = (seen[1, 0] - seen[0, 0]) * (seen[2, 1] - seen[0, 1]) - (seen[2, 0] - seen[0, 0]) * (
-            seen[1, 1] - seen[0, 1]
-        )
-        if abs(area) < 1e-9:
-            continue
-        u0 = max(0, int(np.floor(min(seen[0, 0], seen[1, 0], seen[2, 0]))))
-        u1 = min(w - 1, int(np.ceil(max(seen[0, 0], seen[1, 0], seen[2, 0]))))
-        v0 = max(0, int(np.floor(min(seen[0, 1], seen[1, 1], seen[2, 1]))))
-        v1 = min(h - 1, int(np.ceil(max(seen[0, 1], seen[1, 1], seen[2, 1]))))
+        area, u0, u1, v0, v1 = _covered(seen, w, h)
         for v in range(v0, v1 + 1):
             for u in range(u0, u1 + 1):
                 if canvas.shadow[v, u] or canvas.depth[v, u] <= 0.0:
@@ -175,6 +165,22 @@ def paint_shadows(camera: Camera, light: np.ndarray, faces: np.ndarray, world: n
                     canvas.shadow[v, u] = True
                     for i in range(3):
                         canvas.color[v, u, i] *= SHADOW
+
+
+@kernel
+def _covered(seen: np.ndarray, w: int, h: int) -> tuple[float, int, int, int, int]:
+    """Twice the area of a triangle (3, 3) in the picture, signed; the first and last column and row that it touches.
+
+    No column where it lies behind the camera or is seen from its edge.
+    """
+    area = (seen[1, 0] - seen[0, 0]) * (seen[2, 1] - seen[0, 1]) - (seen[2, 0] - seen[0, 0]) * (seen[1, 1] - seen[0, 1])
+    if min(seen[0, 2], seen[1, 2], seen[2, 2]) <= 0.0 or abs(area) < 1e-9:
+        return area, 0, -1, 0, -1
+    u0 = max(0, int(np.floor(min(seen[0, 0], seen[1, 0], seen[2, 0]))))
+    u1 = min(w - 1, int(np.ceil(max(seen[0, 0], seen[1, 0], seen[2, 0]))))
+    v0 = max(0, int(np.floor(min(seen[0, 1], seen[1, 1], seen[2, 1]))))
+    v1 = min(h - 1, int(np.ceil(max(seen[0, 1], seen[1, 1], seen[2, 1]))))
+    return area, u0, u1, v0, v1
 
 
 @kernel
@@ -195,17 +201,7 @@ def paint_surfaces(
     for f in range(s.faces.shape[0]):
         for k in range(3):
             _seen(camera, w, h, world[s.faces[f, k]], seen[k])
-        if min(seen[0, 2], seen[1, 2], seen[2, 2]) <= 0.0:
-            continue
-        area = (seen[1, 0] - seen[0, 0]) * (seen[2, 1] - seen[0, 1]) - (seen[2, 0] - seen[0, 0]) * (
-            seen[1, 1] - seen[0, 1]
-        )
-        if abs(area) < 1e-9:
-            continue
-        u0 = max(0, int(np.floor(min(seen[0, 0], seen[1, 0], seen[2, 0]))))
-        u1 = min(w - 1, int(np.ceil(max(seen[0, 0], seen[1, 0], seen[2, 0]))))
-        v0 = max(0, int(np.floor(min(seen[0, 1], seen[1, 1], seen[2, 1]))))
-        v1 = min(h - 1, int(np.ceil(max(seen[0, 1], seen[1, 1], seen[2, 1]))))
+        area, u0, u1, v0, v1 = _covered(seen, w, h)
         if u0 > u1 or v0 > v1:
             continue
         for k in range(3):

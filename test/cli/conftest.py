@@ -7,10 +7,13 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from humanoid_control.cli.main import main
 from test.places import domain
 
+ROS = ("demo", "up", "soak", "record", "replay", "docs")
 # To a shell both are 130. Python ends by the signal itself where it came while a library was running Python from C.
 INTERRUPTED = (130, -signal.SIGINT)
 
@@ -81,3 +84,43 @@ def humanoid_once(tmp_path_factory, warm_process):
     command = Command(tmp_path_factory.mktemp("once"), warm_process)
     yield command
     command.close()
+
+
+@pytest.fixture
+def told(monkeypatch, tmp_path, capfd):
+    """What a command line is refused with."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HUMANOID_HOME", str(tmp_path / "home"))
+
+    def tell(line):
+        words = line if isinstance(line, list) else line.split()
+        if words[0] in ROS:
+            pytest.importorskip("rclpy", reason="needs ROS 2")
+        before = {*tmp_path.rglob("*")}
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = end.code
+        said = capfd.readouterr()
+        assert code == 2 and said.out == "", f"code {code}, {said}"
+        lines = said.err.splitlines()
+        assert len(lines) == 1 and lines[0].startswith(f"humanoid {words[0]}"), said.err
+        assert {*tmp_path.rglob("*")} - {tmp_path / "home"} == before, "nothing is written"
+        return lines[0]
+
+    return tell
+
+
+@pytest.fixture
+def bag(tmp_path):
+    """A recording of one joint state, called 'bag'."""
+    from humanoid_control.evaluation.bag import BagWriter, typestore
+
+    types = typestore()
+    make = types.types
+    header = make["std_msgs/msg/Header"](stamp=make["builtin_interfaces/msg/Time"](sec=1, nanosec=0), frame_id="")
+    message = make["sensor_msgs/msg/JointState"](header, ["a"], np.zeros(1), np.zeros(1), np.zeros(0))
+    writer = BagWriter(tmp_path / "bag")
+    writer.add_topic("/joint_states", "sensor_msgs/msg/JointState")
+    writer.write("/joint_states", 1, bytes(types.serialize_cdr(message, "sensor_msgs/msg/JointState")))
+    writer.close()

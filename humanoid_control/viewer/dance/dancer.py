@@ -92,6 +92,8 @@ class Dancer(ABC):
     """
 
     whole_body = False
+    player: ClipPlayer | WholeBodyPlayer
+    _cuts: bool  # the clip ends elsewhere than where it begins
 
     def __init__(self, robot: Robot, clip: str, rate: float, duration: float) -> None:
         self.robot, self.clip, self.notes = robot, clip, list[str]()
@@ -103,11 +105,6 @@ class Dancer(ABC):
         self.finished_take: list[Take] = []
 
     # -- what the two kinds do
-
-    @property
-    @abstractmethod
-    def time(self) -> float:
-        """Position in the clip [s]."""
 
     @abstractmethod
     def begin(self, time: float = 0.0) -> None:
@@ -122,14 +119,32 @@ class Dancer(ABC):
         """What is shown now."""
 
     @abstractmethod
-    def play(self, playing: bool, speed: float = 1.0) -> None:
-        """Play or pause, at a pace of the clip."""
-
-    @abstractmethod
     def trajectory(self) -> JointTrajectory:
         """The motion of `finished_take`."""
 
     # -- common
+
+    def play(self, playing: bool, speed: float = 1.0) -> None:
+        """Play or pause, at a pace of the clip."""
+        p = self.player
+        if playing and p.finished:
+            self.begin()
+        if (playing, speed) != (p.playing, p.speed) and p.time > 0.0:
+            self.spoil_take()
+        p.playing, p.speed = playing, speed
+
+    def _at_end(self) -> bool:
+        """Before a step: true where the clip is through and has begun again instead."""
+        if self.player.finished and self.loop:
+            self.begin()
+            return True
+        self.player.loop = self.loop and not self._cuts
+        return False
+
+    @property
+    def time(self) -> float:
+        """Position in the clip [s]."""
+        return self.player.time
 
     @property
     def at_seam(self) -> bool:
@@ -163,6 +178,7 @@ class WholeBodyDancer(Dancer):
     """A robot whose root and legs move too, its feet held on the ground."""
 
     whole_body = True
+    player: WholeBodyPlayer
 
     def __init__(self, body: BodyPoints, robot: Robot) -> None:
         """Prepare, and take the clip's first posture.
@@ -183,10 +199,6 @@ class WholeBodyDancer(Dancer):
         self._cuts = ends_elsewhere(body)
         self._corners = [(f[0], f[1]) for f in self.solver.legs.points(robot)[-2 * EDGES :]]
         self.begin()
-
-    @property
-    def time(self) -> float:
-        return self.player.time
 
     def begin(self, time: float = 0.0) -> None:
         p, now = self.player, self.player.playing
@@ -210,19 +222,10 @@ class WholeBodyDancer(Dancer):
         self._take = [] if time <= 0.0 else None
         self._look()
 
-    def play(self, playing: bool, speed: float = 1.0) -> None:
-        if playing and self.player.finished:
-            self.begin()
-        if (playing, speed) != (self.player.playing, self.player.speed) and self.player.time > 0.0:
-            self.spoil_take()
-        self.player.playing, self.player.speed = playing, speed
-
     def step(self) -> None:
         p, before = self.player, self.player.time
-        if p.finished and self.loop:
-            self.begin()
+        if self._at_end():
             return
-        p.loop = self.loop and not self._cuts
         frame = p.advance(self.dt)
         begin = clock.perf_counter()
         self.solver.step(frame, 0, self.dt)
@@ -310,6 +313,8 @@ class WholeBodyDancer(Dancer):
 class UpperBodyDancer(Dancer):
     """A robot held at its pelvis, whose trunk and arms move: one without legs, or a clip that shows none."""
 
+    player: ClipPlayer
+
     def __init__(self, body: BodyPoints, robot: Robot) -> None:
         """Prepare, and take the clip's first posture.
 
@@ -329,10 +334,6 @@ class UpperBodyDancer(Dancer):
         self._place = robot.X_world_root.translation.copy()
         self.begin()
 
-    @property
-    def time(self) -> float:
-        return self.player.time
-
     def begin(self, time: float = 0.0) -> None:
         self.player.seek(min(time, max(self.duration - self.dt, 0.0)))
         self.player.advance(SEAM)  # all of the way over to that moment
@@ -345,19 +346,10 @@ class UpperBodyDancer(Dancer):
             self.solver.start_at(self.solver.joints)
         self._take = [] if time <= 0.0 else None
 
-    def play(self, playing: bool, speed: float = 1.0) -> None:
-        if playing and self.player.finished:
-            self.begin()
-        if (playing, speed) != (self.player.playing, self.player.speed) and self.player.time > 0.0:
-            self.spoil_take()
-        self.player.playing, self.player.speed = playing, speed
-
     def step(self) -> None:
         p, before = self.player, self.player.time
-        if p.finished and self.loop:
-            self.begin()
+        if self._at_end():
             return
-        p.loop = self.loop and not self._cuts
         p.advance(self.dt)
         self._passed = 0.0 if p.time < before else self._passed + self.dt
         points, begin = p.points(), clock.perf_counter()
