@@ -127,16 +127,17 @@ def _analyse(args: argparse.Namespace) -> Any:
         )
     if args.setup is not None and not Path(args.setup).expanduser().is_file():
         raise ConfigError(f"{args.setup}: no such file: --setup is a setup file of OpenSim's inverse kinematics")
-    compile_first(HUMAN)
     settings = _settings(args)
     if Path(args.model or "").suffix.lower() == ".osim":
         _refuse_own(args)
         person = read_osim(args.model)
         person = person if args.mass is None else person.with_mass(args.mass)
         tasks = None if args.setup is None else read_ik_setup(args.setup, person)
+        compile_first(HUMAN)
         by = [clip] if args.calibrate or static is not None else []
         by += [static] if static is not None else []
         return analyse(person, clip, wrenches, tasks, settings, by)
+    compile_first(HUMAN)
     known = SubjectSettings(args.model or "person", args.markers or "", args.stature, args.mass, args.sex or "")
     subject = find_subject(clip, wrenches, static, known)
     tasks = None if args.setup is None else read_ik_setup(args.setup, subject.person)
