@@ -42,6 +42,7 @@ class ContactRules(NamedTuple):
         pivot: yaw between a sole on one edge and the person's foot at which that edge is released [rad].
         lock: weight of a locked point, well above `frame_solver.LOCKED`. landing: of one that comes down, well
             below it. free: of one that swings.
+        posture_return: rate at which joints go back to rest where points leave a choice, critically damped [1/s].
         body_return, foot_return: rates at which an error goes, critically damped, once nothing keeps it any more: of
             points of the body, and of a foot that swings [1/s].
     """
@@ -57,6 +58,7 @@ class ContactRules(NamedTuple):
     lock: float = 1e5
     landing: float = 100.0
     free: float = 0.3
+    posture_return: float = 6.0
     body_return: float = 20.0
     foot_return: float = 60.0
 

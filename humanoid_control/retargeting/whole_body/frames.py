@@ -91,12 +91,15 @@ def returning_goal(
 
     What a range, another limb or a foot on the floor has kept from its target would spring back in one frame once it is
     free. So the error e of each point is asked to follow e(k) = 2 z e(k-1) - z^2 e(k-2), z = exp(-rate dt), whatever
-    brought it about: a target that nothing disturbs is followed exactly. Feet that are held are no matter of this; the
-    posture at rest is.
+    brought it about: a target that nothing disturbs is followed exactly. Feet that are held are no matter of this.
+
+    So is the posture of joints asked to go back to rest: where points leave a choice, where a motion came from is
+    forgotten in a second, and a clip that is begun late soon looks as if it had been played from its first frame.
 
     Args:
         wanted: (K, 3) targets of the frame [m]. goal: filled.
     """
+    back = np.exp(-feet.rules.posture_return * dt)
     slow, fast = np.exp(-feet.rules.body_return * dt), np.exp(-feet.rules.foot_return * dt)
     corners = problem.soles[0]
     for k in range(wanted.shape[0]):
@@ -106,11 +109,11 @@ def returning_goal(
             e = 2.0 * z * feet.errors.last[k, i] - z * z * feet.errors.before[k, i]
             goal.target[k, i] = wanted[k, i] + (0.0 if held else e)
     for i in range(before.x.shape[0]):
-        goal.expected[i] = before.x[i] + dt * before.v[i]
         off = before.x[i] - problem.rest[i]
-        goal.rest[i] = problem.rest[i] + 2.0 * slow * off - slow * slow * (off - dt * before.v[i])
-    for i in range(problem.base):  # it has no rest
-        goal.rest[i] = goal.expected[i]
+        goal.rest[i] = problem.rest[i] + 2.0 * back * off - back * back * (off - dt * before.v[i])
+        if i < problem.base:  # it has no rest
+            goal.rest[i] = before.x[i] + dt * before.v[i]
+        goal.expected[i] = goal.rest[i]
 
 
 @kernel
