@@ -196,7 +196,7 @@ def gauss_newton(
     d, p = x.shape[0], problem.pairs.shape[0] + problem.soles.shape[0]
     low, high = bounds.lower, bounds.upper
     J, G, b = np.empty((3 * problem.point.shape[0], d)), np.empty((p, d)), np.empty(p)
-    H, g = np.empty((d, d)), np.empty(d)
+    H, g = w.curvature, np.empty(d)
     step, lower, upper, price = np.empty(d), np.empty(d), np.empty(d), np.empty(d + p)
     keep, floor = np.exp(-n.barrier_gain * dt / n.iterations), np.exp(-FLOOR_GAIN * dt / n.iterations)
     for _ in range(n.iterations):

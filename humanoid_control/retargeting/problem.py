@@ -61,13 +61,15 @@ class RetargetingProblem(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory that the kernels write to: body and shape poses, points, near pairs."""
+    """Memory that the kernels write to: body and shape poses, points, near pairs; curvature (D, D), of the cost at the
+    last step of the solver, lower triangle: zero before the first."""
 
     bodies: WorldPoses
     points: np.ndarray
     shape_R: np.ndarray
     shape_p: np.ndarray
     near: PairsFound
+    curvature: np.ndarray
 
 
 def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
@@ -163,6 +165,7 @@ def scratch_for(problem: RetargetingProblem) -> Scratch:
         np.empty((s, 3, 3)),
         np.empty((s, 3)),
         PairsFound.buffer(len(problem.pairs)),
+        np.zeros((len(problem.rest), len(problem.rest))),
     )
 
 

@@ -5,8 +5,8 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.retargeting import WholeBodyRetargeter
-from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal
-from humanoid_control.retargeting.problem import place_points
+from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal, normal_equations
+from humanoid_control.retargeting.problem import place_points, point_jacobian
 from humanoid_control.retargeting.whole_body.contacts import (
     ContactMemory,
     ContactRules,
@@ -16,7 +16,7 @@ from humanoid_control.retargeting.whole_body.contacts import (
     find_contacts,
     foot_targets,
 )
-from humanoid_control.retargeting.whole_body.frames import move_base, returning_goal
+from humanoid_control.retargeting.whole_body.frames import INDIFFERENT, forget_posture, move_base, returning_goal
 from humanoid_control.robots import load_robot
 
 RULES, DT, LENGTH = ContactRules(), 0.01, 0.2
@@ -152,6 +152,31 @@ def test_an_error_goes_as_that_of_a_critically_damped_oscillator():
     z = np.exp(-RULES.body_return * DT)
     assert goal.rest[6:] == pytest.approx(p.rest[6:] + (2 * z - z * z) * 0.1)
     assert goal.expected == pytest.approx(before.x)
+
+
+def test_the_posture_goes_back_to_rest_where_that_moves_no_point():
+    """By N (critically damped return less going on), N = e^2 (J'WJ + e^2)^-1, here by NumPy and pinocchio's joints."""
+    solver, rng = WholeBodyRetargeter(load_robot("hrp2", "floating")), np.random.default_rng(4)
+    p, n, w, d = solver.problem, solver.constants, solver.scratch, len(solver.problem.rest)
+    x = np.clip(p.rest + 0.3 * rng.normal(size=d), p.lower, p.upper)
+    x[: p.base] = 0.0
+    v, rate = 0.2 * rng.normal(size=d), 12.0
+    goal, J = FrameGoal(np.zeros((len(p.point), 3)), x + DT * v, x.copy()), np.empty((3 * len(p.point), d))
+    forget_posture(p, n, rate, FrameBefore(x, v, 1.0), DT, w, goal)
+    assert goal.expected == pytest.approx(x + DT * v), "nothing is known before the first step of the solver"
+    place_points(p, x, w)
+    point_jacobian(p, w, J)
+    normal_equations(p, n, goal, x, w, J, w.curvature, np.empty(d))
+    forget_posture(p, n, rate, FrameBefore(x, v, 1.0), DT, w, goal)
+    z, moved = np.exp(-rate * DT), goal.expected - x - DT * v
+    off = x - p.rest
+    step = (2 * z - 1) * off - z * z * (off - DT * v) - DT * v
+    step[: p.base] = 0.0
+    e = INDIFFERENT**2 * np.eye(d)
+    W = np.repeat(p.weight, 3)[:, None]
+    assert moved == pytest.approx(np.linalg.solve(J.T @ (W * J) + e, e @ step), rel=1e-6, abs=1e-9)
+    assert np.linalg.norm(J @ moved) < 0.1 * np.linalg.norm(J @ step)
+    assert moved @ step > 0.05 * step @ step, "of the way back something is left"
 
 
 def test_a_sole_rolls_over_its_toe_edge():

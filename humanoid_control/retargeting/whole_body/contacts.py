@@ -58,7 +58,7 @@ class ContactRules(NamedTuple):
     lock: float = 1e5
     landing: float = 100.0
     free: float = 0.3
-    posture_return: float = 6.0
+    posture_return: float = 12.0
     body_return: float = 20.0
     foot_return: float = 60.0
 

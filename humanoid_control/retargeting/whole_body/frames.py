@@ -7,9 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.cholesky import cholesky, solve_factored
 from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal, SolverConstants, solve_goal
 from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, mean_error, place_points
 from humanoid_control.retargeting.whole_body.contacts import ContactRules, FootMemory, FootTargets, Soles, foot_targets
+
+INDIFFERENT = 0.02  # [m/rad] of a posture's pull to rest: directions in which points move by more are left to them
 
 
 class ErrorMemory(NamedTuple):
@@ -91,15 +94,12 @@ def returning_goal(
 
     What a range, another limb or a foot on the floor has kept from its target would spring back in one frame once it is
     free. So the error e of each point is asked to follow e(k) = 2 z e(k-1) - z^2 e(k-2), z = exp(-rate dt), whatever
-    brought it about: a target that nothing disturbs is followed exactly. Feet that are held are no matter of this.
-
-    So is the posture of joints asked to go back to rest: where points leave a choice, where a motion came from is
-    forgotten in a second, and a clip that is begun late soon looks as if it had been played from its first frame.
+    brought it about: a target that nothing disturbs is followed exactly. Feet that are held are no matter of this; the
+    posture at rest is.
 
     Args:
         wanted: (K, 3) targets of the frame [m]. goal: filled.
     """
-    back = np.exp(-feet.rules.posture_return * dt)
     slow, fast = np.exp(-feet.rules.body_return * dt), np.exp(-feet.rules.foot_return * dt)
     corners = problem.soles[0]
     for k in range(wanted.shape[0]):
@@ -109,11 +109,46 @@ def returning_goal(
             e = 2.0 * z * feet.errors.last[k, i] - z * z * feet.errors.before[k, i]
             goal.target[k, i] = wanted[k, i] + (0.0 if held else e)
     for i in range(before.x.shape[0]):
+        goal.expected[i] = before.x[i] + dt * before.v[i]
         off = before.x[i] - problem.rest[i]
-        goal.rest[i] = problem.rest[i] + 2.0 * back * off - back * back * (off - dt * before.v[i])
-        if i < problem.base:  # it has no rest
-            goal.rest[i] = before.x[i] + dt * before.v[i]
-        goal.expected[i] = goal.rest[i]
+        goal.rest[i] = problem.rest[i] + 2.0 * slow * off - slow * slow * (off - dt * before.v[i])
+    for i in range(problem.base):  # it has no rest
+        goal.rest[i] = goal.expected[i]
+
+
+@kernel
+def forget_posture(
+    problem: RetargetingProblem,
+    n: SolverConstants,
+    rate: float,
+    before: FrameBefore,
+    dt: float,
+    w: Scratch,
+    goal: FrameGoal,
+) -> None:
+    """Let the posture go back to rest where points leave a choice: a clip begun late soon looks like a whole one.
+
+    The step by which a critically damped return differs from going on as before, projected to where it moves no point:
+    N = e^2 (J' W J + e^2)^-1, J' W J from the last step of the solver. `goal.expected` takes it in.
+
+    Args:
+        rate: of the return [1/s].
+    """
+    d, base = before.x.shape[0], problem.base
+    own = n.damping**2 + n.posture**2 + n.smoothing**2  # what the solver has added to the diagonal
+    z, e = np.exp(-rate * dt), INDIFFERENT**2
+    A, step = np.empty((d, d)), np.zeros(d)
+    for i in range(d):
+        for j in range(i):
+            A[i, j] = w.curvature[i, j]
+        A[i, i] = w.curvature[i, i] - own + e
+        if i >= base:
+            off = before.x[i] - problem.rest[i]
+            step[i] = (2.0 * z - 1.0) * off - z * z * (off - dt * before.v[i]) - dt * before.v[i]
+    if cholesky(A, d, A):
+        solve_factored(A, d, step)
+        for i in range(d):
+            goal.expected[i] += e * step[i]
 
 
 @kernel
@@ -152,6 +187,7 @@ def solve_whole_body_frames(
         problem.weight[corners:] = feet.out.weight
         now = FrameBefore(x, v, last)
         returning_goal(problem, feet, now, dt, wanted, goal)
+        forget_posture(problem, n, feet.rules.posture_return, now, dt, w, goal)
         last, out.used_fallback[t] = solve_goal(problem, n, goal, now, dt, out.x[t], w)
         mean_error(w, wanted, out.errors[t])
         memory.before[:] = memory.last
