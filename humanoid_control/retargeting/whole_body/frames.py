@@ -12,6 +12,7 @@ from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal, So
 from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, mean_error, place_points
 from humanoid_control.retargeting.whole_body.contacts import ContactRules, FootMemory, FootTargets, Soles, foot_targets
 
+LEFT, RIGHT, OTHERS, BASE = 0, 1, 2, 3
 INDIFFERENT = 0.02  # [m/rad] of a posture's pull to rest: directions in which points move by more are left to them
 
 
@@ -33,13 +34,15 @@ class ErrorMemory(NamedTuple):
 
 
 class FootWork(NamedTuple):
-    """What the loop over frames needs: rules of contact, soles, memory of the feet, where their targets go, errors."""
+    """What the loop over frames needs: rules of contact, soles, memory of the feet, where their targets go, errors, and
+    whose (D,) coordinates are: of the base BASE, of the left leg LEFT, of the right one RIGHT, of all else OTHERS."""
 
     rules: ContactRules
     soles: Soles
     memory: FootMemory
     out: FootTargets
     errors: ErrorMemory
+    whose: np.ndarray
 
 
 class FrameInputs(NamedTuple):
@@ -120,7 +123,7 @@ def returning_goal(
 def forget_posture(
     problem: RetargetingProblem,
     n: SolverConstants,
-    rate: float,
+    feet: FootWork,
     before: FrameBefore,
     dt: float,
     w: Scratch,
@@ -131,18 +134,18 @@ def forget_posture(
     The step by which a critically damped return differs from going on as before, projected to where it moves no point:
     N = e^2 (J' W J + e^2)^-1, J' W J from the last step of the solver. `goal.expected` takes it in.
 
-    Args:
-        rate: of the return [1/s].
+    The leg of a foot that nothing holds takes no part: on its way down it has no time for that.
     """
-    d, base = before.x.shape[0], problem.base
+    d = before.x.shape[0]
     own = n.damping**2 + n.posture**2 + n.smoothing**2  # what the solver has added to the diagonal
-    z, e = np.exp(-rate * dt), INDIFFERENT**2
+    z, e = np.exp(-feet.rules.posture_return * dt), INDIFFERENT**2
     A, step = np.empty((d, d)), np.zeros(d)
     for i in range(d):
         for j in range(i):
             A[i, j] = w.curvature[i, j]
         A[i, i] = w.curvature[i, i] - own + e
-        if i >= base:
+        part = feet.whose[i]
+        if part == OTHERS or (part != BASE and feet.memory.locked[part]):
             off = before.x[i] - problem.rest[i]
             step[i] = (2.0 * z - 1.0) * off - z * z * (off - dt * before.v[i]) - dt * before.v[i]
     if cholesky(A, d, A):
@@ -187,7 +190,7 @@ def solve_whole_body_frames(
         problem.weight[corners:] = feet.out.weight
         now = FrameBefore(x, v, last)
         returning_goal(problem, feet, now, dt, wanted, goal)
-        forget_posture(problem, n, feet.rules.posture_return, now, dt, w, goal)
+        forget_posture(problem, n, feet, now, dt, w, goal)
         last, out.used_fallback[t] = solve_goal(problem, n, goal, now, dt, out.x[t], w)
         mean_error(w, wanted, out.errors[t])
         memory.before[:] = memory.last

@@ -48,6 +48,10 @@ from humanoid_control.retargeting.whole_body.contacts import (
 from humanoid_control.retargeting.whole_body.extremities import LEVER, extremities
 from humanoid_control.retargeting.whole_body.extremities import WEIGHTS as DIRECTION_WEIGHTS
 from humanoid_control.retargeting.whole_body.frames import (
+    BASE,
+    LEFT,
+    OTHERS,
+    RIGHT,
     ErrorMemory,
     FootWork,
     FrameInputs,
@@ -62,6 +66,7 @@ from humanoid_control.retargeting.whole_body.scaling import (
     WholeBodyTargets,
 )
 from humanoid_control.robots import Robot
+from humanoid_control.robots.joint_groups import JointGroups
 
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
@@ -224,7 +229,13 @@ class WholeBodyRetargeter:
 
     def _new_feet(self) -> FootWork:
         out = FootTargets(np.zeros((8, 3)), np.ones(8), np.zeros((8, 3)), np.zeros(4, dtype=np.bool_))
-        return FootWork(self.rules, self.legs.soles, FootMemory.new(), out, ErrorMemory.new(len(self.problem.point)))
+        groups, base = JointGroups.of(self.robot), self.problem.base
+        whose = np.full(base + len(self.moving), OTHERS)
+        whose[:base] = BASE
+        for part, leg in ((LEFT, groups.l_leg), (RIGHT, groups.r_leg)):
+            whose[base:][np.isin(self.moving, leg)] = part
+        errors = ErrorMemory.new(len(self.problem.point))
+        return FootWork(self.rules, self.legs.soles, FootMemory.new(), out, errors, whose)
 
     def inputs(self, targets: WholeBodyTargets) -> FrameInputs:
         """Targets as the solver takes them."""
