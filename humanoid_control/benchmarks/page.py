@@ -305,7 +305,10 @@ def _tendons(rows: ByName) -> str:
         "update_60x80_dense": "of 60 by 80, each across all",
         "filterpy_60x80": "filterpy, extended Kalman filter",
         "information_60x80": "information form in numpy",
-        "numba_60x80": "plain loop in numba",
+        "numba_60x80": "plain loop in numba, each across 6 joints",
+        "numba_60x80_dense": "plain loop in numba, each across all",
+        "update_200x300": "of 200 by 300, each across 6 joints",
+        "update_200x300_dense": "of 200 by 300, each across all",
         "three_groups": "steps a second of three groups, relative",
         "three_groups_absolute": "absolute",
     }
