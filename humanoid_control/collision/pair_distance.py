@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.collision.box_distance import box_box, segment_box
 from humanoid_control.collision.capsule_distance import capsule_capsule, segment_solid
 from humanoid_control.collision.convex_distance import Solid
 from humanoid_control.collision.penetration_depth import overlap, separation, solid_solid
-from humanoid_control.collision.shapes import CAPSULE, ShapeArrays
+from humanoid_control.collision.shapes import BOX, CAPSULE, ShapeArrays
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1, I2
 from humanoid_control.numerics.packed import Packed, unpack
@@ -175,13 +176,18 @@ INSIDE = 1e-12  # [m] round-off of a separation
 @kernel
 def swept_solid(swept: Solid, solid: Solid) -> tuple:
     """(d, n, x1, x2) of a sphere or capsule and another solid; n points from the first to the second."""
-    axis = mul(swept.size[3], (swept.R[0, 2], swept.R[1, 2], swept.R[2, 2]))
+    half, radius = swept.size[3], swept.size[0]
+    if solid.kind == BOX and half > 0.0:
+        sides, axis = (solid.size[0], solid.size[1], solid.size[2]), (swept.R[0, 2], swept.R[1, 2], swept.R[2, 2])
+        ok, d, n, surface, core = segment_box(sides, solid.R, solid.p, swept.p, axis, half)
+        if ok:
+            return d - radius, mul(-1.0, n), along(core, -radius, n), surface
+    axis = mul(half, (swept.R[0, 2], swept.R[1, 2], swept.R[2, 2]))
     a, u = unrotate(solid.R, sub(swept.p, solid.p)), unrotate(solid.R, axis)
     size = solid.size
     d, n, s = segment_solid(solid.kind, size[0], size[1], size[2], size[3], a, u)
     n = mul(-1.0, rotate(solid.R, n))
     core = along(swept.p, s, axis)
-    radius = swept.size[0]
     # No point of the axis lies deeper than d, so that d is exact unless it takes more to bring all of the axis out.
     if d < 0.0 and separation(swept, solid, n) < d - radius - INSIDE:
         return overlap(swept, solid, n, core)
@@ -214,6 +220,11 @@ def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: 
     if swept2:
         d, n, x2, x1 = swept_solid(second, first)
         return d, mul(-1.0, n), x1, x2
+    if first.kind == BOX and second.kind == BOX:
+        a, b = (sizes[i, 0], sizes[i, 1], sizes[i, 2]), (sizes[j, 0], sizes[j, 1], sizes[j, 2])
+        ok, d, n, x1, x2 = box_box(a, first.R, pi, b, second.R, pj)
+        if ok:
+            return d, n, x1, x2
     return solid_solid(first, second)
 
 
