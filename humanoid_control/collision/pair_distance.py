@@ -15,8 +15,9 @@ import numpy as np
 from humanoid_control.collision.box_distance import box_box, segment_box
 from humanoid_control.collision.capsule_distance import capsule_capsule, segment_solid
 from humanoid_control.collision.convex_distance import Solid
+from humanoid_control.collision.ellipsoid_box_distance import ellipsoid_box
 from humanoid_control.collision.penetration_depth import overlap, separation, solid_solid
-from humanoid_control.collision.shapes import BOX, CAPSULE, ShapeArrays
+from humanoid_control.collision.shapes import BOX, CAPSULE, ELLIPSOID, ShapeArrays
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1, I2
 from humanoid_control.numerics.packed import Packed, unpack
@@ -220,11 +221,20 @@ def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: 
     if swept2:
         d, n, x2, x1 = swept_solid(second, first)
         return d, mul(-1.0, n), x1, x2
-    if first.kind == BOX and second.kind == BOX:
+    if first.kind == BOX or second.kind == BOX:
         a, b = (sizes[i, 0], sizes[i, 1], sizes[i, 2]), (sizes[j, 0], sizes[j, 1], sizes[j, 2])
-        ok, d, n, x1, x2 = box_box(a, first.R, pi, b, second.R, pj)
-        if ok:
-            return d, n, x1, x2
+        if first.kind == second.kind:
+            ok, d, n, x1, x2 = box_box(a, first.R, pi, b, second.R, pj)
+            if ok:
+                return d, n, x1, x2
+        elif first.kind == ELLIPSOID:
+            ok, d, n, x1, x2 = ellipsoid_box(a, first.R, pi, b, second.R, pj)
+            if ok:
+                return d, n, x1, x2
+        elif second.kind == ELLIPSOID:
+            ok, d, n, x2, x1 = ellipsoid_box(b, second.R, pj, a, first.R, pi)
+            if ok:
+                return d, mul(-1.0, n), x1, x2
     return solid_solid(first, second)
 
 
