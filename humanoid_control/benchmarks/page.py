@@ -226,7 +226,7 @@ def _distance(rows: ByName) -> str:
         ["this package", *(rows[k]["median"] for k in names)],
         ["Schwienbacher 2014, table 6.9 (Core2 Duo, 32 bit)", *(rows[k]["published_ns"] for k in names)],
     ]
-    words = {}
+    words: dict[str, str] = {}
     for name, text in (
         ("capsule_pair", "two capsules"),
         ("capsule_box_pair", "capsule and box, apart"),

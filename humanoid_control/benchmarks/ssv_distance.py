@@ -217,7 +217,8 @@ def _scattered(name: str, rng: np.random.Generator) -> list[dict[str, Any]]:
     as it is for the six functions; coal's loop is pinocchio's, in C++.
     """
     first, second, apart = SCATTERED[name]
-    model, geometry, places, sizes = pin.Model(), pin.GeometryModel(), [], []
+    model, geometry, sizes = pin.Model(), pin.GeometryModel(), []
+    places: list[Any] = []
     for k in range(2 * CAPSULES):
         size, solid = _solid(second if k % 2 else first, rng, apart is not None)
         at = rng.normal(size=3)

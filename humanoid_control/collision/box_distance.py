@@ -324,7 +324,7 @@ def _excess(p: float, half: float) -> float:
     return p - min(max(p, -half), half)
 
 
-@kernel
+@inlined
 def _segment_apart(a: Vec, t: Vec, u: Vec) -> tuple:
     """The shortest way v from a box to a segment t + s u, -1 <= s <= 1, and s; as good as zero where they overlap.
 
@@ -354,7 +354,7 @@ def _segment_apart(a: Vec, t: Vec, u: Vec) -> tuple:
     return v, s
 
 
-@kernel
+@inlined
 def segment_box(a: Vec, R: np.ndarray, p: Vec, centre: Vec, axis: Vec, half: float) -> tuple:
     """Signed distance of a box and a segment: as `box_box`, the segment by centre, unit vector and half length."""
     r = sub(centre, p)
