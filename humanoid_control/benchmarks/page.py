@@ -226,14 +226,23 @@ def _distance(rows: ByName) -> str:
         ["this package", *(rows[k]["median"] for k in names)],
         ["Schwienbacher 2014, table 6.9 (Core2 Duo, 32 bit)", *(rows[k]["published_ns"] for k in names)],
     ]
-    words = {"capsule_pair": "this package, two capsules", "coal_capsule_pair": "coal, two capsules"}
+    words: dict[str, str] = {}
+    for name, text in (
+        ("capsule_pair", "two capsules"),
+        ("capsule_box_pair", "capsule and box, apart"),
+        ("capsule_box_deep", "capsule and box, in each other"),
+        ("box_pair", "two boxes, apart"),
+        ("box_deep", "two boxes, in each other"),
+        ("ellipsoid_box_pair", "ellipsoid and box, apart"),
+    ):
+        words |= {name: f"this package, {text}", f"coal_{name}": f"coal, {text}"}
     whole = [
         [name, _with_unit(r), _with_unit(r, "p99"), r["near_pairs"]] for name, r in rows.items() if "segments" in r
     ]
     return (
         "Swept-sphere volumes, nanoseconds a pair in a batch of packed pairs, with witness points:\n\n"
         + markdown_table(["ns", *names.values()], lines)
-        + "\n\nScattered capsules, neither side packed, a pair in one call from Python for all:\n\n"
+        + "\n\nScattered pairs, neither side packed, a pair in one call from Python for all:\n\n"
         + _told(rows, words)
         + "\n\nA whole robot, with poses, witness points and gradients:\n\n"
         + markdown_table(["", "median", "99th percentile", "near pairs"], whole)
@@ -305,7 +314,10 @@ def _tendons(rows: ByName) -> str:
         "update_60x80_dense": "of 60 by 80, each across all",
         "filterpy_60x80": "filterpy, extended Kalman filter",
         "information_60x80": "information form in numpy",
-        "numba_60x80": "plain loop in numba",
+        "numba_60x80": "plain loop in numba, each across 6 joints",
+        "numba_60x80_dense": "plain loop in numba, each across all",
+        "update_200x300": "of 200 by 300, each across 6 joints",
+        "update_200x300_dense": "of 200 by 300, each across all",
         "three_groups": "steps a second of three groups, relative",
         "three_groups_absolute": "absolute",
     }

@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.collision.box_distance import box_box, segment_box
 from humanoid_control.collision.capsule_distance import capsule_capsule, segment_solid
 from humanoid_control.collision.convex_distance import Solid
+from humanoid_control.collision.ellipsoid_box_distance import ellipsoid_box
 from humanoid_control.collision.penetration_depth import overlap, separation, solid_solid
-from humanoid_control.collision.shapes import CAPSULE, ShapeArrays
+from humanoid_control.collision.shapes import BOX, CAPSULE, ELLIPSOID, ShapeArrays
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1, I2
 from humanoid_control.numerics.packed import Packed, unpack
@@ -175,17 +177,24 @@ INSIDE = 1e-12  # [m] round-off of a separation
 @kernel
 def swept_solid(swept: Solid, solid: Solid) -> tuple:
     """(d, n, x1, x2) of a sphere or capsule and another solid; n points from the first to the second."""
-    axis = mul(swept.size[3], (swept.R[0, 2], swept.R[1, 2], swept.R[2, 2]))
+    radius, axis = swept.size[0], mul(swept.size[3], (swept.R[0, 2], swept.R[1, 2], swept.R[2, 2]))
     a, u = unrotate(solid.R, sub(swept.p, solid.p)), unrotate(solid.R, axis)
     size = solid.size
     d, n, s = segment_solid(solid.kind, size[0], size[1], size[2], size[3], a, u)
     n = mul(-1.0, rotate(solid.R, n))
     core = along(swept.p, s, axis)
-    radius = swept.size[0]
     # No point of the axis lies deeper than d, so that d is exact unless it takes more to bring all of the axis out.
     if d < 0.0 and separation(swept, solid, n) < d - radius - INSIDE:
         return overlap(swept, solid, n, core)
     return d - radius, n, along(core, radius, n), along(core, d, n)
+
+
+@kernel
+def _capsule_box(sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
+    """(ok, d, n, x1, x2) of shape i, a capsule, and shape j, a box, by their sizes; ok as in `segment_box`."""
+    sides, axis, radius = (sizes[j, 0], sizes[j, 1], sizes[j, 2]), (R[i, 0, 2], R[i, 1, 2], R[i, 2, 2]), sizes[i, 0]
+    ok, d, n, surface, core = segment_box(sides, R[j], row(p, j), row(p, i), axis, sizes[i, 3])
+    return ok, d - radius, mul(-1.0, n), along(core, -radius, n), surface
 
 
 @kernel
@@ -207,13 +216,35 @@ def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: 
     if swept1 and swept2:
         u = mul(sizes[i, 3], (R[i, 0, 2], R[i, 1, 2], R[i, 2, 2]))
         w = mul(sizes[j, 3], (R[j, 0, 2], R[j, 1, 2], R[j, 2, 2]))
-        return capsule_capsule(pi, u, sizes[i, 0], pj, w, sizes[j, 0])
+        return capsule_capsule(row(p, i), u, sizes[i, 0], row(p, j), w, sizes[j, 0])
+    if swept1 and kinds[j] == BOX and sizes[i, 3] > 0.0:
+        ok, d, n, x1, x2 = _capsule_box(sizes, R, p, i, j)
+        if ok:
+            return d, n, x1, x2
+    if swept2 and kinds[i] == BOX and sizes[j, 3] > 0.0:
+        ok, d, n, x2, x1 = _capsule_box(sizes, R, p, j, i)
+        if ok:
+            return d, mul(-1.0, n), x1, x2
     first, second = Solid(kinds[i], sizes[i], R[i], pi), Solid(kinds[j], sizes[j], R[j], pj)
     if swept1:
         return swept_solid(first, second)
     if swept2:
         d, n, x2, x1 = swept_solid(second, first)
         return d, mul(-1.0, n), x1, x2
+    if first.kind == BOX or second.kind == BOX:
+        a, b = (sizes[i, 0], sizes[i, 1], sizes[i, 2]), (sizes[j, 0], sizes[j, 1], sizes[j, 2])
+        if first.kind == second.kind:
+            ok, d, n, x1, x2 = box_box(a, first.R, pi, b, second.R, pj)
+            if ok:
+                return d, n, x1, x2
+        elif first.kind == ELLIPSOID:
+            ok, d, n, x1, x2 = ellipsoid_box(a, first.R, pi, b, second.R, pj)
+            if ok:
+                return d, n, x1, x2
+        elif second.kind == ELLIPSOID:
+            ok, d, n, x2, x1 = ellipsoid_box(b, second.R, pj, a, first.R, pi)
+            if ok:
+                return d, mul(-1.0, n), x1, x2
     return solid_solid(first, second)
 
 
@@ -290,13 +321,14 @@ def pair_distances(
         the number of rows that are filled.
     """
     radii, kinds, count = shapes.radii, shapes.kinds, 0
+    selective = 0.0 < threshold < np.inf
     for k in range(pairs.shape[0]):
         i, j = pairs[k, 0], pairs[k, 1]
         x, y, z = p[i, 0] - p[j, 0], p[i, 1] - p[j, 1], p[i, 2] - p[j, 2]
         apart = radii[i] + radii[j] + threshold
         if apart <= 0.0 or x * x + y * y + z * z >= apart * apart:
             continue
-        slow = threshold > 0.0 and (kinds[i] > CAPSULE or kinds[j] > CAPSULE)
+        slow = selective and (kinds[i] > CAPSULE or kinds[j] > CAPSULE)
         if slow and (boxes_apart(shapes, R, p, i, j, threshold) or boxes_apart(shapes, R, p, j, i, threshold)):
             continue
         d, n, x1, x2 = pair_distance(shapes, R, p, i, j)

@@ -38,10 +38,12 @@ def test_distance_has_a_row_for_each_function_and_for_the_whole_robot(capsys, mo
     assert rows["tt"]["published_ns"] == 888.7 and rows["tt"]["unit"] == "ns" and rows["tt"]["n"] == 300
     assert {"lt_two_step", "obb_test", "aabb_test", "capsule_pair", "coal_capsule_pair"} < set(rows)
     assert rows["capsule_pair"]["differ_m"] < 1e-9, "both measured the same capsules"
+    for name in ("capsule_box_pair", "capsule_box_deep", "box_pair", "box_deep", "ellipsoid_box_pair"):
+        assert rows[name]["differ_m"] < 1e-4 and rows[f"coal_{name}"]["median"] > 0, name
     whole, near = rows["lola_all_pairs"], rows["lola_within_100mm_obb"]
     assert whole["unit"] == "us" and whole["segments"] == 18 and whole["near_pairs"] == whole["segment_pairs"] == 132
     assert near["near_pairs"] < 40 and all(r["median"] > 0 for r in said["rows"])
     assert any("table 6.9" in line and "888.7" in line for line in said["notes"])
-    assert "`capsule_pair`" in SECTIONS["distance"](rows)
+    assert "`coal_ellipsoid_box_pair`" in SECTIONS["distance"](rows) and "`capsule_pair`" in SECTIONS["distance"](rows)
     assert main(["bench", "distance", "--robot", "hrp2"]) == 0
     assert "hrp2_all_pairs" in capsys.readouterr().out

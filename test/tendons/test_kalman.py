@@ -8,8 +8,6 @@ from humanoid_control.tendons.estimator.kalman import (
     Estimate,
     Gate,
     JointLimits,
-    Measurements,
-    UpdateMemory,
     hold_limits,
     update,
 )
@@ -20,6 +18,7 @@ from humanoid_control.tendons.estimator.prediction import (
     predict,
     squared_pseudo_inverse,
 )
+from humanoid_control.tendons.estimator.tiled_update import Measurements, UpdateMemory
 
 
 def covariance(rng, n):
@@ -31,7 +30,7 @@ def run_update(x, P, H, nu, r, gate=np.inf, most=0):
     """The update of x and P in place; NIS and number of those used, how many were left out, scores, which were used."""
     m, n = H.shape
     measured = Measurements(H, nu, r, np.ones(m, dtype=np.int64), np.zeros(m))
-    memory = UpdateMemory(np.zeros(n), np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64))
+    memory = UpdateMemory.of(m, n)
     out = update(Estimate(x, P), measured, Gate(gate, most), memory)
     return (*out[3:], measured.score, measured.use)
 
@@ -58,6 +57,57 @@ def test_the_update_is_the_dense_joseph_form(n, m):
     assert np.array_equal(P, P.T)
 
 
+def dense_update(P, H, nu, r, gate, most):
+    """What `update` promises, by inverses of dense matrices: correction, covariance, scores, which were used, NIS."""
+    known = np.isfinite(nu)
+    use = known.copy()
+    while True:
+        Hu, nu_u = H[use], nu[use]
+        inverse = np.linalg.inv(Hu @ P @ Hu.T + np.diag(r[use]))
+        x, after = P @ Hu.T @ inverse @ nu_u, P - P @ Hu.T @ inverse @ Hu @ P
+        score = np.zeros(len(nu))
+        score[use] = inverse @ nu_u / np.sqrt(np.diag(inverse))
+        left = known & ~use
+        score[left] = (nu[left] - H[left] @ x) / np.sqrt(np.diag(H[left] @ after @ H[left].T) + r[left])
+        worst = np.argmax(np.abs(np.where(use, score, 0.0)))
+        if abs(score[worst]) <= gate or np.count_nonzero(known & ~use) >= most:
+            return x, after, score, use, nu_u @ inverse @ nu_u
+        use[worst] = False
+
+
+@pytest.mark.parametrize("crossed", [1.0, 0.5, 0.25, 0.1])
+@pytest.mark.parametrize("n,m", [(1, 1), (3, 5), (7, 9), (8, 8), (9, 17), (16, 24), (20, 7), (31, 40), (70, 33)])
+def test_the_update_is_that_of_dense_matrices_whatever_the_size_and_the_zeros(n, m, crossed):
+    """With lies, lengths not measured, and a prior that is singular; full rows and such with few entries."""
+    rng = np.random.default_rng(n + 100 * m)
+    H = rng.standard_normal((m, n)) * (rng.uniform(size=(m, n)) < crossed)
+    A = rng.standard_normal((n, max(1, n // 2)))
+    P = A @ A.T if n > 2 else np.eye(n)
+    r = rng.uniform(0.5, 2.0, m) * 1e-2
+    nu = H @ (A @ rng.standard_normal(A.shape[1])) + np.sqrt(r) * rng.standard_normal(m)
+    nu[:: max(3, m // 4)] += 30.0 * rng.choice([-1, 1], len(nu[:: max(3, m // 4)]))
+    if m > 4:
+        nu[[1, m - 1]] = np.nan
+        H[1] = np.nan  # of what was not measured not even the Jacobian counts
+    wanted_x, wanted_P, wanted_score, wanted_use, wanted_nis = dense_update(
+        P, np.nan_to_num(H), nu, r, 5.0, max(1, m // 3)
+    )
+    measured = Measurements(H, nu, r, np.isfinite(nu).astype(np.int64), np.full(m, np.nan))
+    x, after = np.zeros(n), P.copy()
+    memory = UpdateMemory.of(m, n)
+    found = update(Estimate(x, after), measured, Gate(5.0, max(1, m // 3)), memory)
+    assert np.array_equal(measured.use, wanted_use)
+    assert np.abs(x - wanted_x).max() < 1e-9 * max(1.0, np.abs(wanted_x).max())
+    assert np.abs(after - wanted_P).max() < 1e-9 * np.abs(P).max()
+    assert np.abs(measured.score - wanted_score).max() < 1e-6 * max(1.0, np.abs(wanted_score).max())
+    assert found.used_nis == pytest.approx(wanted_nis, rel=1e-6) and found.used == wanted_use.sum()
+    assert np.array_equal(after, after.T) and np.array_equal(memory.P0, P)
+    again = np.zeros(n), P.copy()  # nothing is left in the memory
+    measured.use[:] = np.isfinite(nu)
+    assert update(Estimate(*again), measured, Gate(5.0, max(1, m // 3)), memory) == found
+    assert np.array_equal(again[0], x) and np.array_equal(again[1], after)
+
+
 def test_the_innovations_before_the_gate_are_those_of_all_tendons_and_of_all_but_the_one_that_lies():
     """Without the largest leave-one-out innovation the NIS is the least that all measurements but one have."""
     rng = np.random.default_rng(7)
@@ -70,7 +120,7 @@ def test_the_innovations_before_the_gate_are_those_of_all_tendons_and_of_all_but
         return nu[rows] @ np.linalg.solve(S[np.ix_(rows, rows)], nu[rows])
 
     measured = Measurements(H, nu, r, np.ones(10, dtype=np.int64), np.zeros(10))
-    memory = UpdateMemory(np.zeros(4), np.zeros((4, 4)), np.zeros(4), np.zeros(4, dtype=np.int64))
+    memory = UpdateMemory.of(10, 4)
     found = update(Estimate(np.zeros(4), P.copy()), measured, Gate(6.0, 3), memory)
     every = np.arange(10)
     assert found.nis == pytest.approx(nis_of(every)) and found.degrees == 10

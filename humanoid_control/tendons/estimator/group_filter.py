@@ -19,11 +19,10 @@ from humanoid_control.tendons.estimator.kalman import (
     Gate,
     Innovations,
     JointLimits,
-    Measurements,
-    UpdateMemory,
+    allow,
     copy_angles,
     hold_limits,
-    update_allowed,
+    update,
 )
 from humanoid_control.tendons.estimator.observations import observation_of
 from humanoid_control.tendons.estimator.prediction import (
@@ -35,6 +34,7 @@ from humanoid_control.tendons.estimator.prediction import (
 )
 from humanoid_control.tendons.estimator.recovery import SPACING, PostureSearch
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
+from humanoid_control.tendons.estimator.tiled_update import Measurements, UpdateMemory
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.tendon import TendonGroup
 
@@ -76,12 +76,13 @@ def predict_still_at(table: np.ndarray) -> None:
 
 @kernel
 def update_at(table: np.ndarray, again: bool) -> Innovations:
-    """`update_allowed` of packed `FilterArrays`; again: from the prior of the last update."""
+    """`update` with the tendons allowed, of packed `FilterArrays`; again: from the prior of the last update."""
     f = unpack(table, FilterArrays)
     if again:
         f.estimate.x[:] = f.update.x0
         f.estimate.P[:] = f.update.P0
-    return update_allowed(f.estimate, f.measured, f.allowed, f.gate, f.update)
+    allow(f.measured, f.allowed)
+    return update(f.estimate, f.measured, f.gate, f.update)
 
 
 @kernel
@@ -157,7 +158,8 @@ class GroupFilter:
         self._f, self.G, self.delta = np.zeros(m), np.zeros((m, d)), np.zeros(d)
         self.dz, self.score = np.zeros(m), np.zeros(m)
         self.use, self.allowed = np.ones(m, dtype=np.int64), np.ones(m, dtype=np.int64)
-        self._L, self._prior = np.zeros((n, n)), np.zeros(n)
+        self._L, memory = np.zeros((n, n)), UpdateMemory.of(m, n)
+        self._prior = memory.x0
         self.innovations = innovation_test(m)
         # without a gate nothing is doubted
         self.search = PostureSearch(mapping, s, ny, self._starts) if o.locates and s.gate > 0 else None
@@ -185,7 +187,7 @@ class GroupFilter:
                 Measurements(o.H, o.nu, o.R, self.use, self.score),
                 self.allowed,
                 self._limits,
-                UpdateMemory(self._prior, np.zeros((n, n)), np.zeros(n), np.zeros(n, dtype=np.int64)),
+                memory,
                 self.innovations,
             )
         )

@@ -1,7 +1,8 @@
-"""Extended Kalman filter, the update: measurements one after the other, a gate, limits, and borrowed angles.
+"""Extended Kalman filter, the update: independent measurements, a gate, limits, and borrowed angles.
 
-Taking independent measurements one by one is the same as taking them together, needs no matrix inverse, leaves out a
-tendon by leaving out its row, and yields whitened innovations whose squares add up to the NIS.
+Taking independent measurements in some at a time (`tiled_update`) is the same as taking them together, needs no inverse
+of a large matrix, leaves out a tendon by leaving out its row, and yields whitened innovations whose squares add up to
+the NIS.
 """
 
 from __future__ import annotations
@@ -10,8 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, I1
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.array_types import F1, F2
+from humanoid_control.tendons.estimator.tiled_update import (
+    DENSE,
+    Measurements,
+    UpdateMemory,
+    absorb,
+    count_entries,
+    leave_one_out,
+    list_entries,
+    load_rows,
+    store_covariance,
+)
 
 
 class Estimate(NamedTuple):
@@ -23,22 +35,6 @@ class Estimate(NamedTuple):
 
     x: F1
     P: F2
-
-
-class Measurements(NamedTuple):
-    """M linearised measurements.
-
-    Attributes:
-        H: (M, n) Jacobian by the state. nu: (M,) innovations at the prior [m]; NaN where nothing was measured.
-        r: (M,) variances [m^2]. use: (M,) 1 to use, 0 to leave out; cleared where the gate closes.
-        score: (M,), written: leave-one-out innovation [standard deviations].
-    """
-
-    H: F2
-    nu: F1
-    r: F1
-    use: I1
-    score: F1
 
 
 class Gate(NamedTuple):
@@ -76,153 +72,47 @@ class JointLimits(NamedTuple):
     variance: float
 
 
-class UpdateMemory(NamedTuple):
-    """Memory of an update: the prior x0 (n,) and P0 (n, n), w (n,), and indices at (n,)."""
-
-    x0: F1
-    P0: F2
-    w: F1
-    at: I1
-
-
-@kernel
-def _nonzero(h: np.ndarray, at: np.ndarray) -> int:
-    """Positions of the entries of h that are not zero, into at; their number. Most tendons cross few joints."""
-    count = 0
-    for a in range(h.shape[0]):
-        at[count] = a  # without a branch, which would be guessed wrongly most of the time
-        count += h[a] != 0.0
-    return count
-
-
-@kernel
-def _residual(nu: float, h: np.ndarray, x: np.ndarray, memory: UpdateMemory, count: int) -> float:
-    """The innovation nu at the prior, less what the state has moved since."""
-    for c in range(count):
-        a = memory.at[c]
-        nu -= h[a] * (x[a] - memory.x0[a])
-    return nu
-
-
-@kernel
-def _absorb(estimate: Estimate, h: np.ndarray, e: float, r: float, memory: UpdateMemory, count: int) -> float:
-    """Take in one measurement: e = h (truth - x) + noise of variance r.
-
-    P <- P - v v^T with v = P h^T / sqrt(h P h^T + r): Joseph's form of it, with the best gain put in. Every entry has
-    the same product as its mirror image, so that P stays symmetric to the last digit.
-
-    Args:
-        count: how many entries of h (n,) are not zero, at the positions memory.at.
-
-    Returns:
-        Variance of e.
-    """
-    x, P, w, at = estimate.x, estimate.P, memory.w, memory.at
-    n = x.shape[0]
-    for j in range(n):
-        w[j] = 0.0
-    for c in range(count):
-        g, row = h[at[c]], P[at[c]]
-        for j in range(n):
-            w[j] += g * row[j]
-    s = r
-    for c in range(count):
-        s += h[at[c]] * w[at[c]]
-    gain, root = e / s, 1.0 / s**0.5
-    for j in range(n):
-        x[j] += w[j] * gain
-        w[j] *= root
-    for a in range(n):
-        v, row = w[a], P[a]
-        for j in range(n):
-            row[j] -= v * w[j]
-    return s
-
-
-@kernel
-def _variance(P: np.ndarray, h: np.ndarray, at: np.ndarray, count: int) -> float:
-    """h P h^T of a symmetric P."""
-    total = 0.0
-    for c in range(count):
-        g, row = h[at[c]], P[at[c]]
-        total += g * g * row[at[c]]
-        for d in range(c + 1, count):
-            total += 2.0 * g * h[at[d]] * row[at[d]]
-    return total
-
-
-@kernel
-def _leave_one_out(estimate: Estimate, measured: Measurements, memory: UpdateMemory) -> int:
-    """Score every measurement against what all others together say of it; the worst of those in use, or -1."""
-    nu, r, score, at = measured.nu, measured.r, measured.score, memory.at
-    worst, worst_at = 0.0, -1
-    for i in range(nu.shape[0]):
-        if nu[i] != nu[i]:
-            score[i] = 0.0
-            continue
-        h = measured.H[i]
-        count = _nonzero(h, at)
-        e = _residual(nu[i], h, estimate.x, memory, count)
-        share = _variance(estimate.P, h, at, count) / r[i]
-        if measured.use[i] == 0:
-            score[i] = e / ((1.0 + share) * r[i]) ** 0.5
-            continue
-        free = 1.0 - share
-        if free < 1e-9:  # nothing else speaks of what this tendon measures
-            score[i] = 0.0
-            continue
-        score[i] = e / (free * r[i]) ** 0.5
-        if abs(score[i]) > worst:
-            worst, worst_at = abs(score[i]), i
-    return worst_at
-
-
-@kernel
+@inlined
 def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: UpdateMemory) -> Innovations:
     """Take in all measurements in use, and leave out those that contradict the rest.
 
     Each measurement is compared with what all others together say of it (leave-one-out innovation, from the residual
     after the update). While the worst one exceeds the gate it is left out and the update is made again.
     """
-    x, P, x0, P0 = estimate.x, estimate.P, memory.x0, memory.P0
-    n = x.shape[0]
+    m, n = measured.H.shape
+    before, prior = estimate.P.reshape(-1), memory.P0.reshape(-1)
     for a in range(n):
-        x0[a] = x[a]
-        for b in range(n):
-            P0[a, b] = P[a, b]
+        memory.x0[a] = estimate.x[a]
+    for a in range(n * n):
+        prior[a] = before[a]
+    # rows that fit into a tile are not worth a look
+    dense = n <= 8 or count_entries(measured.H, memory) > DENSE * m * n
+    if dense:
+        load_rows(measured.H, memory.rows)
+    else:
+        list_entries(measured.H, memory)
     dropped, all_nis, all_count, largest = 0, 0.0, 0, 0.0
     while True:
-        nis, count = 0.0, 0
-        for i in range(measured.nu.shape[0]):
-            if measured.use[i] != 0:
-                h = measured.H[i]
-                crossed = _nonzero(h, memory.at)
-                e = _residual(measured.nu[i], h, x, memory, crossed)
-                s = _absorb(estimate, h, e, measured.r[i], memory, crossed)
-                nis += e * e / s
-                count += 1
-        worst = _leave_one_out(estimate, measured, memory)
+        nis, count = absorb(measured, memory, dense)
+        worst = leave_one_out(measured, memory, dense)
         size = abs(measured.score[worst]) if worst >= 0 else 0.0
         if dropped == 0:
             all_nis, all_count, largest = nis, count, size * size
         if size <= gate.limit or dropped >= gate.most:
-            return Innovations(all_nis, all_count, largest, nis, count, dropped)
+            break
         measured.use[worst] = 0
         dropped += 1
-        for a in range(n):
-            x[a] = x0[a]
-            for b in range(n):
-                P[a, b] = P0[a, b]
+    for a in range(n):
+        estimate.x[a] += memory.dx[a]
+    store_covariance(memory.panels, estimate.P)
+    return Innovations(all_nis, all_count, largest, nis, count, dropped)
 
 
-@kernel
-def update_allowed(
-    estimate: Estimate, measured: Measurements, allowed: np.ndarray, gate: Gate, memory: UpdateMemory
-) -> Innovations:
-    """`update` with all tendons that were measured and are allowed, (M,) 1."""
+@inlined
+def allow(measured: Measurements, allowed: np.ndarray) -> None:
+    """Use all tendons that were measured and are allowed, (M,) 1."""
     for i in range(allowed.shape[0]):
         measured.use[i] = allowed[i] if measured.nu[i] - measured.nu[i] == 0.0 else 0
-    return update(estimate, measured, gate, memory)
 
 
 @kernel

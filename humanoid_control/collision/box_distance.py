@@ -1,0 +1,371 @@
+"""Signed distance of two boxes, in closed form: by separating axes where they overlap, by their bounds where not.
+
+A segment is a box without width, so that the core of a capsule is measured here as well. All is seen from the first
+box, at the origin of its own frame; the second has its centre at t, and its axes are the columns of C. A point of the
+first is x with |x_i| <= a_i, one of the second t + C y with |y_j| <= b_j, and v = t + C y - x leads from one to the
+other.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.vec3 import Vec, add, along, dot, mul, norm, rotate, sub
+
+NEAR = 1e-3  # [m] nearer than this, round-off in v tells on the normal
+FLAT = 1e-14  # sine of the angle below which an edge lies along a face
+PARALLEL = 1e-6  # of that below which two edges are taken as parallel: their cross product has lost too many digits
+STEPS = 16
+CLIMBS = 8
+SETTLED = 1e-12  # [m]
+EXACT = 1e-14  # gap between the bounds of a distance, as a share of the numbers that it is computed from
+
+
+class TwoBoxes(NamedTuple):
+    """Two boxes, or a box and a segment.
+
+    Attributes:
+        a, b: half sides [m]; of a segment along z (0, 0, h).
+        t: centre of the second in the frame of the first [m].
+        c0, c1, c2: axes of the second, likewise.
+    """
+
+    a: Vec
+    b: Vec
+    t: Vec
+    c0: Vec
+    c1: Vec
+    c2: Vec
+
+
+@inlined
+def two_boxes(a: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) -> TwoBoxes:
+    """Two boxes by half sides, poses R (3, 3) and centres p in the world."""
+    x, y, z = p2[0] - p1[0], p2[1] - p1[1], p2[2] - p1[2]
+    u0, u1, u2 = (R1[0, 0], R1[1, 0], R1[2, 0]), (R1[0, 1], R1[1, 1], R1[2, 1]), (R1[0, 2], R1[1, 2], R1[2, 2])
+    w0, w1, w2 = (R2[0, 0], R2[1, 0], R2[2, 0]), (R2[0, 1], R2[1, 1], R2[2, 1]), (R2[0, 2], R2[1, 2], R2[2, 2])
+    t = (dot(u0, (x, y, z)), dot(u1, (x, y, z)), dot(u2, (x, y, z)))
+    c0 = (dot(u0, w0), dot(u1, w0), dot(u2, w0))
+    c1 = (dot(u0, w1), dot(u1, w1), dot(u2, w1))
+    c2 = (dot(u0, w2), dot(u1, w2), dot(u2, w2))
+    return TwoBoxes(a, b, t, c0, c1, c2)
+
+
+@inlined
+def _axes_of(boxes: TwoBoxes, v: Vec) -> Vec:
+    """C^T v."""
+    return (dot(boxes.c0, v), dot(boxes.c1, v), dot(boxes.c2, v))
+
+
+@inlined
+def _point(boxes: TwoBoxes, y: Vec) -> Vec:
+    """t + C y."""
+    return along(along(along(boxes.t, y[0], boxes.c0), y[1], boxes.c1), y[2], boxes.c2)
+
+
+# -------- Separating axes
+
+
+@inlined
+def _reach(half: Vec, n: Vec) -> float:
+    """How far a box reaches along n, by its half sides in its own frame."""
+    return half[0] * abs(n[0]) + half[1] * abs(n[1]) + half[2] * abs(n[2])
+
+
+@inlined
+def _gap(boxes: TwoBoxes, n: Vec) -> float:
+    """Width of the gap along a unit vector n away from the first box."""
+    return dot(boxes.t, n) - _reach(boxes.a, n) - _reach(boxes.b, _axes_of(boxes, n))
+
+
+@inlined
+def _edge_gap(boxes: TwoBoxes, best: float, n: Vec, c: Vec, which: int) -> tuple:
+    """(gap, n): the better of the best axis so far, and the one at right angles to edge `which` of the first box and
+    an edge along c of the second."""
+    u = (0.0, -c[2], c[1]) if which == 0 else (c[2], 0.0, -c[0]) if which == 1 else (-c[1], c[0], 0.0)
+    m2 = dot(u, u)
+    if m2 < PARALLEL * PARALLEL:
+        return best, n
+    m, lead = 1.0 / math.sqrt(m2), dot(boxes.t, u)
+    gap = (abs(lead) - _reach(boxes.a, u) - _reach(boxes.b, _axes_of(boxes, u))) * m
+    # as good an axis of a face is taken instead
+    if gap > best + 1e-12:
+        return gap, mul(m if lead >= 0.0 else -m, u)
+    return best, n
+
+
+@inlined
+def _face_gap(best: float, n: Vec, gap: float, lead: float, axis: Vec) -> tuple:
+    """(gap, n): the better of the best axis so far, and that of a face, along which the centres lie `lead` apart."""
+    if gap > best:
+        return gap, mul(math.copysign(1.0, lead), axis)
+    return best, n
+
+
+@kernel
+def widest_gap(boxes: TwoBoxes) -> tuple:
+    """(d, n): the axis of a face, or of two edges, along which the gap between the boxes is widest, or they overlap
+    least; n is a unit vector away from the first.
+
+    Where d <= 0 it is the signed distance, for the Minkowski difference of the boxes has no other faces. Where d > 0
+    they are at least so far apart.
+    """
+    a, b, t, c0, c1, c2 = boxes
+    s = _axes_of(boxes, t)  # where the centre of the first is in the frame of the second, mirrored
+    best, n = -np.inf, (1.0, 0.0, 0.0)
+    gap = abs(t[0]) - a[0] - b[0] * abs(c0[0]) - b[1] * abs(c1[0]) - b[2] * abs(c2[0])
+    best, n = _face_gap(best, n, gap, t[0], (1.0, 0.0, 0.0))
+    gap = abs(t[1]) - a[1] - b[0] * abs(c0[1]) - b[1] * abs(c1[1]) - b[2] * abs(c2[1])
+    best, n = _face_gap(best, n, gap, t[1], (0.0, 1.0, 0.0))
+    gap = abs(t[2]) - a[2] - b[0] * abs(c0[2]) - b[1] * abs(c1[2]) - b[2] * abs(c2[2])
+    best, n = _face_gap(best, n, gap, t[2], (0.0, 0.0, 1.0))
+    if b[0] == 0.0 and b[1] == 0.0:  # a segment has one edge, and no face
+        for which in range(3):
+            best, n = _edge_gap(boxes, best, n, c2, which)
+        return best, n
+    best, n = _face_gap(best, n, abs(s[0]) - b[0] - _reach(a, c0), s[0], c0)
+    best, n = _face_gap(best, n, abs(s[1]) - b[1] - _reach(a, c1), s[1], c1)
+    best, n = _face_gap(best, n, abs(s[2]) - b[2] - _reach(a, c2), s[2], c2)
+    for which in range(3):
+        best, n = _edge_gap(boxes, best, n, c0, which)
+        best, n = _edge_gap(boxes, best, n, c1, which)
+        best, n = _edge_gap(boxes, best, n, c2, which)
+    return best, n
+
+
+# -------- Boxes that are apart
+
+
+@inlined
+def _pinned(z: float, half: float) -> float:
+    """-1 or 1 where a coordinate is to be at that bound, 0 where it is free."""
+    at = half * (1.0 - 1e-14)  # one that lies at its bound stays there, whatever round-off pushes it to
+    return 1.0 if z >= at else (-1.0 if z <= -at else 0.0)
+
+
+@inlined
+def _clipped(x: Vec, half: Vec) -> Vec:
+    return (
+        min(max(x[0], -half[0]), half[0]),
+        min(max(x[1], -half[1]), half[1]),
+        min(max(x[2], -half[2]), half[2]),
+    )
+
+
+@inlined
+def _held(k: Vec, half: Vec, y: Vec) -> Vec:
+    """Coordinates at the bounds that they are pinned to; the others as they are."""
+    return (
+        k[0] * half[0] if k[0] != 0.0 else y[0],
+        k[1] * half[1] if k[1] != 0.0 else y[1],
+        k[2] * half[2] if k[2] != 0.0 else y[2],
+    )
+
+
+@inlined
+def _masked(k: Vec, v: Vec) -> Vec:
+    """v where coordinates are pinned, else 0."""
+    return (
+        v[0] if k[0] != 0.0 else 0.0,
+        v[1] if k[1] != 0.0 else 0.0,
+        v[2] if k[2] != 0.0 else 0.0,
+    )
+
+
+@inlined
+def _nearest_of(boxes: TwoBoxes, i: Vec, j: Vec, y: Vec) -> tuple:
+    """(ok, y): the free coordinates of y that make v shortest while those pinned stay; False where three are free.
+
+    Args:
+        i, j: which coordinates of the first and the second box are pinned, and where.
+        y: (3,) coordinates of the second now, those pinned at their bounds; kept where they make no difference.
+    """
+    free = (j[0] == 0.0) + (j[1] == 0.0) + (j[2] == 0.0)
+    if free == 0:
+        return True, y
+    if free == 3:
+        return False, y
+    # only where the first is pinned does v not follow by itself
+    rest = _masked(i, sub(_point(boxes, y), _held(i, boxes.a, (0.0, 0.0, 0.0))))
+    e0, e1, e2 = _masked(i, boxes.c0), _masked(i, boxes.c1), _masked(i, boxes.c2)
+    if free == 1:
+        e = e0 if j[0] == 0.0 else (e1 if j[1] == 0.0 else e2)
+        ee = dot(e, e)
+        step = -dot(e, rest) / ee if ee > FLAT * FLAT else 0.0
+        if j[0] == 0.0:
+            return True, (y[0] + step, y[1], y[2])
+        if j[1] == 0.0:
+            return True, (y[0], y[1] + step, y[2])
+        return True, (y[0], y[1], y[2] + step)
+    e, f = (e1, e2) if j[0] != 0.0 else ((e0, e2) if j[1] != 0.0 else (e0, e1))
+    ee, ff, ef, er, fr = dot(e, e), dot(f, f), dot(e, f), -dot(e, rest), -dot(f, rest)
+    det = ee * ff - ef * ef
+    if det > FLAT * FLAT:
+        g, h = (er * ff - fr * ef) / det, (fr * ee - er * ef) / det
+    elif ee >= ff:
+        g, h = er / ee if ee > FLAT * FLAT else 0.0, 0.0
+    else:
+        g, h = 0.0, fr / ff if ff > FLAT * FLAT else 0.0
+    if j[0] != 0.0:
+        return True, (y[0], y[1] + g, y[2] + h)
+    if j[1] != 0.0:
+        return True, (y[0] + g, y[1], y[2] + h)
+    return True, (y[0] + g, y[1] + h, y[2])
+
+
+@kernel
+def nearest_points(boxes: TwoBoxes, n: Vec) -> tuple:
+    """Nearest points of two boxes that are apart, from an axis n that separates them.
+
+    The squared length of v is least where each coordinate is at the bound that v pushes it to, or free and not pushed
+    at all. Which are free is guessed, and guessed anew from where all coordinates would go (primal-dual active sets,
+    Hintermueller, Ito and Kunisch 2002). That v is the shortest is seen from the gap along it.
+
+    Returns:
+        (ok, d, n, x): x on the first box, x + d n on the second; False where no guess was right.
+    """
+    a, b, t = boxes.a, boxes.b, boxes.t
+    c = _axes_of(boxes, n)
+    i = (_pinned(n[0], FLAT), _pinned(n[1], FLAT), _pinned(n[2], FLAT))
+    j = (
+        _pinned(-c[0], FLAT) if b[0] > 0.0 else 1.0,
+        _pinned(-c[1], FLAT) if b[1] > 0.0 else 1.0,
+        _pinned(-c[2], FLAT) if b[2] > 0.0 else 1.0,
+    )
+    y = (0.0, 0.0, 0.0)
+    inside, x, d, proved = y, y, 0.0, False
+    size = norm(t) + a[0] + a[1] + a[2] + b[0] + b[1] + b[2]
+    for _ in range(STEPS):
+        ok, y = _nearest_of(boxes, i, j, _held(j, b, y))
+        if not ok:
+            break
+        q = _point(boxes, y)
+        free = _held(i, a, q)
+        inside, x = _clipped(y, b), _clipped(free, a)
+        v = sub(_point(boxes, inside), x)
+        d = norm(v)
+        least = dot(t, v) - _reach(a, v) - _reach(b, _axes_of(boxes, v))
+        proved = d > 0.0 and d * d - least <= EXACT * size * (d + 0.1 * size)  # v itself is as good as size
+        v = sub(q, free)  # from where the guess leads, be it out of bounds
+        c = _axes_of(boxes, v)
+        k = (_pinned(free[0] + v[0], a[0]), _pinned(free[1] + v[1], a[1]), _pinned(free[2] + v[2], a[2]))
+        m = (_pinned(y[0] - c[0], b[0]), _pinned(y[1] - c[1], b[1]), _pinned(y[2] - c[2], b[2]))
+        if proved and k == i and m == j:
+            break
+        i, j = k, m
+    if not proved:
+        return False, d, n, x
+    return True, d, mul(1.0 / d, sub(_point(boxes, inside), x)), x
+
+
+# -------- Signed distance
+
+
+@inlined
+def _apart(boxes: TwoBoxes, n: Vec, d: float) -> TwoBoxes:
+    """The same boxes, the second moved by d along n."""
+    return TwoBoxes(boxes.a, boxes.b, along(boxes.t, d, n), boxes.c0, boxes.c1, boxes.c2)
+
+
+@kernel
+def signed_distance(boxes: TwoBoxes) -> tuple:
+    """Signed distance of two boxes, exact.
+
+    Boxes that overlap, or nearly touch, are pulled apart along the axis of least overlap, or the normal as far as
+    round-off lets see it; the nearest points that they have then are those that meet where they touch, and the normal
+    between these is exact. Edges that are nearly parallel, whose common normal was left out, tell it here.
+
+    Returns:
+        (ok, d, n, x): normal away from the first box, x on its surface, x + d n on that of the second; False should
+        the nearest points not have been found.
+    """
+    a, b = boxes.a, boxes.b
+    d, n = widest_gap(boxes)
+    if d > 0.0:
+        ok, e, m, x = nearest_points(boxes, n)
+        if ok and e > NEAR:
+            return True, e, m, x
+        gap = _gap(boxes, m)
+        if gap > d + SETTLED:
+            d, n = gap, m
+    margin = 0.1 * (norm(a) + norm(b))
+    x = a
+    for _ in range(CLIMBS):
+        ok, _, m, x = nearest_points(_apart(boxes, n, margin - d), n)
+        if not ok:
+            return False, d, n, x
+        gap = _gap(boxes, m)
+        if gap <= d + SETTLED:
+            return True, d, n, x
+        d, n = gap, m
+    return True, d, n, x
+
+
+@kernel
+def box_box(a: Vec, R1: np.ndarray, p1: Vec, b: Vec, R2: np.ndarray, p2: Vec) -> tuple:
+    """Signed distance of two boxes by half sides, poses and centres in the world.
+
+    Returns:
+        (ok, d, n, x1, x2): normal from the first to the second, witness points on both surfaces, x2 = x1 + d n; ok as
+        in `signed_distance`.
+    """
+    ok, d, n, x = signed_distance(two_boxes(a, R1, p1, b, R2, p2))
+    n, x1 = rotate(R1, n), add(p1, rotate(R1, x))
+    return ok, d, n, x1, along(x1, d, n)
+
+
+@inlined
+def _excess(p: float, half: float) -> float:
+    """How far a coordinate is beyond a bound, with its sign."""
+    return p - min(max(p, -half), half)
+
+
+@inlined
+def _segment_apart(a: Vec, t: Vec, u: Vec) -> tuple:
+    """The shortest way v from a box to a segment t + s u, -1 <= s <= 1, and s; as good as zero where they overlap.
+
+    The squared distance is convex, and a quadratic polynomial between those s where the segment enters or leaves the
+    range of a coordinate: Newton's method, kept between bounds, ends once it has found the right piece.
+    """
+    low, high, s = -1.0, 1.0, 0.0
+    v = t
+    for _ in range(STEPS):
+        v = (_excess(t[0] + s * u[0], a[0]), _excess(t[1] + s * u[1], a[1]), _excess(t[2] + s * u[2], a[2]))
+        slope = dot(v, u)
+        if slope * slope <= 1e-28 * dot(v, v) * dot(u, u):  # along a face all points are as near
+            break
+        rise = u[0] * u[0] if v[0] != 0.0 else 0.0
+        rise += u[1] * u[1] if v[1] != 0.0 else 0.0
+        rise += u[2] * u[2] if v[2] != 0.0 else 0.0
+        if slope > 0.0:
+            high = s
+        elif slope < 0.0:
+            low = s
+        if high <= low:
+            break
+        following = min(max(s - slope / rise, -1.0), 1.0)
+        if abs(following - s) <= 1e-15:
+            break
+        s = following if low < following < high or abs(following) == 1.0 else 0.5 * (low + high)
+    return v, s
+
+
+@inlined
+def segment_box(a: Vec, R: np.ndarray, p: Vec, centre: Vec, axis: Vec, half: float) -> tuple:
+    """Signed distance of a box and a segment: as `box_box`, the segment by centre, unit vector and half length."""
+    r = sub(centre, p)
+    u0, u1, u2 = (R[0, 0], R[1, 0], R[2, 0]), (R[0, 1], R[1, 1], R[2, 1]), (R[0, 2], R[1, 2], R[2, 2])
+    t, c = (dot(u0, r), dot(u1, r), dot(u2, r)), (dot(u0, axis), dot(u1, axis), dot(u2, axis))
+    v, s = _segment_apart(a, t, mul(half, c))
+    d, ok = norm(v), True
+    if d > NEAR:
+        n, x = mul(1.0 / d, v), sub(along(t, s * half, c), v)
+    else:
+        nowhere = (0.0, 0.0, 0.0)
+        ok, d, n, x = signed_distance(TwoBoxes(a, (0.0, 0.0, half), t, nowhere, nowhere, c))
+    n, x1 = rotate(R, n), add(p, rotate(R, x))
+    return ok, d, n, x1, along(x1, d, n)
