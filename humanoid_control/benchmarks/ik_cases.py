@@ -20,7 +20,7 @@ from humanoid_control.ik.tasks.centroidal import AngularMomentumTask, CenterOfMa
 from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.ik.whole_body_ik import IkReport, WholeBodyIk
+from humanoid_control.ik.whole_body_ik import IkResult, WholeBodyIk
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
@@ -218,17 +218,17 @@ def _program(
 ) -> SolverCase:
     settings = IkSettings(margin=MARGIN, activation=ACTIVATION)
     solver = solver or WholeBodyIk(robot, settings, default_limits(robot, collisions))
-    last: list[IkReport] = [IkReport(True)]
+    last: list[IkResult] = []
 
     def tick(q: np.ndarray) -> bool:
-        last[0] = solver.step(q, tasks, DT).report
+        last[:] = [solver.step(q, tasks, DT)]
         return last[0].ok
 
     aim(0)  # a task has rows when it has a target
     case = SolverCase(name, aim, tick, solver.reset, _count(robot, tasks))
     case.velocity = lambda: solver.v[robot.iv :]
     if collisions:
-        case.pairs, case.used = len(robot.pairs), lambda: last[0].rows
+        case.pairs, case.used = len(robot.pairs), lambda: last[0].report.rows
     return case
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate
-from humanoid_control.ik.free_velocities import Bounds, DofMap
+from humanoid_control.ik.free_velocities import Bounds, DofMap, DofSelection
 from humanoid_control.ik.limits.limit import (
     AccelerationLimit,
     ConfigurationLimit,
@@ -44,7 +45,8 @@ class SelfCollisionLimit(Limit):
     other, `recovery` says how they come apart.
 
     Attributes:
-        monitor: of the pairs. near: pairs that were found near at the last tick.
+        monitor: of the pairs.
+        path: check of the path to the stop; None where the monitor measures no exact shapes.
         penetration_depth: of the deepest pair [m], 0 where none is inside.
         recovery: out of a collision.
     """
@@ -57,13 +59,25 @@ class SelfCollisionLimit(Limit):
             monitor: of its pairs; default: its exact shapes. The path to the stop is checked for exact shapes only.
         """
         self.monitor = ShapePairs(robot) if monitor is None else monitor
-        self.near, self.penetration_depth, self.recovery = NearPairs.none(), 0.0, CollisionRecovery()
+        self._near: Callable[[], NearPairs] | NearPairs = NearPairs.none()
+        self.penetration_depth, self.recovery = 0.0, CollisionRecovery()
         self._activation = np.zeros(self.monitor.count)
         self._at_rest = self.monitor.largest_margins(robot)
-        self._path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
+        self.path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
         self._home = PostureTask(robot, weight=1.0, gain=1.0)
         self._rows: Packed[PairRows] | None = None
         self._limits = self._free_limits = np.empty(0)
+
+    @property
+    def near(self) -> NearPairs:
+        """Pairs that were found near at the last tick."""
+        if not isinstance(self._near, NearPairs):
+            self._near = self._near()
+        return self._near
+
+    @near.setter
+    def near(self, value: NearPairs | Callable[[], NearPairs]) -> None:
+        self._near = value
 
     def max_rows(self, robot: Robot) -> int:
         return self.monitor.count
@@ -74,11 +88,11 @@ class SelfCollisionLimit(Limit):
     def update(self, state: IkState) -> None:
         """Measure the pairs that matter at the velocity of the last tick."""
         s = state.settings
-        if self._path is None:
+        if self.path is None:
             self._activation[:] = s.activation
         else:
             law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, state.acceleration, GRADIENT)
-            fill_activation_distances(self._path.motion_bound, state.v, law, s.activation, self._activation)
+            fill_activation_distances(self.path.motion_bound, state.v, law, s.activation, self._activation)
         self.near = self.monitor.update(state.q, self._activation)
         closest = float(self.near.distance.min()) if len(self.near) else np.inf
         self.penetration_depth = max(0.0, -closest)
@@ -110,8 +124,12 @@ class SelfCollisionLimit(Limit):
         free = self._free_accelerations(state)
         law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, free, self.recovery.stage)
         if self._rows is None or self._rows.record.out is not out or self._rows.record.bounds is not bounds:
-            self._rows = Packed(PairRows(self.monitor.joints.record, self._at_rest, state.dofs.map, bounds, out))
+            self._rows = Packed(self.pair_rows(state.dofs, bounds, out))
         return int(fill_pair_rows(self._rows.table, self.near.found, joint_columns(state.data), law))
+
+    def pair_rows(self, dofs: DofSelection, bounds: Bounds, out: SoftRows) -> PairRows:
+        """What `fill_pair_rows` takes, by these free velocities and their bounds, into these rows."""
+        return PairRows(self.monitor.joints.record, self._at_rest, dofs.map, bounds, out)
 
     def _free_accelerations(self, state: IkState) -> np.ndarray:
         """Limits (k,) of the free velocities, made anew where those of the joints are others."""
@@ -126,9 +144,9 @@ class SelfCollisionLimit(Limit):
             brake: (nv,) the velocity that brakes hardest. v: (nv,) the velocity that is desired.
         """
         s = state.settings
-        if self._path is None or not s.swept or self.recovery.stage > HOMING:
+        if self.path is None or not s.swept or self.recovery.stage > HOMING:
             return 1.0
-        return self._path.max_safe_scale(state.q, brake, v, state.dt, state.acceleration, PATH_SHARE * s.margin)
+        return self.path.max_safe_scale(state.q, brake, v, state.dt, state.acceleration, PATH_SHARE * s.margin)
 
 
 def default_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:

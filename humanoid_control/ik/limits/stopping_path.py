@@ -34,14 +34,14 @@ class StoppingPathCheck:
     now, nearly its present distance. A pair that touches already is let go on: separating is the business of the rows.
 
     Attributes:
-        motion_bound: (P, nv) of the pairs.
+        motion_bound: (P, nv) of the pairs. packed: what `max_safe_scale` takes.
     """
 
     def __init__(self, robot: Robot, monitor: ShapePairs) -> None:
         """Prepare for the pairs of a monitor, which must have been updated at q before each call."""
         self._robot, self.motion_bound = robot, monitor.motion_bound
         scratch = ProofMemory.of(robot.model.njoints, len(monitor.R), len(monitor.pairs), robot.nq)
-        self._path = Packed(PathArrays(monitor.arrays, scratch))
+        self.packed = Packed(PathArrays(monitor.arrays, scratch))
 
     def max_safe_scale(
         self, q: np.ndarray, brake: np.ndarray, v: np.ndarray, dt: float, acceleration: np.ndarray, floor: float
@@ -57,7 +57,7 @@ class StoppingPathCheck:
         """
         iv = self._robot.iv
         braking = Braking(dt, acceleration[iv:], floor)
-        return float(max_safe_scale(self._path.table, q, brake[iv:], v[iv:], braking))
+        return float(max_safe_scale(self.packed.table, q, brake[iv:], v[iv:], braking))
 
 
 class Braking(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import UnknownNameError
-from humanoid_control.ik.tasks.task import Task, VectorTask
+from humanoid_control.ik.tasks.task import Task, TaskGoal, VectorTask
 from humanoid_control.robots.robot import Robot
 
 
@@ -66,13 +66,35 @@ class PostureTask(Task):
         super().__init__(name, weight, gain)
         if isinstance(posture, str) and posture not in robot.postures:
             raise UnknownNameError("posture", posture, robot.postures, hint=f"(robot {robot.name})")
-        self.robot = robot
-        self.weights = self._array("weights", np.ones(robot.n) if weights is None else weights, (robot.n,))
+        self.robot, self._posture, self._weights = robot, np.zeros(robot.n), np.ones(robot.n)
+        if weights is not None:
+            self.weights = weights
         self.set_target(robot.postures[posture] if isinstance(posture, str) else posture)
+
+    @property
+    def posture(self) -> np.ndarray:
+        """Desired angles of the joints (n,) [rad]."""
+        return self._posture
+
+    @posture.setter
+    def posture(self, value: np.ndarray) -> None:
+        self._put(self._posture, "posture", value)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Relative weight of each joint (n,)."""
+        return self._weights
+
+    @weights.setter
+    def weights(self, value: np.ndarray) -> None:
+        self._put(self._weights, "weights", value)
+
+    def goal(self) -> TaskGoal:
+        return self._goal(self._posture, self._weights)
 
     def set_target(self, posture: np.ndarray) -> None:
         """Set the posture (n,) [rad]."""
-        self.posture = self._array("posture", posture, (self.robot.n,))
+        self.posture = posture
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(self.robot.joints(q))
