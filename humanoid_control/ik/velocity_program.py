@@ -10,7 +10,7 @@ from humanoid_control.ik.free_velocities import Bounds, DofMap
 from humanoid_control.ik.limits.limit import SoftRows, fill_braking
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
+from humanoid_control.numerics.box_qp import BoxQp, Guess, solve_box_qp_from
 from humanoid_control.numerics.packed import unpack
 
 NOT_FINITE = -3
@@ -24,7 +24,7 @@ class SolverArrays(NamedTuple):
         lower, upper: (nv,) bounds of all velocities. brake: (nv,) the velocity that brakes hardest.
         acceleration: (nv,) limits.
         dofs, free: of the DofSelection. bounds: (k,) of the free velocities. rows: (R + 1) of all limits.
-        x: (k,) solution. multipliers: (k + R,).
+        x: (k,) solution. multipliers: (k + R,). guess: what held the last solution, most of which holds the next too.
     """
 
     H: F2
@@ -39,6 +39,7 @@ class SolverArrays(NamedTuple):
     rows: SoftRows
     x: F1
     multipliers: F1
+    guess: Guess
 
 
 @kernel
@@ -145,12 +146,16 @@ def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, dt: float) -> None:
 
 @kernel
 def solve_program(table: np.ndarray, rows: int, rho: float) -> int:
-    """Solve the program of the packed SolverArrays with as many rows: as `solve_box_qp`, -3 where x is no number."""
+    """Solve the program of the packed SolverArrays with as many rows, as `solve_box_qp_from`.
+
+    Returns:
+        what that does; NOT_FINITE where x is no number, or what holds a velocity at its bound is none.
+    """
     a = unpack(table, SolverArrays)
     problem = BoxQp(a.H, a.g, a.bounds.lower, a.bounds.upper, a.rows.A, a.rows.b)
-    used = solve_box_qp(problem, rows, rho, a.x, a.multipliers)
+    used = solve_box_qp_from(problem, rows, rho, a.x, a.multipliers, a.guess)
     for i in range(a.x.shape[0]):
-        if not np.isfinite(a.x[i]):
+        if not (np.isfinite(a.x[i]) and np.isfinite(a.multipliers[i])):
             used = NOT_FINITE
     return used
 

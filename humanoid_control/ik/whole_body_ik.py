@@ -33,6 +33,7 @@ from humanoid_control.ik.velocity_program import (
     reduce_bounds,
     solve_program,
 )
+from humanoid_control.numerics.box_qp import Guess
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.robots.robot import Robot
 
@@ -176,6 +177,7 @@ class WholeBodyIk:
             rows=rows,
             x=np.zeros(k),
             multipliers=np.zeros(k + most),
+            guess=Guess.nothing(k, most + 1),
         )
         self._limited_by: IkSettings | None = None
         self._limits = np.empty(0), np.empty(0)
@@ -206,7 +208,8 @@ class WholeBodyIk:
 
     def reset(self) -> None:
         """Forget earlier ticks: the robot is at rest."""
-        self.v = np.zeros(self.robot.nv)
+        self.v, guess = np.zeros(self.robot.nv), self._memory.record.guess
+        guess.side[:], guess.works[:] = 0, False
         for limit in self.limits:
             limit.reset()
 

@@ -266,3 +266,19 @@ def test_a_base_moves_as_pinocchio_moves_it(size):
         there = pin.integrate(robot.model, q, v)[:7]
         assert np.allclose(out[:3], there[:3], atol=1e-12)
         assert min(np.abs(out[3:] - there[3:]).max(), np.abs(out[3:] + there[3:]).max()) < 1e-12
+
+
+def test_a_target_that_is_no_number_is_noticed_also_when_every_joint_is_at_a_bound():
+    """What held the last solution is tried first: a guess must not hide that there is none."""
+    robot = load_robot("hrp2", "fixed")
+    solver, hand, posture, q = WholeBodyIk(robot), PointTask(robot, "l_wrist"), PostureTask(robot, gain=50.0), robot.q()
+    hand.set_target_from(q)
+    posture.posture = robot.upper
+    for _ in range(5):
+        q = solver.step(q, [hand, posture], DT).q
+    assert np.count_nonzero(solver._memory.record.guess.side) > robot.n // 2
+    hand.target[1] = np.nan
+    result = solver.step(q, [hand, posture], DT)
+    assert not result.ok and result.status is IkStatus.NO_SOLUTION and np.isfinite(result.q).all()
+    hand.set_target_from(q)
+    assert solver.step(q, [hand, posture], DT).ok
