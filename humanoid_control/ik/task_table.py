@@ -118,7 +118,8 @@ class Columns(NamedTuple):
 class TableArrays(NamedTuple):
     """Arrays of `fill_rows`; of T tasks, of which one or more may be about momentum. J (m, k) and v (m,) are filled.
 
-    `goals` are the words of the packed GoalTable of each task; `twists` (6, nv) are those of `fill_twists`.
+    `goals` are the words of the packed GoalTable of each task; `twists` (6, nv) are those of `fill_twists`;
+    `matrices` (5, 3, 3) are memory.
     """
 
     tree: ModelTree
@@ -131,6 +132,7 @@ class TableArrays(NamedTuple):
     blocks: Blocks
     goals: I2
     columns: Columns
+    matrices: F3
     J: F2
     v: F1
 
@@ -210,8 +212,8 @@ def _fill_vector(t: TableArrays, goal: TaskGoal, k: int, gain: float) -> None:
     """Rows of block k, a POINT or a TURN of some weight, with its gain [1/s]."""
     R, columns, block, J6 = t.world.R, t.columns, t.blocks, t.twists
     x, carried, moment = t.placed
-    A0, A1, error, column = np.empty((3, 3)), np.empty((3, 3)), np.empty(3), np.empty(3)
-    seen_R, d = np.empty((3, 3)), np.empty(3)
+    A0, A1, own, seen_R, vectors = t.matrices[0], t.matrices[1], t.matrices[2], t.matrices[3], t.matrices[4]
+    error, column, d = vectors[0], vectors[1], vectors[2]
     row, w, a, b, base, at = block.first[k], goal.numbers[0], block.a[k], block.b[k], block.base[k], block.at[k]
     turned, turn = base != NONE, block.kind[k] == TURN
     if turned:
@@ -223,7 +225,6 @@ def _fill_vector(t: TableArrays, goal: TaskGoal, k: int, gain: float) -> None:
             for j in range(3):
                 seen_R[i, j] = goal.R[3 * j + i] if at else goal.R[3 * i + j]
         if turned:
-            own = np.empty((3, 3))
             _product_transposed(A0, A1, own)
             rotation_vector(own, seen_R, error)
         else:
@@ -427,6 +428,7 @@ class TaskTable:
             blocks=blocks,
             goals=self._goals.table,
             columns=Columns(r.ancestor_mask, column_joint, self.dofs.column_of, self.dofs.factor),
+            matrices=np.empty((5, 3, 3)),
             J=np.empty((self.rows, self.dofs.k)),
             v=np.empty(self.rows),
         )

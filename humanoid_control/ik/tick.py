@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound
+from humanoid_control.collision.pair_distance import PairsFound
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import integrate_base, keep_inside
 from humanoid_control.ik.limits.idle_joints import START, IdleJointLimit, ReturnRule, hold_joints
@@ -30,8 +30,8 @@ from humanoid_control.ik.limits.self_collision import (
     PATH_SHARE,
     CollisionLaw,
     SelfCollisionLimit,
-    fill_activation_distances,
     fill_pair_rows,
+    watch_pairs,
 )
 from humanoid_control.ik.limits.stopping_path import Braking, max_safe_scale
 from humanoid_control.ik.solver import IkSettings
@@ -48,11 +48,12 @@ from humanoid_control.ik.velocity_program import (
     solve_program,
 )
 from humanoid_control.jit import kernel
+from humanoid_control.kinematics.forward_kinematics import WorldPoses
 from humanoid_control.kinematics.joint_limits import JointLimits, keep_acceleration
 from humanoid_control.numerics.array_types import F1, F2, I1, I2
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.self_collision import ShapePairs, monitor_shapes
+from humanoid_control.robots.self_collision import ShapePairs
 
 SPEED, APART, IDLE, RANGE, ACCELERATION = range(5)
 KINDS: dict[type[Limit], int] = {
@@ -65,9 +66,9 @@ KINDS: dict[type[Limit], int] = {
 METHODS = ("update", "tighten", "rows", "free_rows")
 OWN = {kind: [getattr(kind, name) for name in METHODS] for kind in KINDS}
 PENETRATING = 1
-NUMBERS = 6  # iterations, share of the velocity, rows, slack, violation of a range, pairs: at the end of an outcome
-NO_TABLE = np.zeros(1, dtype=np.int64)  # of what a solver has not
-FOUND = 11  # pair, distance, normal, both points
+NUMBERS = 5  # iterations, share of the velocity, rows, slack, violation of a range: at the end of an outcome
+NO_TABLE: Any = np.zeros(1, dtype=np.int64)  # of what a solver has not
+PAIR_TABLES = ("watch", "monitor", "path", "pair_rows")
 
 
 class TickTables(NamedTuple):
@@ -75,11 +76,10 @@ class TickTables(NamedTuple):
 
     Attributes:
         program, tasks, range, idle: tables of SolverArrays, TableArrays, RangeLimits, IdleJoints.
-        monitor, path, pair_rows: tables of MonitorArrays, PathArrays, PairRows; unused without pairs.
-        with_pairs: whether there are any. swept: whether the path to the stop is checked.
+        watch, monitor, path, pair_rows: tables of WatchArrays, MonitorArrays, PathArrays, PairRows.
+        with_pairs: whether there are any, or these are not used. swept: whether the path to the stop is checked.
         order: kinds of the limits. goals: of the PostureTasks, as of `PackedGoals`.
-        activation, motion_bound: (P,), (P, nv).
-        found: of the monitor. near: (P, FOUND) copy of the rows that were found.
+        found: of the monitor.
         acceleration, free_acceleration: (nv,), (k,) limits.
         diagonal, linear: (nv,) cost of the velocity itself.
         limits: of the joints. mimic, mimic_law: (M, 2), (M, 2) follower and leader, multiplier and offset.
@@ -90,6 +90,7 @@ class TickTables(NamedTuple):
     tasks: I1
     range: I1
     idle: I1
+    watch: I1
     monitor: I1
     path: I1
     pair_rows: I1
@@ -97,10 +98,7 @@ class TickTables(NamedTuple):
     swept: bool
     order: I1
     goals: I2
-    activation: F1
-    motion_bound: F2
     found: PairsFound
-    near: F2
     acceleration: F1
     free_acceleration: F1
     diagonal: F1
@@ -174,25 +172,19 @@ def tick(table: np.ndarray, q: np.ndarray, v: np.ndarray, dt: float, out: np.nda
     move(t, q, desired, dt, out)
     last = q.shape[0] + v.shape[0]
     out[last], out[last + 1], out[last + 2] = used, share, rows
-    out[last + 3], out[last + 4], out[last + 5] = slack, violation, near
+    out[last + 3], out[last + 4] = slack, violation
     return 0
 
 
 @kernel
 def watch(t: TickTables, q: np.ndarray, v: np.ndarray) -> int:
-    """Number of pairs found near at q, which are copied to `near`; -1 where one is inside."""
+    """Number of pairs found that may be rows at q; -1 where one is inside."""
     n = t.numbers
     law = CollisionLaw(n.margin, n.barrier_gain, n.pair_recovery_speed, t.acceleration, GRADIENT)
-    fill_activation_distances(t.motion_bound, v, law, n.activation, t.activation)
-    count = monitor_shapes(t.monitor, q, t.activation)
-    found = t.found
+    count = watch_pairs(t.watch, t.monitor, q, v, law, n.activation)
     for r in range(count):
-        if found.distance[r] < 0.0:
+        if t.found.distance[r] < 0.0:
             return -1
-        t.near[r, 0], t.near[r, 1] = found.pair[r], found.distance[r]
-        for i in range(3):
-            t.near[r, 2 + i], t.near[r, 5 + i] = found.normal[r, i], found.point_1[r, i]
-            t.near[r, 8 + i] = found.point_2[r, i]
     return count
 
 
@@ -260,13 +252,6 @@ def move(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray
 # -------- The tick of a solver
 
 
-class Outcome(NamedTuple):
-    """Outcome of a tick: numbers (nq + nv + NUMBERS,) as `tick` writes them, rows (r, FOUND) of the near pairs."""
-
-    numbers: np.ndarray
-    near: np.ndarray
-
-
 class CompiledTick:
     """The tick of some tasks and limits that are known to it, all packed once."""
 
@@ -285,13 +270,16 @@ class CompiledTick:
         self._settings: IkSettings | None = None
         self._idle_key: tuple[bool | None, float] = (None, 0.0)
         self._order = np.array([KINDS[type(m)] for m in limits], dtype=np.int64)
-        self._norm = np.empty(robot.nv), np.empty(robot.nv)
-        count = 0 if self._apart is None else self._apart.monitor.count
-        self._activation, self._near = np.empty(count), np.empty((count, FOUND))
-        self._size = robot.nq + robot.nv + NUMBERS
+        self._norm, self._size = (np.empty(robot.nv), np.empty(robot.nv)), robot.nq + robot.nv + NUMBERS
+        self._world: WorldPoses | None = None
+        self._found, self._pair_tables = PairsFound.buffer(0), dict.fromkeys(PAIR_TABLES, NO_TABLE)
         if self._apart is not None:
-            record = program.record
-            self._pair_rows = Packed(self._apart.pair_rows(dofs, record.bounds, record.rows))
+            apart, monitor, record = self._apart, self._apart.monitor, program.record
+            assert isinstance(monitor, ShapePairs) and apart.watch is not None and apart.path is not None
+            rows = Packed(apart.pair_rows(dofs, record.bounds, record.rows))
+            self._kept, self._world, self._found = rows, monitor.poses.world, monitor.arrays.found
+            packed: list[Packed[Any]] = [apart.watch, monitor.packed, apart.path.packed, rows]
+            self._pair_tables = {name: p.table for name, p in zip(PAIR_TABLES, packed, strict=True)}
 
     @staticmethod
     def knows_limits(limits: Sequence[Limit]) -> bool:
@@ -315,9 +303,8 @@ class CompiledTick:
         Raises:
             ConfigError: the target of a task was never set.
         """
-        world = None if self._apart is None else self._apart.monitor.poses.world
         tabled = [t for t in tasks if type(t) is not PostureTask]
-        self._tasks = TaskTable(self.robot, self._dofs, tabled, world)
+        self._tasks = TaskTable(self.robot, self._dofs, tabled, self._world)
         self._goals = PackedGoals([t for t in tasks if type(t) is PostureTask])
         self._settings = None
 
@@ -333,31 +320,22 @@ class CompiledTick:
         self._settings, self._idle_key = s, key
         limits = JointLimits(r.lower, r.upper, r.velocity)
         self._range = Packed(RangeLimits(limits, acceleration[r.iv :].copy(), braking))
-        numbers = TickNumbers(
-            *(float(getattr(s, name)) for name in TickNumbers._fields[:12]),
-            idle_gain=0.0 if idle is None else float(idle.gain),
-            idle_start=START,
-        )
+        weights = {name: float(getattr(s, name)) for name in TickNumbers._fields if hasattr(s, name)}
+        numbers = TickNumbers(**weights, idle_gain=0.0 if idle is None else float(idle.gain), idle_start=START)
         order = self._order if idle is None or idle.enabled else self._order[self._order != IDLE]
         mimic = np.array([m[:2] for m in r.mimic], dtype=np.int64).reshape(-1, 2)
-        nothing: Any = NO_TABLE
         self._packed = Packed(
             TickTables(
                 program=self._program.table,
                 tasks=self._tasks.packed.table,
                 range=self._range.table,
-                idle=nothing if idle is None else idle.packed.table,
-                monitor=nothing if apart is None else apart.monitor.packed.table,
-                path=nothing if apart is None else apart.path.packed.table,
-                pair_rows=nothing if apart is None else self._pair_rows.table,
+                idle=NO_TABLE if idle is None else idle.packed.table,
+                **self._pair_tables,
                 with_pairs=apart is not None,
                 swept=s.swept,
                 order=order,
                 goals=self._goals.table,
-                activation=self._activation,
-                motion_bound=np.empty((0, r.nv)) if apart is None else apart.path.motion_bound,
-                found=PairsFound.buffer(0) if apart is None else apart.monitor.arrays.found,
-                near=self._near,
+                found=self._found,
                 acceleration=acceleration,
                 free_acceleration=self._dofs.reduce_limits(acceleration),
                 diagonal=self._norm[0],
@@ -369,16 +347,10 @@ class CompiledTick:
             )
         )
 
-    def run(self, q: np.ndarray, v: np.ndarray, dt: float) -> Outcome | None:
-        """The outcome from q (nq,) and the last velocity v (nv,) in dt [s]; None where shapes are inside each other."""
+    def run(self, q: np.ndarray, v: np.ndarray, dt: float) -> np.ndarray | None:
+        """Outcome (nq + nv + NUMBERS,) of `tick` from q (nq,) and the last velocity v (nv,) in dt [s].
+
+        None where shapes are inside each other.
+        """
         out = np.empty(self._size)
-        if tick(self._packed.table, q, v, dt, out) == PENETRATING:
-            return None
-        return Outcome(out, self._near[: int(out[-1])].copy())
-
-
-def near_pairs(rows: np.ndarray, joints: Packed[PairJoints]) -> NearPairs:
-    """NearPairs of the rows (r, FOUND) of an outcome."""
-    columns = (rows[:, 1], rows[:, 2:5], rows[:, 5:8], rows[:, 8:11])
-    found = PairsFound(rows[:, 0].astype(np.int64), *(np.ascontiguousarray(c) for c in columns))
-    return NearPairs(found, joints)
+        return None if tick(self._packed.table, q, v, dt, out) == PENETRATING else out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from humanoid_control.ik.task_rows import TaskStack
 from humanoid_control.ik.task_table import is_tabled
 from humanoid_control.ik.tasks.centroidal import AngularMomentumTask
 from humanoid_control.ik.tasks.joints import JointTask, PostureTask
-from humanoid_control.ik.tasks.task import Task, prepare
-from humanoid_control.ik.tick import NUMBERS, CompiledTick, Outcome, near_pairs
+from humanoid_control.ik.tasks.task import Task, known_robot, prepare
+from humanoid_control.ik.tick import NUMBERS, CompiledTick
 from humanoid_control.ik.velocity_program import (
     SolverArrays,
     add_posture,
@@ -36,8 +36,6 @@ from humanoid_control.ik.velocity_program import (
 from humanoid_control.numerics.box_qp import Guess
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.robots.robot import Robot
-
-NOTHING_NEAR = NearPairs.none()
 
 
 class IkStatus(enum.Enum):
@@ -64,7 +62,7 @@ class IkReport(StepReport):
 
     Attributes:
         status: what became of the tick.
-        near: pairs of shapes that were looked at as possible rows of the problem.
+        look: finds the pairs of shapes that are `near`.
         rows: how many rows the problem had beside its bounds.
         slack: by how much the worst row was missed [m/s]; 0 where all were met.
         penetration_depth: of the worst pair [m], 0 where none is inside.
@@ -73,11 +71,16 @@ class IkReport(StepReport):
 
     task_residual: float = float("nan")
     status: IkStatus = IkStatus.OPTIMAL
-    near: NearPairs = NOTHING_NEAR
+    look: Callable[[], NearPairs] = NearPairs.none
     rows: int = 0
     slack: float = 0.0
     penetration_depth: float = 0.0
     limit_violation: float = 0.0
+
+    @cached_property
+    def near(self) -> NearPairs:
+        """Pairs of shapes that are near enough to matter at the velocity of the tick before; found when asked for."""
+        return self.look()
 
 
 class IkResult:
@@ -154,7 +157,7 @@ class WholeBodyIk:
             limits: what every velocity keeps; default: `default_limits`.
             dofs: which velocities are free; default: all.
         """
-        self.robot, self.settings, self.dofs = robot, settings or IkSettings(), dofs or DofSelection(robot)
+        self.robot, self.settings, self.dofs = known_robot(robot), settings or IkSettings(), dofs or DofSelection(robot)
         self.limits = default_limits(robot) if limits is None else list(limits)
         self.self_collision = next((m for m in self.limits if isinstance(m, SelfCollisionLimit)), None)
         self._range = next((m for m in self.limits if isinstance(m, ConfigurationLimit)), None)
@@ -258,21 +261,23 @@ class WholeBodyIk:
         self._tick.configure(self.settings, *self._accelerations())
         return self._tick
 
-    def _result(self, outcome: Outcome, q: np.ndarray) -> IkResult:
-        """The result of a tick in one call from q."""
-        numbers, rows, apart, nq = outcome.numbers, outcome.near, self.self_collision, self.robot.nq
-        self.v, self._begun = numbers[nq:-NUMBERS], q.copy()
-        used, violation = int(numbers[-6]), float(numbers[-2])
+    def _result(self, numbers: np.ndarray, q: np.ndarray) -> IkResult:
+        """The result of a tick in one call from q, by its outcome."""
+        apart, nq, begun, before = self.self_collision, self.robot.nq, q.copy(), self.v
+        self.v, self._begun = numbers[nq:-NUMBERS], begun
+        used, violation = int(numbers[-5]), float(numbers[-1])
         if self._range is not None:
             self._range.violation = violation
+        near: Callable[[], NearPairs] = NearPairs.none
         if apart is not None:
             if apart.penetration_depth > 0.0:
                 apart.penetration_depth = 0.0
                 apart.recovery.reset()
-            apart.near = partial(near_pairs, rows, apart.monitor.joints)
+            near = partial(apart.look, begun, before, self.settings, self._limits[0])
+            apart.near = near
 
         def report() -> IkReport:
-            share = float(numbers[-5])
+            share = float(numbers[-4])
             status = IkStatus.NO_SOLUTION if used < 0 else IkStatus.SLOWED if share < 1.0 else IkStatus.OPTIMAL
             return IkReport(
                 used >= 0,
@@ -280,9 +285,9 @@ class WholeBodyIk:
                 iterations=used,
                 note=status.value,
                 status=status,
-                near=NOTHING_NEAR if apart is None else near_pairs(rows, apart.monitor.joints),
-                rows=int(numbers[-4]),
-                slack=float(numbers[-3]),
+                look=near,
+                rows=int(numbers[-3]),
+                slack=float(numbers[-2]),
                 limit_violation=violation,
             )
 
@@ -305,13 +310,14 @@ class WholeBodyIk:
         v, scale, status = self._velocity(state, ok)
         slack = float(largest_slack(self._memory.table, rows, v)) if rows else 0.0
         apart, self.v = self.self_collision, v
+        near = NearPairs.none() if apart is None else apart.near
         report = IkReport(
             ok,
             speed_scale=scale,
             iterations=used,
             note=status.value,
             status=status,
-            near=NOTHING_NEAR if apart is None else apart.near,
+            look=lambda: near,
             rows=rows,
             slack=slack,
             penetration_depth=0.0 if apart is None else apart.penetration_depth,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate
+from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate, fill_travel
 from humanoid_control.ik.free_velocities import Bounds, DofMap, DofSelection
 from humanoid_control.ik.limits.limit import (
     AccelerationLimit,
@@ -18,14 +18,15 @@ from humanoid_control.ik.limits.limit import (
     VelocityLimit,
 )
 from humanoid_control.ik.limits.stopping_path import StoppingPathCheck
+from humanoid_control.ik.solver import IkSettings
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import clamp_to_speed
-from humanoid_control.numerics.array_types import F1
+from humanoid_control.numerics.array_types import F1, F2
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot, joint_columns
-from humanoid_control.robots.self_collision import CollisionMonitor, ShapePairs
+from humanoid_control.robots.self_collision import CollisionMonitor, MonitorArrays, ShapePairs, monitor_shapes
 
 BRAKING_SHARE = 0.5  # of what all joints of a pair could brake together that its own row counts on
 INSIDE_SCALE = 0.1  # of the rows of pairs that are inside: their slack costs a hundredth, so that others come first
@@ -46,7 +47,8 @@ class SelfCollisionLimit(Limit):
 
     Attributes:
         monitor: of the pairs.
-        path: check of the path to the stop; None where the monitor measures no exact shapes.
+        path: check of the path to the stop, watch: packed arrays of `watch_pairs`; None where the monitor measures no
+            exact shapes.
         penetration_depth: of the deepest pair [m], 0 where none is inside.
         recovery: out of a collision.
     """
@@ -62,6 +64,7 @@ class SelfCollisionLimit(Limit):
         self._near: Callable[[], NearPairs] | NearPairs = NearPairs.none()
         self.penetration_depth, self.recovery = 0.0, CollisionRecovery()
         self._activation = np.zeros(self.monitor.count)
+        self.watch = Packed(WatchArrays.of(self.monitor)) if isinstance(self.monitor, ShapePairs) else None
         self._at_rest = self.monitor.largest_margins(robot)
         self.path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
         self._home = PostureTask(robot, weight=1.0, gain=1.0)
@@ -88,18 +91,25 @@ class SelfCollisionLimit(Limit):
     def update(self, state: IkState) -> None:
         """Measure the pairs that matter at the velocity of the last tick."""
         s = state.settings
-        if self.path is None:
+        if self.watch is None or not isinstance(self.monitor, ShapePairs):
             self._activation[:] = s.activation
+            self.near = self.monitor.update(state.q, self._activation)
         else:
-            law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, state.acceleration, GRADIENT)
-            fill_activation_distances(self.path.motion_bound, state.v, law, s.activation, self._activation)
-        self.near = self.monitor.update(state.q, self._activation)
+            self.near = self.look(state.q, state.v, s, state.acceleration)
         closest = float(self.near.distance.min()) if len(self.near) else np.inf
         self.penetration_depth = max(0.0, -closest)
         if closest < 0:
             self.recovery.update(closest, self._from_home(state), s.recovery_timeout, state.dt)
         else:
             self.recovery.reset()
+
+    def look(self, q: np.ndarray, v: np.ndarray, settings: IkSettings, acceleration: np.ndarray) -> NearPairs:
+        """Pairs of exact shapes that matter at q (nq,) and the velocity v (nv,) of the tick before."""
+        assert isinstance(self.monitor, ShapePairs) and self.watch is not None
+        s, pairs = settings, self.monitor
+        law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, acceleration, GRADIENT)
+        count = watch_pairs(self.watch.table, pairs.packed.table, q, v, law, s.activation)
+        return NearPairs(pairs.arrays.found.first(count), pairs.joints)
 
     def _from_home(self, state: IkState) -> float:
         """Distance of the farthest joint from the neutral posture [rad]."""
@@ -213,6 +223,34 @@ class CollisionLaw(NamedTuple):
     stage: int
 
 
+class WatchArrays(NamedTuple):
+    """Arrays of `watch_pairs`: of the monitor of P pairs, bounds (nv, P) of `motion_bounds`, distances (P,) filled."""
+
+    monitor: MonitorArrays
+    motion_bound: F2
+    activation: F1
+
+    @classmethod
+    def of(cls, monitor: ShapePairs) -> WatchArrays:
+        """Those of a monitor."""
+        return cls(monitor.arrays, np.ascontiguousarray(monitor.motion_bound.T), np.empty(monitor.count))
+
+
+@kernel
+def watch_pairs(
+    table: np.ndarray, monitor: np.ndarray, q: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float
+) -> int:
+    """Measure the pairs that matter at q and the velocity of the last tick: how many were found.
+
+    Args:
+        table, monitor: of the packed WatchArrays, and of the MonitorArrays in it. q: (nq,). previous: (nv,) velocity.
+        law: with decelerations (nv,). activation: the least distance [m].
+    """
+    w = unpack(table, WatchArrays)
+    fill_activation_distances(w.motion_bound, previous, law, activation, w.activation)
+    return monitor_shapes(monitor, q, w.activation)
+
+
 @kernel
 def fill_activation_distances(
     motion_bound: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float, out: np.ndarray
@@ -225,19 +263,16 @@ def fill_activation_distances(
     row that appears does not ask for a jump.
 
     Args:
-        motion_bound: (P, nv) from `motion_bounds`. previous: (nv,) velocity. law: with decelerations (nv,).
+        motion_bound: (nv, P) from `motion_bounds`. previous: (nv,) velocity. law: with decelerations (nv,).
         activation: the least distance [m].
     """
-    nv = previous.shape[0]
-    need = np.empty(nv)
-    for c in range(nv):
+    need = np.empty(previous.shape[0])
+    for c in range(previous.shape[0]):
         v = abs(previous[c])
         need[c] = v / law.barrier_gain + v * v / (2.0 * BRAKING_SHARE * law.acceleration[c])
-    for k in range(motion_bound.shape[0]):
-        s = 0.0
-        for c in range(nv):
-            s += motion_bound[k, c] * need[c]
-        out[k] = max(activation, law.margin + s)
+    fill_travel(motion_bound, need, out)
+    for k in range(out.shape[0]):
+        out[k] = max(activation, law.margin + out[k])
 
 
 @kernel

@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.tasks.task import Task, TaskGoal, VectorTask, frame_of, name_of
+from humanoid_control.ik.tasks.task import Task, TaskGoal, VectorTask, frame_of, known_robot, name_of
 from humanoid_control.robots.robot import Robot, joint_columns
 
 WORLD_AXES = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
@@ -149,7 +149,9 @@ class PointsTask(Task):
     ) -> None:
         """Make the task of some points or links, by name or frame id as `frame_of`."""
         super().__init__(name, weight, gain)
-        self.robot, self.frames = robot, [frame_of(robot, what) for what in points]
+        if isinstance(points, str):
+            raise ConfigError(f"task '{name}': a list of points or links is needed, got '{points}' alone: [{points!r}]")
+        self.robot, self.frames = known_robot(robot), [frame_of(robot, what) for what in points]
         self._targets: np.ndarray | None = None
         self._values, self._velocities = np.zeros((len(self.frames), 3)), np.zeros((len(self.frames), 3))
         self._support = np.repeat(

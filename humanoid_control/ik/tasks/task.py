@@ -52,8 +52,11 @@ class Task(ABC):
     acceleration: np.ndarray | None = None
 
     def __init__(self, name: str, weight: float, gain: float) -> None:
-        if not weight >= 0 or not gain >= 0:
-            raise ConfigError(f"task '{name}': weight and gain must not be negative, got {weight:g} and {gain:g}")
+        for what, value in (("weight", weight), ("gain", gain)):
+            if isinstance(value, str) or np.ndim(value):
+                raise ConfigError(f"task '{name}': {what} must be a number, got {value!r:.60}")
+            if not value >= 0:
+                raise ConfigError(f"task '{name}': {what} must not be negative, got {value:g}")
         self.name, self._numbers = name, np.array([weight, gain, 1.0])
 
     @property
@@ -167,7 +170,7 @@ class VectorTask(Task):
     def __init__(self, robot: Robot, size: int, name: str, weight: float, gain: float) -> None:
         """Make the task of so many rows."""
         super().__init__(name, weight, gain)
-        self.robot, self._velocity, self._value = robot, np.zeros(size), np.zeros(size)
+        self.robot, self._velocity, self._value = known_robot(robot), np.zeros(size), np.zeros(size)
         self._target: np.ndarray | None = None
 
     def goal(self) -> TaskGoal:
@@ -231,6 +234,17 @@ def prepared(robot: Robot, q: np.ndarray) -> pin.Data:
     return data
 
 
+def known_robot(robot: Robot) -> Robot:
+    """The robot, which must be one.
+
+    Raises:
+        ConfigError: it is something else, such as the name of the task.
+    """
+    if not isinstance(robot, Robot):
+        raise ConfigError(f"a task is made of a robot first, such as load_robot('lola'), got {robot!r:.60}")
+    return robot
+
+
 def frame_of(robot: Robot, what: str | int) -> int:
     """Frame id of a point or a link of a robot.
 
@@ -238,8 +252,10 @@ def frame_of(robot: Robot, what: str | int) -> int:
         what: name of the point or link, or pinocchio's id of any frame.
 
     Raises:
-        UnknownNameError: the robot has no such point or link, with the nearest names. ConfigError: no such frame.
+        UnknownNameError: the robot has no such point or link, with the nearest names.
+        ConfigError: no such frame, neither a name nor an id, or no robot.
     """
+    known_robot(robot)
     if isinstance(what, str):
         if what in robot.points:
             return robot.points[what]
@@ -247,6 +263,8 @@ def frame_of(robot: Robot, what: str | int) -> int:
             return int(robot.model.getFrameId(what, pin.FrameType.BODY))
         links = [f.name for f in robot.model.frames if f.type == pin.FrameType.BODY]
         raise UnknownNameError("point or link", what, {*robot.points, *links}, hint=f"(robot {robot.name})")
+    if isinstance(what, bool) or not isinstance(what, int | np.integer):
+        raise ConfigError(f"{robot.name}: a point or link is given by its name or a frame's id, got {what!r:.60}")
     if not 0 <= what < len(robot.model.frames):
         raise ConfigError(f"{robot.name}: no frame {what}, there are {len(robot.model.frames)}")
     return int(what)
