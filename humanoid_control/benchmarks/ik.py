@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.benchmarks.ik_cases import MARGIN, Motion, SolverCase, package_cases
+from humanoid_control.benchmarks.ik_cases import MARGIN, Motion, SolverCase, package_cases, saturated_program
 from humanoid_control.benchmarks.peers import mink_cases, pink_cases
 from humanoid_control.benchmarks.placo_peer import tick_cases
 from humanoid_control.robots.catalogue import load_robot
@@ -19,6 +19,7 @@ ROUNDS = 5
 TICKS = 400  # of each round
 CHUNK = 20  # ticks after which the next solver has its turn
 SLOW, FEW_ROUNDS = ("pink_all_pairs",), 1  # half a minute for what four more rounds would not change
+SATURATED = ("lola", "hrp2", "wabian2")
 PEERS = {"placo": tick_cases, "mink": mink_cases, "pink": pink_cases}
 OWN = {"all_pairs": "tick_qp_peers", "nearest_10": "tick_qp_peers", "no_collision": "tick_no_collision"}
 
@@ -38,6 +39,9 @@ def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
             cases += make(model, motion)
         except ImportError as e:
             warn(f"{name}'s rows are left out: {e} (`make bench` installs it)")
+    for name in dict.fromkeys((robot, *SATURATED)):
+        own = model if name == robot else load_robot(name, "floating")
+        cases.append(saturated_program(f"tick_qp_saturated_{name}", own))
     for case in cases:  # whatever is made at the first calls
         case.begin()
         _ticks(case, motion, range(min(CHUNK, TICKS)))
@@ -123,6 +127,10 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
         f"{few['rows']} rows of soles, chest, centre of mass and posture, and limits of range and speed; beside "
         "these only this package limits accelerations and checks the path to the next posture and to the stop.",
     ]
+    lines.append(
+        "tick_qp_saturated_...: soles stay, hands are sent half a metre out of reach in directions that turn; all "
+        "pairs, in closed loop: bounds hold most joints."
+    )
     for peer, how in HOW.items():
         if f"{peer}_all_pairs" in by:
             p = by[f"{peer}_all_pairs"]

@@ -19,8 +19,9 @@ from humanoid_control.ik.tasks.biped import BipedTasks, lola_tasks
 from humanoid_control.ik.tasks.centroidal import AngularMomentumTask, CenterOfMassTask
 from humanoid_control.ik.tasks.frames import FrameTask, OrientationTask
 from humanoid_control.ik.tasks.joints import PostureTask
+from humanoid_control.ik.tasks.points import PointTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.ik.whole_body_ik import IkReport, WholeBodyIk
+from humanoid_control.ik.whole_body_ik import IkResult, WholeBodyIk
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
@@ -218,18 +219,55 @@ def _program(
 ) -> SolverCase:
     settings = IkSettings(margin=MARGIN, activation=ACTIVATION)
     solver = solver or WholeBodyIk(robot, settings, default_limits(robot, collisions))
-    last: list[IkReport] = [IkReport(True)]
+    last: list[IkResult] = []
 
     def tick(q: np.ndarray) -> bool:
-        last[0] = solver.step(q, tasks, DT).report
+        last[:] = [solver.step(q, tasks, DT)]
         return last[0].ok
 
     aim(0)  # a task has rows when it has a target
     case = SolverCase(name, aim, tick, solver.reset, _count(robot, tasks))
     case.velocity = lambda: solver.v[robot.iv :]
     if collisions:
-        case.pairs, case.used = len(robot.pairs), lambda: last[0].rows
+        case.pairs, case.used = len(robot.pairs), lambda: last[0].report.rows
     return case
+
+
+FAR = 0.5  # [m] beyond the reach of an arm
+TURN = 0.02  # [rad] by which the directions of the far targets turn in a tick
+HANDS = ("l_wrist", "r_wrist")
+
+
+def saturated_program(name: str, robot: Robot) -> SolverCase:
+    """Hands sent out of reach, in directions that turn: bounds hold most joints, and a few of them change in a tick.
+
+    The solver follows its own commands; its soles stay, the hands' targets are half a metre farther than arms are long.
+    """
+    home = robot.q("neutral")
+    soles = [FrameTask(robot, f, weight=1.0, gain=GAIN, orientation_weight=1.0) for f in _soles(robot)]
+    hands = [PointTask(robot, h, gain=GAIN) for h in HANDS]
+    tasks = [*soles, *hands, PostureTask(robot, weight=POSTURE, gain=GAIN)]
+    for task in tasks:
+        task.set_target_from(home)
+    shoulders = robot.point_positions(home, [h.replace("wrist", "gh") for h in HANDS])
+    lengths, solver = robot.segment_lengths(), WholeBodyIk(robot, IkSettings(margin=MARGIN, activation=ACTIVATION))
+    far, state = FAR + lengths["upper_arm"] + lengths["lower_arm"], [home]
+
+    def aim(k: int) -> None:
+        turn = TURN * k
+        for hand, shoulder, side in zip(hands, shoulders, (1.0, -1.0), strict=True):
+            hand.target = shoulder + far * np.array([np.cos(turn), side * np.sin(turn) * 0.6, np.sin(turn) * 0.8])
+
+    def tick(q: np.ndarray) -> bool:
+        result = solver.step(state[0], tasks, DT)
+        state[0] = result.q
+        return result.ok
+
+    def begin() -> None:
+        state[0] = home
+        solver.reset()
+
+    return SolverCase(name, aim, tick, begin, _count(robot, tasks), velocity=lambda: solver.v[robot.iv :])
 
 
 def peer_program(

@@ -199,6 +199,9 @@ def _ik(rows: ByName) -> str:
         "pink_nearest_10": "pink, the 10 nearest pairs",
         "pink_all_pairs": "pink, all pairs",
         "tick_no_collision": "quadratic program, no collisions",
+        "tick_qp_saturated_lola": "quadratic program, hands out of reach, Lola",
+        "tick_qp_saturated_hrp2": "quadratic program, hands out of reach, HRP-2",
+        "tick_qp_saturated_wabian2": "quadratic program, hands out of reach, WABIAN-2",
         "placo_no_collision": "PlaCo, no collisions",
         "mink_no_collision": "mink, no collisions",
         "pink_no_collision": "pink, no collisions",
@@ -440,14 +443,23 @@ SUMMARY = (
 def summary_table(results: Sequence[Result]) -> str:
     """A line for each of the most asked-for numbers that were measured, with those of others beside."""
     by_bench = {r["bench"]: {_key(row): row for row in r["rows"]} for r in results if "failed" not in r}
+    sticks = {r["bench"]: r.get("yardstick") for r in results if "failed" not in r}
     lines = []
     for bench, text, own, others in SUMMARY:
         rows = by_bench.get(bench, {})
         if own in rows:
             beside = ", ".join(f"{who} {_with_unit(rows[name])}" for name, who in others.items() if name in rows)
             words = text.format(pairs=rows[own].get("pairs", ""))
-            lines.append([f"{words} (`humanoid bench {bench}`)", _with_unit(rows[own]), beside])
-    return markdown_table(["", "", "beside"], lines)
+            spent, multiple = _with_unit(rows[own]), _multiple(rows[own], sticks[bench])
+            lines.append([f"{words} (`humanoid bench {bench}`)", spent, multiple, beside])
+    return markdown_table(["", "", "of the yardstick", "beside"], lines)
+
+
+def _multiple(row: Row, yardstick: Row | None) -> str:
+    """How many times the yardstick of the same run a row takes, which compares between machines and their hours."""
+    if not yardstick or row["unit"] != yardstick["unit"]:
+        return ""
+    return f"{float(row['median']) / float(yardstick['median']):.3g} x"
 
 
 def write_summary(path: Path, results: Sequence[Result]) -> None:

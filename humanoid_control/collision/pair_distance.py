@@ -397,29 +397,44 @@ class PairBounds(NamedTuple):
 
     Attributes:
         pairs: (P, 2) indices of shapes.
-        motion_bound: (P, n) bound on |d distance / d joint| in every posture [m/rad], 1 for a sliding joint.
+        motion_bound: (n, P) bound on |d distance / d joint| in every posture [m/rad], 1 for a sliding joint.
         joints: (n,) joints at the last update [rad, m].
         lower: (P,) no pair is closer than this [m]; exact for those that were found to be near.
+        travel: (P,) memory.
     """
 
     pairs: I2
     motion_bound: F2
     joints: F1
     lower: F1
+    travel: F1
+
+
+@kernel
+def fill_travel(motion_bound: np.ndarray, moved: np.ndarray, out: np.ndarray) -> None:
+    """Bounds (P,) on the changes of all distances [m] while the joints move by as much (n,), either way.
+
+    Joint by joint: the processor takes several pairs at once.
+    """
+    for k in range(out.shape[0]):
+        out[k] = 0.0
+    for c in range(moved.shape[0]):
+        m = abs(moved[c])
+        if m != 0.0:
+            for k in range(out.shape[0]):
+                out[k] += motion_bound[c, k] * m
 
 
 @kernel
 def lower_bounds(bounds: PairBounds, joints: np.ndarray) -> None:
     """Lower the bounds by what the motion to `joints` (n,) may have taken of every distance."""
-    moved = np.empty(joints.shape[0])
+    moved, lower, travel = np.empty(joints.shape[0]), bounds.lower, bounds.travel
     for c in range(joints.shape[0]):
         moved[c] = joints[c] - bounds.joints[c]
         bounds.joints[c] = joints[c]
-    for k in range(bounds.lower.shape[0]):
-        s = 0.0
-        for c in range(moved.shape[0]):
-            s += bounds.motion_bound[k, c] * abs(moved[c])
-        bounds.lower[k] -= s
+    fill_travel(bounds.motion_bound, moved, travel)
+    for k in range(lower.shape[0]):
+        lower[k] -= travel[k]
 
 
 @kernel

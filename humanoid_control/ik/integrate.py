@@ -39,6 +39,44 @@ def keep_inside(joints: np.ndarray, lower: np.ndarray, upper: np.ndarray, after:
         after[i] = min(max(after[i], min(lower[i], joints[i])), max(upper[i], joints[i]))
 
 
+@kernel
+def integrate_base(q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> None:
+    """Pose of a floating base after dt at a constant twist in its own axes, as `pin.integrate`: X Exp(v dt).
+
+    Args:
+        q, out: of which the first seven numbers are x, y, z [m] and the quaternion x, y, z, w.
+        v: of which the first six are the velocity [m/s] and the angular velocity [rad/s].
+    """
+    ux, uy, uz, wx, wy, wz = dt * v[0], dt * v[1], dt * v[2], dt * v[3], dt * v[4], dt * v[5]
+    t2 = wx * wx + wy * wy + wz * wz
+    if t2 > 1e-8:
+        t = np.sqrt(t2)
+        sine, half, real = np.sin(t) / t, np.sin(0.5 * t) / t, np.cos(0.5 * t)
+        cross, along = (1.0 - np.cos(t)) / t2, (1.0 - sine) / t2
+    else:  # the next term of each series is below rounding
+        sine, half, real = 1.0 - t2 / 6.0, 0.5 - t2 / 48.0, 1.0 - t2 / 8.0 + t2 * t2 / 384.0
+        cross, along = 0.5 - t2 / 24.0, 1.0 / 6.0 - t2 / 120.0
+    along *= wx * ux + wy * uy + wz * uz
+    mx = sine * ux + along * wx + cross * (wy * uz - wz * uy)
+    my = sine * uy + along * wy + cross * (wz * ux - wx * uz)
+    mz = sine * uz + along * wz + cross * (wx * uy - wy * ux)
+    x, y, z, w = q[3], q[4], q[5], q[6]
+    out[0] = q[0] + (1.0 - 2.0 * (y * y + z * z)) * mx + 2.0 * (x * y - z * w) * my + 2.0 * (x * z + y * w) * mz
+    out[1] = q[1] + 2.0 * (x * y + z * w) * mx + (1.0 - 2.0 * (x * x + z * z)) * my + 2.0 * (y * z - x * w) * mz
+    out[2] = q[2] + 2.0 * (x * z - y * w) * mx + 2.0 * (y * z + x * w) * my + (1.0 - 2.0 * (x * x + y * y)) * mz
+    a, b, c = half * wx, half * wy, half * wz
+    out[3] = w * a + x * real + y * c - z * b
+    out[4] = w * b + y * real + z * a - x * c
+    out[5] = w * c + z * real + x * b - y * a
+    out[6] = w * real - x * a - y * b - z * c
+    size = out[3] * out[3] + out[4] * out[4] + out[5] * out[5] + out[6] * out[6]
+    share = 0.5 * (3.0 - size)  # its inverse root, to first order: what a step adds is rounding
+    if out[3] * x + out[4] * y + out[5] * z + out[6] * w < 0.0:
+        share = -share
+    for i in range(3, 7):
+        out[i] *= share
+
+
 class AdamsMoulton:
     """Adams-Bashforth predictor and Adams-Moulton corrector, both of fourth order, of dq/dt = rate(t, q) (4.3.1).
 

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.pair_distance import NearPairs
-from humanoid_control.ik.free_velocities import Bounds, DofMap, DofSelection
+from humanoid_control.ik.free_velocities import Bounds, DofSelection
 from humanoid_control.ik.integrate import keep_inside
-from humanoid_control.ik.limits.limit import ConfigurationLimit, IkState, Limit, SoftRows, fill_braking
+from humanoid_control.ik.limits.limit import ConfigurationLimit, IkState, Limit, SoftRows
 from humanoid_control.ik.limits.self_collision import SelfCollisionLimit, default_limits
 from humanoid_control.ik.solver import STOP, IkSettings, StepReport
-from humanoid_control.ik.task_rows import TaskStack, is_tabled
+from humanoid_control.ik.task_rows import TaskStack
+from humanoid_control.ik.task_table import is_tabled
 from humanoid_control.ik.tasks.centroidal import AngularMomentumTask
 from humanoid_control.ik.tasks.joints import JointTask, PostureTask
-from humanoid_control.ik.tasks.task import Task, prepare
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.ik.tasks.task import Task, known_robot, prepare
+from humanoid_control.ik.tick import NUMBERS, CompiledTick
+from humanoid_control.ik.velocity_program import (
+    SolverArrays,
+    add_posture,
+    add_rows,
+    begin_cost,
+    fill_cost,
+    largest_slack,
+    reduce_bounds,
+    solve_program,
+)
+from humanoid_control.numerics.box_qp import Guess
+from humanoid_control.numerics.packed import Packed
 from humanoid_control.robots.robot import Robot
-
-NOTHING_NEAR = NearPairs.none()
-NOT_FINITE = -3
 
 
 class IkStatus(enum.Enum):
@@ -54,7 +62,7 @@ class IkReport(StepReport):
 
     Attributes:
         status: what became of the tick.
-        near: pairs of shapes that were looked at as possible rows of the problem.
+        look: finds the pairs of shapes that are `near`.
         rows: how many rows the problem had beside its bounds.
         slack: by how much the worst row was missed [m/s]; 0 where all were met.
         penetration_depth: of the worst pair [m], 0 where none is inside.
@@ -63,25 +71,50 @@ class IkReport(StepReport):
 
     task_residual: float = float("nan")
     status: IkStatus = IkStatus.OPTIMAL
-    near: NearPairs = NOTHING_NEAR
+    look: Callable[[], NearPairs] = NearPairs.none
     rows: int = 0
     slack: float = 0.0
     penetration_depth: float = 0.0
     limit_violation: float = 0.0
 
+    @cached_property
+    def near(self) -> NearPairs:
+        """Pairs of shapes that are near enough to matter at the velocity of the tick before; found when asked for."""
+        return self.look()
 
-class IkResult(NamedTuple):
+
+class IkResult:
     """Result of one tick; it unpacks into (q, v, report) as that of every other solver.
+
+    The report, with the list of near pairs in it, is made when somebody looks at it.
 
     Attributes:
         q: (nq,) the configuration after the step.
         v: (nv,) the velocity that leads there.
-        report: what became of the tick.
     """
 
-    q: np.ndarray
-    v: np.ndarray
-    report: IkReport
+    __slots__ = ("_make", "_report", "ok", "q", "v")
+
+    def __init__(self, q: np.ndarray, v: np.ndarray, ok: bool, make: Callable[[], IkReport]) -> None:
+        """Keep it; `make` gives the report."""
+        self.q, self.v, self.ok, self._make = q, v, ok, make
+        self._report: IkReport | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.q, self.v, self.report))
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, key: int) -> Any:
+        return (self.q, self.v, self.report)[key]
+
+    @property
+    def report(self) -> IkReport:
+        """What became of the tick."""
+        if self._report is None:
+            self._report = self._make()
+        return self._report
 
     @property
     def near(self) -> NearPairs:
@@ -92,11 +125,6 @@ class IkResult(NamedTuple):
     def status(self) -> IkStatus:
         """The outcome of the tick: whether, and by what, the robot was held back."""
         return self.report.status
-
-    @property
-    def ok(self) -> bool:
-        """The solver found the optimum; if not, the robot was told to stop."""
-        return self.report.ok
 
 
 class WholeBodyIk:
@@ -129,11 +157,12 @@ class WholeBodyIk:
             limits: what every velocity keeps; default: `default_limits`.
             dofs: which velocities are free; default: all.
         """
-        self.robot, self.settings, self.dofs = robot, settings or IkSettings(), dofs or DofSelection(robot)
+        self.robot, self.settings, self.dofs = known_robot(robot), settings or IkSettings(), dofs or DofSelection(robot)
         self.limits = default_limits(robot) if limits is None else list(limits)
         self.self_collision = next((m for m in self.limits if isinstance(m, SelfCollisionLimit)), None)
         self._range = next((m for m in self.limits if isinstance(m, ConfigurationLimit)), None)
-        self.data, self._stack = robot.model.createData(), TaskStack(robot, self.dofs)
+        self._data, self._stack = robot.model.createData(), TaskStack(robot, self.dofs)
+        self._begun: np.ndarray | None = None  # q of which `_data` is to be computed
         k, self._with_rows = self.dofs.k, [m for m in self.limits if m.max_rows(robot)]
         most = sum(m.max_rows(robot) for m in self.limits)
         # One row more than there can be: what is left out is written there.
@@ -151,26 +180,39 @@ class WholeBodyIk:
             rows=rows,
             x=np.zeros(k),
             multipliers=np.zeros(k + most),
+            guess=Guess.nothing(k, most + 1),
         )
         self._limited_by: IkSettings | None = None
         self._limits = np.empty(0), np.empty(0)
         self._memory, self._later_rows = Packed(memory), dict[int, SoftRows]()
         self._norm = np.empty(robot.nv), np.empty(robot.nv)  # diagonal and linear part of the cost of v itself
+        self._tick: CompiledTick | None = None
+        self._tick_limits: list[Limit] | None = None
+        self._tick_tasks: list[Task] | None = None
+        self._knows_tasks = False
         self._compile()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the compiled tick, which holds addresses: a copy makes its own."""
+        return vars(self) | {"_tick": None, "_tick_limits": None, "_tick_tasks": None}
+
     def _compile(self) -> None:
-        """Take a step with every kind of task, so that no tick waits for the compiler."""
+        """Take steps with every kind of task, so that no tick waits for the compiler."""
         r = self.robot
         joint = JointTask(r, r.joint_names[:1])
         joint.set_target_from(r.q())
         tasks = [PostureTask(r), AngularMomentumTask(), joint]
         self.reset()
         self.step(r.q(), tasks, 0.01)
+        if self._tick is not None:
+            self._step_by_step(r.q(), tasks, 0.01)
+        add_rows(self._memory.table, np.zeros((0, r.nv)), np.zeros(0), 1.0)
         self.reset()
 
     def reset(self) -> None:
         """Forget earlier ticks: the robot is at rest."""
-        self.v = np.zeros(self.robot.nv)
+        self.v, guess = np.zeros(self.robot.nv), self._memory.record.guess
+        guess.side[:], guess.works[:] = 0, False
         for limit in self.limits:
             limit.reset()
 
@@ -185,9 +227,79 @@ class WholeBodyIk:
         Raises:
             ConfigError: the target of a task was never set.
         """
-        s, r = self.settings, self.robot
-        prepare(r, self.data, q)
-        state = IkState(r, s, self.dofs, self.data, q, self.v, dt, *self._accelerations())
+        q = np.ascontiguousarray(q, dtype=float)
+        compiled = self._compiled_for(tasks)
+        outcome = None if compiled is None else compiled.run(q, self.v, dt)
+        return self._step_by_step(q, tasks, dt) if outcome is None else self._result(outcome, q)
+
+    @property
+    def data(self) -> pin.Data:
+        """Kinematics, Jacobians and frame placements where the last tick began."""
+        if self._begun is not None:
+            prepare(self.robot, self._data, self._begun)
+            self._begun = None
+        return self._data
+
+    # -- in one call --------------------------------------------------------------------------------------------
+
+    def _compiled_for(self, tasks: Sequence[Task]) -> CompiledTick | None:
+        """The tick in one call; None where a limit or a task is not of a kind that it knows."""
+        if self.limits != self._tick_limits:
+            known = CompiledTick.knows_limits(self.limits)
+            self._tick = CompiledTick(self.robot, self.dofs, self._memory, self.limits) if known else None
+            self._tick_limits, self._tick_tasks = list(self.limits), None
+        if self._tick is None:
+            return None
+        if self._tick_tasks is None or self._tick_tasks != (given := list(tasks)):
+            given = list(tasks)
+            self._knows_tasks, self._tick_tasks = CompiledTick.knows_tasks(given), None
+            if self._knows_tasks:
+                self._tick.follow(given)
+            self._tick_tasks = given
+        if not self._knows_tasks:
+            return None
+        self._tick.configure(self.settings, *self._accelerations())
+        return self._tick
+
+    def _result(self, numbers: np.ndarray, q: np.ndarray) -> IkResult:
+        """The result of a tick in one call from q, by its outcome."""
+        apart, nq, begun, before = self.self_collision, self.robot.nq, q.copy(), self.v
+        self.v, self._begun = numbers[nq:-NUMBERS], begun
+        used, violation = int(numbers[-5]), float(numbers[-1])
+        if self._range is not None:
+            self._range.violation = violation
+        near: Callable[[], NearPairs] = NearPairs.none
+        if apart is not None:
+            if apart.penetration_depth > 0.0:
+                apart.penetration_depth = 0.0
+                apart.recovery.reset()
+            near = partial(apart.look, begun, before, self.settings, self._limits[0])
+            apart.near = near
+
+        def report() -> IkReport:
+            share = float(numbers[-4])
+            status = IkStatus.NO_SOLUTION if used < 0 else IkStatus.SLOWED if share < 1.0 else IkStatus.OPTIMAL
+            return IkReport(
+                used >= 0,
+                speed_scale=share,
+                iterations=used,
+                note=status.value,
+                status=status,
+                look=near,
+                rows=int(numbers[-3]),
+                slack=float(numbers[-2]),
+                limit_violation=violation,
+            )
+
+        return IkResult(numbers[:nq], self.v, used >= 0, report)
+
+    # -- step by step -------------------------------------------------------------------------------------------
+
+    def _step_by_step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> IkResult:
+        """The tick with what any class of tasks and limits computes, and with the recovery from collisions."""
+        s, r, self._begun = self.settings, self.robot, None
+        prepare(r, self._data, q)
+        state = IkState(r, s, self.dofs, self._data, q, self.v, dt, *self._accelerations())
         for limit in self.limits:
             limit.update(state)
         home = None if self.self_collision is None else self.self_collision.homing_task(state)
@@ -198,19 +310,20 @@ class WholeBodyIk:
         v, scale, status = self._velocity(state, ok)
         slack = float(largest_slack(self._memory.table, rows, v)) if rows else 0.0
         apart, self.v = self.self_collision, v
+        near = NearPairs.none() if apart is None else apart.near
         report = IkReport(
             ok,
             speed_scale=scale,
             iterations=used,
             note=status.value,
             status=status,
-            near=NOTHING_NEAR if apart is None else apart.near,
+            look=lambda: near,
             rows=rows,
             slack=slack,
             penetration_depth=0.0 if apart is None else apart.penetration_depth,
             limit_violation=0.0 if self._range is None else self._range.violation,
         )
-        return IkResult(self._integrate(q, dt), v, report)
+        return IkResult(self._integrate(q, dt), v, ok, lambda: report)
 
     def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
         """Limits (nv,) of all velocities, and what joints count on in braking (n,); made anew with the settings."""
@@ -259,12 +372,12 @@ class WholeBodyIk:
                 add_posture(task.weights, task.posture, q, float(task.weight), gain, diagonal, linear)
             else:
                 others.append(task)
-        rows = self._stack.rows(self.data, q, tabled, max_gain)
+        rows = self._stack.rows(state.data, q, tabled, max_gain)
         fill_cost(memory, rows.J, rows.v, diagonal, linear)
         for task in others:
-            J, v = task.rows(r, self.data, q)
+            J, v = task.rows(r, state.data, q)
             if task.gain > max_gain:
-                v = v - (task.gain - max_gain) * task.error(r, self.data, q)
+                v = v - (task.gain - max_gain) * task.error(r, state.data, q)
             add_rows(memory, np.ascontiguousarray(J), v, task.weight)
 
     def _fill_constraints(self, state: IkState) -> int:
@@ -281,162 +394,3 @@ class WholeBodyIk:
                 out = self._later_rows.setdefault(count, SoftRows(*(a[count:] for a in m.rows)))
             count += limit.free_rows(state, m.bounds, out)
         return count
-
-
-# -------- Kernels of the quadratic program
-
-
-class SolverArrays(NamedTuple):
-    """Memory of a solver of nv velocities, k of them free, and up to R rows.
-
-    Attributes:
-        H, g: (k, k), (k,) of the cost, by the free velocities; of H the lower triangle.
-        lower, upper: (nv,) bounds of all velocities. brake: (nv,) the velocity that brakes hardest.
-        acceleration: (nv,) limits.
-        dofs, free: of the DofSelection. bounds: (k,) of the free velocities. rows: (R + 1) of all limits.
-        x: (k,) solution. multipliers: (k + R,).
-    """
-
-    H: F2
-    g: F1
-    lower: F1
-    upper: F1
-    brake: F1
-    acceleration: F1
-    dofs: DofMap
-    free: I1
-    bounds: Bounds
-    rows: SoftRows
-    x: F1
-    multipliers: F1
-
-
-@kernel
-def begin_cost(v: np.ndarray, damping: float, smoothing: float, diagonal: np.ndarray, linear: np.ndarray) -> None:
-    """Cost of a velocity by its size and by its change from v (nv,), into diagonal and linear (nv,)."""
-    for c in range(v.shape[0]):
-        diagonal[c] = damping**2 + smoothing**2
-        linear[c] = -(smoothing**2) * v[c]
-
-
-@kernel
-def add_posture(
-    weights: np.ndarray,
-    posture: np.ndarray,
-    q: np.ndarray,
-    weight: float,
-    gain: float,
-    diagonal: np.ndarray,
-    linear: np.ndarray,
-) -> None:
-    """Add the cost of a PostureTask: weights and posture (n,), q (nq,); diagonal and linear (nv,)."""
-    n = weights.shape[0]
-    iv, iq = diagonal.shape[0] - n, q.shape[0] - n
-    for k in range(n):
-        w = (weight * weights[k]) ** 2
-        diagonal[iv + k] += w
-        linear[iv + k] -= w * gain * (posture[k] - q[iq + k])
-
-
-@kernel
-def fill_cost(table: np.ndarray, J: np.ndarray, desired: np.ndarray, diagonal: np.ndarray, linear: np.ndarray) -> None:
-    """Lower triangle of H = J^T J + S^T diag(diagonal) S, and g = S^T linear - J^T desired.
-
-    Args:
-        table: of the packed SolverArrays, of which H and g are filled.
-        J: (m, k) weighted rows of the tasks by the free velocities. desired: (m,).
-        diagonal, linear: (nv,) by all velocities v = S u.
-    """
-    a = unpack(table, SolverArrays)
-    H, g, dofs = a.H, a.g, a.dofs
-    m, k = J.shape
-    for i in range(k):
-        g[i] = 0.0
-        for j in range(i + 1):
-            H[i, j] = 0.0
-    for r in range(m):
-        for i in range(k):
-            s = J[r, i]
-            if s == 0.0:
-                continue
-            g[i] -= s * desired[r]
-            for j in range(i + 1):
-                H[i, j] += s * J[r, j]
-    for c in range(diagonal.shape[0]):
-        i, f = dofs.column[c], dofs.factor[c]
-        if i >= 0:
-            H[i, i] += f * f * diagonal[c]
-            g[i] += f * linear[c]
-
-
-@kernel
-def add_rows(table: np.ndarray, J: np.ndarray, desired: np.ndarray, weight: float) -> None:
-    """Add the rows of one more task, J (m, nv) by all velocities, to the lower triangle of H and to g."""
-    memory = unpack(table, SolverArrays)
-    H, g, dofs = memory.H, memory.g, memory.dofs
-    k = g.shape[0]
-    a = np.empty(k)
-    for r in range(J.shape[0]):
-        a[:] = 0.0
-        for c in range(J.shape[1]):
-            if dofs.column[c] >= 0:
-                a[dofs.column[c]] += weight * dofs.factor[c] * J[r, c]
-        for i in range(k):
-            s = a[i]
-            if s == 0.0:
-                continue
-            g[i] -= s * weight * desired[r]
-            for j in range(i + 1):
-                H[i, j] += s * a[j]
-
-
-@kernel
-def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, dt: float) -> None:
-    """Bounds of the free velocities from those (nv,) of all velocities that each of them moves, and the braking.
-
-    Where a joint and what mimics it cannot both keep theirs, the joint does.
-
-    Args:
-        table: of the packed SolverArrays, of which bounds and brake are filled. Others as of `fill_braking`.
-    """
-    a = unpack(table, SolverArrays)
-    lower, upper, dofs, free = a.lower, a.upper, a.dofs, a.free
-    low, high = a.bounds
-    for k in range(free.shape[0]):
-        low[k], high[k] = lower[free[k]], max(lower[free[k]], upper[free[k]])
-    for c in range(lower.shape[0]):
-        k, f = dofs.column[c], dofs.factor[c]
-        if k < 0 or free[k] == c:
-            continue
-        first, last = (lower[c] / f, upper[c] / f) if f > 0.0 else (upper[c] / f, lower[c] / f)
-        low[k], high[k] = min(max(first, low[k]), high[k]), min(max(last, low[k]), high[k])
-    fill_braking(v, iv, a.acceleration, dt, dofs, a.bounds, a.brake)
-
-
-@kernel
-def solve_program(table: np.ndarray, rows: int, rho: float) -> int:
-    """Solve the program of the packed SolverArrays with as many rows: as `solve_box_qp`, -3 where x is no number."""
-    a = unpack(table, SolverArrays)
-    problem = BoxQp(a.H, a.g, a.bounds.lower, a.bounds.upper, a.rows.A, a.rows.b)
-    used = solve_box_qp(problem, rows, rho, a.x, a.multipliers)
-    for i in range(a.x.shape[0]):
-        if not np.isfinite(a.x[i]):
-            used = NOT_FINITE
-    return used
-
-
-@kernel
-def largest_slack(table: np.ndarray, count: int, v: np.ndarray) -> float:
-    """By how much v (nv,) misses the worst of the rows, unscaled; 0 where it meets all.
-
-    Args:
-        table: of the packed SolverArrays.
-    """
-    a = unpack(table, SolverArrays)
-    worst = 0.0
-    for r in range(count):
-        s = a.rows.b[r]
-        for k in range(a.free.shape[0]):
-            s -= a.rows.A[r, k] * v[a.free[k]]
-        worst = max(worst, s / a.rows.scale[r])
-    return worst

@@ -1,4 +1,4 @@
-"""Cholesky factors for kernels: of small dense matrices, factors that grow row by row, and banded ones of blocks.
+"""Cholesky factors for kernels: of small dense matrices, and banded ones of blocks.
 
 The dense ones stand in arrays that are given and may be larger: filters and quadratic programs allocate nothing.
 """
@@ -102,24 +102,31 @@ def inverse_diagonal(L: np.ndarray, first: np.ndarray, n: int, y: np.ndarray, ou
 
 
 @kernel
-def grown(M: np.ndarray, room: int) -> np.ndarray:
-    """The same square matrix with room for more."""
-    out = np.empty((room, room))
-    for i in range(M.shape[0]):
-        for j in range(M.shape[0]):
-            out[i, j] = M[i, j]
-    return out
+def upper_cholesky(U: np.ndarray, n: int) -> bool:
+    """Factor the leading n x n block of a symmetric matrix, U' U, in place of its upper triangle.
 
-
-@kernel
-def factor_from(S: np.ndarray, first: int, count: int, F: np.ndarray) -> None:
-    """Rows first .. count - 1 of the Cholesky factor of S, those before being known."""
-    for i in range(first, count):
-        for j in range(i + 1):
-            s = S[i, j]
-            for k in range(j):
-                s -= F[i, k] * F[j, k]
-            F[i, j] = np.sqrt(max(s, 1e-300)) if i == j else s / F[j, j]
+    Along rows, which the processor takes several numbers of at once, and by four pivots at a time, so that what is left
+    is read and written a quarter as often. False where it is not positive definite.
+    """
+    for first in range(0, n, 4):
+        last = min(first + 4, n)
+        for k in range(first, last):
+            for i in range(first, k):
+                c = U[i, k]
+                for j in range(k, n):
+                    U[k, j] -= c * U[i, j]
+            if not U[k, k] > 0.0:
+                return False
+            scale = 1.0 / np.sqrt(U[k, k])
+            for j in range(k, n):
+                U[k, j] *= scale
+        if last - first < 4:
+            return True
+        for i in range(last, n):
+            c0, c1, c2, c3 = U[first, i], U[first + 1, i], U[first + 2, i], U[first + 3, i]
+            for j in range(i, n):
+                U[i, j] -= (c0 * U[first, j] + c1 * U[first + 1, j]) + (c2 * U[first + 2, j] + c3 * U[first + 3, j])
+    return True
 
 
 @kernel

@@ -116,7 +116,7 @@ class ShapePairs(CollisionMonitor):
 
     Attributes:
         shapes: of the robot. pairs: (P, 2) indices of them.
-        motion_bound: (P, nv) of `motion_bounds`.
+        motion_bound: (P, nv) of `motion_bounds`. arrays, packed: what `monitor_shapes` takes.
         poses: of the joints, R, p: (S, 3, 3), (S, 3) of the shapes, at the last update.
         lower: (P,) no pair is closer than this [m]; exact for those that are near.
     """
@@ -130,11 +130,11 @@ class ShapePairs(CollisionMonitor):
         self.count, shapes = len(self.pairs), len(self.shapes.kinds)
         self.R, self.p = np.tile(np.eye(3), (shapes, 1, 1)), np.zeros((shapes, 3))
         self.lower, self._activation = np.full(self.count, -np.inf), np.empty(self.count)
-        of_joints = np.ascontiguousarray(self.motion_bound[:, robot.iv :])
-        bounds = PairBounds(self.pairs, of_joints, np.zeros(robot.n), self.lower)
+        of_joints = np.ascontiguousarray(self.motion_bound[:, robot.iv :].T)
+        bounds = PairBounds(self.pairs, of_joints, np.zeros(robot.n), self.lower, np.empty(self.count))
         found = PairsFound.buffer(self.count)
         self.arrays = MonitorArrays(self.poses.tree, self.poses.world, self.shapes, self.R, self.p, bounds, found)
-        self._table = Packed(self.arrays)
+        self.packed = Packed(self.arrays)
         self._names = [s.name for s in robot.shapes]
 
     def largest_margins(self, robot: Robot) -> np.ndarray:
@@ -148,7 +148,7 @@ class ShapePairs(CollisionMonitor):
     def update(self, q: np.ndarray, activation: float | np.ndarray) -> NearPairs:
         """The pairs closer than their activation distance, as `CollisionMonitor.update`."""
         self._activation[:] = activation
-        count = monitor_shapes(self._table.table, q, self._activation)
+        count = monitor_shapes(self.packed.table, q, self._activation)
         return NearPairs(self.arrays.found.first(count), self.joints)
 
 

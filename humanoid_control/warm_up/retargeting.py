@@ -10,6 +10,7 @@ from humanoid_control.collision.pair_distance import pair_distances
 from humanoid_control.ik.follower import TargetFollower
 from humanoid_control.ik.limits.self_collision import fill_pair_rows
 from humanoid_control.ik.limits.stopping_path import max_safe_scale
+from humanoid_control.ik.tick import tick
 from humanoid_control.jit import are_compiled
 from humanoid_control.kinematics.forward_kinematics import joint_poses
 from humanoid_control.numerics.box_qp import solve_box_qp
@@ -29,6 +30,7 @@ KERNELS: tuple[Any, ...] = (
     solve_box_qp,
     fill_pair_rows,
     max_safe_scale,
+    tick,
     monitor_shapes,
     part_poses,
 )

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.ik.task_rows import fill_rows
-from humanoid_control.ik.whole_body_ik import solve_program
+from humanoid_control.ik.task_table import fill_rows
+from humanoid_control.ik.velocity_program import solve_program
 from humanoid_control.jit import are_compiled
 from humanoid_control.walking.support import ask_for_zmp, left_share, nearest_in_polygon
 

@@ -6,7 +6,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.benchmarks import ik as bench
-from humanoid_control.benchmarks.ik_cases import DT, Motion, peer_program
+from humanoid_control.benchmarks.ik_cases import DT, Motion, peer_program, saturated_program
 from humanoid_control.benchmarks.page import SECTIONS
 from humanoid_control.benchmarks.peers import mink_case, pink_case, urdf_with_shapes
 from humanoid_control.benchmarks.placo_peer import placo_folder, tick_cases
@@ -31,8 +31,11 @@ def test_ik_has_a_row_for_each_of_our_solvers(measured):
     assert all(rows[n]["failed"] == 0 and rows[n]["n"] == 24 and rows[n]["median"] > 0 for n in ours)
     assert all(rows[n]["pairs"] == 132 for n in ours[:4]) and "pairs" not in rows["tick_no_collision"]
     assert 0 < rows["tick_qp"]["active_pairs"] < rows["tick_qp"]["near_pairs"], "not every near pair is a row"
+    far = [f"tick_qp_saturated_{name}" for name in ("lola", "hrp2", "wabian2")]
+    assert all(rows[n]["failed"] == 0 and rows[n]["n"] == 24 and rows[n]["median"] > 0 for n in far)
     assert any("28 task rows" in line for line in notes)
     text = SECTIONS["ik"](rows)
+    assert all(n in text for n in far)
     assert "`tick_qp_peers`" in text and f"| {rows['tick_qp']['active_pairs']:.4g} |" in text
 
 
@@ -119,3 +122,19 @@ def pairs_of(robot, moving):
     from humanoid_control.benchmarks.peers import pairs_moved
 
     return pairs_moved(robot, moving)
+
+
+def test_far_targets_saturate_most_joints():
+    for name in bench.SATURATED:
+        case = saturated_program(name, robot := load_robot(name, "floating"))
+        case.begin()
+        held = 0
+        before = np.zeros(robot.n)
+        for k in range(60):
+            case.aim(k)
+            assert case.tick(robot.q())
+            v = case.velocity()
+            most = robot.accelerations_within(200.0, 1.0).acceleration * DT
+            held += int(((np.abs(v) > 0.999 * robot.velocity) | (np.abs(v - before) > 0.999 * most)).sum())
+            before = v.copy()
+        assert held > 60 * 4

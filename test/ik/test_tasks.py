@@ -21,6 +21,7 @@ from humanoid_control.ik import (
     PointTask,
     PostureTask,
     RelativeFrameTask,
+    WholeBodyIk,
     lola_tasks,
 )
 from humanoid_control.ik.tasks import Task, prepare, prepare_second_order
@@ -296,3 +297,28 @@ def test_a_mistake_is_one_clear_line(make, error, words):
     with pytest.raises(error, match=words) as caught:
         make(load_robot("lola", "floating"))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda r: PointTask("hand", "l_wrist"),
+        lambda r: PointTask(r, ["l_wrist"]),
+        lambda r: PointTask(r, "l_wrist", weight="heavy"),
+        lambda r: PointTask(r, "l_wrist", gain=float("nan")),
+        lambda r: PointsTask(r, "l_wrist"),
+        lambda r: PointsTask("hand", ["l_wrist"]),
+        lambda r: CenterOfMassTask("balance"),
+        lambda r: FrameTask("hand", "l_wrist"),
+        lambda r: OrientationTask(r, 3.5),
+        lambda r: JointTask(r, r.joint_names[0]),
+        lambda r: JointTask("elbow", r.joint_names[:1]),
+        lambda r: PostureTask("neutral"),
+        lambda r: PostureTask(r.name, r.postures["neutral"]),
+        lambda r: WholeBodyIk("lola"),
+    ],
+)
+def test_a_wrong_call_is_refused_when_the_task_is_made(wrong):
+    with pytest.raises(ConfigError) as error:
+        wrong(load_robot("lola", "fixed"))
+    assert "\n" not in str(error.value)

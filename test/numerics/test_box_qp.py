@@ -4,7 +4,7 @@ import daqp
 import numpy as np
 import pytest
 
-from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
+from humanoid_control.numerics.box_qp import AT_HIGH, AT_LOW, FREE, BoxQp, Guess, solve_box_qp, solve_box_qp_from
 
 RHO = 1e4
 
@@ -84,3 +84,55 @@ def test_an_indefinite_cost_moves_nothing_and_says_so():
     x, _, used = solve(-np.eye(2), np.ones(2), -np.ones(2), np.array([1.0, -0.5]), np.zeros((0, 2)), np.zeros(0))
     assert used == -1
     assert x.tolist() == [0.0, -0.5]
+
+
+def warm(H, g, low, high, A, b, guess):
+    x, multipliers = np.empty(len(g)), np.empty(len(g) + len(b))
+    used = solve_box_qp_from(BoxQp(H, g, low, high, A, b), len(b), RHO, x, multipliers, guess)
+    return x, multipliers, used
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_any_guess_leads_to_the_solution_and_the_right_one_at_once(hard):
+    """Also one that contradicts the solution, holds all variables, or rows that say the opposite of each other."""
+    rng = np.random.default_rng(5)
+    for k in range(200):
+        numbers = problem(rng, hard)
+        _, g, low, high, _, b = numbers
+        n = len(g)
+        x, m, _ = solve(*numbers)
+        side = [rng.integers(-1, 2, n), np.full(n, AT_LOW), np.full(n, AT_HIGH), np.zeros(n, dtype=int)][k % 4]
+        guess = Guess(side.astype(np.int64), rng.random(len(b)) < (0.5 if k % 3 else 1.0))
+        y, price, used = warm(*numbers, guess)
+        tolerance = 1e-5 if hard else 1e-7
+        assert used >= 0 and np.abs(x - y).max() < tolerance
+        assert np.allclose(m, price, atol=1e4 * tolerance * (1 + np.abs(m).max()))
+        at = np.where(guess.side == AT_LOW, low, np.where(guess.side == AT_HIGH, high, y))
+        assert np.array_equal(y, at) and (guess.side[low == high] == FREE).all()
+        assert (price[n:][~guess.works] == 0).all() and (price[n:] >= 0).all()
+        z, _, again = warm(*numbers, guess)
+        assert again <= 1 and np.abs(y - z).max() < tolerance
+
+
+def test_programs_that_change_little_are_followed_in_few_steps():
+    """From tick to tick one or two bounds change, of thirty that are held: that is what a guess saves."""
+    rng, n = np.random.default_rng(6), 40
+    J = rng.normal(size=(30, n)) * (rng.random((30, n)) < 0.4)
+    H, low, high = J.T @ J + 1e-3 * np.eye(n), -np.ones(n), np.ones(n)
+    A, b, guess = rng.normal(size=(3, n)), -rng.uniform(0.0, 0.5, 3), Guess.nothing(n, 3)
+    target, cold, steps, held = 6 * rng.normal(size=30), 0, 0, 0
+    for _ in range(100):
+        target += 0.03 * rng.normal(size=30)
+        g = -J.T @ target
+        x, _, used = warm(H, g, low, high, A, b, guess)
+        y, _, anew = solve(H, g, low, high, A, b)
+        assert np.abs(x - y).max() < 1e-8
+        cold, steps, held = cold + anew, steps + used, held + np.count_nonzero(guess.side)
+    assert held > 1000 and steps < 0.1 * cold
+
+
+def test_an_indefinite_cost_is_found_whatever_the_guess():
+    for side in (FREE, AT_LOW):
+        guess = Guess(np.array([side, side]), np.ones(1, dtype=bool))
+        x, _, used = warm(-np.eye(2), np.ones(2), -np.ones(2), np.ones(2), np.ones((1, 2)), np.zeros(1), guess)
+        assert used == -1 and x.tolist() == [0.0, 0.0] and not guess.side.any() and not guess.works.any()

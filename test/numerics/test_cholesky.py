@@ -10,10 +10,9 @@ from humanoid_control.numerics.cholesky import (
     cholesky_inverse,
     dot,
     factor_block_row,
-    factor_from,
-    grown,
     solve_banded,
     solve_factored,
+    upper_cholesky,
 )
 
 
@@ -47,24 +46,19 @@ def test_systems_are_solved_and_inverted_as_lapack_does_it(n):
     assert (inverse[n:] == 7).all() and (inverse[:, n:] == 7).all()
 
 
-def test_a_factor_grows_row_by_row_to_that_of_the_whole():
-    """With room made on the way; rows that are known are not computed again."""
-    A = np.random.default_rng(3).normal(size=(9, 9))
-    S = A @ A.T + np.eye(9)
-    F = np.zeros((4, 4))
-    factor_from(S, 0, 4, F)
-    F = grown(F, 9)
-    assert F.shape == (9, 9)
-    for first, count in ((4, 5), (5, 9)):
-        factor_from(S, first, count, F)
-    assert np.tril(F) == pytest.approx(np.linalg.cholesky(S), abs=1e-12)
-    F[2, 1] = 0.5
-    factor_from(S, 3, 9, F)
-    assert F[2, 1] == 0.5 and not np.allclose(np.tril(F), np.linalg.cholesky(S), atol=1e-3)
-    factor_from(np.ones((2, 2)), 0, 2, F)
-    assert F[1, 1] / 1e-150 == pytest.approx(1), (
-        "a row that depends on those before leaves a pivot that can be divided by"
-    )
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 11, 32])
+def test_the_upper_factor_is_the_transpose_of_the_lower_one(n):
+    A = np.random.default_rng(n).normal(size=(n, n + 2))
+    M = A @ A.T + 1e-3 * np.eye(n)
+    U = np.full((n + 2, n + 2), 5.0)
+    U[:n, :n] = np.triu(M) + np.tril(np.full((n, n), np.nan), -1)
+    assert upper_cholesky(U, n)
+    assert np.triu(U[:n, :n]) == pytest.approx(np.linalg.cholesky(M).T if n else M, abs=1e-9)
+    assert (U[n:] == 5.0).all() and (U[:, n:] == 5.0).all()
+    for k in range(n):
+        bad = M.copy()
+        bad[k, k] = -1.0
+        assert not upper_cholesky(bad, n)
 
 
 @pytest.mark.parametrize("n", range(12))

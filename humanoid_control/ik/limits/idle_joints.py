@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from humanoid_control.collision.pair_distance import NearPairs, PairsFound
 from humanoid_control.ik.limits.limit import IkState, Limit
 from humanoid_control.ik.limits.self_collision import SelfCollisionLimit
+from humanoid_control.ik.solver import IkSettings
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1
 from humanoid_control.numerics.packed import Packed, unpack
@@ -52,13 +54,23 @@ class IdleJointLimit(Limit):
         """
         self.enabled, self.gain = True, gain
         self._robot, self._apart = robot, self_collision
-        self._joints = Packed(IdleJoints(np.array(posture, dtype=float), np.zeros(robot.n, dtype=np.bool_)))
+        count = 0 if self_collision is None else self_collision.monitor.count
+        self.packed = Packed(
+            IdleJoints(
+                posture=np.array(posture, dtype=float),
+                bounded=np.zeros(robot.n, dtype=np.bool_),
+                held=np.zeros(robot.n, dtype=np.bool_),
+                away=np.full(1, np.inf),
+                moved=np.zeros((count, robot.nv), dtype=np.bool_),
+                only_idle=np.zeros(count, dtype=np.bool_),
+                at_posture=np.full(count, np.inf),
+            )
+        )
         if self_collision is not None:
-            monitor, joints = self_collision.monitor, self_collision.monitor.joints.record
-            self._moved = joints.ancestor_mask[joints.first] != joints.ancestor_mask[joints.second]
-            self._at_posture = np.full(monitor.count, np.inf)
-            near = monitor.update(robot.q(self._joints.record.posture), np.inf)
-            self._at_posture[near.pair] = near.distance
+            monitor, pairs, own = self_collision.monitor, self_collision.monitor.joints.record, self.packed.record
+            own.moved[:] = pairs.ancestor_mask[pairs.first] != pairs.ancestor_mask[pairs.second]
+            near = monitor.update(robot.q(own.posture), np.inf)
+            own.at_posture[near.pair] = near.distance
         self.follow(())
 
     def follow(self, frames: Iterable[int]) -> None:
@@ -71,71 +83,92 @@ class IdleJointLimit(Limit):
         for follower, leader, *_ in r.mimic:
             serves[r.iv + follower] = serves[r.iv + leader]
         self.idle = ~serves[r.iv :]
-        self._bounded = self.idle.copy()
-        self._bounded[[follower for follower, *_ in r.mimic]] = False
-        if self._apart is not None:
-            self._only_idle = self._moved.any(axis=1) & ~(self._moved & serves).any(axis=1)
+        own = self.packed.record
+        own.bounded[:] = self.idle
+        own.bounded[[follower for follower, *_ in r.mimic]] = False
+        own.only_idle[:] = own.moved.any(axis=1) & ~(own.moved & serves).any(axis=1)
         self.reset()
 
     def reset(self) -> None:
         """Forget earlier ticks."""
-        self._away = np.inf  # how far the farthest idle joint was from the posture [rad]
+        self.packed.record.away[0] = np.inf
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
-        apart, s = self._apart, state.settings
-        if not self.enabled:
+        apart = self._apart
+        if not self.enabled or (apart is not None and (apart.penetration_depth > 0.0 or apart.recovery.is_homing)):
             return
-        joints, blocked = self._joints.record, False
-        joints.held[:] = self._bounded
-        if apart is not None:
-            if apart.penetration_depth > 0.0 or apart.recovery.is_homing:
-                return
-            if self._away > HOME:
-                going_round = self._going_round(apart, s.margin)
-                joints.held[going_round], blocked = False, bool(going_round.any())
-        rule = ReturnRule(min(self.gain, s.max_gain / state.dt), s.joint_recovery_speed, START * state.dt)
-        away = hold_joints(self._joints.table, state.q, state.v, rule, lower, upper)
-        self._away = np.inf if blocked else away
+        found = NOTHING if apart is None else apart.near.found
+        rule = self.rule(state.settings, state.dt)
+        hold_joints(self.packed.table, state.q, state.v, rule, found, lower, upper)
 
-    def _going_round(self, apart: SelfCollisionLimit, margin: float) -> np.ndarray:
-        """Idle joints (n,) that must get round each other: they move a pair that is near, and no other joint does."""
-        pair = apart.near.pair
-        near = apart.near.distance < np.minimum(margin + RELEASE, self._at_posture[pair] - NEARER)
-        moved: np.ndarray = self._moved[pair[near & self._only_idle[pair]]].any(axis=0)
-        return moved[self._robot.iv :]
+    def rule(self, settings: IkSettings, dt: float) -> ReturnRule:
+        """The rule of the return in a tick of length dt [s]."""
+        gain = min(self.gain, settings.max_gain / dt)
+        return ReturnRule(gain, settings.joint_recovery_speed, START * dt, settings.margin)
+
+
+NOTHING = NearPairs.none().found
 
 
 class IdleJoints(NamedTuple):
-    """Posture (n,) of the joints [rad], and which of them are held, (n,)."""
+    """State of n joints and P pairs.
+
+    Attributes:
+        posture: (n,) [rad]. bounded: (n,) idle joints that mimic none. held: (n,) those of them that are held now.
+        away: (1,) how far the farthest idle joint was from the posture [rad].
+        moved: (P, nv) which velocities move each pair. only_idle: (P,) moved by idle joints only.
+        at_posture: (P,) distances in the posture [m].
+    """
 
     posture: F1
+    bounded: B1
     held: B1
+    away: F1
+    moved: Annotated[np.ndarray, np.bool_, 2]
+    only_idle: B1
+    at_posture: F1
 
 
 class ReturnRule(NamedTuple):
-    """Rule of the return: gain [1/s], greatest speed [rad/s], gain of speed in a tick [rad/s]."""
+    """Rule of the return: gain [1/s], greatest speed [rad/s], gain of speed in a tick [rad/s], margin of pairs [m]."""
 
     gain: float
     speed: float
     step: float
+    margin: float
 
 
 @kernel
 def hold_joints(
-    table: np.ndarray, q: np.ndarray, previous: np.ndarray, rule: ReturnRule, lower: np.ndarray, upper: np.ndarray
-) -> float:
-    """Tighten velocity bounds of the joints that are held to rest, or return to the posture.
+    table: np.ndarray,
+    q: np.ndarray,
+    previous: np.ndarray,
+    rule: ReturnRule,
+    found: PairsFound,
+    lower: np.ndarray,
+    upper: np.ndarray,
+) -> None:
+    """Tighten velocity bounds of idle joints to rest, or to the return to the posture.
+
+    Joints that must get round each other are left out: they move a pair that is near, and no other joint does.
 
     Args:
         table: of the packed IdleJoints. q: (nq,). previous: (nv,) velocity of the last tick.
+        found: pairs that are near.
         lower, upper: (nv,), lower <= upper.
-
-    Returns:
-        how far the farthest of them is from the posture [rad].
     """
-    joints, farthest = unpack(table, IdleJoints), 0.0
+    joints, farthest, blocked = unpack(table, IdleJoints), 0.0, False
     n = joints.posture.shape[0]
     iq, iv = q.shape[0] - n, lower.shape[0] - n
+    for i in range(n):
+        joints.held[i] = joints.bounded[i]
+    if joints.away[0] > HOME:
+        for r in range(found.pair.shape[0]):
+            k = found.pair[r]
+            if joints.only_idle[k] and found.distance[r] < min(rule.margin + RELEASE, joints.at_posture[k] - NEARER):
+                for i in range(n):
+                    if joints.moved[k, iv + i]:
+                        joints.held[i], blocked = False, True
     for i in range(n):
         if not joints.held[i]:
             continue
@@ -145,4 +178,4 @@ def hold_joints(
         back = min(max(rule.gain * left, -speed), speed)
         a, b = min(back, 0.0), max(back, 0.0)
         lower[c], upper[c] = min(max(lower[c], a), b), min(max(upper[c], a), b)
-    return farthest
+    joints.away[0] = np.inf if blocked else farthest

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate
-from humanoid_control.ik.free_velocities import Bounds, DofMap
+from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate, fill_travel
+from humanoid_control.ik.free_velocities import Bounds, DofMap, DofSelection
 from humanoid_control.ik.limits.limit import (
     AccelerationLimit,
     ConfigurationLimit,
@@ -17,14 +18,15 @@ from humanoid_control.ik.limits.limit import (
     VelocityLimit,
 )
 from humanoid_control.ik.limits.stopping_path import StoppingPathCheck
+from humanoid_control.ik.solver import IkSettings
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import clamp_to_speed
-from humanoid_control.numerics.array_types import F1
+from humanoid_control.numerics.array_types import F1, F2
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot, joint_columns
-from humanoid_control.robots.self_collision import CollisionMonitor, ShapePairs
+from humanoid_control.robots.self_collision import CollisionMonitor, MonitorArrays, ShapePairs, monitor_shapes
 
 BRAKING_SHARE = 0.5  # of what all joints of a pair could brake together that its own row counts on
 INSIDE_SCALE = 0.1  # of the rows of pairs that are inside: their slack costs a hundredth, so that others come first
@@ -44,7 +46,9 @@ class SelfCollisionLimit(Limit):
     other, `recovery` says how they come apart.
 
     Attributes:
-        monitor: of the pairs. near: pairs that were found near at the last tick.
+        monitor: of the pairs.
+        path: check of the path to the stop, watch: packed arrays of `watch_pairs`; None where the monitor measures no
+            exact shapes.
         penetration_depth: of the deepest pair [m], 0 where none is inside.
         recovery: out of a collision.
     """
@@ -57,13 +61,26 @@ class SelfCollisionLimit(Limit):
             monitor: of its pairs; default: its exact shapes. The path to the stop is checked for exact shapes only.
         """
         self.monitor = ShapePairs(robot) if monitor is None else monitor
-        self.near, self.penetration_depth, self.recovery = NearPairs.none(), 0.0, CollisionRecovery()
+        self._near: Callable[[], NearPairs] | NearPairs = NearPairs.none()
+        self.penetration_depth, self.recovery = 0.0, CollisionRecovery()
         self._activation = np.zeros(self.monitor.count)
+        self.watch = Packed(WatchArrays.of(self.monitor)) if isinstance(self.monitor, ShapePairs) else None
         self._at_rest = self.monitor.largest_margins(robot)
-        self._path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
+        self.path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
         self._home = PostureTask(robot, weight=1.0, gain=1.0)
         self._rows: Packed[PairRows] | None = None
         self._limits = self._free_limits = np.empty(0)
+
+    @property
+    def near(self) -> NearPairs:
+        """Pairs that were found near at the last tick."""
+        if not isinstance(self._near, NearPairs):
+            self._near = self._near()
+        return self._near
+
+    @near.setter
+    def near(self, value: NearPairs | Callable[[], NearPairs]) -> None:
+        self._near = value
 
     def max_rows(self, robot: Robot) -> int:
         return self.monitor.count
@@ -74,18 +91,25 @@ class SelfCollisionLimit(Limit):
     def update(self, state: IkState) -> None:
         """Measure the pairs that matter at the velocity of the last tick."""
         s = state.settings
-        if self._path is None:
+        if self.watch is None or not isinstance(self.monitor, ShapePairs):
             self._activation[:] = s.activation
+            self.near = self.monitor.update(state.q, self._activation)
         else:
-            law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, state.acceleration, GRADIENT)
-            fill_activation_distances(self._path.motion_bound, state.v, law, s.activation, self._activation)
-        self.near = self.monitor.update(state.q, self._activation)
+            self.near = self.look(state.q, state.v, s, state.acceleration)
         closest = float(self.near.distance.min()) if len(self.near) else np.inf
         self.penetration_depth = max(0.0, -closest)
         if closest < 0:
             self.recovery.update(closest, self._from_home(state), s.recovery_timeout, state.dt)
         else:
             self.recovery.reset()
+
+    def look(self, q: np.ndarray, v: np.ndarray, settings: IkSettings, acceleration: np.ndarray) -> NearPairs:
+        """Pairs of exact shapes that matter at q (nq,) and the velocity v (nv,) of the tick before."""
+        assert isinstance(self.monitor, ShapePairs) and self.watch is not None
+        s, pairs = settings, self.monitor
+        law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, acceleration, GRADIENT)
+        count = watch_pairs(self.watch.table, pairs.packed.table, q, v, law, s.activation)
+        return NearPairs(pairs.arrays.found.first(count), pairs.joints)
 
     def _from_home(self, state: IkState) -> float:
         """Distance of the farthest joint from the neutral posture [rad]."""
@@ -110,8 +134,12 @@ class SelfCollisionLimit(Limit):
         free = self._free_accelerations(state)
         law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, free, self.recovery.stage)
         if self._rows is None or self._rows.record.out is not out or self._rows.record.bounds is not bounds:
-            self._rows = Packed(PairRows(self.monitor.joints.record, self._at_rest, state.dofs.map, bounds, out))
+            self._rows = Packed(self.pair_rows(state.dofs, bounds, out))
         return int(fill_pair_rows(self._rows.table, self.near.found, joint_columns(state.data), law))
+
+    def pair_rows(self, dofs: DofSelection, bounds: Bounds, out: SoftRows) -> PairRows:
+        """What `fill_pair_rows` takes, by these free velocities and their bounds, into these rows."""
+        return PairRows(self.monitor.joints.record, self._at_rest, dofs.map, bounds, out)
 
     def _free_accelerations(self, state: IkState) -> np.ndarray:
         """Limits (k,) of the free velocities, made anew where those of the joints are others."""
@@ -126,9 +154,9 @@ class SelfCollisionLimit(Limit):
             brake: (nv,) the velocity that brakes hardest. v: (nv,) the velocity that is desired.
         """
         s = state.settings
-        if self._path is None or not s.swept or self.recovery.stage > HOMING:
+        if self.path is None or not s.swept or self.recovery.stage > HOMING:
             return 1.0
-        return self._path.max_safe_scale(state.q, brake, v, state.dt, state.acceleration, PATH_SHARE * s.margin)
+        return self.path.max_safe_scale(state.q, brake, v, state.dt, state.acceleration, PATH_SHARE * s.margin)
 
 
 def default_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:
@@ -195,6 +223,34 @@ class CollisionLaw(NamedTuple):
     stage: int
 
 
+class WatchArrays(NamedTuple):
+    """Arrays of `watch_pairs`: of the monitor of P pairs, bounds (nv, P) of `motion_bounds`, distances (P,) filled."""
+
+    monitor: MonitorArrays
+    motion_bound: F2
+    activation: F1
+
+    @classmethod
+    def of(cls, monitor: ShapePairs) -> WatchArrays:
+        """Those of a monitor."""
+        return cls(monitor.arrays, np.ascontiguousarray(monitor.motion_bound.T), np.empty(monitor.count))
+
+
+@kernel
+def watch_pairs(
+    table: np.ndarray, monitor: np.ndarray, q: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float
+) -> int:
+    """Measure the pairs that matter at q and the velocity of the last tick: how many were found.
+
+    Args:
+        table, monitor: of the packed WatchArrays, and of the MonitorArrays in it. q: (nq,). previous: (nv,) velocity.
+        law: with decelerations (nv,). activation: the least distance [m].
+    """
+    w = unpack(table, WatchArrays)
+    fill_activation_distances(w.motion_bound, previous, law, activation, w.activation)
+    return monitor_shapes(monitor, q, w.activation)
+
+
 @kernel
 def fill_activation_distances(
     motion_bound: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float, out: np.ndarray
@@ -207,19 +263,16 @@ def fill_activation_distances(
     row that appears does not ask for a jump.
 
     Args:
-        motion_bound: (P, nv) from `motion_bounds`. previous: (nv,) velocity. law: with decelerations (nv,).
+        motion_bound: (nv, P) from `motion_bounds`. previous: (nv,) velocity. law: with decelerations (nv,).
         activation: the least distance [m].
     """
-    nv = previous.shape[0]
-    need = np.empty(nv)
-    for c in range(nv):
+    need = np.empty(previous.shape[0])
+    for c in range(previous.shape[0]):
         v = abs(previous[c])
         need[c] = v / law.barrier_gain + v * v / (2.0 * BRAKING_SHARE * law.acceleration[c])
-    for k in range(motion_bound.shape[0]):
-        s = 0.0
-        for c in range(nv):
-            s += motion_bound[k, c] * need[c]
-        out[k] = max(activation, law.margin + s)
+    fill_travel(motion_bound, need, out)
+    for k in range(out.shape[0]):
+        out[k] = max(activation, law.margin + out[k])
 
 
 @kernel

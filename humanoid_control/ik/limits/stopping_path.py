@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.collision.pair_distance import pair_distance, shape_poses
+from humanoid_control.collision.pair_distance import fill_travel, pair_distance, shape_poses
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import WorldPoses, joint_poses
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
@@ -34,14 +34,14 @@ class StoppingPathCheck:
     now, nearly its present distance. A pair that touches already is let go on: separating is the business of the rows.
 
     Attributes:
-        motion_bound: (P, nv) of the pairs.
+        motion_bound: (P, nv) of the pairs. packed: what `max_safe_scale` takes.
     """
 
     def __init__(self, robot: Robot, monitor: ShapePairs) -> None:
         """Prepare for the pairs of a monitor, which must have been updated at q before each call."""
         self._robot, self.motion_bound = robot, monitor.motion_bound
         scratch = ProofMemory.of(robot.model.njoints, len(monitor.R), len(monitor.pairs), robot.nq)
-        self._path = Packed(PathArrays(monitor.arrays, scratch))
+        self.packed = Packed(PathArrays(monitor.arrays, scratch))
 
     def max_safe_scale(
         self, q: np.ndarray, brake: np.ndarray, v: np.ndarray, dt: float, acceleration: np.ndarray, floor: float
@@ -57,7 +57,7 @@ class StoppingPathCheck:
         """
         iv = self._robot.iv
         braking = Braking(dt, acceleration[iv:], floor)
-        return float(max_safe_scale(self._path.table, q, brake[iv:], v[iv:], braking))
+        return float(max_safe_scale(self.packed.table, q, brake[iv:], v[iv:], braking))
 
 
 class Braking(NamedTuple):
@@ -199,7 +199,7 @@ def _travel(a: MonitorArrays, pair: int, travelled: np.ndarray) -> float:
     """Bound on the change of a pair's distance [m] while the joints travel (n,) [rad]."""
     s = 0.0
     for i in range(travelled.shape[0]):
-        s += a.bounds.motion_bound[pair, i] * travelled[i]
+        s += a.bounds.motion_bound[i, pair] * travelled[i]
     return s
 
 
@@ -207,8 +207,9 @@ def _travel(a: MonitorArrays, pair: int, travelled: np.ndarray) -> float:
 def _pairs_at_risk(a: MonitorArrays, travelled: np.ndarray, floor: float, w: ProofMemory) -> int:
     """Number of pairs that may come closer than their floors; pairs, floors and present distances are in `w`."""
     count, lower, pairs = 0, a.bounds.lower, a.bounds.pairs
+    fill_travel(a.bounds.motion_bound, travelled, a.bounds.travel)
     for k in range(pairs.shape[0]):
-        travel = _travel(a, k, travelled)
+        travel = a.bounds.travel[k]
         if lower[k] - travel >= floor:
             continue
         lower[k] = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])[0]

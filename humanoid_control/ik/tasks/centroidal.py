@@ -9,7 +9,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.ik.tasks.points import Point, PointTask
-from humanoid_control.ik.tasks.task import Task
+from humanoid_control.ik.tasks.task import Task, TaskGoal
 from humanoid_control.robots.robot import Robot, joint_columns
 
 
@@ -113,8 +113,7 @@ class MomentumTask(Task):
     builds up, and no gain.
 
     Attributes:
-        reference: (3,) momentum to have; set it anew for each tick.
-        axes: (3,) which of x, y, z count.
+        axes: (3,) which of x, y, z count, as it was made.
         parts: which rows of pinocchio's centroidal map it is about.
     """
 
@@ -125,10 +124,16 @@ class MomentumTask(Task):
         self.axes = np.array(axes, dtype=bool)
         if self.axes.shape != (3,):
             raise ConfigError(f"task '{name}': axes must be three truth values, got {len(self.axes)}")
+        self.axes.flags.writeable = False  # the number of rows is read once
+        self._reference = np.zeros(3)
         self.reference = reference
+
+    def goal(self) -> TaskGoal:
+        return self._goal(self._reference)
 
     @property
     def reference(self) -> np.ndarray:
+        """Momentum to have (3,); set it anew for each tick."""
         return self._reference
 
     @reference.setter
@@ -136,7 +141,7 @@ class MomentumTask(Task):
         new = np.array(value, dtype=float)
         if new.shape != (3,) or not np.isfinite(new).all():
             raise ConfigError(f"task '{self.name}': reference must be three finite numbers, got {value}")
-        self._reference = new
+        self._reference[:] = new
 
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         A = np.array(pin.computeCentroidalMap(robot.model, data, q).reshape(6, -1)[self.parts])

@@ -12,17 +12,13 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.tasks.points import WORLD_AXES, FramePoint, PointTask
-from humanoid_control.ik.tasks.task import Task, frame_of, name_of, prepared
+from humanoid_control.ik.tasks.task import Task, TaskGoal, frame_of, name_of, prepared
 from humanoid_control.numerics.rotation import rotation_error
 from humanoid_control.robots.robot import Robot, joint_columns
 
 
 class OrientationTask(Task):
-    """Turn a frame to an orientation, by the geometric Jacobian: no angles, hence none of their singularities.
-
-    Attributes:
-        velocity: (3,) desired angular velocity, in the axes of the target [rad/s].
-    """
+    """Turn a frame to an orientation, by the geometric Jacobian: no angles, hence none of their singularities."""
 
     def __init__(
         self,
@@ -44,8 +40,11 @@ class OrientationTask(Task):
         super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
         self.robot, self.frame = robot, frame_of(robot, frame)
         self.relative_to = None if relative_to is None else frame_of(robot, relative_to)
+        self._R, self._velocity = np.zeros((3, 3)), np.zeros(3)
         self._target: np.ndarray | None = None
-        self.velocity = np.zeros(3)
+
+    def goal(self) -> TaskGoal:
+        return self._goal(R=self.target, turn=self._velocity)
 
     @property
     def target(self) -> np.ndarray:
@@ -54,11 +53,21 @@ class OrientationTask(Task):
 
     @target.setter
     def target(self, value: np.ndarray) -> None:
-        self._target = value
+        self._put(self._R, "target", value)
+        self._target = self._R
+
+    @property
+    def velocity(self) -> np.ndarray:
+        """Desired angular velocity (3,), in the axes of the target [rad/s]."""
+        return self._velocity
+
+    @velocity.setter
+    def velocity(self, value: np.ndarray | None) -> None:
+        self._put_velocity(self._velocity, value)
 
     def set_target(self, R: np.ndarray, velocity: np.ndarray | None = None) -> None:
         """Set the desired rotation matrix (3, 3), and angular velocity (3,) [rad/s], default: none."""
-        self._target, self.velocity = self._array("target", R, (3, 3)), self._velocity(velocity, (3,))
+        self.target, self.velocity = R, velocity
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(self.value(prepared(self.robot, q)))
@@ -92,11 +101,7 @@ class OrientationTask(Task):
 
 
 class FrameTask(Task):
-    """Bring a frame to a pose in the world: three rows of position [m], three of orientation [rad].
-
-    Attributes:
-        target_velocity, target_turn: (3,) velocity [m/s] and angular velocity [rad/s] of the target.
-    """
+    """Bring a frame to a pose in the world: three rows of position [m], three of orientation [rad]."""
 
     def __init__(
         self,
@@ -117,9 +122,22 @@ class FrameTask(Task):
             weight, gain, name: as of every task.
         """
         super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
-        self.robot, self.frame, self.orientation_weight = robot, frame_of(robot, frame), float(orientation_weight)
-        self._X_target: pin.SE3 | None = None
-        self.target_velocity, self.target_turn = np.zeros(3), np.zeros(3)
+        self.robot, self.frame, self.orientation_weight = robot, frame_of(robot, frame), orientation_weight
+        self._X, self._X_target = pin.SE3.Identity(), None  # type: pin.SE3, pin.SE3 | None
+        self._velocity, self._turn = np.zeros(3), np.zeros(3)
+
+    def goal(self) -> TaskGoal:
+        X = self.X_target
+        return self._goal(X.translation, self._velocity, X.rotation.T, self._turn)
+
+    @property
+    def orientation_weight(self) -> float:
+        """Weight of the rows of orientation against those of position [m/rad]."""
+        return float(self._numbers[2])
+
+    @orientation_weight.setter
+    def orientation_weight(self, value: float) -> None:
+        self._numbers[2] = value
 
     @property
     def X_target(self) -> pin.SE3:
@@ -128,15 +146,30 @@ class FrameTask(Task):
 
     @X_target.setter
     def X_target(self, X: pin.SE3) -> None:
-        self._X_target = X
+        self._X.rotation, self._X.translation = X.rotation, X.translation
+        self._X_target = self._X
+
+    @property
+    def target_velocity(self) -> np.ndarray:
+        """Velocity of the target (3,) [m/s]."""
+        return self._velocity
+
+    @target_velocity.setter
+    def target_velocity(self, value: np.ndarray | None) -> None:
+        self._put_velocity(self._velocity, value)
+
+    @property
+    def target_turn(self) -> np.ndarray:
+        """Angular velocity of the target (3,) [rad/s]."""
+        return self._turn
+
+    @target_turn.setter
+    def target_turn(self, value: np.ndarray | None) -> None:
+        self._put_velocity(self._turn, value)
 
     def set_target(self, X: pin.SE3, velocity: np.ndarray | None = None, turn: np.ndarray | None = None) -> None:
         """Set the desired pose, and its velocity (3,) [m/s] and angular velocity (3,) [rad/s], default: none."""
-        self._X_target = pin.SE3(X)
-        self.target_velocity, self.target_turn = (
-            self._velocity(velocity, (3,)),
-            self._velocity(turn, (3,)),
-        )
+        self.X_target, self.target_velocity, self.target_turn = X, velocity, turn
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(prepared(self.robot, q).oMf[self.frame])
@@ -273,7 +306,8 @@ class GazeTask(Task):
 
     def set_target(self, point: np.ndarray | Sequence[float], velocity: np.ndarray | None = None) -> None:
         """Set the point to look at (3,), in the world [m], and how fast it moves (3,) [m/s], default: not."""
-        self._target, self.velocity = self._array("point", point, (3,)), self._velocity(velocity, (3,))
+        self._target, self.velocity = self._array("point", point, (3,)), np.zeros(3)
+        self._put_velocity(self.velocity, velocity)
 
     def set_target_from(self, q: np.ndarray) -> None:
         """Look at a point a metre along the axis, as it is at q (nq,)."""

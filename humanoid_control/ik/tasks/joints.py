@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import UnknownNameError
-from humanoid_control.ik.tasks.task import Task, VectorTask
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.ik.tasks.task import Task, TaskGoal, VectorTask, known_robot
 from humanoid_control.robots.robot import Robot
 
 
@@ -22,8 +22,11 @@ class JointTask(VectorTask):
 
         Raises:
             UnknownNameError: a joint the robot does not have, with the nearest names.
+            ConfigError: a single name, or no robot.
         """
-        self.joints = np.array([robot.joint_index(j) for j in joints], dtype=int)
+        if isinstance(joints, str):
+            raise ConfigError(f"a joint task takes a list of joints, got the name '{joints}' alone: [{joints!r}]")
+        self.joints = np.array([known_robot(robot).joint_index(j) for j in joints], dtype=int)
         super().__init__(robot, len(self.joints), ", ".join(joints) if name is None else name, weight, gain)
 
     def value(self, robot: Robot, data: pin.Data, q: np.ndarray) -> np.ndarray:
@@ -64,15 +67,37 @@ class PostureTask(Task):
             ConfigError: a posture or weights of another length.
         """
         super().__init__(name, weight, gain)
-        if isinstance(posture, str) and posture not in robot.postures:
+        if isinstance(posture, str) and posture not in known_robot(robot).postures:
             raise UnknownNameError("posture", posture, robot.postures, hint=f"(robot {robot.name})")
-        self.robot = robot
-        self.weights = self._array("weights", np.ones(robot.n) if weights is None else weights, (robot.n,))
+        self.robot, self._posture, self._weights = known_robot(robot), np.zeros(robot.n), np.ones(robot.n)
+        if weights is not None:
+            self.weights = weights
         self.set_target(robot.postures[posture] if isinstance(posture, str) else posture)
+
+    @property
+    def posture(self) -> np.ndarray:
+        """Desired angles of the joints (n,) [rad]."""
+        return self._posture
+
+    @posture.setter
+    def posture(self, value: np.ndarray) -> None:
+        self._put(self._posture, "posture", value)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Relative weight of each joint (n,)."""
+        return self._weights
+
+    @weights.setter
+    def weights(self, value: np.ndarray) -> None:
+        self._put(self._weights, "weights", value)
+
+    def goal(self) -> TaskGoal:
+        return self._goal(self._posture, self._weights)
 
     def set_target(self, posture: np.ndarray) -> None:
         """Set the posture (n,) [rad]."""
-        self.posture = self._array("posture", posture, (self.robot.n,))
+        self.posture = posture
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(self.robot.joints(q))

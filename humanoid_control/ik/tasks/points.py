@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.ik.tasks.task import Task, VectorTask, frame_of, name_of
+from humanoid_control.ik.tasks.task import Task, TaskGoal, VectorTask, frame_of, known_robot, name_of
 from humanoid_control.robots.robot import Robot, joint_columns
 
 WORLD_AXES = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
@@ -136,11 +136,7 @@ class PointTask(VectorTask):
 
 
 class PointsTask(Task):
-    """Bring tracked points to places in the world, which may themselves move: three rows a point.
-
-    Attributes:
-        velocities: (P, 3) how fast the points should move [m/s].
-    """
+    """Bring tracked points to places in the world, which may themselves move: three rows a point."""
 
     def __init__(
         self,
@@ -153,9 +149,11 @@ class PointsTask(Task):
     ) -> None:
         """Make the task of some points or links, by name or frame id as `frame_of`."""
         super().__init__(name, weight, gain)
-        self.robot, self.frames = robot, [frame_of(robot, what) for what in points]
+        if isinstance(points, str):
+            raise ConfigError(f"task '{name}': a list of points or links is needed, got '{points}' alone: [{points!r}]")
+        self.robot, self.frames = known_robot(robot), [frame_of(robot, what) for what in points]
         self._targets: np.ndarray | None = None
-        self.velocities: np.ndarray = np.zeros((len(self.frames), 3))
+        self._values, self._velocities = np.zeros((len(self.frames), 3)), np.zeros((len(self.frames), 3))
         self._support = np.repeat(
             robot.ancestor_mask[[robot.model.frames[f].parentJoint for f in self.frames]], 3, axis=0
         )
@@ -169,13 +167,24 @@ class PointsTask(Task):
 
     @targets.setter
     def targets(self, value: np.ndarray) -> None:
-        self._targets = value
+        self._put(self._values, "targets", value)
+        self._targets = self._values
+
+    @property
+    def velocities(self) -> np.ndarray:
+        """How fast the points should move (P, 3) [m/s]."""
+        return self._velocities
+
+    @velocities.setter
+    def velocities(self, value: np.ndarray | None) -> None:
+        self._put_velocity(self._velocities, value)
+
+    def goal(self) -> TaskGoal:
+        return self._goal(self.targets, self._velocities)
 
     def set_target(self, targets: np.ndarray, velocities: np.ndarray | None = None) -> None:
         """Set the desired positions (P, 3) [m], and velocities (P, 3) [m/s], default: none."""
-        shape = (len(self.frames), 3)
-        self.targets = self._array("targets", targets, shape)
-        self.velocities = self._velocity(velocities, shape)
+        self.targets, self.velocities = targets, velocities
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(self.robot.frame_positions(q, self.frames))

@@ -5,22 +5,40 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.numerics.array_types import F1
 from humanoid_control.robots.robot import Robot
 
 PROBE = 1e-4  # [s] step along a velocity between the Jacobians of a finite difference
+
+
+class TaskGoal(NamedTuple):
+    """Memory of a task that compiled rows read, so that what is set takes effect without being asked for.
+
+    Attributes:
+        numbers: (3,) weight, gain [1/s], weight of its rows of orientation against the others.
+        target, velocity: (m,) numbers of its target that are no rotation, and how fast they should change.
+        R: (9,) rotation matrix, by rows or by columns. turn: (3,) how fast that should turn [rad/s].
+    """
+
+    numbers: F1
+    target: F1
+    velocity: F1
+    R: F1
+    turn: F1
 
 
 class Task(ABC):
     """Desired motion of m quantities: a solver minimises weight^2 |J v - v_desired|^2 summed over the tasks.
 
     A task is made of a robot and of what is to move, by name where it has one, and gets its target from `set_target` or
-    `set_target_from`. One whose target was never set raises ConfigError when it is used.
+    `set_target_from`. One whose target was never set raises ConfigError when it is used. What is set is copied; what is
+    read is the task's own memory, so that changes in place count too.
 
     Attributes:
         name: for reports.
@@ -34,9 +52,30 @@ class Task(ABC):
     acceleration: np.ndarray | None = None
 
     def __init__(self, name: str, weight: float, gain: float) -> None:
-        if not weight >= 0 or not gain >= 0:
-            raise ConfigError(f"task '{name}': weight and gain must not be negative, got {weight:g} and {gain:g}")
-        self.name, self.weight, self.gain = name, float(weight), float(gain)
+        for what, value in (("weight", weight), ("gain", gain)):
+            if isinstance(value, str) or np.ndim(value):
+                raise ConfigError(f"task '{name}': {what} must be a number, got {value!r:.60}")
+            if not value >= 0:
+                raise ConfigError(f"task '{name}': {what} must not be negative, got {value:g}")
+        self.name, self._numbers = name, np.array([weight, gain, 1.0])
+
+    @property
+    def weight(self) -> float:
+        """Weight of all rows."""
+        return float(self._numbers[0])
+
+    @weight.setter
+    def weight(self, value: float) -> None:
+        self._numbers[0] = value
+
+    @property
+    def gain(self) -> float:
+        """How fast an error decays [1/s]."""
+        return float(self._numbers[1])
+
+    @gain.setter
+    def gain(self, value: float) -> None:
+        self._numbers[1] = value
 
     @abstractmethod
     def rows(self, robot: Robot, data: pin.Data, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -49,6 +88,25 @@ class Task(ABC):
     def set_target_from(self, q: np.ndarray) -> None:
         """Make what the configuration q (nq,) gives the target, at rest."""
         raise ConfigError(f"task '{self.name}' has no target that a configuration could give")
+
+    def goal(self) -> TaskGoal:
+        """Memory that compiled rows read; of the tasks that a `TaskTable` knows.
+
+        Raises:
+            ConfigError: the target was never set.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has rows of its own only")
+
+    def _goal(
+        self,
+        target: np.ndarray | None = None,
+        velocity: np.ndarray | None = None,
+        R: np.ndarray | None = None,
+        turn: np.ndarray | None = None,
+    ) -> TaskGoal:
+        """The goal of what a task has."""
+        parts = ((target, 0), (velocity, 0), (R, 9), (turn, 3))
+        return TaskGoal(self._numbers, *(np.zeros(n) if x is None else x.reshape(-1) for x, n in parts))
 
     def _known(self, target: Any) -> Any:
         """A target, which must have been set.
@@ -71,9 +129,21 @@ class Task(ABC):
             raise ConfigError(f"task '{self.name}': {what} must have the shape {shape}, got {out.shape}")
         return out.reshape(shape)
 
-    def _velocity(self, value: Any, shape: tuple[int, ...]) -> np.ndarray:
-        """As `_array`, zeros where there is no value."""
-        return np.zeros(shape) if value is None else self._array("velocity", value, shape)
+    def _put(self, memory: np.ndarray, what: str, value: Any) -> None:
+        """Copy a value into memory of a task.
+
+        Raises:
+            ConfigError: another number of numbers.
+        """
+        new = np.asarray(value, dtype=float)
+        memory[...] = new if new.shape == memory.shape else self._array(what, new, memory.shape)
+
+    def _put_velocity(self, memory: np.ndarray, value: Any) -> None:
+        """As `_put`, zeros where there is no value."""
+        if value is None:
+            memory[...] = 0.0
+        else:
+            self._put(memory, "velocity", value)
 
     def drift(self, robot: Robot, data: pin.Data, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The rows' acceleration dJ/dt v (m,) while the joints do not accelerate (Schwienbacher 2014, eq. 4.18).
@@ -94,14 +164,17 @@ class VectorTask(Task):
     """A task whose value is a vector of numbers x = f(q), so that its error is a plain difference.
 
     Attributes:
-        robot: whose. velocity: (m,) how fast the value should move.
+        robot: whose.
     """
 
     def __init__(self, robot: Robot, size: int, name: str, weight: float, gain: float) -> None:
         """Make the task of so many rows."""
         super().__init__(name, weight, gain)
-        self.robot, self.velocity = robot, np.zeros(size)
+        self.robot, self._velocity, self._value = known_robot(robot), np.zeros(size), np.zeros(size)
         self._target: np.ndarray | None = None
+
+    def goal(self) -> TaskGoal:
+        return self._goal(self.target, self._velocity)
 
     @property
     def target(self) -> np.ndarray:
@@ -110,7 +183,17 @@ class VectorTask(Task):
 
     @target.setter
     def target(self, value: np.ndarray) -> None:
-        self._target = value
+        self._put(self._value, "target", value)
+        self._target = self._value
+
+    @property
+    def velocity(self) -> np.ndarray:
+        """How fast the value should move (m,)."""
+        return self._velocity
+
+    @velocity.setter
+    def velocity(self, value: np.ndarray | None) -> None:
+        self._put_velocity(self._velocity, value)
 
     def set_target(self, target: np.ndarray | Sequence[float] | float, velocity: np.ndarray | None = None) -> None:
         """Set the desired value (m,), and how fast it moves, default: not.
@@ -118,8 +201,7 @@ class VectorTask(Task):
         Raises:
             ConfigError: not as many numbers as the task has rows.
         """
-        shape = self.velocity.shape
-        self._target, self.velocity = self._array("target", target, shape), self._velocity(velocity, shape)
+        self.target, self.velocity = np.asarray(target, dtype=float), velocity
 
     def set_target_from(self, q: np.ndarray) -> None:
         self.set_target(self.value(self.robot, prepared(self.robot, q), q))
@@ -152,6 +234,17 @@ def prepared(robot: Robot, q: np.ndarray) -> pin.Data:
     return data
 
 
+def known_robot(robot: Robot) -> Robot:
+    """The robot, which must be one.
+
+    Raises:
+        ConfigError: it is something else, such as the name of the task.
+    """
+    if not isinstance(robot, Robot):
+        raise ConfigError(f"a task is made of a robot first, such as load_robot('lola'), got {robot!r:.60}")
+    return robot
+
+
 def frame_of(robot: Robot, what: str | int) -> int:
     """Frame id of a point or a link of a robot.
 
@@ -159,8 +252,10 @@ def frame_of(robot: Robot, what: str | int) -> int:
         what: name of the point or link, or pinocchio's id of any frame.
 
     Raises:
-        UnknownNameError: the robot has no such point or link, with the nearest names. ConfigError: no such frame.
+        UnknownNameError: the robot has no such point or link, with the nearest names.
+        ConfigError: no such frame, neither a name nor an id, or no robot.
     """
+    known_robot(robot)
     if isinstance(what, str):
         if what in robot.points:
             return robot.points[what]
@@ -168,6 +263,8 @@ def frame_of(robot: Robot, what: str | int) -> int:
             return int(robot.model.getFrameId(what, pin.FrameType.BODY))
         links = [f.name for f in robot.model.frames if f.type == pin.FrameType.BODY]
         raise UnknownNameError("point or link", what, {*robot.points, *links}, hint=f"(robot {robot.name})")
+    if isinstance(what, bool) or not isinstance(what, int | np.integer):
+        raise ConfigError(f"{robot.name}: a point or link is given by its name or a frame's id, got {what!r:.60}")
     if not 0 <= what < len(robot.model.frames):
         raise ConfigError(f"{robot.name}: no frame {what}, there are {len(robot.model.frames)}")
     return int(what)

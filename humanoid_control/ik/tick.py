@@ -1,0 +1,356 @@
+"""Tick in one compiled call: from the configuration to the next, for tasks and limits that are known to it.
+
+`WholeBodyIk` uses it where nothing else is asked for; a task or limit of another class, or shapes that are inside each
+other, are served step by step with the same kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from humanoid_control.collision.pair_distance import PairsFound
+from humanoid_control.ik.free_velocities import DofSelection
+from humanoid_control.ik.integrate import integrate_base, keep_inside
+from humanoid_control.ik.limits.idle_joints import START, IdleJointLimit, ReturnRule, hold_joints
+from humanoid_control.ik.limits.limit import (
+    AccelerationLimit,
+    ConfigurationLimit,
+    Limit,
+    RangeLimits,
+    RangeSpeeds,
+    VelocityLimit,
+    keep_configuration,
+    keep_speed,
+)
+from humanoid_control.ik.limits.self_collision import (
+    GRADIENT,
+    PATH_SHARE,
+    CollisionLaw,
+    SelfCollisionLimit,
+    fill_pair_rows,
+    watch_pairs,
+)
+from humanoid_control.ik.limits.stopping_path import Braking, max_safe_scale
+from humanoid_control.ik.solver import IkSettings
+from humanoid_control.ik.task_table import GoalTable, PackedGoals, TableArrays, TaskTable, fill_rows, is_tabled
+from humanoid_control.ik.tasks.joints import PostureTask
+from humanoid_control.ik.tasks.task import Task, TaskGoal
+from humanoid_control.ik.velocity_program import (
+    SolverArrays,
+    add_posture,
+    begin_cost,
+    fill_cost,
+    largest_slack,
+    reduce_bounds,
+    solve_program,
+)
+from humanoid_control.jit import kernel
+from humanoid_control.kinematics.forward_kinematics import WorldPoses
+from humanoid_control.kinematics.joint_limits import JointLimits, keep_acceleration
+from humanoid_control.numerics.array_types import F1, F2, I1, I2
+from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.self_collision import ShapePairs
+
+SPEED, APART, IDLE, RANGE, ACCELERATION = range(5)
+KINDS: dict[type[Limit], int] = {
+    VelocityLimit: SPEED,
+    SelfCollisionLimit: APART,
+    IdleJointLimit: IDLE,
+    ConfigurationLimit: RANGE,
+    AccelerationLimit: ACCELERATION,
+}
+METHODS = ("update", "tighten", "rows", "free_rows")
+OWN = {kind: [getattr(kind, name) for name in METHODS] for kind in KINDS}
+PENETRATING = 1
+NUMBERS = 5  # iterations, share of the velocity, rows, slack, violation of a range: at the end of an outcome
+NO_TABLE: Any = np.zeros(1, dtype=np.int64)  # of what a solver has not
+PAIR_TABLES = ("watch", "monitor", "path", "pair_rows")
+
+
+class TickTables(NamedTuple):
+    """Tables of one tick: packed records of its parts, and what belongs to none of them.
+
+    Attributes:
+        program, tasks, range, idle: tables of SolverArrays, TableArrays, RangeLimits, IdleJoints.
+        watch, monitor, path, pair_rows: tables of WatchArrays, MonitorArrays, PathArrays, PairRows.
+        with_pairs: whether there are any, or these are not used. swept: whether the path to the stop is checked.
+        order: kinds of the limits. goals: of the PostureTasks, as of `PackedGoals`.
+        found: of the monitor.
+        acceleration, free_acceleration: (nv,), (k,) limits.
+        diagonal, linear: (nv,) cost of the velocity itself.
+        limits: of the joints. mimic, mimic_law: (M, 2), (M, 2) follower and leader, multiplier and offset.
+        numbers: of the settings.
+    """
+
+    program: I1
+    tasks: I1
+    range: I1
+    idle: I1
+    watch: I1
+    monitor: I1
+    path: I1
+    pair_rows: I1
+    with_pairs: bool
+    swept: bool
+    order: I1
+    goals: I2
+    found: PairsFound
+    acceleration: F1
+    free_acceleration: F1
+    diagonal: F1
+    linear: F1
+    limits: JointLimits
+    mimic: I2
+    mimic_law: F2
+    numbers: TickNumbers
+
+
+class TickNumbers(NamedTuple):
+    """Numbers of IkSettings, and of the return of idle joints."""
+
+    damping: float
+    smoothing: float
+    velocity_scale: float
+    base_velocity: float
+    joint_recovery_speed: float
+    recovery_joint_speed: float
+    margin: float
+    activation: float
+    barrier_gain: float
+    pair_recovery_speed: float
+    slack_weight: float
+    max_gain: float
+    idle_gain: float
+    idle_start: float
+
+
+# -------- Kernels
+
+
+@kernel
+def tick(table: np.ndarray, q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> int:
+    """One tick.
+
+    Args:
+        table: of the packed TickTables. q: (nq,). v: (nv,) velocity of the last tick. dt: [s].
+        out: filled with the next q (nq,), v (nv,) and NUMBERS.
+
+    Returns:
+        0, or PENETRATING where shapes are inside each other: then nothing is filled.
+    """
+    t = unpack(table, TickTables)
+    near = watch(t, q, v) if t.with_pairs else 0
+    if near < 0:
+        return PENETRATING
+    fill_task_cost(t, q, v, dt)
+    violation = fill_bounds(t, q, v, dt, near)
+    rows = 0
+    n, program = t.numbers, unpack(t.program, SolverArrays)
+    if t.with_pairs:
+        law = CollisionLaw(n.margin, n.barrier_gain, n.pair_recovery_speed, t.free_acceleration, GRADIENT)
+        found = found_pairs(t.found, near)
+        rows = fill_pair_rows(t.pair_rows, found, unpack(t.tasks, TableArrays).twists, law)
+    used = solve_program(t.program, rows, 2.0 * n.slack_weight)
+    share, desired, iv = 1.0, np.empty(v.shape[0]), v.shape[0] - t.limits.lower.shape[0]
+    if used < 0:
+        share, desired[:] = 0.0, program.brake
+    else:
+        dofs = program.dofs
+        for c in range(v.shape[0]):
+            desired[c] = dofs.factor[c] * program.x[dofs.column[c]] if dofs.column[c] >= 0 else 0.0
+        if t.with_pairs and t.swept:
+            braking = Braking(dt, t.acceleration[iv:], PATH_SHARE * n.margin)
+            share = max_safe_scale(t.path, q, program.brake[iv:], desired[iv:], braking)
+            if share < 1.0:
+                for c in range(v.shape[0]):
+                    desired[c] = program.brake[c] + share * (desired[c] - program.brake[c])
+    slack = largest_slack(t.program, rows, desired) if rows > 0 else 0.0
+    move(t, q, desired, dt, out)
+    last = q.shape[0] + v.shape[0]
+    out[last], out[last + 1], out[last + 2] = used, share, rows
+    out[last + 3], out[last + 4] = slack, violation
+    return 0
+
+
+@kernel
+def watch(t: TickTables, q: np.ndarray, v: np.ndarray) -> int:
+    """Number of pairs found that may be rows at q; -1 where one is inside."""
+    n = t.numbers
+    law = CollisionLaw(n.margin, n.barrier_gain, n.pair_recovery_speed, t.acceleration, GRADIENT)
+    count = watch_pairs(t.watch, t.monitor, q, v, law, n.activation)
+    for r in range(count):
+        if t.found.distance[r] < 0.0:
+            return -1
+    return count
+
+
+@kernel
+def found_pairs(found: PairsFound, count: int) -> PairsFound:
+    """The first of the rows, as they are."""
+    first = PairsFound(
+        found.pair[:count], found.distance[:count], found.normal[:count], found.point_1[:count], found.point_2[:count]
+    )
+    return first
+
+
+@kernel
+def fill_task_cost(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float) -> None:
+    """Cost of all tasks, after `watch`."""
+    n, rows = t.numbers, unpack(t.tasks, TableArrays)
+    begin_cost(v, n.damping, n.smoothing, t.diagonal, t.linear)
+    for k in range(t.goals.shape[0]):
+        goal = unpack(unpack(t.goals[k], GoalTable).words, TaskGoal)
+        gain = min(goal.numbers[1], n.max_gain / dt)
+        add_posture(goal.velocity, goal.target, q, goal.numbers[0], gain, t.diagonal, t.linear)
+    fill_rows(t.tasks, q, n.max_gain / dt, t.with_pairs)
+    fill_cost(t.program, rows.J, rows.v, t.diagonal, t.linear)
+
+
+@kernel
+def fill_bounds(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float, near: int) -> float:
+    """Bounds of all limits in their order, and the braking: how far the worst joint is outside its range [rad]."""
+    n, program, violation = t.numbers, unpack(t.program, SolverArrays), 0.0
+    lower, upper, iv = program.lower, program.upper, v.shape[0] - t.limits.lower.shape[0]
+    for c in range(v.shape[0]):
+        lower[c], upper[c] = -np.inf, np.inf
+    for kind in t.order:
+        if kind == SPEED:
+            keep_speed(t.limits.velocity, n.velocity_scale, n.base_velocity, lower, upper)
+        elif kind == IDLE:
+            rule = ReturnRule(min(n.idle_gain, n.max_gain / dt), n.joint_recovery_speed, n.idle_start * dt, n.margin)
+            found = found_pairs(t.found, near)
+            hold_joints(t.idle, q, v, rule, found, lower, upper)
+        elif kind == RANGE:
+            speeds = RangeSpeeds(n.joint_recovery_speed, n.recovery_joint_speed)
+            violation = keep_configuration(t.range, q, dt, speeds, v, lower, upper)
+        elif kind == ACCELERATION:
+            keep_acceleration(lower[iv:], upper[iv:], v[iv:], t.acceleration[iv:], dt)
+    reduce_bounds(t.program, v, iv, dt)
+    return violation
+
+
+@kernel
+def move(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> None:
+    """Write q after dt at the velocity v (nv,), inside the range, and v itself."""
+    limits, nq, nv = t.limits, q.shape[0], v.shape[0]
+    n = limits.lower.shape[0]
+    iq, iv = nq - n, nv - n
+    if iv == 6:
+        integrate_base(q, v, dt, out)
+    for i in range(n):
+        out[iq + i] = q[iq + i] + v[iv + i] * dt
+    keep_inside(q[iq:], limits.lower, limits.upper, out[iq:nq])
+    for k in range(t.mimic.shape[0]):
+        out[iq + t.mimic[k, 0]] = t.mimic_law[k, 0] * out[iq + t.mimic[k, 1]] + t.mimic_law[k, 1]
+    out[nq : nq + nv] = v
+
+
+# -------- The tick of a solver
+
+
+class CompiledTick:
+    """The tick of some tasks and limits that are known to it, all packed once."""
+
+    def __init__(
+        self, robot: Robot, dofs: DofSelection, program: Packed[SolverArrays], limits: Sequence[Limit]
+    ) -> None:
+        """Prepare for the limits of a solver; `follow` and `configure` come next.
+
+        Args:
+            robot, dofs: of the solver. program: memory of its quadratic program.
+            limits: in their order, all of which `knows_limits` accepts.
+        """
+        self.robot, self._dofs, self._program = robot, dofs, program
+        self._apart = next((m for m in limits if type(m) is SelfCollisionLimit), None)
+        self.idle = next((m for m in limits if type(m) is IdleJointLimit), None)
+        self._settings: IkSettings | None = None
+        self._idle_key: tuple[bool | None, float] = (None, 0.0)
+        self._order = np.array([KINDS[type(m)] for m in limits], dtype=np.int64)
+        self._norm, self._size = (np.empty(robot.nv), np.empty(robot.nv)), robot.nq + robot.nv + NUMBERS
+        self._world: WorldPoses | None = None
+        self._found, self._pair_tables = PairsFound.buffer(0), dict.fromkeys(PAIR_TABLES, NO_TABLE)
+        if self._apart is not None:
+            apart, monitor, record = self._apart, self._apart.monitor, program.record
+            assert isinstance(monitor, ShapePairs) and apart.watch is not None and apart.path is not None
+            rows = Packed(apart.pair_rows(dofs, record.bounds, record.rows))
+            self._kept, self._world, self._found = rows, monitor.poses.world, monitor.arrays.found
+            packed: list[Packed[Any]] = [apart.watch, monitor.packed, apart.path.packed, rows]
+            self._pair_tables = {name: p.table for name, p in zip(PAIR_TABLES, packed, strict=True)}
+
+    @staticmethod
+    def knows_limits(limits: Sequence[Limit]) -> bool:
+        """True where every limit is of a kind that is compiled, at most one of each, and shapes are exact.
+
+        A class whose methods somebody has replaced is another one.
+        """
+        kinds = [type(m) for m in limits]
+        exact = all(isinstance(m.monitor, ShapePairs) for m in limits if isinstance(m, SelfCollisionLimit))
+        own = all(k in OWN and [getattr(k, name) for name in METHODS] == OWN[k] for k in kinds)
+        return exact and own and len(set(kinds)) == len(kinds)
+
+    @staticmethod
+    def knows_tasks(tasks: Sequence[Task]) -> bool:
+        """True where every task is in a table, or a PostureTask."""
+        return all(type(task) is PostureTask or is_tabled(task) for task in tasks)
+
+    def follow(self, tasks: Sequence[Task]) -> None:
+        """Take these tasks from now on.
+
+        Raises:
+            ConfigError: the target of a task was never set.
+        """
+        tabled = [t for t in tasks if type(t) is not PostureTask]
+        self._tasks = TaskTable(self.robot, self._dofs, tabled, self._world)
+        self._goals = PackedGoals([t for t in tasks if type(t) is PostureTask])
+        self._settings = None
+
+    def configure(self, settings: IkSettings, acceleration: np.ndarray, braking: np.ndarray) -> None:
+        """Take these settings, with acceleration (nv,) and braking (n,) as of `IkState`; after `follow`.
+
+        What was packed for the same ones, and for the same idle joints, stays.
+        """
+        r, apart, idle, s = self.robot, self._apart, self.idle, settings
+        key = (None, 0.0) if idle is None else (idle.enabled, idle.gain)
+        if s is self._settings and key == self._idle_key:
+            return
+        self._settings, self._idle_key = s, key
+        limits = JointLimits(r.lower, r.upper, r.velocity)
+        self._range = Packed(RangeLimits(limits, acceleration[r.iv :].copy(), braking))
+        weights = {name: float(getattr(s, name)) for name in TickNumbers._fields if hasattr(s, name)}
+        numbers = TickNumbers(**weights, idle_gain=0.0 if idle is None else float(idle.gain), idle_start=START)
+        order = self._order if idle is None or idle.enabled else self._order[self._order != IDLE]
+        mimic = np.array([m[:2] for m in r.mimic], dtype=np.int64).reshape(-1, 2)
+        self._packed = Packed(
+            TickTables(
+                program=self._program.table,
+                tasks=self._tasks.packed.table,
+                range=self._range.table,
+                idle=NO_TABLE if idle is None else idle.packed.table,
+                **self._pair_tables,
+                with_pairs=apart is not None,
+                swept=s.swept,
+                order=order,
+                goals=self._goals.table,
+                found=self._found,
+                acceleration=acceleration,
+                free_acceleration=self._dofs.reduce_limits(acceleration),
+                diagonal=self._norm[0],
+                linear=self._norm[1],
+                limits=limits,
+                mimic=mimic,
+                mimic_law=np.array([m[2:] for m in r.mimic], dtype=float).reshape(-1, 2),
+                numbers=numbers,
+            )
+        )
+
+    def run(self, q: np.ndarray, v: np.ndarray, dt: float) -> np.ndarray | None:
+        """Outcome (nq + nv + NUMBERS,) of `tick` from q (nq,) and the last velocity v (nv,) in dt [s].
+
+        None where shapes are inside each other.
+        """
+        out = np.empty(self._size)
+        return None if tick(self._packed.table, q, v, dt, out) == PENETRATING else out

@@ -1,0 +1,177 @@
+"""Quadratic program of a tick: its memory, and the kernels that fill and solve it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.ik.free_velocities import Bounds, DofMap
+from humanoid_control.ik.limits.limit import SoftRows, fill_braking
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1, F2, I1
+from humanoid_control.numerics.box_qp import BoxQp, Guess, solve_box_qp_from
+from humanoid_control.numerics.packed import unpack
+
+NOT_FINITE = -3
+
+
+class SolverArrays(NamedTuple):
+    """Memory of a solver of nv velocities, k of them free, and up to R rows.
+
+    Attributes:
+        H, g: (k, k), (k,) of the cost, by the free velocities; of H the lower triangle.
+        lower, upper: (nv,) bounds of all velocities. brake: (nv,) the velocity that brakes hardest.
+        acceleration: (nv,) limits.
+        dofs, free: of the DofSelection. bounds: (k,) of the free velocities. rows: (R + 1) of all limits.
+        x: (k,) solution. multipliers: (k + R,). guess: what held the last solution, most of which holds the next too.
+    """
+
+    H: F2
+    g: F1
+    lower: F1
+    upper: F1
+    brake: F1
+    acceleration: F1
+    dofs: DofMap
+    free: I1
+    bounds: Bounds
+    rows: SoftRows
+    x: F1
+    multipliers: F1
+    guess: Guess
+
+
+@kernel
+def begin_cost(v: np.ndarray, damping: float, smoothing: float, diagonal: np.ndarray, linear: np.ndarray) -> None:
+    """Cost of a velocity by its size and by its change from v (nv,), into diagonal and linear (nv,)."""
+    for c in range(v.shape[0]):
+        diagonal[c] = damping**2 + smoothing**2
+        linear[c] = -(smoothing**2) * v[c]
+
+
+@kernel
+def add_posture(
+    weights: np.ndarray,
+    posture: np.ndarray,
+    q: np.ndarray,
+    weight: float,
+    gain: float,
+    diagonal: np.ndarray,
+    linear: np.ndarray,
+) -> None:
+    """Add the cost of a PostureTask: weights and posture (n,), q (nq,); diagonal and linear (nv,)."""
+    n = weights.shape[0]
+    iv, iq = diagonal.shape[0] - n, q.shape[0] - n
+    for k in range(n):
+        w = (weight * weights[k]) ** 2
+        diagonal[iv + k] += w
+        linear[iv + k] -= w * gain * (posture[k] - q[iq + k])
+
+
+@kernel
+def fill_cost(table: np.ndarray, J: np.ndarray, desired: np.ndarray, diagonal: np.ndarray, linear: np.ndarray) -> None:
+    """Lower triangle of H = J^T J + S^T diag(diagonal) S, and g = S^T linear - J^T desired.
+
+    Args:
+        table: of the packed SolverArrays, of which H and g are filled.
+        J: (m, k) weighted rows of the tasks by the free velocities. desired: (m,).
+        diagonal, linear: (nv,) by all velocities v = S u.
+    """
+    a = unpack(table, SolverArrays)
+    H, g, dofs = a.H, a.g, a.dofs
+    m, k = J.shape
+    for i in range(k):
+        g[i] = 0.0
+        for j in range(i + 1):
+            H[i, j] = 0.0
+    for r in range(m):
+        for i in range(k):
+            s = J[r, i]
+            if s == 0.0:
+                continue
+            g[i] -= s * desired[r]
+            for j in range(i + 1):
+                H[i, j] += s * J[r, j]
+    for c in range(diagonal.shape[0]):
+        i, f = dofs.column[c], dofs.factor[c]
+        if i >= 0:
+            H[i, i] += f * f * diagonal[c]
+            g[i] += f * linear[c]
+
+
+@kernel
+def add_rows(table: np.ndarray, J: np.ndarray, desired: np.ndarray, weight: float) -> None:
+    """Add the rows of one more task, J (m, nv) by all velocities, to the lower triangle of H and to g."""
+    memory = unpack(table, SolverArrays)
+    H, g, dofs = memory.H, memory.g, memory.dofs
+    k = g.shape[0]
+    a = np.empty(k)
+    for r in range(J.shape[0]):
+        a[:] = 0.0
+        for c in range(J.shape[1]):
+            if dofs.column[c] >= 0:
+                a[dofs.column[c]] += weight * dofs.factor[c] * J[r, c]
+        for i in range(k):
+            s = a[i]
+            if s == 0.0:
+                continue
+            g[i] -= s * weight * desired[r]
+            for j in range(i + 1):
+                H[i, j] += s * a[j]
+
+
+@kernel
+def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, dt: float) -> None:
+    """Bounds of the free velocities from those (nv,) of all velocities that each of them moves, and the braking.
+
+    Where a joint and what mimics it cannot both keep theirs, the joint does.
+
+    Args:
+        table: of the packed SolverArrays, of which bounds and brake are filled. Others as of `fill_braking`.
+    """
+    a = unpack(table, SolverArrays)
+    lower, upper, dofs, free = a.lower, a.upper, a.dofs, a.free
+    low, high = a.bounds
+    for k in range(free.shape[0]):
+        low[k], high[k] = lower[free[k]], max(lower[free[k]], upper[free[k]])
+    for c in range(lower.shape[0]):
+        k, f = dofs.column[c], dofs.factor[c]
+        if k < 0 or free[k] == c:
+            continue
+        first, last = (lower[c] / f, upper[c] / f) if f > 0.0 else (upper[c] / f, lower[c] / f)
+        low[k], high[k] = min(max(first, low[k]), high[k]), min(max(last, low[k]), high[k])
+    fill_braking(v, iv, a.acceleration, dt, dofs, a.bounds, a.brake)
+
+
+@kernel
+def solve_program(table: np.ndarray, rows: int, rho: float) -> int:
+    """Solve the program of the packed SolverArrays with as many rows, as `solve_box_qp_from`.
+
+    Returns:
+        what that does; NOT_FINITE where x is no number, or what holds a velocity at its bound is none.
+    """
+    a = unpack(table, SolverArrays)
+    problem = BoxQp(a.H, a.g, a.bounds.lower, a.bounds.upper, a.rows.A, a.rows.b)
+    used = solve_box_qp_from(problem, rows, rho, a.x, a.multipliers, a.guess)
+    for i in range(a.x.shape[0]):
+        if not (np.isfinite(a.x[i]) and np.isfinite(a.multipliers[i])):
+            used = NOT_FINITE
+    return used
+
+
+@kernel
+def largest_slack(table: np.ndarray, count: int, v: np.ndarray) -> float:
+    """By how much v (nv,) misses the worst of the rows, unscaled; 0 where it meets all.
+
+    Args:
+        table: of the packed SolverArrays.
+    """
+    a = unpack(table, SolverArrays)
+    worst = 0.0
+    for r in range(count):
+        s = a.rows.b[r]
+        for k in range(a.free.shape[0]):
+            s -= a.rows.A[r, k] * v[a.free[k]]
+        worst = max(worst, s / a.rows.scale[r])
+    return worst
