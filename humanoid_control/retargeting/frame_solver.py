@@ -38,7 +38,7 @@ FAR = 1e9  # [m] stands for the clearance where no pair is near
 NEAR_FLOOR = 0.05  # [m] height of a sole's corner below which a step minds the floor
 LOCKED = 1e3  # weight from which a point of a sole is on the floor and stays: acceleration gives way to it
 STILL = 2e-4  # [m] it may be off
-FLOOR_GAIN = 60.0  # [1/s] a sole that swings loses this share of its height a second at the most
+FLOOR_GAIN = 40.0  # [1/s] a sole that swings loses this share of its height a second at the most
 IN_NEED = 4.0  # times its limit, acceleration for a foot that would slip
 
 
