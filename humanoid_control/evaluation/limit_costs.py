@@ -206,7 +206,8 @@ def measure_limit_costs(
     nothing = {key: value for change in LIMITS.values() for key, value in change.items()}
     changes = {**LIMITS, REACH: nothing}
     uses = joint_use(robot, solved.positions)
-    ends = sorted(((max(u.at_lower, u.at_upper), u.joint) for u in uses if u.used_upper > u.used_lower), reverse=True)
+    moving = {robot.joint_names[k] for k in robot.imitation_joints}  # of which one may stay at its end all the time
+    ends = sorted(((max(u.at_lower, u.at_upper), u.joint) for u in uses if u.joint in moving), reverse=True)
     return LimitCosts(
         robot.name,
         body.name,

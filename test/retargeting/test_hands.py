@@ -231,7 +231,7 @@ def test_hands_on_the_hips_lie_beside_those_of_the_robot(robots, name):
     assert distance(robot, kept, left, right) > 1.3 * distance(robot, plain, left, right)
 
 
-@pytest.mark.parametrize("apart", [0.0, 0.04])
+@pytest.mark.parametrize("apart", [0.0, 0.025])
 @pytest.mark.parametrize("name", ROBOTS[:2])
 def test_hands_that_clap_meet(robots, name, apart):
     robot = robots[name]

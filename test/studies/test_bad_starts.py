@@ -33,9 +33,7 @@ class Watched(WholeBodyIk):
         self.tasks.append(len(tasks))
         result = super().step(q, tasks, dt)
         if self.wrong_from is not None and len(self.tasks) > self.wrong_from:
-            joints = result.q.copy()
-            joints[self.robot.iq] = self.robot.upper[0] + 0.01  # out of its range again
-            return result._replace(q=joints)
+            result.q[self.robot.iq] = self.robot.upper[0] + 0.01  # out of its range again
         return result
 
 

@@ -21,7 +21,7 @@ from humanoid_control.retargeting.whole_body.contacts import ContactMemory, Cont
 from humanoid_control.robots import Robot
 from humanoid_control.robots.joint_groups import JointGroups
 
-NEAR, FAR = 0.03, 0.1  # [m] from a surface: within the first its distance is kept, beyond the second nothing is
+NEAR, FAR = 0.03, 0.075  # [m] from a surface: within the first its distance is kept, beyond the second nothing is
 EVEN = 0.4  # [s] over which that is evened out: a touch is come to and left without haste
 # Arms that hang beside the body are near to it and touch nothing: cosines of the angles between upper arm and forearm,
 # and between arm and trunk, from which on an arm hangs, and from which on it does not.
