@@ -23,9 +23,12 @@ settings.register_profile("suite", derandomize=True, deadline=None, suppress_hea
 settings.register_profile("explore", deadline=None)
 settings.load_profile("suite")
 REPOSITORY = Path(__file__).resolve().parent.parent
-if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-    # A shell starts what runs in its background deaf to interrupts, and the commands under test would inherit that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+if threading.current_thread() is threading.main_thread():
+    # A shell starts what runs in its background deaf to interrupts, nohup what it starts to hang-ups, and the commands
+    # under test would inherit that: they take it for the wish that they go on without who started them.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
 
 
