@@ -89,6 +89,7 @@ IGNORED = [
     ("score dance --robots hrp2", "did you mean --robot"),
 ]
 OUTSIDE = [
+    ("score dance --whole-body --method lvie", "did you mean live"),
     ("study walking --robot nowhere.urdf", "no URDF file nowhere.urdf"),
     ("study walking --robot .", "is a folder: give the URDF file in it"),
     ("study walking --robot armar3", "unknown robot that walks 'armar3'"),

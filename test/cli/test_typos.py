@@ -101,7 +101,6 @@ ROWS = {
         "clip": ("dnace", "did you mean dance"),
         "--robot": ("dance --robot hrp2 --robot hpr2", "did you mean hrp2"),
         "--method": ("dance --method constrained,dsl", "did you mean dls"),
-        "--whole-body --method": ("dance --whole-body --method lvie", "did you mean live"),
         "--marker-set": ("dance --robot hrp2 --marker-set plug_in_giat", "did you mean plug_in_gait"),
         "--trough-rule": ("dance --trough-rule boht", "did you mean both"),
         "--html": ("dance --robot hrp2 --html page.pdf", "must be a .html file"),
