@@ -10,7 +10,7 @@ from humanoid_control.paths import share_dir
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import ENGINES, MultibodyWorld, WorldSettings, make_engine
 from humanoid_control.simulation.drives.motors_gears import gear_torque, shaft_table
-from humanoid_control.simulation.drives.position_control import DriveGains, default_gains
+from humanoid_control.simulation.drives.position_control import SPEED_BAND, DriveGains, default_gains
 from humanoid_control.simulation.worlds.step import Motors
 from test.simulation.recovered import DrivenForces, joint_forces
 from test.simulation.scenes import SCENES, command_anywhere
@@ -213,3 +213,33 @@ def test_a_far_goal_is_approached_at_the_speed_limit_without_chatter(name, engin
     assert turns <= 2
     assert np.diff(speeds).min() > -0.02 * robot.velocity[elbow], "it does not slow down on the way"
     assert max(speeds) < 1.02 * robot.velocity[elbow]
+
+
+def motor_law(world):
+    """Torques (n,) of ideal drives as their law has them at the end of a step, where the speed limit is a brake."""
+    robot, gains, w = world.robot, world.gains, world.joint_velocity
+    asked = gains.kp * (world.drives.q_ref - world.joints) + gains.kd * (world.drives.v_ref - w)
+    side = np.where(w < 0.0, -1.0, 1.0)
+    room = gains.effort * (robot.velocity - np.abs(w)) / (SPEED_BAND * robot.velocity)
+    return np.clip(side * np.minimum(side * asked, np.maximum(room, -gains.effort)), -gains.effort, gains.effort)
+
+
+@pytest.mark.parametrize("name", ["hrp2", "wabian2"])
+def test_joints_that_drive_each_other_at_their_speed_limits_obey_their_motors(name, engine):
+    """All joints wave as fast as they may, coupled by light links, so that many motors and stops change their pieces
+    in one step: each step still ends where every motor gives what its law says there, and no joint runs away."""
+    robot = load_robot(name, "fixed")
+    world, rng = make_engine(robot, engine, WorldSettings(gravity=0.0)), np.random.default_rng(5)
+    middle = robot.postures["neutral"].copy()
+    world.reset(middle)
+    wave, phase = rng.uniform(8.0, 25.0, robot.n), rng.uniform(0.0, 6.3, robot.n)
+    limited, exact = 0, 1e-6 * robot.effort
+    for k in range(500):
+        t = 0.004 * k
+        q = np.clip(middle + 1.3 * robot.velocity / wave * np.sin(wave * t + phase), robot.lower, robot.upper)
+        world.command(q, 1.3 * robot.velocity * np.cos(wave * t + phase))
+        for _ in range(4):
+            world.step()
+            assert (np.abs(world.torque - motor_law(world)) < exact).all()
+            limited += np.count_nonzero(np.abs(world.joint_velocity) > (1 - SPEED_BAND) * robot.velocity)
+    assert limited > 1000

@@ -3,6 +3,10 @@
 Implicit integration keeps stiff gains stable at a fixed step. A motor's limits and the stops at the ends of a joint's
 range are parts of the law: it is piecewise linear in the acceleration, and a step finds the pieces that hold at its
 end, so that no more acts, and no more is reported, than the limits allow.
+
+Every piece falls with the acceleration, so what is looked for is the minimum of a convex function: with the inertia M
+and the law's force f, of a^T M a / 2 + b^T a - sum of the integrals of f_k. Newton's method takes the pieces that hold
+at the last solution; where it goes round in circles, each of its steps ends at the minimum along its line.
 """
 
 from __future__ import annotations
@@ -234,7 +238,7 @@ def advance_drive_references(mode, q_ref, v_ref, limits, joints, silent, h):
 
 
 class DriveTable(NamedTuple):
-    """Drives (n,): references and limits as in `DriveCommands`, gains as in `DriveGains`, scratch rows (6, n).
+    """Drives (n,): references and limits as in `DriveCommands`, gains as in `DriveGains`, scratch rows (8, n).
 
     Attributes:
         speed: limits [rad/s]. fall: of the driving torque near them [N m s/rad], 0: the speed has no limit.
@@ -267,15 +271,15 @@ def drive_table(robot: Robot, commands: DriveCommands, gains: DriveGains, stops:
     d, g, limits = commands, gains, commands.limits
     rows = [d.q_ref, d.v_ref, d.effort, d.driven, limits.lower, limits.upper, limits.lead, g.kp, g.kd, g.rotor]
     rows += [g.effort, g.stop if stops else np.zeros(robot.n), robot.velocity, speed_falls(robot, g)]
-    arrays = [d.mode, *(np.require(row, float, ["C", "W"]) for row in rows), np.zeros((6, robot.n))]
+    arrays = [d.mode, *(np.require(row, float, ["C", "W"]) for row in rows), np.zeros((8, robot.n))]
     return Packed(DriveTable(*arrays))
 
 
-LAW, LAW_GAIN, MOTOR, MOTOR_GAIN, STOP, STOP_GAIN = range(6)  # rows of a `DriveTable`'s scratch
+LAW, LAW_GAIN, MOTOR, MOTOR_GAIN, STOP, STOP_GAIN, POINT, REACTION = range(8)  # rows of a `DriveTable`'s scratch
 ROUND_OFF = 1e-11  # of a torque limit
 SLACK = 1e-14  # [rad] of a stop
 RECOVERY = 0.01  # [s] in which a joint that is beyond its range comes back
-TOGETHER, ONE_BY_ONE, LAST = range(3)  # ways to switch pieces
+TOGETHER, SLOWLY, LAST = range(3)  # ways to switch pieces
 
 
 @kernel
@@ -363,41 +367,99 @@ def stop_piece(d, k, q, v, a, h):
 @inlined
 def way_of(rounds):
     """The way to switch after so many solutions of a step; two or three are usual under load."""
-    return TOGETHER if rounds <= 10 else ONE_BY_ONE if rounds <= 60 else LAST
+    return TOGETHER if rounds <= 4 else SLOWLY if rounds <= 60 else LAST
 
 
 @kernel
 def switch_drives(d, joints, speed, a, h, tau, armature, way):
     """Pieces of all motors and stops at the accelerations that a solution gave; True where one has to change.
 
-    Every piece falls with the acceleration, so the equations have one solution, and taking all pieces that hold at
-    the last one is Newton's method for it. Where that goes round in circles they are taken one by one, the first one
-    first (Murty's rule for complementarity problems). Where that takes too long an end is made: motors beyond their
-    limit give the limit, stops that would pull let go, and nothing is taken back.
+    TOGETHER, they are those that hold at this solution: Newton's method. SLOWLY, those that hold at the minimum
+    between the last point and this solution, which ends after finitely many steps. Should that take too long, an end
+    is made: motors beyond their limit give the limit, stops that would pull let go, and nothing is taken back.
 
     Args:
         d, joints, speed, h, tau, armature: as of `drive_terms`. a: (n,) accelerations [rad/s^2]. way: see `way_of`.
     """
-    s, changed = d.scratch, False
+    s, wrong, again, share = d.scratch, False, False, 1.0
     for k in range(joints.shape[0]):
         given, most = s[MOTOR, k] - s[MOTOR_GAIN, k] * a[k], d.torque_limit[k]
         t, g = motor_piece(d, k, speed[k], a[k], h)
-        wrong = abs(given - (t - g * a[k])) > ROUND_OFF * most
-        if g == 0.0 and s[MOTOR_GAIN, k] == 0.0 and t * s[MOTOR, k] < 0.0:
-            # From one limit to the other: what lies between is narrow, and would be jumped over for ever.
-            t, g = crossing_piece(d, k, speed[k], h)
-        if way == LAST:
-            wrong = abs(given) > most * (1.0 + ROUND_OFF)
-            t, g = (most if given > 0.0 else -most), 0.0
-        if wrong:
-            s[MOTOR, k], s[MOTOR_GAIN, k] = t, g
-        if switch_stop(d, k, joints[k], speed[k], a[k], h, way) or wrong:
-            changed = True
-            tau[k] = s[MOTOR, k] + s[STOP, k]
-            armature[k] = d.rotor[k] + s[MOTOR_GAIN, k] + s[STOP_GAIN, k]
-            if way == ONE_BY_ONE:
-                break
-    return changed
+        wrong |= abs(given - (t - g * a[k])) > ROUND_OFF * most
+        stopped = s[STOP, k] - s[STOP_GAIN, k] * a[k]
+        t, g = stop_piece(d, k, joints[k], speed[k], a[k], h)
+        wrong |= abs(stopped - (t - g * a[k])) > SLACK * d.stop[k]
+    if not wrong:
+        return False
+    if way == SLOWLY:
+        share = _least_along(d, joints, speed, a, h)
+    for k in range(joints.shape[0]):
+        reached = s[MOTOR, k] + s[STOP, k] - (s[MOTOR_GAIN, k] + s[STOP_GAIN, k]) * a[k]
+        if way == SLOWLY:
+            s[POINT, k] += share * (a[k] - s[POINT, k])
+            s[REACTION, k] += share * (reached - s[REACTION, k])
+        else:
+            s[POINT, k], s[REACTION, k] = a[k], reached
+        again |= _take_pieces(d, k, joints[k], speed[k], s[POINT, k], h, way)
+        tau[k] = s[MOTOR, k] + s[STOP, k]
+        armature[k] = d.rotor[k] + s[MOTOR_GAIN, k] + s[STOP_GAIN, k]
+    return again
+
+
+@inlined
+def _take_pieces(d, k, q, v, a, h, way):
+    """Take the pieces of a joint's motor and stops that hold at an acceleration; True where one is another."""
+    s, most = d.scratch, d.torque_limit[k]
+    given = s[MOTOR, k] - s[MOTOR_GAIN, k] * a
+    t, g = motor_piece(d, k, v, a, h)
+    if g == 0.0 and s[MOTOR_GAIN, k] == 0.0 and t * s[MOTOR, k] < 0.0:
+        # From one limit to the other: what lies between is narrow, and would be jumped over for ever.
+        t, g = crossing_piece(d, k, v, h)
+    wrong = way != LAST or abs(given) > most * (1.0 + ROUND_OFF)
+    if way == LAST:
+        t, g = (most if given > 0.0 else -most), 0.0
+    if wrong:
+        s[MOTOR, k], s[MOTOR_GAIN, k] = t, g
+    return switch_stop(d, k, q, v, a, h, way) or wrong
+
+
+@inlined
+def _least_along(d, joints, speed, a, h):
+    """The share of the way from the last point to a solution at which the convex function is least, 1 at the most.
+
+    Its slope there is that of M a + b, a line between the drives' forces at both ends, less that of the forces at the
+    point itself. It grows, so that its zero is found by regula falsi (Illinois).
+    """
+    low, high, at_low, at_high = 0.0, 1.0, _slope(d, joints, speed, a, h, 0.0), _slope(d, joints, speed, a, h, 1.0)
+    if at_high <= 0.0:
+        return 1.0
+    enough, side = 1e-9 * abs(at_low), 0
+    for _ in range(60):
+        middle = high - at_high * (high - low) / (at_high - at_low) if at_low < 0.0 else 0.5 * (low + high)
+        there = _slope(d, joints, speed, a, h, middle)
+        if abs(there) <= enough:
+            return middle
+        if there > 0.0:
+            high, at_high = middle, there
+            at_low, side = (0.5 * at_low if side == 1 else at_low), 1
+        else:
+            low, at_low = middle, there
+            at_high, side = (0.5 * at_high if side == -1 else at_high), -1
+    return high
+
+
+@inlined
+def _slope(d, joints, speed, a, h, share):
+    """Slope of the convex function along the way from the last point to the solution a (n,), at a share of it."""
+    s, slope = d.scratch, 0.0
+    for k in range(joints.shape[0]):
+        way = a[k] - s[POINT, k]
+        reached = s[MOTOR, k] + s[STOP, k] - (s[MOTOR_GAIN, k] + s[STOP_GAIN, k]) * a[k]
+        at = s[POINT, k] + share * way
+        t, g = motor_piece(d, k, speed[k], at, h)
+        stop, stop_gain = stop_piece(d, k, joints[k], speed[k], at, h)
+        slope += way * ((1.0 - share) * s[REACTION, k] + share * reached - (t + stop - (g + stop_gain) * at))
+    return slope
 
 
 @inlined

@@ -36,7 +36,7 @@ from humanoid_control.simulation.drives.motors_gears import (
 from humanoid_control.simulation.drives.position_control import (
     MOTOR,
     MOTOR_GAIN,
-    ONE_BY_ONE,
+    SLOWLY,
     STOP,
     STOP_GAIN,
     DriveTable,
@@ -443,6 +443,6 @@ def _switch_stops(x, d, e, h, way):
         a = x.acceleration[iv + k]
         if switch_stop(d, e.joint[k], x.q[iq + k], x.v[iv + k], a, h, way):
             changed = True
-            if way == ONE_BY_ONE:
+            if way == SLOWLY:  # one by one, the first one first: Murty's rule for complementarity problems
                 break
     return changed
