@@ -17,6 +17,7 @@ DISCOVERY = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 SAID = (DISCOVERY, "ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS")  # one of these is a word of the user's
 PROFILES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")  # so is one of these,
 PROFILES_HERE = ("DEFAULT_FASTDDS_PROFILES.xml", "DEFAULT_FASTRTPS_PROFILES.xml")  # or of these files
+ONE_HOST, SUPERVISED = "one_host.xml", "supervised.xml"  # the package's own, in `config`
 
 
 def prepare() -> None:
@@ -44,20 +45,23 @@ def prepare() -> None:
             os.environ["AMENT_PREFIX_PATH"] = os.pathsep.join([*known, str(prefix)])
 
 
-def choose_discovery(environment: MutableMapping[str, str]) -> None:
+def choose_discovery(environment: MutableMapping[str, str], supervised: bool = False) -> None:
     """Keep nodes to this machine where ROS comes from wheels and the user has said nothing about discovery.
 
     Two who try the package in one network would otherwise command each other's robots. Whoever sources an installed ROS
     has a network of nodes, and expects these among them: there nothing is changed. Nodes of one machine find each other
-    as `config/one_host.xml` says, unless the user has profiles of his own.
+    as `config/one_host.xml` says, those that a supervisor starts again when they hang as `config/supervised.xml` does,
+    unless the user has profiles of his own.
     """
     if ros_flavour() != "wheels":
         return
     if not any(environment.get(name) for name in SAID):
         environment[DISCOVERY] = "LOCALHOST"
-    own = any(environment.get(name) for name in PROFILES) or any(Path(name).exists() for name in PROFILES_HERE)
-    if environment.get(DISCOVERY) == "LOCALHOST" and not own:
-        environment[PROFILES[0]] = str(share_dir() / "config" / "one_host.xml")
+    ours = [str(share_dir() / "config" / name) for name in (ONE_HOST, SUPERVISED)]
+    named = [environment[name] for name in PROFILES if environment.get(name)]
+    own = any(name not in ours for name in named) or any(Path(name).exists() for name in PROFILES_HERE)
+    if environment.get(DISCOVERY) == "LOCALHOST" and not own and (supervised or not named):
+        environment[PROFILES[0]] = ours[1] if supervised else ours[0]
 
 
 def choose_log_folder(environment: MutableMapping[str, str]) -> None:

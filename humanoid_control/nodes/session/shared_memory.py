@@ -1,4 +1,4 @@
-"""Files that Fast DDS leaves in shared memory when its processes are killed: found, and removed, by a keeper too.
+"""Files that Fast DDS leaves in shared memory when its processes are killed: found, held, removed, by a keeper too.
 
 A supervisor that is killed cannot tidy up. Its keeper, a process that does nothing else, notices it and does. This
 file is run by it as a script, without the packages that a node needs: it takes 10 MB.
@@ -7,6 +7,7 @@ file is run by it as a script, without the packages that a node needs: it takes 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 SHM = Path("/dev/shm")
 SETTLE = 0.2  # [s] in which a process maps a file that it has just made
 TIDY_TIME, TIDY_LIMIT, TIDY_PERIOD = 1.5, 10.0, 0.1  # [s] in which the nodes of a killed supervisor die too
+HELD = 4.0  # [s] for which a port of a killed process is held
 DONE = b"."
 
 
@@ -109,6 +111,42 @@ def remove_leftovers(since: float = 0.0) -> int:
         with contextlib.suppress(OSError):
             path.unlink()
     return len(found)
+
+
+class PortHolder:
+    """Ports in shared memory whose readers were killed, kept from being used again at once.
+
+    Who wrote to such a port notices that nobody reads it only after one or two seconds, and until then what he has to
+    say to a new process that took the same port is lost. A port that is locked is passed over by new processes.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[tuple[float, int]] = []  # until when, on the monotonic clock [s], and the descriptor
+
+    def hold(self) -> int:
+        """Lock all ports whose readers are gone; how many there are."""
+        found = 0
+        for path in shared_memory_files():
+            if "_port" not in path.name or not path.name.endswith("_el"):
+                continue
+            with contextlib.suppress(OSError):  # in use, or gone
+                descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    os.close(descriptor)
+                    continue
+                self._held.append((time.monotonic() + HELD, descriptor))
+                found += 1
+        return found
+
+    def release(self, all_of_them: bool = False) -> None:
+        """Let go of those that were held long enough."""
+        now = time.monotonic()
+        for until, descriptor in self._held:
+            if all_of_them or until <= now:
+                os.close(descriptor)
+        self._held = [] if all_of_them else [h for h in self._held if h[0] > now]
 
 
 def keep(since: float) -> None:

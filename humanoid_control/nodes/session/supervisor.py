@@ -19,7 +19,7 @@ from humanoid_control.nodes.base.heartbeat import HeartbeatMonitor
 from humanoid_control.nodes.base.ros_env import GUARD, choose_discovery
 from humanoid_control.nodes.base.runner import EXIT_BAD_INPUT, READY
 from humanoid_control.nodes.session.fork_server import ForkedProcess, ForkServer, die_with
-from humanoid_control.nodes.session.shared_memory import SharedMemoryKeeper, remove_leftovers
+from humanoid_control.nodes.session.shared_memory import PortHolder, SharedMemoryKeeper, remove_leftovers
 
 READY_TIMEOUT = 180.0  # [s]; a node may compile its kernels
 STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] for all children together, and for one that has something to finish
@@ -97,6 +97,7 @@ class Supervisor:
         self._hang_limit = hang_limit()
         self._born = time.time()
         self._keeper: SharedMemoryKeeper | None = None
+        self._ports = PortHolder()
         self._server: ForkServer | None = None
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -219,6 +220,7 @@ class Supervisor:
 
     def watch(self) -> bool:
         """Restart children that died or hang; False once an essential one could not be kept alive."""
+        self._ports.release()
         for child in self.children.values():
             if child.gave_up:
                 continue
@@ -247,6 +249,7 @@ class Supervisor:
             child.why = self._last_words(child)
         if len(recent) <= child.restarts:
             self.report(child.name, f"{ended}: restarted ({len(recent)} of {child.restarts})")
+            self._ports.hold()
             self._spawn(child)
             return
         child.gave_up = True
@@ -292,6 +295,7 @@ class Supervisor:
         if self._server is not None:
             self._server.close()
             self._server = None
+        self._ports.release(all_of_them=True)
         remove_leftovers(self._born)
         if self._keeper is not None:
             self._keeper.close()
@@ -313,7 +317,7 @@ class Supervisor:
 def child_environment(directory: Path, more: dict[str, str]) -> dict[str, str]:
     """The environment of a node: as of this process, the logs in the directory of the run, one BLAS thread."""
     env = dict(os.environ)
-    choose_discovery(env)
+    choose_discovery(env, supervised=True)
     env.setdefault("OMP_NUM_THREADS", "1")
     env["ROS_LOG_DIR"] = str(directory / "ros")
     env["PYTHONUNBUFFERED"] = "1"

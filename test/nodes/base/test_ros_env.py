@@ -57,6 +57,19 @@ def test_an_installed_ros_is_left_as_it_is(monkeypatch):
     assert env == {RANGE: "LOCALHOST", PROFILES: str(share_dir() / "config" / "one_host.xml")}
 
 
+def test_supervised_nodes_announce_themselves_more_often(monkeypatch):
+    """Also where the supervisor itself has the package's usual profile; profiles of the user stay."""
+    monkeypatch.setattr(ros_env, "ros_flavour", lambda: "wheels")
+    choose_discovery(own := {})
+    for env in ({}, own):
+        choose_discovery(env, supervised=True)
+        assert env == {RANGE: "LOCALHOST", PROFILES: str(share_dir() / "config" / "supervised.xml")}
+    choose_discovery(env)
+    assert env[PROFILES].endswith("supervised.xml"), "what the supervisor chose stays in its nodes"
+    choose_discovery(env := {PROFILES: "mine.xml"}, supervised=True)
+    assert env[PROFILES] == "mine.xml"
+
+
 def test_profiles_of_the_user_stay(monkeypatch, tmp_path):
     monkeypatch.setattr(ros_env, "ros_flavour", lambda: "wheels")
     for env in ({PROFILES: "mine.xml"}, {"FASTRTPS_DEFAULT_PROFILES_FILE": "mine.xml"}, {RANGE: "SUBNET"}):

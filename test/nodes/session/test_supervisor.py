@@ -1,6 +1,7 @@
 """Supervised processes that die, hang, cannot write, or lose their supervisor: plain ones, without ROS."""
 
 import contextlib
+import fcntl
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.heartbeat import WATCHED
-from humanoid_control.nodes.session.shared_memory import SHM, SharedMemoryKeeper
+from humanoid_control.nodes.session.shared_memory import SHM, PortHolder, SharedMemoryKeeper
 from humanoid_control.nodes.session.supervisor import Supervisor, hang_limit
 
 LOOP = """
@@ -216,3 +217,45 @@ print(os.read(read, 10))
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert said.stdout.strip() == "b''", said.stderr
+
+
+READS = """
+import fcntl, os, sys, time
+port = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
+fcntl.flock(port, fcntl.LOCK_EX)
+print("reads", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not SHM.is_dir(), reason="needs shared memory in files")
+def test_a_port_in_shared_memory_whose_reader_was_killed_is_not_taken_again_at_once():
+    """The reader locks its port as Fast DDS does; while it lives nothing is held, what it leaves is."""
+    port, holder = SHM / f"fastdds_port{os.getpid()}_el", PortHolder()
+
+    def free() -> bool:
+        with port.open("r+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    reader = subprocess.Popen([sys.executable, "-c", READS, str(port)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert reader.stdout is not None and reader.stdout.readline() == "reads\n"
+        holder.hold()
+        assert not free(), "its reader has it"
+        holder.release(all_of_them=True)
+        reader.kill()
+        reader.wait()
+        assert free()
+        assert holder.hold() >= 1 and not free()
+        holder.release()
+        assert not free(), "it is too early"
+        holder.release(all_of_them=True)
+        assert free()
+    finally:
+        reader.kill()
+        reader.wait()
+        port.unlink(missing_ok=True)
