@@ -357,7 +357,8 @@ class WholeBodyIkNode(TickNode):
         if self.waiting:
             known = robot.estimate.known
             robot.is_awaited(now)
-            if not self.commands.look(now, known or self.params.start_blind):  # meanwhile the estimate is read on
+            ready = robot.stands(now) if known else self.params.start_blind
+            if not self.commands.look(now, ready):  # meanwhile the estimate is read on
                 return
             self.health.clear("start")
             self.follower.start(robot.estimate.values)

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from humanoid_control.nodes.base.ros_env import choose_discovery
+
 END = 20.0  # [s] in which one must have ended
 PERIOD, TARDY = 0.02, 0.002  # [s] between two looks at the input; by which a process may come late
 READY = "ready"
@@ -24,7 +26,11 @@ class Companion:
     def __init__(self, module: str, *words: str) -> None:
         """Start it; `words`: of its command line."""
         command = [sys.executable, "-u", "-m", f"humanoid_control.studies.{module}", *words]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        environment = dict(os.environ)
+        choose_discovery(environment, supervised=True)  # it should hear a node that is started again as the others do
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
 
     def say(self, line: str) -> None:
         """A line on its standard input."""

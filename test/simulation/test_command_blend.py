@@ -49,6 +49,19 @@ def test_joints_without_a_command_stay_and_no_way_is_no_blend():
     assert len(blend([0.3, 0.1, 0.2], lambda t: np.array([0.3, np.nan, 0.2]))) == 1
 
 
+def test_a_command_that_is_missing_for_a_moment_stops_its_joint_and_does_not_send_it_back():
+    b, goal = CommandBlend(SPEED), np.array([0.5, 0.4, 0.0])
+    b.begin(np.zeros(3), goal)
+    for _ in range(190):
+        at = b.step(goal, DT).copy()
+    assert at[1] > 0.1
+    gone = b.step(np.array([0.5, np.nan, 0.0]), DT)
+    assert gone[1] == at[1] and gone[0] > at[0] and b.active
+    while b.active:
+        b.step(goal, DT)
+    assert b.reference == pytest.approx(goal, abs=1e-9)
+
+
 def test_an_end_leaves_the_references_where_they_are():
     b = CommandBlend(SPEED)
     b.begin(np.zeros(3), np.ones(3))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import numpy as np
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, String
 from std_srvs.srv import Trigger
@@ -19,6 +20,8 @@ from humanoid_control.robots import Robot
 
 HARDWARE_STATE = "hardware_state"
 TRIES = 4  # begins with a simulator that does not hear its commands yet: the graph of a busy machine takes seconds
+LOOK, SLOW = 0.02, 0.3  # [s] between looks at how fast joints move; [rad/s] of one that rests
+AWAITED = 0.6  # [s] for which a robot that moves by itself is given time to come to rest
 FOLLOWED = ("", "RUN")  # power states of a driver in which its robot is where the commands are; empty: no driver spoke
 
 
@@ -70,6 +73,7 @@ class SupervisedRobot(RobotSupervision):
         self.estimate = JointPositions(robot)
         super().__init__(robot.joint_names, robot.velocity, states)
         self._node, self._states, self._begin_anew = node, states, begin_anew
+        self._moves_since, self._seen = np.inf, (-np.inf, self.estimate.values)
         self._power = PowerState(node, self.restart)
         node.create_subscription(Bool, PAUSED, self._on_paused, LATCHED)
         node.create_service(Trigger, "~/resync", self._on_resync)
@@ -78,13 +82,32 @@ class SupervisedRobot(RobotSupervision):
         """Nothing is commanded any more, and nothing known of where the robot is."""
         super().forget()
         self.estimate.forget()
+        self._moves_since, self._seen = np.inf, (-np.inf, self.estimate.values)
 
     def hear(self, m: JointState) -> None:
         """Take joint states."""
         joints, positions = self.estimate.take(m)
+        self._watch_pace(time.monotonic())
         text = self.estimate.problem
         self._node.health.check("estimates", bool(text), Level.WARN, f"{self._states}: {text}")
         self.measure(time.monotonic(), joints, positions, seconds(m.header.stamp) or None)
+
+    def _watch_pace(self, now: float) -> None:
+        at, before = self._seen
+        if now - at >= LOOK and self.estimate.known:
+            pace = np.abs(self.estimate.values - before).max() / (now - at)
+            moves = np.isfinite(pace) and pace > SLOW
+            self._moves_since = min(self._moves_since, now) if moves else np.inf
+            self._seen = now, self.estimate.values.copy()
+
+    def stands(self, now: float) -> bool:
+        """Test whether all joints are known and rest, so that a command of where they are is one when it arrives.
+
+        A robot that is still led to the last words of somebody else is given some time; one that goes on moving is
+        taken as it is.
+        """
+        rests = np.isfinite(self._seen[0]) and (self._moves_since == np.inf or now - self._moves_since > AWAITED)
+        return self.estimate.known and bool(rests)
 
     def is_awaited(self, now: float) -> bool:
         """Test whether nothing can be commanded yet because nothing was heard of the robot, and report it."""

@@ -59,7 +59,7 @@ class CommandBlend:
         """The references after a step.
 
         Args:
-            command: (n,) [rad] as it is now; NaN where there is none.
+            command: (n,) [rad] as it is now; NaN where there is none: that reference stays where it is.
             dt: length of the step [s].
 
         Returns:
@@ -67,8 +67,9 @@ class CommandBlend:
         """
         self._time += dt
         u = min(1.0, self._time / self._length) if self._length > 0.0 else 1.0
-        goal = np.where(np.isfinite(command), command, self._hold)
+        goal = np.where(np.isfinite(command), command, self.reference)
         wanted = self._hold + np.where(self._blends, minimum_jerk(u), 1.0) * (goal - self._hold)
+        wanted = np.where(np.isfinite(command), wanted, self.reference)
         most = self._velocity * dt
         self.reference = self.reference + np.clip(wanted - self.reference, -most, most)
         self.active = u < 1.0 or bool((np.abs(goal - self.reference) > 1e-9).any())

@@ -23,6 +23,7 @@ from humanoid_control.robots import Robot, load_robot
 
 COMMANDS = ("t", "stamp", "step", "speed", "outside", "finite", "off")
 STATES = ("t", "speed", "finite")
+STALE = 0.1  # [s] after which joint states say nothing about where the robot is
 DEPTH = 200  # messages that wait while the observer is not running
 PRIORITY = 40
 
@@ -34,7 +35,7 @@ class Heard:
         commands: rows of COMMANDS: time of arrival and stamp [s], the largest step of a joint since the command before
             [rad], the largest speed that is commanded as a share of its limit (0 where no speeds are), the farthest
             that a joint is asked to be beyond its range [rad], 1 where all is finite, and the largest distance of a
-            joint from the last joint states [rad].
+            joint from the last joint states [rad]; NaN where they are older than STALE.
         states: rows of STATES: time of arrival [s], the largest measured speed as a share of its limit, 1 where all
             is finite.
         diagnostics: (time of arrival [s], node, level, message), where one of the last two changes.
@@ -46,7 +47,7 @@ class Heard:
         self.commands, self.states = array("d"), array("d")
         self.diagnostics: list[tuple[float, str, int, str]] = []
         self._last: np.ndarray | None = None
-        self._measured = np.full(robot.n, np.nan)
+        self._measured, self._measured_at = np.full(robot.n, np.nan), -np.inf
         self._told: dict[str, tuple[int, str]] = {}
 
     def command(self, names: Any, stamp: float, q: np.ndarray, v: np.ndarray, now: float) -> None:
@@ -60,7 +61,7 @@ class Heard:
             if self._last is not None:
                 step = _largest(np.abs(at - self._last))
             outside = max(_largest(at - r.upper), _largest(r.lower - at), 0.0)
-            off = _largest(np.abs(at - self._measured))
+            off = _largest(np.abs(at - self._measured)) if now - self._measured_at <= STALE else np.nan
             self._last = at
         speed = _largest(np.abs(v) / r.velocity[k]) if len(v) == len(k) else 0.0
         self.commands.extend((now, stamp, step, speed, outside, float(finite), off))
@@ -70,7 +71,7 @@ class Heard:
         k = [self.index[n] for n in names if n in self.index]
         finite = bool(np.isfinite(q).all() and np.isfinite(v).all())
         if len(q) == len(k) and finite:
-            self._measured[k] = q
+            self._measured[k], self._measured_at = q, now
         speed = _largest(np.abs(v) / self.robot.velocity[k]) if len(v) == len(k) else 0.0
         self.states.extend((now, speed, float(finite)))
 
