@@ -254,6 +254,6 @@ def film_strip(
         at = (0.3 * NAMES * layout.pixels, top + 0.2 * NAMES * layout.pixels)
         draw.text(at, row.title, fill=NAME_COLOR, font=font)
     file = io.BytesIO()
-    # A palette: a third of the size, and of the shades of the floor nothing is missed.
-    image.quantize(COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    # A palette: half the size, and of the shades of the floor nothing is missed.
+    image.quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
     return file.getvalue()
