@@ -112,6 +112,7 @@ picture: setup
 	@$(RUN)/humanoid picture --robot armar3,hrp2,suralp,wabian2,we4rii --at 16 --height 560 -o docs/five.png
 	@$(RUN)/humanoid picture --walking --height 620 -o docs/walking.png
 	@$(RUN)/humanoid picture --strip --no-shadows --width 1500 --height 520 -o docs/walking_strip.png
+	@$(RUN)/humanoid picture --strip --whole-body --robot hrp2,lola,wabian2 --width 1000 -o docs/dances.png
 	@$(RUN)/humanoid picture --collision --width 1500 --height 560 -o docs/collision.png
 	@$(RUN)/humanoid score dance -o docs/.score && mv docs/.score/errors.png docs/errors.png && rm -r docs/.score
 	@$(RUN)/humanoid study tendons --only E2,E4 -o docs/.study && mv docs/.study/E2.png docs/tendons_walk.png \

@@ -1,4 +1,4 @@
-"""`humanoid picture`: the viewer at a moment of a clip, collision volumes, robots that stand or walk; or a film."""
+"""`humanoid picture`: the viewer at a moment of a clip, collision volumes, robots that stand or walk; films, strips."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ from humanoid_control.warm_up import RETARGETING, WHOLE_BODY, compile_first, com
 
 if TYPE_CHECKING:
     from humanoid_control.mocap import BodyPoints
+    from humanoid_control.viewer.dance.dancer import UpperBodyDancer, WholeBodyDancer
 
 EXAMPLES = """examples:
   humanoid picture -o picture.png                          HRP-2, nine seconds into the built-in dance
@@ -57,12 +58,14 @@ EXAMPLES = """examples:
   humanoid picture --standing -o standing.png              Lola on simulated ground, with the forces that carry her
   humanoid picture --walking -o walking.png                Lola on her way, with the coming footsteps
   humanoid picture --strip --height 560 -o strip.png       Lola at five moments of her way
+  humanoid picture --strip --whole-body --robot hrp2,lola,wabian2 -o strip.png   six moments of the dance, a row a robot
+  humanoid picture --strip --whole-body --motion walk.bvh --at 2 --seconds 4 --moments 8 -o strip.png
   humanoid picture --video dance.mp4 --robot hrp2,lola --whole-body    a film, 1280 x 720, 30 pictures a second
   humanoid picture --video walk.mp4 --motion walk.bvh --at 2 --seconds 5 --fps 60 --width 1920 --height 1080
 
 One robot: runs the real stack, goes to that place of the clip, waits until the robot is there, photographs the page.
 Several: each in its own solution of that moment, without running nodes. Needs Chromium.
-A film needs no browser: the processor draws it, and ffmpeg writes it (pip install 'humanoid_control[video]').
+A film and a strip of whole bodies need no browser: the processor draws them (pip install 'humanoid_control[video]').
 """
 SCENE_SHARE = 0.7  # the rest is the panel, whose figures never rest
 DEFAULTS = {"": "hrp2", "collision": "all", "standing": "lola", "walking": "lola", "strip": "lola"}
@@ -70,7 +73,7 @@ MOMENT = 9.0  # [s]
 STANDING_TIME = 10.0  # [s]
 WALKING_TIME = 3.55  # [s] from the command to walk: a foot is in the air
 LARGEST_DILL = 8  # 256 links; more are a blot
-FILM_OPTIONS = ("whole-body", "seconds", "fps")
+STRIP_MOMENTS_SHOWN, MOST_MOMENTS = 6, 16
 FILM_ADVICE = "compiling what draws films, only this once"
 LONGEST_FILM = 120.0  # [s] unless more is asked for
 
@@ -84,12 +87,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     kinds.add_argument("--standing", action="store_true", help="robots standing in simulation")
     kinds.add_argument("--walking", action="store_true", help="a robot that walks in simulation, and its plan")
-    kinds.add_argument("--strip", action="store_true", help="a robot that walks, at five moments of its way")
+    kinds.add_argument(
+        "--strip",
+        action="store_true",
+        help="a robot that walks, at five moments of its way; with --whole-body: robots at moments of a clip, in rows",
+    )
     kinds.add_argument("--dill", type=int, metavar="N", help="the branched test system of 2^N links, no robot")
     kinds.add_argument("--video", type=file_path, metavar="FILE", help="a film of a clip: .mp4, .mov, .mkv or .webm")
-    parser.add_argument("--whole-body", action="store_true", help="with --video: root and legs too, feet on the ground")
     parser.add_argument(
-        "--seconds", type=float, help=f"with --video: how long (default: all, {LONGEST_FILM:g} at most)"
+        "--whole-body", action="store_true", help="with --video and --strip: root and legs too, feet on the ground"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        help=f"with --video and --strip: how long (default: all; a film {LONGEST_FILM:g} at most)",
+    )
+    parser.add_argument(
+        "--moments",
+        type=int,
+        help=f"with --strip --whole-body: middles of how many equal parts (default: {STRIP_MOMENTS_SHOWN})",
     )
     parser.add_argument("--fps", type=float, help="with --video: pictures a second (default: 30)")
     parser.add_argument("--motion", type=given, help=f"{CLIP_HELP} (default: dance)")
@@ -97,19 +113,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at",
         type=float,
-        help=f"place in the clip [s] (default: {MOMENT:g}; with --video: 0); with --standing and --walking: how long "
-        f"({STANDING_TIME:g}, {WALKING_TIME:g})",
+        help=f"place in the clip [s] (default: {MOMENT:g}; with --video and --strip: 0); with --standing and "
+        f"--walking: how long ({STANDING_TIME:g}, {WALKING_TIME:g})",
     )
     parser.add_argument("--no-shadows", action="store_true", help="plain light: many times faster without a GPU")
     parser.add_argument("--port", type=int, help="port of the viewer (default: 8096)")
     parser.add_argument("--width", type=int, help="pixels (default: 1400; with --video: 1280)")
-    parser.add_argument("--height", type=int, help="pixels (default: 860; with --video: 720)")
+    parser.add_argument(
+        "--height", type=int, help="pixels (default: 860; with --video: 720; with --strip --whole-body: all it needs)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     require_extra("viewer")
     if args.video is not None:
         return _film(args)
+    if args.strip and args.whole_body:
+        return _film_strip(args)
     _check(args)
     # Robots and clip come first: what was mistyped is said also where there is no browser.
     robots: list[Robot] = []
@@ -173,15 +193,55 @@ def _load_clip(args: argparse.Namespace, robots: Sequence[Robot]) -> BodyPoints:
 
 def _film(args: argparse.Namespace) -> int:
     """A film of the robots, side by side, while they dance."""
-    from humanoid_control.viewer.dance.dancer import UpperBodyDancer, make_dancer
     from humanoid_control.viewer.film import FilmSize, write_film
 
     refuse_unused(args, ["output", "port", "no-shadows"], "a picture, not to --video FILE")
+    refuse_unused(args, ["moments"], "--strip --whole-body")
     size = FilmSize(args.width or 1280, args.height or 720, 30.0 if args.fps is None else args.fps)
     for option, low, high in (("at", 0, 36000), ("seconds", 0.1, 36000), ("fps", 1, 240)):
         require_range(option, getattr(args, option), low, high)
     size.check(args.video)
     check_file(args.video)
+    dancers, at, left = _dancers(args)
+    for dancer in dancers:
+        dancer.begin(at)
+    seconds = min(left, LONGEST_FILM) if args.seconds is None else args.seconds
+    with compiling_told(warn, FILM_ADVICE), progress("filming", seconds, quiet=False) as show:
+        write_film(args.video, dancers, max(seconds, 1.0 / size.fps), size, show)
+    console.print(f"written: {args.video}, {seconds:.1f} s")
+    return 0
+
+
+def _film_strip(args: argparse.Namespace) -> int:
+    """The robots at several moments of a dance, a row for each."""
+    from humanoid_control.viewer.filmstrip import film_strip, strip_times
+
+    refuse_unused(args, ["port", "no-shadows"], "pages, not to --strip --whole-body")
+    refuse_unused(args, ["fps"], "--video FILE")
+    _check_output(args)
+    for option, low, high in (
+        ("at", 0, 36000),
+        ("seconds", 0.1, 36000),
+        ("moments", 1, MOST_MOMENTS),
+        ("width", 100, 8000),
+        ("height", 100, 8000),
+    ):
+        require_range(option, getattr(args, option), low, high)
+    dancers, at, left = _dancers(args)
+    n = STRIP_MOMENTS_SHOWN if args.moments is None else args.moments
+    times = strip_times(at, left if args.seconds is None else min(args.seconds, left), n)
+    with compiling_told(warn, FILM_ADVICE), progress("dancing", len(dancers), quiet=False) as show:
+        picture = film_strip(dancers, times, args.width or 1400, args.height, show)
+    with whole_file(args.output) as file:
+        file.write_bytes(picture)
+    console.print(f"written: {args.output}")
+    return 0
+
+
+def _dancers(args: argparse.Namespace) -> tuple[list[WholeBodyDancer | UpperBodyDancer], float, float]:
+    """The robots asked for, which dance a clip; where they begin in it, and how much of it is left then [s]."""
+    from humanoid_control.viewer.dance.dancer import UpperBodyDancer, make_dancer
+
     names = robot_names(args.robot or [DEFAULTS[""]])
     tell_notes(load_robots(names, "fixed", imitate=True))
     marker_set, reading = clip_options(args)
@@ -199,25 +259,28 @@ def _film(args: argparse.Namespace) -> int:
     for dancer in dancers:
         for note in dancer.notes:
             warn(note)
-        dancer.begin(at)
-    seconds = min(duration - at, LONGEST_FILM) if args.seconds is None else args.seconds
-    with compiling_told(warn, FILM_ADVICE), progress("filming", seconds, quiet=False) as show:
-        write_film(args.video, dancers, max(seconds, 1.0 / size.fps), size, show)
-    console.print(f"written: {args.video}, {seconds:.1f} s")
-    return 0
+    return dancers, at, duration - at
+
+
+def _check_output(args: argparse.Namespace) -> None:
+    """The file of a picture; default: picture.png."""
+    args.output = args.output or Path("picture.png")
+    if args.output.suffix.lower() != ".png":
+        raise ConfigError(f"-o must be a .png file, got {args.output}")
+    check_file(args.output)
 
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what cannot be, or does not go together, before a browser is looked for or anything computed."""
-    refuse_unused(args, FILM_OPTIONS, "--video FILE")
-    args.output = args.output or Path("picture.png")
+    refuse_unused(args, ["whole-body"], "--video FILE and --strip")
+    refuse_unused(args, ["fps"], "--video FILE")
+    refuse_unused(args, ["seconds"], "--video FILE and --strip --whole-body")
+    refuse_unused(args, ["moments"], "--strip --whole-body")
     args.width, args.height = (
         given_or if given_or is not None else default for given_or, default in ((args.width, 1400), (args.height, 860))
     )
     args.port = 8096 if args.port is None else args.port
-    if args.output.suffix.lower() != ".png":
-        raise ConfigError(f"-o must be a .png file, got {args.output}")
-    check_file(args.output)
+    _check_output(args)
     for option, low, high in (("at", 0, 36000), ("width", 100, 8000), ("height", 100, 8000), ("port", 1, 65535)):
         require_range(option, getattr(args, option), low, high)
     if args.dill is not None and not 0 <= args.dill <= LARGEST_DILL:
@@ -226,7 +289,8 @@ def _check(args: argparse.Namespace) -> None:
         refuse_unused(args, ["robot", "motion", "at", *CLIP_OPTIONS], "pictures of robots, not to --dill")
     kind = next((k for k in ("standing", "walking", "strip") if getattr(args, k)), "")
     if kind:
-        refuse_unused(args, ["motion", *CLIP_OPTIONS], f"robots that imitate, not to --{kind}")
+        advice = "; --strip --whole-body shows a clip" if args.strip else ""
+        refuse_unused(args, ["motion", *CLIP_OPTIONS], f"robots that imitate, not to --{kind}{advice}")
     if args.strip:
         refuse_unused(args, ["at"], "pictures of one moment, not to --strip")
     if args.collision and args.at is None:

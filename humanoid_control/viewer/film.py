@@ -23,6 +23,7 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem, first_line, require_extra
 from humanoid_control.files import whole_file
+from humanoid_control.robots import Robot
 from humanoid_control.viewer.dance.dancer import Dancer, DancerView, advance
 from humanoid_control.viewer.dance.stage import (
     ERROR_THICK,
@@ -37,6 +38,7 @@ from humanoid_control.viewer.dance.stage import (
     visible_meshes,
 )
 from humanoid_control.viewer.raster import (
+    Camera,
     Canvas,
     Lines,
     Surfaces,
@@ -82,27 +84,32 @@ class FilmSize(NamedTuple):
                 )
 
 
-class Film:
-    """Pictures of dancers in a row, one after the other."""
+class DancerPainter:
+    """Draws robots, their shadows and what is said of them by lines, into one picture.
 
-    def __init__(self, dancers: Sequence[Dancer], size: FilmSize) -> None:
-        """Gather the meshes."""
-        self.dancers, self.size = list(dancers), size
-        self.places = slot_places(len(self.dancers), SPACING)
+    Attributes:
+        world: (V, 3) vertices where they were drawn last [m].
+    """
+
+    def __init__(self, robots: Sequence[Robot], width: int, height: int) -> None:
+        """Gather the meshes.
+
+        Args:
+            robots: that are drawn. width, height: of the picture [pixels].
+        """
+        self.width, self.height = width, height
         self._bodies: list[tuple[int, str]] = []
-        self.surfaces = self._gathered()
+        self.surfaces = self._gathered(robots)
         n = len(self.surfaces.vertices)
-        self._world, self._normal = np.empty((n, 3)), np.empty((n, 3))
-        self._canvas = Canvas.new(FINER * size.width, FINER * size.height)
-        self._eye, self._at = stage_camera(len(self.dancers), size.width / size.height, 0.0, SPACING)
-        self._offset: np.ndarray | None = None
+        self.world, self._normal = np.empty((n, 3)), np.empty((n, 3))
+        self._canvas = Canvas.new(FINER * width, FINER * height)
 
-    def _gathered(self) -> Surfaces:
+    def _gathered(self, robots: Sequence[Robot]) -> Surfaces:
         """All triangles of all robots."""
         vertices, normals, body, faces, colors = [], [], [], [], []
         first = 0
-        for k, dancer in enumerate(self.dancers):
-            for link, meshes in visible_meshes(dancer.robot).items():
+        for k, robot in enumerate(robots):
+            for link, meshes in visible_meshes(robot).items():
                 for (points, triangles), color in meshes:
                     vertices.append(points)
                     normals.append(vertex_normals(points, triangles))
@@ -127,55 +134,99 @@ class Film:
             np.ascontiguousarray(np.vstack(colors), dtype=float),
         )
 
-    def picture(self) -> np.ndarray:
-        """The dancers as they are now (h, w, 3), bytes."""
-        views, canvas = [d.view() for d in self.dancers], self._canvas
-        self._follow(views)
-        assert self._offset is not None
-        camera = look_at(self._eye + self._offset, self._at + self._offset, VIEW, FINER * self.size.height)
+    def resize(self, width: int, height: int) -> None:
+        """Draw pictures of another size from now on [pixels]."""
+        self.width, self.height = width, height
+        self._canvas = Canvas.new(FINER * width, FINER * height)
+
+    def place(self, views: Sequence[DancerView], places: np.ndarray) -> None:
+        """Put the robots where they are: `world` is theirs.
+
+        Args:
+            views: of each robot. places: (n, 3) by which each is moved [m].
+        """
         R, p = np.empty((len(self._bodies), 3, 3)), np.empty((len(self._bodies), 3))
         for b, (k, link) in enumerate(self._bodies):
             X = views[k].poses[link]
-            R[b], p[b] = X.rotation, X.translation + self.places[k]
-        light = LIGHT / np.linalg.norm(LIGHT)
-        place_surfaces(self.surfaces, R, p, self._world, self._normal)
+            R[b], p[b] = X.rotation, X.translation + places[k]
+        place_surfaces(self.surfaces, R, p, self.world, self._normal)
+
+    def draw(
+        self,
+        camera: Camera,
+        views: Sequence[DancerView],
+        places: np.ndarray,
+        light: np.ndarray = LIGHT,
+        sole: float = SOLE_THICK,
+    ) -> np.ndarray:
+        """A picture (h, w, 3), bytes.
+
+        Args:
+            camera: of pixels that are FINER times as fine. views, places: as `place`. light: (3,) towards it.
+            sole: thickness of the edges of soles [m].
+        """
+        canvas, light = self._canvas, light / np.linalg.norm(light)
+        self.place(views, places)
         paint_floor(camera, canvas)
-        paint_shadows(camera, light, self.surfaces.faces, self._world, canvas)
-        paint_surfaces(camera, light, self.surfaces, self._world, self._normal, canvas)
-        paint_lines(camera, self._lines(views), canvas)
-        h, w = self.size.height, self.size.width
-        color = canvas.color.reshape(h, FINER, w, FINER, 3).mean(axis=(1, 3))
-        picture = np.round(255.0 * np.clip(color, 0.0, 1.0)).astype(np.uint8)
-        return self._titled(picture, views)
+        paint_shadows(camera, light, self.surfaces.faces, self.world, canvas)
+        paint_surfaces(camera, light, self.surfaces, self.world, self._normal, canvas)
+        paint_lines(camera, lines_of(views, places, sole), canvas)
+        color = canvas.color.reshape(self.height, FINER, self.width, FINER, 3).mean(axis=(1, 3))
+        return np.round(255.0 * np.clip(color, 0.0, 1.0)).astype(np.uint8)
+
+
+def lines_of(views: Sequence[DancerView], places: np.ndarray, sole: float = SOLE_THICK) -> Lines:
+    """Errors and edges of soles of all dancers, then the people's figures, which are seen through the robots.
+
+    Args:
+        views: of the dancers. places: (n, 3) by which each is moved [m]. sole: thickness of the edges of soles [m].
+    """
+    ends, radii, colors, opacities = [], [], [], []
+
+    def add(what: np.ndarray, thick: float, paint: Any, opacity: float) -> None:
+        ends.append(what)
+        radii.append(np.full(len(what), 0.5 * thick))
+        colors.append(np.broadcast_to(np.asarray(paint) / 255.0, (len(what), 3)))
+        opacities.append(np.full(len(what), opacity))
+
+    for view, place in zip(views, places, strict=True):
+        error = np.stack([view.targets, view.reached], axis=1) + place
+        add(error, ERROR_THICK, error_colors(np.linalg.norm(error[:, 0] - error[:, 1], axis=1)), 1.0)
+        if len(view.soles):
+            soles = view.soles.reshape(-1, 2, 3) + place
+            add(soles, sole, np.where(view.contacts[:, None], HELD, FREE), 1.0)
+    for view, place in zip(views, places, strict=True):
+        add(view.figure.reshape(-1, 2, 3) + place, GHOST_THICK, DANCER_COLOR, GHOST_OPACITY)
+    return Lines(
+        np.ascontiguousarray(np.concatenate(ends), dtype=float),
+        np.concatenate(radii),
+        np.ascontiguousarray(np.concatenate(colors), dtype=float),
+        np.concatenate(opacities),
+    )
+
+
+class Film:
+    """Pictures of dancers in a row, one after the other."""
+
+    def __init__(self, dancers: Sequence[Dancer], size: FilmSize) -> None:
+        """Gather the meshes."""
+        self.dancers, self.size = list(dancers), size
+        self.places = slot_places(len(self.dancers), SPACING)
+        self.painter = DancerPainter([d.robot for d in self.dancers], size.width, size.height)
+        self._eye, self._at = stage_camera(len(self.dancers), size.width / size.height, 0.0, SPACING)
+        self._offset: np.ndarray | None = None
+
+    def picture(self) -> np.ndarray:
+        """The dancers as they are now (h, w, 3), bytes."""
+        views = [d.view() for d in self.dancers]
+        self._follow(views)
+        assert self._offset is not None
+        camera = look_at(self._eye + self._offset, self._at + self._offset, VIEW, FINER * self.size.height)
+        return self._titled(self.painter.draw(camera, views, self.places), views)
 
     def _follow(self, views: Sequence[DancerView]) -> None:
         place = np.mean([v.place for v in views], axis=0) * [1.0, 1.0, 0.0]
         self._offset = place if self._offset is None else self._offset + FOLLOW * (place - self._offset)
-
-    def _lines(self, views: Sequence[DancerView]) -> Lines:
-        """Errors and edges of soles of all dancers, then the people's figures, which are seen through the robots."""
-        ends, radii, colors, opacities = [], [], [], []
-
-        def add(what: np.ndarray, thick: float, paint: Any, opacity: float) -> None:
-            ends.append(what)
-            radii.append(np.full(len(what), 0.5 * thick))
-            colors.append(np.broadcast_to(np.asarray(paint) / 255.0, (len(what), 3)))
-            opacities.append(np.full(len(what), opacity))
-
-        for view, place in zip(views, self.places, strict=True):
-            error = np.stack([view.targets, view.reached], axis=1) + place
-            add(error, ERROR_THICK, error_colors(np.linalg.norm(error[:, 0] - error[:, 1], axis=1)), 1.0)
-            if len(view.soles):
-                soles = view.soles.reshape(-1, 2, 3) + place
-                add(soles, SOLE_THICK, np.where(view.contacts[:, None], HELD, FREE), 1.0)
-        for view, place in zip(views, self.places, strict=True):
-            add(view.figure.reshape(-1, 2, 3) + place, GHOST_THICK, DANCER_COLOR, GHOST_OPACITY)
-        return Lines(
-            np.ascontiguousarray(np.concatenate(ends), dtype=float),
-            np.concatenate(radii),
-            np.ascontiguousarray(np.concatenate(colors), dtype=float),
-            np.concatenate(opacities),
-        )
 
     def _titled(self, picture: np.ndarray, views: Sequence[DancerView]) -> np.ndarray:
         """With the robots' names below them, and the time of the clip in a corner."""

@@ -36,6 +36,7 @@ def without(monkeypatch):
         ("matplotlib", "report", ["study", "calibration"]),
         ("viser", "viewer", ["dance"]),
         ("imageio_ffmpeg", "video", ["picture", "--video", "x.mp4"]),
+        ("PIL", "video", ["picture", "--strip", "--whole-body"]),
     ],
 )
 def test_the_extra_to_install_is_named(capsys, without, package, extra, args):

@@ -14,6 +14,8 @@ from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
 from humanoid_control.retargeting.whole_body.hands import (
     ALONG,
     BARE,
+    FAR,
+    NEAR,
     PALM,
     ROUND,
     THICK,
@@ -239,6 +241,25 @@ def test_hands_that_clap_meet(robots, name, apart):
     kept, plain = (moved(clapping(apart), robot, hands).q()[-1] for hands in (True, False))
     assert abs(distance(robot, kept, left, right) - apart) < 0.03
     assert distance(robot, plain, left, right) > apart + 0.05
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_stretched_arms_whose_hands_come_near_do_not_jump(robots, name):
+    """Hands come together from beyond to within where they count as near; a stretched arm is longer than it reaches."""
+    T = 1500
+    apart = np.linspace(FAR + 0.03, NEAR, T)
+    shoulder, ahead = np.array([0.0, 0.18, 0.42]), np.array([0.55, 0.0, 0.42])
+    wrist = ahead + np.stack([np.zeros(T), 0.5 * apart + THICK, np.zeros(T)], axis=1)
+    points = both(0.5 * (shoulder + wrist), wrist) | {"l_shoulder": shoulder, "r_shoulder": shoulder * [1, -1, 1]}
+    still = standing()
+    positions = np.repeat(still.positions[:1], T, axis=0)
+    for point, place in points.items():
+        positions[:, still.names.index(point)] = still.mid_hip[0] + place
+    body = replace(still, positions=positions, missing=still.missing.copy())
+    kept, plain = (WholeBodyScaler(body, robots[name], hands=h).targets(body).positions for h in (True, False))
+    shift = (kept - plain)[:, 3:7]
+    assert not shift[0].any() and np.linalg.norm(shift[-1], axis=1).max() > 0.01, "from far to near"
+    assert np.linalg.norm(np.diff(shift, axis=0), axis=2).max() < 5e-4
 
 
 def on_all_fours(sway):

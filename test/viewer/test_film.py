@@ -152,7 +152,7 @@ def test_dancers_are_seen_side_by_side_above_the_floor(body):
     dark = (picture.max(axis=2) < 120).sum(axis=0)
     left, right = dark[:160].sum(), dark[160:].sum()
     assert min(left, right) > 150 and dark[150:170].sum() < 0.1 * min(left, right), "one on each side"
-    world = film._world
+    world = film.painter.world
     assert world[:, 2].min() > -5e-3 and world[:, 2].max() > 1.2
     assert np.array_equal(film.picture(), picture), "nothing but the dance moves it"
 

@@ -296,8 +296,9 @@ def keep_hands(
         bent, reached = bent_arm(shoulder, elbow, wrist, surfaces.upper, surfaces.lower)
         w = np.minimum(moved[h], 1.0)[:, None]
         near = w > 0.0
-        out[:, names.index(f"{s}_wrist")] = np.where(near, reached, at[f"{s}_wrist"])
-        out[:, names.index(f"{s}_elbow")] = np.where(near, (1 - w) * elbow + w * bent, elbow)
+        # The wrist is between already, but for what the arm reaches: to be cut off all at once would be a jump.
+        out[:, names.index(f"{s}_wrist")] = np.where(near, wrist + w * (reached - wrist), at[f"{s}_wrist"])
+        out[:, names.index(f"{s}_elbow")] = np.where(near, elbow + w * (bent - elbow), elbow)
     return out
 
 

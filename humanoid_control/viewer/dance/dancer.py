@@ -367,7 +367,7 @@ class UpperBodyDancer(Dancer):
     def view(self) -> DancerView:
         solver, p = self.solver, self.player
         return DancerView(
-            dict(self.robot.link_poses(self.robot.q(solver.joints))),
+            {link: pose.copy() for link, pose in self.robot.link_poses(self.robot.q(solver.joints)).items()},
             p.points(),
             solver.points(solver.joints[solver.moving])[0],
             self.figure.segments(p.body()),

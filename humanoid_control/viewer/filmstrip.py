@@ -1,0 +1,259 @@
+"""Filmstrips: moments of a dance side by side, a row for each robot, drawn by the processor alone.
+
+```python
+from pathlib import Path
+
+from humanoid_control.mocap import load_body_points
+from humanoid_control.viewer.dance.dancer import make_dancer
+from humanoid_control.viewer.filmstrip import film_strip, strip_times
+
+body = load_body_points("dance")
+dancers = [make_dancer(body, name) for name in ("hrp2", "lola")]
+Path("strip.png").write_bytes(film_strip(dancers, strip_times(0.0, 30.0, 6), 1400))
+```
+
+Each moment is seen by a camera of its own that stands before the robot, a little aside: all are seen alike, and none is
+drawn askew at the ends of its row. It looks along the dancer's mean heading in all of them: who turns is seen to turn.
+Robots are drawn equally high; the lines of the floor, half a metre apart, say how high they are.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.retargeting.whole_body.player import WholeBodyPlayer
+from humanoid_control.viewer.dance.dancer import Dancer, DancerView
+from humanoid_control.viewer.dance.stage import SOLE_THICK
+from humanoid_control.viewer.film import FINER, LIGHT, NAME_COLOR, DancerPainter, lines_of
+from humanoid_control.viewer.raster import Camera, look_at
+
+ASIDE, ABOVE = math.radians(25.0), math.radians(12.0)  # of the camera, from straight ahead of the dancers
+AWAY = 6.0  # heights of the robot from it to the camera
+ROOM = 0.05  # heights around what is seen
+TIMES, NAMES = 0.1, 0.09  # heights below it, where the time stands, and above it, where the robot's name does
+TEXT, LEAST_TEXT = 0.05, 11  # height of letters, of the robot's; [pixels]
+SOLE_PIXELS = 4.0  # of an edge of a sole, at least
+GAP, PAPER = 3, 255  # [pixels] between pictures, and what is seen there
+LEAST_HEIGHT = 60  # [pixels] of a robot
+LARGEST = 8000  # [pixels]
+COLORS = 256  # of the picture
+TURNING = 0.2  # length of the mean of all headings, as unit vectors, below which it is none
+SETTLES = 1.0  # [s] before a moment from which on the dance is solved: what it began with is forgotten by then
+
+
+# -------- Moments
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What is seen of a dancer at some moments.
+
+    Attributes:
+        views: at each. times: of each in the clip [s].
+        headings: (N,) yaw of the dancer [rad].
+    """
+
+    views: list[DancerView]
+    times: list[float]
+    headings: np.ndarray
+
+    @classmethod
+    def of(cls, dancer: Dancer, times: Sequence[float]) -> Moments:
+        """Let a dancer dance through all of them.
+
+        Args:
+            dancer: stands at the last of them in the end. times: rising [s].
+        """
+        dancer.loop = False
+        dancer.begin(max(times[0] - SETTLES, 0.0))
+        dancer.play(True)
+        views, seen, headings = [], [], []
+        for time in times:
+            for _ in range(math.ceil(max(time - dancer.time, 0.0) / dancer.dt - 1e-9)):
+                dancer.step()
+            views.append(dancer.view())
+            seen.append(dancer.time)
+            headings.append(dancer.player.heading if isinstance(dancer.player, WholeBodyPlayer) else 0.0)
+        return cls(views, seen, np.array(headings))
+
+    @property
+    def heading(self) -> float:
+        """Mean yaw [rad]; that of the first moment where the dancer turns round."""
+        x, y = np.cos(self.headings).mean(), np.sin(self.headings).mean()
+        return math.atan2(y, x) if math.hypot(x, y) > TURNING else float(self.headings[0])
+
+
+def strip_times(begin: float, seconds: float, n: int) -> list[float]:
+    """Middles of n equal parts of some seconds of a clip [s]."""
+    return [begin + seconds * (k + 0.5) / n for k in range(n)]
+
+
+# -------- What is seen of them
+
+
+class StripRow:
+    """A dancer's moments, each before a camera of its own.
+
+    Attributes:
+        moments: of the dancer. title: of the robot.
+        extents: (N, 2, 2) least and largest u, v of what is seen at each moment, from the camera's axis [heights].
+    """
+
+    def __init__(self, dancer: Dancer, moments: Moments) -> None:
+        """Gather the meshes, and measure what is seen."""
+        self.moments, self.title = moments, dancer.robot.title
+        self.painter = DancerPainter([dancer.robot], 1, 1)
+        self._azimuth, height = moments.heading + ASIDE, dancer.robot.height
+        self._unit = 1.0
+        corners = [self._seen(view) for view in moments.views]
+        self._unit = height if math.isfinite(height) else max(float(c[:, 2].max()) for c in corners)
+        self.extents = np.array([self._extent(k, c) for k, c in enumerate(corners)])
+
+    def _seen(self, view: DancerView) -> np.ndarray:
+        """All points (P, 3) of a view: of the robot, of lines [m]."""
+        self.painter.place([view], np.zeros((1, 3)))
+        return np.vstack([self.painter.world, lines_of([view], np.zeros((1, 3))).ends.reshape(-1, 3)])
+
+    def _extent(self, k: int, points: np.ndarray) -> np.ndarray:
+        """(2, 2) least and largest u, v of points at a moment [heights]."""
+        camera = self.camera(k, 0.0, 0.0, 1.0)
+        x, y, z = ((points - camera.eye) @ camera.R.T).T
+        seen = AWAY * np.stack([x / z, y / z], axis=1)
+        return np.array([seen.min(axis=0), seen.max(axis=0)])
+
+    def camera(self, k: int, u: float, v: float, pixels: float) -> Camera:
+        """That of a moment.
+
+        Args:
+            k: of the moment. u, v: in the middle of the picture, from where the robot stands [heights].
+            pixels: of a height, in the picture as it is drawn.
+        """
+        ahead = -np.array(
+            [
+                math.cos(self._azimuth) * math.cos(ABOVE),
+                math.sin(self._azimuth) * math.cos(ABOVE),
+                math.sin(ABOVE),
+            ]
+        )
+        right = np.array([-math.sin(self._azimuth), math.cos(self._azimuth), 0.0])
+        stands = self.moments.views[k].place * [1.0, 1.0, 0.0]
+        at = stands + self._unit * (u * right + v * np.cross(right, ahead))
+        return look_at(at - AWAY * self._unit * ahead, at, 1.0, 1)._replace(focal=pixels * AWAY)
+
+    def picture(self, k: int, middle: np.ndarray, pixels: float, width: int, height: int) -> np.ndarray:
+        """A moment (height, width, 3), bytes.
+
+        Args:
+            k: of the moment. middle: (2,) u, v in the middle of the picture [heights]. pixels: of a height.
+            width, height: of the picture [pixels].
+        """
+        self.painter.resize(width, height)
+        c, s = math.cos(self._azimuth), math.sin(self._azimuth)
+        light = np.array([c * LIGHT[0] - s * LIGHT[1], s * LIGHT[0] + c * LIGHT[1], LIGHT[2]])
+        camera = self.camera(k, middle[0], middle[1], FINER * pixels)
+        thick = max(SOLE_THICK, SOLE_PIXELS * self._unit / pixels)
+        return self.painter.draw(camera, [self.moments.views[k]], np.zeros((1, 3)), light, thick)
+
+
+# -------- The strip
+
+
+@dataclass(frozen=True)
+class StripLayout:
+    """Where the pictures of a strip are.
+
+    Attributes:
+        pixels: of the height of each robot.
+        columns, rows: first and last pixel of each column and of each row, the last one not in it.
+        middles: (R, N, 2) u, v in the middle of each picture [heights].
+    """
+
+    pixels: float
+    columns: list[tuple[int, int]]
+    rows: list[tuple[int, int]]
+    middles: np.ndarray
+
+    @classmethod
+    def of(cls, extents: Sequence[np.ndarray], width: int, height: int | None) -> StripLayout:
+        """As large as there is room for: nothing that is seen is cut off.
+
+        Args:
+            extents: (N, 2, 2) of each row. width: of the strip [pixels]. height: the same; None: as it needs.
+
+        Raises:
+            ConfigError: there is too little room, or the strip would be too high.
+        """
+        all_of = np.array(extents)
+        wide = (all_of[:, :, 1, 0] - all_of[:, :, 0, 0]).max(axis=0) + 2 * ROOM
+        low = all_of[:, :, 0, 1].min(axis=1) - ROOM - TIMES
+        top = all_of[:, :, 1, 1].max(axis=1) + ROOM + NAMES
+        tall = top - low
+        across = width - GAP * (len(wide) - 1)
+        pixels = across / wide.sum()
+        down = int(pixels * tall.sum()) if height is None else height - GAP * (len(tall) - 1)
+        pixels = min(pixels, down / tall.sum())
+        if pixels < LEAST_HEIGHT:
+            raise ConfigError(
+                f"a strip of {len(wide)} moments, a row for each of {len(tall)} robots, would show them "
+                f"{max(pixels, 0):.0f} pixels high: give more of --width and --height, or fewer --moments"
+            )
+        if down > LARGEST:
+            raise ConfigError(f"a strip of {len(tall)} rows would be {down} pixels high: give less of --width")
+        middles = np.empty((*all_of.shape[:2], 2))
+        middles[:, :, 0] = 0.5 * (all_of[:, :, 0, 0] + all_of[:, :, 1, 0])
+        middles[:, :, 1] = 0.5 * (low + top)[:, None]
+        return cls(pixels, _shares(wide, across), _shares(tall, down), middles)
+
+
+def _shares(sizes: np.ndarray, pixels: int) -> list[tuple[int, int]]:
+    """First and last pixel of parts that share some pixels by their sizes, with gaps between them."""
+    ends = np.round(np.concatenate([[0.0], np.cumsum(sizes)]) / sizes.sum() * pixels).astype(int)
+    return [(int(a) + GAP * k, int(b) + GAP * k) for k, (a, b) in enumerate(pairwise(ends))]
+
+
+def film_strip(
+    dancers: Sequence[Dancer],
+    times: Sequence[float],
+    width: int,
+    height: int | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> bytes:
+    """A PNG of moments of a dance, a row for each dancer.
+
+    Args:
+        dancers: of the same clip; they have danced it afterwards. times: of the moments, rising [s].
+        width, height: of the picture [pixels]; without height it is as high as it needs.
+        progress: called with the number of dancers that have danced.
+
+    Raises:
+        ConfigError: the picture is too small for so many, or would be too high. ClipError: no posture to begin with.
+    """
+    from PIL import Image, ImageDraw, ImageFont
+
+    rows: list[StripRow] = []
+    for dancer in dancers:
+        rows.append(StripRow(dancer, Moments.of(dancer, times)))
+        progress(len(rows))
+    layout = StripLayout.of([row.extents for row in rows], width, height)
+    image = Image.new("RGB", (width, layout.rows[-1][1]), (PAPER,) * 3)
+    draw = ImageDraw.Draw(image)
+    font = ImageFont.load_default(max(LEAST_TEXT, round(TEXT * layout.pixels)))
+    for r, (row, (top, bottom)) in enumerate(zip(rows, layout.rows, strict=True)):
+        for k, (left, right) in enumerate(layout.columns):
+            picture = row.picture(k, layout.middles[r, k], layout.pixels, right - left, bottom - top)
+            image.paste(Image.fromarray(picture), (left, top))
+            at = (0.5 * (left + right), bottom - 0.25 * TIMES * layout.pixels)
+            draw.text(at, f"{row.moments.times[k]:.1f} s", fill=NAME_COLOR, font=font, anchor="ms")
+        at = (0.3 * NAMES * layout.pixels, top + 0.2 * NAMES * layout.pixels)
+        draw.text(at, row.title, fill=NAME_COLOR, font=font)
+    file = io.BytesIO()
+    # A palette: half the size, and of the shades of the floor nothing is missed.
+    image.quantize(COLORS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    return file.getvalue()
