@@ -110,7 +110,8 @@ class RobotSupervision:
         text = f"no {self._topic} for {silence:.1f} s: {'stopped until they are back' if self.gone else 'late'}"
         self.silence = text if silence > LOST_AFTER else ""
         late = judged and self._joints.late(now)  # what is commanded on meanwhile would be an error then
-        self._late = now if late else self._late
+        quiet = judged and silence > LOST_AFTER  # also where what was commanded meanwhile did not move
+        self._late = now if late or quiet else self._late
         judged = judged and self._stops and not self.away
         fault = self._joints.fault(now) if judged else None
         # What brakes while nothing new is known gets ahead of what was known last: that is judged when states are back.

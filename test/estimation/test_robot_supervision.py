@@ -141,6 +141,25 @@ def test_a_robot_that_is_elsewhere_just_after_it_was_late_is_begun_with_once():
     assert run.s.stopped and "following error" in run.s.fault
 
 
+def test_a_robot_that_is_elsewhere_after_a_silence_in_which_it_should_have_rested_is_begun_with_once():
+    """A simulator that is started again is back before it counts as away; where the commands rested it was not late."""
+    run, rests = Run(), np.zeros(2)
+    for elsewhere, again in ((np.array([0.0, 1.5]), False), (np.array([0.0, -1.5]), True)):
+        found = []
+        for k in range(90):  # heard, silent for 0.4 s, back elsewhere
+            run.now += PERIOD
+            if k < 20 or k >= 60:
+                run.heard = run.now
+                run.s.measure(run.now, BOTH, rests if k < 20 else elsewhere, run.now)
+            found.append(run.s.judge(run.now, run.now - run.heard))
+            if found[-1] is Verdict.BEGIN:
+                run.s.forget()
+                run.s.begin(True)
+                rests = elsewhere
+            run.s.command(run.now, rests)
+        assert found.count(Verdict.BEGIN) == (not again) and run.s.stopped is again
+
+
 def test_while_time_stands_still_nothing_is_wrong_and_then_it_begins_anew():
     run = Run()
     run.go(0.2)
