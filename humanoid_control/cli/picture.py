@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=float,
-        help=f"with --video and --strip: how long (default: all; a film {LONGEST_FILM:g} at most)",
+        help=f"of --video and --strip --whole-body: how long (default: all; a film {LONGEST_FILM:g} at most)",
     )
     parser.add_argument(
         "--moments",
@@ -113,8 +113,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at",
         type=float,
-        help=f"place in the clip [s] (default: {MOMENT:g}; with --video and --strip: 0); with --standing and "
-        f"--walking: how long ({STANDING_TIME:g}, {WALKING_TIME:g})",
+        help=f"place in the clip [s] (default: {MOMENT:g}; of --video and --strip --whole-body: 0); with --standing "
+        f"and --walking: how long ({STANDING_TIME:g}, {WALKING_TIME:g})",
     )
     parser.add_argument("--no-shadows", action="store_true", help="plain light: many times faster without a GPU")
     parser.add_argument("--port", type=int, help="port of the viewer (default: 8096)")

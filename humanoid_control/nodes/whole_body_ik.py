@@ -357,7 +357,7 @@ class WholeBodyIkNode(TickNode):
         if self.waiting:
             known = robot.estimate.known
             robot.is_awaited(now)
-            ready = robot.stands(now) if known else self.params.start_blind
+            ready = robot.may_be_commanded(now) if known else self.params.start_blind
             if not self.commands.look(now, ready):  # meanwhile the estimate is read on
                 return
             self.health.clear("start")

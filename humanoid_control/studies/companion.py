@@ -23,11 +23,16 @@ READY = "ready"
 class Companion:
     """A module of this package as a process of its own; use as a context manager."""
 
-    def __init__(self, module: str, *words: str) -> None:
-        """Start it; `words`: of its command line."""
+    def __init__(self, module: str, *words: str, supervised: bool = False) -> None:
+        """Start it.
+
+        Args:
+            module: of the room `studies`. words: of its command line.
+            supervised: it finds a node that is started again as soon as the nodes of a stack do.
+        """
         command = [sys.executable, "-u", "-m", f"humanoid_control.studies.{module}", *words]
         environment = dict(os.environ)
-        choose_discovery(environment, supervised=True)  # it should hear a node that is started again as the others do
+        choose_discovery(environment, supervised)
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )

@@ -111,10 +111,9 @@ class StripRow:
         self.moments, self.title = moments, dancer.robot.title
         self.painter = DancerPainter([dancer.robot], 1, 1)
         self._azimuth, height = moments.heading + ASIDE, dancer.robot.height
-        self._unit = 1.0
-        corners = [self._seen(view) for view in moments.views]
-        self._unit = height if math.isfinite(height) else max(float(c[:, 2].max()) for c in corners)
-        self.extents = np.array([self._extent(k, c) for k, c in enumerate(corners)])
+        seen = [self._seen(view) for view in moments.views]
+        self._unit = height if math.isfinite(height) else max(float(points[:, 2].max()) for points in seen)
+        self.extents = np.array([self._extent(k, points) for k, points in enumerate(seen)])
 
     def _seen(self, view: DancerView) -> np.ndarray:
         """All points (P, 3) of a view: of the robot, of lines [m]."""

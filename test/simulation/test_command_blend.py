@@ -62,6 +62,17 @@ def test_a_command_that_is_missing_for_a_moment_stops_its_joint_and_does_not_sen
     assert b.reference == pytest.approx(goal, abs=1e-9)
 
 
+def test_what_is_led_back_at_a_share_of_its_speed_slows_nobody_else():
+    b, goal = CommandBlend(SPEED, 0.9), np.array([0.5, 0.4, 0.0])
+    b.begin(np.zeros(3), goal, np.array([False, True, False]))
+    assert b.step(goal, DT)[0] == pytest.approx(SPEED[0] * DT), "it was commanded all along"
+    fastest, before = 0.0, b.reference
+    while b.active:
+        now = b.step(goal, DT)
+        fastest, before = max(fastest, (now[1] - before[1]) / DT), now.copy()
+    assert fastest == pytest.approx(0.9 * SPEED[1], rel=1e-3)
+
+
 def test_an_end_leaves_the_references_where_they_are():
     b = CommandBlend(SPEED)
     b.begin(np.zeros(3), np.ones(3))

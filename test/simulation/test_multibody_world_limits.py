@@ -10,7 +10,25 @@ from humanoid_control.paths import share_dir
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.simulation import ENGINES, MultibodyWorld, WorldSettings, make_engine
 from humanoid_control.simulation.drives.motors_gears import gear_torque, shaft_table
-from humanoid_control.simulation.drives.position_control import SPEED_BAND, DriveGains, default_gains
+from humanoid_control.simulation.drives.position_control import (
+    ACCELERATION,
+    FORCE,
+    INERTIA,
+    JOINT,
+    MOST_ROUNDS,
+    NEWTON_ROUNDS,
+    RECOVERY,
+    SPEED,
+    SPEED_BAND,
+    TORQUE,
+    DriveCommands,
+    DriveGains,
+    begin_drive_step,
+    default_gains,
+    drive_table,
+    switch_drive_step,
+    way_of,
+)
 from humanoid_control.simulation.worlds.step import Motors
 from test.simulation.recovered import DrivenForces, joint_forces
 from test.simulation.scenes import SCENES, command_anywhere
@@ -215,19 +233,58 @@ def test_a_far_goal_is_approached_at_the_speed_limit_without_chatter(name, engin
     assert max(speeds) < 1.02 * robot.velocity[elbow]
 
 
-def motor_law(world):
+def motor_law(robot, gains, q_ref, v_ref, q, w):
     """Torques (n,) of ideal drives as their law has them at the end of a step, where the speed limit is a brake."""
-    robot, gains, w = world.robot, world.gains, world.joint_velocity
-    asked = gains.kp * (world.drives.q_ref - world.joints) + gains.kd * (world.drives.v_ref - w)
+    asked = gains.kp * (q_ref - q) + gains.kd * (v_ref - w)
     side = np.where(w < 0.0, -1.0, 1.0)
     room = gains.effort * (robot.velocity - np.abs(w)) / (SPEED_BAND * robot.velocity)
     return np.clip(side * np.minimum(side * asked, np.maximum(room, -gains.effort)), -gains.effort, gains.effort)
 
 
+def stop_law(robot, gains, q, w, h):
+    """Forces (n,) of the stops of a step of h [s] that begins at q (n,) and ends with the speeds w (n,)."""
+    low, high = robot.lower - q, robot.upper - q
+    up = gains.stop * (low - (h + RECOVERY * (low > 0.0)) * w)
+    down = gains.stop * (high - (h + RECOVERY * (high < 0.0)) * w)
+    return np.maximum(up, 0.0) + np.minimum(down, 0.0)
+
+
+def test_pieces_of_coupled_drives_are_found_whatever_couples_them():
+    """Inertias and forces of no robot, joints at their speed limits and stops: the equations of motion hold at the end.
+
+    Their solution is the only one, since every force falls with the acceleration. Newton's steps alone do not find it.
+    """
+    robot, rng, h = load_robot("hrp2", "fixed"), np.random.default_rng(0), 0.001
+    gains, n = default_gains(robot), robot.n
+    commands = DriveCommands(robot, gains, 1.0)
+    drives, rows, rounds = drive_table(robot, commands, gains), np.zeros((6, n)), []
+    for _ in range(300):
+        A = rng.normal(size=(n, 4)) * rng.choice([0.05, 0.3], (n, 1))
+        M, bias = A @ A.T + np.diag(rng.uniform(1e-4, 0.02, n)), rng.normal(0.0, 40.0, n)
+        q = rng.uniform(np.maximum(robot.lower, -2.0), np.minimum(robot.upper, 2.0))
+        q = np.where(rng.random(n) < 0.2, rng.choice([-1, 1], n) * 1e-4 + rng.choice([robot.lower, robot.upper]), q)
+        v = robot.velocity * rng.choice([-1.0, 1.0], n) * rng.uniform(0.8, 1.1, n)
+        commands.q_ref[:], commands.v_ref[:] = q + rng.normal(0.0, 0.02, n), np.sign(v) * robot.velocity
+        rows[JOINT], rows[SPEED], rows[ACCELERATION] = q, v, rng.normal(0.0, 100.0, n)
+        begin_drive_step(drives.table, rows, h)
+        rounds.append(0)
+        while True:
+            rows[ACCELERATION] = np.linalg.solve(M + np.diag(rows[INERTIA]), rows[FORCE] - bias)
+            rounds[-1] += 1
+            if not switch_drive_step(drives.table, rows, h, way_of(rounds[-1])):
+                break
+        a, w = rows[ACCELERATION], v + h * rows[ACCELERATION]
+        given = motor_law(robot, gains, commands.q_ref, commands.v_ref, q + h * w, w)
+        assert np.abs(rows[TORQUE] - given).max() < 1e-6 * robot.effort.max()
+        missing = M @ a + gains.rotor * a + bias - given - stop_law(robot, gains, q, w, h)
+        assert np.abs(missing).max() < 1e-4 * (1.0 + np.abs(M @ a).max())
+    assert NEWTON_ROUNDS < max(rounds) < MOST_ROUNDS / 2
+
+
 @pytest.mark.parametrize("name", ["hrp2", "wabian2"])
 def test_joints_that_drive_each_other_at_their_speed_limits_obey_their_motors(name, engine):
     """All joints wave as fast as they may, coupled by light links, so that many motors and stops change their pieces
-    in one step: each step still ends where every motor gives what its law says there, and no joint runs away."""
+    in one step: each step still ends where every motor gives what its law says there."""
     robot = load_robot(name, "fixed")
     world, rng = make_engine(robot, engine, WorldSettings(gravity=0.0)), np.random.default_rng(5)
     middle = robot.postures["neutral"].copy()
@@ -240,6 +297,8 @@ def test_joints_that_drive_each_other_at_their_speed_limits_obey_their_motors(na
         world.command(q, 1.3 * robot.velocity * np.cos(wave * t + phase))
         for _ in range(4):
             world.step()
-            assert (np.abs(world.torque - motor_law(world)) < exact).all()
-            limited += np.count_nonzero(np.abs(world.joint_velocity) > (1 - SPEED_BAND) * robot.velocity)
+            w, drives = world.joint_velocity, world.drives
+            given = motor_law(robot, world.gains, drives.q_ref, drives.v_ref, world.joints, w)
+            assert (np.abs(world.torque - given) < exact).all()
+            limited += np.count_nonzero(np.abs(w) > (1 - SPEED_BAND) * robot.velocity)
     assert limited > 1000

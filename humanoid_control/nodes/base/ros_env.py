@@ -45,13 +45,17 @@ def prepare() -> None:
             os.environ["AMENT_PREFIX_PATH"] = os.pathsep.join([*known, str(prefix)])
 
 
-def choose_discovery(environment: MutableMapping[str, str], supervised: bool = False) -> None:
+def choose_discovery(environment: MutableMapping[str, str], supervised: bool | None = None) -> None:
     """Keep nodes to this machine where ROS comes from wheels and the user has said nothing about discovery.
 
     Two who try the package in one network would otherwise command each other's robots. Whoever sources an installed ROS
     has a network of nodes, and expects these among them: there nothing is changed. Nodes of one machine find each other
     as `config/one_host.xml` says, those that a supervisor starts again when they hang as `config/supervised.xml` does,
     unless the user has profiles of his own.
+
+    Args:
+        environment: changed in place.
+        supervised: of a process that is started again, or not; None: what was chosen before stays.
     """
     if ros_flavour() != "wheels":
         return
@@ -60,7 +64,7 @@ def choose_discovery(environment: MutableMapping[str, str], supervised: bool = F
     ours = [str(share_dir() / "config" / name) for name in (ONE_HOST, SUPERVISED)]
     named = [environment[name] for name in PROFILES if environment.get(name)]
     own = any(name not in ours for name in named) or any(Path(name).exists() for name in PROFILES_HERE)
-    if environment.get(DISCOVERY) == "LOCALHOST" and not own and (supervised or not named):
+    if environment.get(DISCOVERY) == "LOCALHOST" and not own and (not named or supervised is not None):
         environment[PROFILES[0]] = ours[1] if supervised else ours[0]
 
 

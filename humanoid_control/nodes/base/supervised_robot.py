@@ -20,8 +20,8 @@ from humanoid_control.robots import Robot
 
 HARDWARE_STATE = "hardware_state"
 TRIES = 4  # begins with a simulator that does not hear its commands yet: the graph of a busy machine takes seconds
-LOOK, SLOW = 0.02, 0.3  # [s] between looks at how fast joints move; [rad/s] of one that rests
-AWAITED = 0.6  # [s] for which a robot that moves by itself is given time to come to rest
+PACE_PERIOD, REST_SPEED = 0.02, 0.3  # [s] over which it is seen how fast joints move; [rad/s] of those that rest
+REST_TIMEOUT = 0.6  # [s] for which a robot that is known and moves by itself is given time to come to rest
 FOLLOWED = ("", "RUN")  # power states of a driver in which its robot is where the commands are; empty: no driver spoke
 
 
@@ -73,7 +73,6 @@ class SupervisedRobot(RobotSupervision):
         self.estimate = JointPositions(robot)
         super().__init__(robot.joint_names, robot.velocity, states)
         self._node, self._states, self._begin_anew = node, states, begin_anew
-        self._moves_since, self._seen = np.inf, (-np.inf, self.estimate.values)
         self._power = PowerState(node, self.restart)
         node.create_subscription(Bool, PAUSED, self._on_paused, LATCHED)
         node.create_service(Trigger, "~/resync", self._on_resync)
@@ -82,7 +81,8 @@ class SupervisedRobot(RobotSupervision):
         """Nothing is commanded any more, and nothing known of where the robot is."""
         super().forget()
         self.estimate.forget()
-        self._moves_since, self._seen = np.inf, (-np.inf, self.estimate.values)
+        self._known_since, self._pace = np.inf, np.inf  # [s]; fastest joint [rad/s]
+        self._seen = (0.0, self.estimate.values)  # when it was looked, and where they were
 
     def hear(self, m: JointState) -> None:
         """Take joint states."""
@@ -93,21 +93,23 @@ class SupervisedRobot(RobotSupervision):
         self.measure(time.monotonic(), joints, positions, seconds(m.header.stamp) or None)
 
     def _watch_pace(self, now: float) -> None:
-        at, before = self._seen
-        if now - at >= LOOK and self.estimate.known:
-            pace = np.abs(self.estimate.values - before).max() / (now - at)
-            moves = np.isfinite(pace) and pace > SLOW
-            self._moves_since = min(self._moves_since, now) if moves else np.inf
-            self._seen = now, self.estimate.values.copy()
+        if not self.estimate.known:
+            return
+        if self._known_since == np.inf:
+            self._known_since = now
+        elif now - self._seen[0] >= PACE_PERIOD:
+            self._pace = float(np.abs(self.estimate.values - self._seen[1]).max()) / (now - self._seen[0])
+        else:
+            return
+        self._seen = now, self.estimate.values.copy()
 
-    def stands(self, now: float) -> bool:
-        """Test whether all joints are known and rest, so that a command of where they are is one when it arrives.
+    def may_be_commanded(self, now: float) -> bool:
+        """Test whether a command of where the joints are is one still when it arrives: all are known, and rest.
 
-        A robot that is still led to the last words of somebody else is given some time; one that goes on moving is
-        taken as it is.
+        A robot that is led to the last words of somebody else comes to rest; one that goes on moving, or whose
+        estimates are rough, is taken as it is after `REST_TIMEOUT`.
         """
-        rests = np.isfinite(self._seen[0]) and (self._moves_since == np.inf or now - self._moves_since > AWAITED)
-        return self.estimate.known and bool(rests)
+        return self._pace <= REST_SPEED or now - self._known_since > REST_TIMEOUT
 
     def is_awaited(self, now: float) -> bool:
         """Test whether nothing can be commanded yet because nothing was heard of the robot, and report it."""

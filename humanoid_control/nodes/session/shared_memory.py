@@ -19,6 +19,7 @@ SHM = Path("/dev/shm")
 SETTLE = 0.2  # [s] in which a process maps a file that it has just made
 TIDY_TIME, TIDY_LIMIT, TIDY_PERIOD = 1.5, 10.0, 0.1  # [s] in which the nodes of a killed supervisor die too
 HELD = 4.0  # [s] for which a port of a killed process is held
+NAMES = ("fastdds_", "fastrtps_")  # of its files; the name changed between releases
 DONE = b"."
 
 
@@ -53,8 +54,7 @@ class SharedMemoryKeeper:
 
 def shared_memory_files() -> list[Path]:
     """All shared-memory files of Fast DDS."""
-    patterns = ("*fastdds_*", "*fastrtps_*")  # the name changed between releases
-    return sorted(p for pattern in patterns for p in SHM.glob(pattern) if p.is_file()) if SHM.is_dir() else []
+    return sorted(p for name in NAMES for p in SHM.glob(f"*{name}*") if p.is_file()) if SHM.is_dir() else []
 
 
 def files_in_use() -> set[str]:
@@ -117,36 +117,54 @@ class PortHolder:
     """Ports in shared memory whose readers were killed, kept from being used again at once.
 
     Who wrote to such a port notices that nobody reads it only after one or two seconds, and until then what he has to
-    say to a new process that took the same port is lost. A port that is locked is passed over by new processes.
+    say to a new process that took the same port is lost. A port that is locked is passed over by new processes. Fast
+    DDS takes it for one that is read, so that it must be removed here when it is let go.
     """
 
-    def __init__(self) -> None:
-        self._held: list[tuple[float, int]] = []  # until when, on the monotonic clock [s], and the descriptor
+    def __init__(self, since: float) -> None:
+        """Hold nothing yet.
+
+        Args:
+            since: files made before are none of its business [s since the epoch].
+        """
+        self._since = since
+        self._held: list[tuple[float, int, Path]] = []  # until when, on the monotonic clock [s]; descriptor of the lock
 
     def hold(self) -> int:
-        """Lock all ports whose readers are gone; how many there are."""
+        """Lock all ports whose readers are gone; how many are new."""
+        known = {path for _, _, path in self._held}
         found = 0
-        for path in shared_memory_files():
-            if "_port" not in path.name or not path.name.endswith("_el"):
-                continue
-            with contextlib.suppress(OSError):  # in use, or gone
-                descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:
-                    os.close(descriptor)
-                    continue
-                self._held.append((time.monotonic() + HELD, descriptor))
+        for path in SHM.glob("*_port*_el"):
+            if path not in known and path.name.startswith(NAMES) and (lock := self._lock(path)) is not None:
+                self._held.append((time.monotonic() + HELD, lock, path))
                 found += 1
         return found
 
-    def release(self, all_of_them: bool = False) -> None:
-        """Let go of those that were held long enough."""
-        now = time.monotonic()
-        for until, descriptor in self._held:
-            if all_of_them or until <= now:
+    def _lock(self, path: Path) -> int | None:
+        """Descriptor of the lock on a port of this user that nobody reads; None of all others."""
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                locked = os.fstat(descriptor)
+                own = locked.st_uid == os.getuid() and locked.st_mtime >= self._since - 1
+                if own and locked.st_ino == path.stat().st_ino:  # else it was removed, and made anew, meanwhile
+                    return descriptor
+            except OSError:  # somebody reads it
+                pass
+            os.close(descriptor)
+        return None
+
+    def release(self, now: float | None = None) -> None:
+        """Remove those that were held long enough, by the time on the monotonic clock [s]; default: the present."""
+        now = time.monotonic() if now is None else now
+        for until, descriptor, path in self._held:
+            if until <= now:
+                for file in (path.with_name(path.name.removesuffix("_el")), path):
+                    with contextlib.suppress(OSError):
+                        file.unlink()
                 os.close(descriptor)
-        self._held = [] if all_of_them else [h for h in self._held if h[0] > now]
+        self._held = [held for held in self._held if held[0] > now]
 
 
 def keep(since: float) -> None:

@@ -97,7 +97,7 @@ class Supervisor:
         self._hang_limit = hang_limit()
         self._born = time.time()
         self._keeper: SharedMemoryKeeper | None = None
-        self._ports = PortHolder()
+        self._ports = PortHolder(self._born)
         self._server: ForkServer | None = None
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -157,12 +157,14 @@ class Supervisor:
 
     def _afresh(self, child: Child) -> subprocess.Popen:
         assert child.heartbeat is not None
+        environment = dict(self._environment)
+        choose_discovery(environment, supervised=child.restarts > 0)
         return subprocess.Popen(
             child.command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**self._environment, child.heartbeat.variable: str(child.heartbeat.descriptor)},
+            env={**environment, child.heartbeat.variable: str(child.heartbeat.descriptor)},
             pass_fds=(child.heartbeat.descriptor,),
             start_new_session=True,
             preexec_fn=die_with(os.getpid()),
@@ -295,7 +297,7 @@ class Supervisor:
         if self._server is not None:
             self._server.close()
             self._server = None
-        self._ports.release(all_of_them=True)
+        self._ports.release(float("inf"))
         remove_leftovers(self._born)
         if self._keeper is not None:
             self._keeper.close()

@@ -30,7 +30,7 @@ from humanoid_control.simulation.drives.position_control import POSITION
 FARTHEST = 1e6  # [m] from the world's origin: more is no place
 STRONGEST = 1e15  # [N], [N m] of a push: a world that diverges under less is stopped and says so
 MOST_TIMES = 10.0  # its limit: more than that a joint's commanded velocity or effort cannot mean
-LED = 0.9  # of its speed limit, at which a joint is led back: joints that start together throw each other about
+RETURN_SHARE = 0.9  # of its speed limit, at which a joint is led back: those that start together throw each other about
 RETURNS = 0.1  # [s] of simulated time without commands after which the next one is blended in
 HELD = "no commands: last position held"
 LATE = 0.2  # [s] of simulated time without commands after which their silence is reported
@@ -49,7 +49,7 @@ class SimulatorInputs:
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         r = self.robot
         self.arbiter = CommandArbiter(node, "joint_commands")
-        self.blend, self.rate = CommandBlend(LED * r.velocity), ReferenceRate(r.velocity)
+        self.blend, self.rate = CommandBlend(r.velocity, RETURN_SHARE), ReferenceRate(r.velocity)
         self._plausible = JointPlausibility(r.joint_names, r.lower, r.upper, r.velocity)
         self._most = {"velocity": MOST_TIMES * r.velocity, "effort": MOST_TIMES * np.maximum(r.effort, 1.0)}
         self.restart()

@@ -17,21 +17,21 @@ class CommandBlend:
     """Moves n references from where they are held to commands that may move meanwhile.
 
     q_ref = q_hold + s(t / T) (q_cmd - q_hold), with a minimum-jerk profile s, and a T in which the joint with the
-    longest way reaches its speed limit. A command that moves adds its own speed, so each step is also cut to the speed
-    limit; the blend ends when its time is over and all joints have arrived.
+    longest way reaches its speed limit, or a share of it. A command that moves adds its own speed, so each step is also
+    cut to that; the blend ends when its time is over and all joints have arrived.
 
     Attributes:
         active: a blend is going on.
         reference: (n,) the references as they are now [rad].
     """
 
-    def __init__(self, velocity: np.ndarray) -> None:
+    def __init__(self, velocity: np.ndarray, share: float = 1.0) -> None:
         """Prepare.
 
         Args:
-            velocity: (n,) speed limits of the joints [rad/s].
+            velocity: (n,) speed limits of the joints [rad/s]. share: of them, at which joints are blended in.
         """
-        self._velocity = np.array(velocity, dtype=float)
+        self._velocity, self._share = np.array(velocity, dtype=float), share
         self.active, self.reference = False, np.zeros(len(self._velocity))
         self._hold, self._time, self._length = self.reference, 0.0, 0.0
         self._blends = np.ones(len(self._velocity), dtype=bool)
@@ -48,7 +48,7 @@ class CommandBlend:
         self._blends = mask | self._blends if self.active else mask.copy()
         way = np.where(self._blends, np.nan_to_num(np.abs(command - hold) / self._velocity), 0.0)
         self._hold, self.reference = hold.copy(), hold.copy()
-        self._time, self._length = 0.0, PEAK_SPEED * float(way.max(initial=0.0))
+        self._time, self._length = 0.0, PEAK_SPEED * float(way.max(initial=0.0)) / self._share
         self.active = self._length > 0.0
 
     def end(self) -> None:
@@ -67,10 +67,11 @@ class CommandBlend:
         """
         self._time += dt
         u = min(1.0, self._time / self._length) if self._length > 0.0 else 1.0
-        goal = np.where(np.isfinite(command), command, self.reference)
+        known = np.isfinite(command)
+        goal = np.where(known, command, self.reference)
         wanted = self._hold + np.where(self._blends, minimum_jerk(u), 1.0) * (goal - self._hold)
-        wanted = np.where(np.isfinite(command), wanted, self.reference)
-        most = self._velocity * dt
+        wanted = np.where(known, wanted, self.reference)
+        most = np.where(self._blends, self._share, 1.0) * self._velocity * dt
         self.reference = self.reference + np.clip(wanted - self.reference, -most, most)
         self.active = u < 1.0 or bool((np.abs(goal - self.reference) > 1e-9).any())
         return self.reference

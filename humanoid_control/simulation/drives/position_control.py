@@ -280,6 +280,7 @@ ROUND_OFF = 1e-11  # of a torque limit
 SLACK = 1e-14  # [rad] of a stop
 RECOVERY = 0.01  # [s] in which a joint that is beyond its range comes back
 TOGETHER, SLOWLY, LAST = range(3)  # ways to switch pieces
+NEWTON_ROUNDS, MOST_ROUNDS = 4, 60  # solutions of a step with the first way, and until the last; see `way_of`
 
 
 @kernel
@@ -331,18 +332,6 @@ def motor_piece(d, k, v, a, h):
 
 
 @inlined
-def crossing_piece(d, k, v, h):
-    """The piece t - g a on which a motor's torque changes its sign: its law, or the fall at a speed limit before it."""
-    t, g, fall, limit = d.scratch[LAW, k], d.scratch[LAW_GAIN, k], d.fall[k], d.speed[k]
-    if fall > 0.0:
-        if h * t > g * (limit - v):  # the law still drives forward at the upper limit
-            return fall * (limit - v), fall * h
-        if h * t < g * (-limit - v):
-            return fall * (-limit - v), fall * h
-    return t, g
-
-
-@inlined
 def stop_piece(d, k, q, v, a, h):
     """The torque t - g a of the stops near an acceleration: it only pushes, and only where the step would end beyond.
 
@@ -366,8 +355,11 @@ def stop_piece(d, k, q, v, a, h):
 
 @inlined
 def way_of(rounds):
-    """The way to switch after so many solutions of a step; two or three are usual under load."""
-    return TOGETHER if rounds <= 4 else SLOWLY if rounds <= 60 else LAST
+    """The way to switch after so many solutions of a step; two or three are usual under load.
+
+    SLOWLY needs a last point whose equations were those of now: contact is corrected in earlier rounds only.
+    """
+    return TOGETHER if rounds <= NEWTON_ROUNDS else SLOWLY if rounds <= MOST_ROUNDS else LAST
 
 
 @kernel
@@ -375,13 +367,14 @@ def switch_drives(d, joints, speed, a, h, tau, armature, way):
     """Pieces of all motors and stops at the accelerations that a solution gave; True where one has to change.
 
     TOGETHER, they are those that hold at this solution: Newton's method. SLOWLY, those that hold at the minimum
-    between the last point and this solution, which ends after finitely many steps. Should that take too long, an end
-    is made: motors beyond their limit give the limit, stops that would pull let go, and nothing is taken back.
+    between the last point and this solution, which ends after finitely many steps where all else is linear in the
+    accelerations; MuJoCo's contact is not quite. Should it take too long, an end is made: motors beyond their limit
+    give the limit, stops that would pull let go, and nothing is taken back.
 
     Args:
         d, joints, speed, h, tau, armature: as of `drive_terms`. a: (n,) accelerations [rad/s^2]. way: see `way_of`.
     """
-    s, wrong, again, share = d.scratch, False, False, 1.0
+    s, wrong, share = d.scratch, False, 1.0
     for k in range(joints.shape[0]):
         given, most = s[MOTOR, k] - s[MOTOR_GAIN, k] * a[k], d.torque_limit[k]
         t, g = motor_piece(d, k, speed[k], a[k], h)
@@ -393,34 +386,24 @@ def switch_drives(d, joints, speed, a, h, tau, armature, way):
         return False
     if way == SLOWLY:
         share = _least_along(d, joints, speed, a, h)
+    again = way != LAST
     for k in range(joints.shape[0]):
-        reached = s[MOTOR, k] + s[STOP, k] - (s[MOTOR_GAIN, k] + s[STOP_GAIN, k]) * a[k]
+        given, most = s[MOTOR, k] - s[MOTOR_GAIN, k] * a[k], d.torque_limit[k]
+        reached = given + s[STOP, k] - s[STOP_GAIN, k] * a[k]
         if way == SLOWLY:
             s[POINT, k] += share * (a[k] - s[POINT, k])
             s[REACTION, k] += share * (reached - s[REACTION, k])
         else:
             s[POINT, k], s[REACTION, k] = a[k], reached
-        again |= _take_pieces(d, k, joints[k], speed[k], s[POINT, k], h, way)
+        if way != LAST:
+            s[MOTOR, k], s[MOTOR_GAIN, k] = motor_piece(d, k, speed[k], s[POINT, k], h)
+        elif abs(given) > most * (1.0 + ROUND_OFF):
+            s[MOTOR, k], s[MOTOR_GAIN, k], again = (most if given > 0.0 else -most), 0.0, True
+        if switch_stop(d, k, joints[k], speed[k], s[POINT, k], h, way):
+            again = True
         tau[k] = s[MOTOR, k] + s[STOP, k]
         armature[k] = d.rotor[k] + s[MOTOR_GAIN, k] + s[STOP_GAIN, k]
     return again
-
-
-@inlined
-def _take_pieces(d, k, q, v, a, h, way):
-    """Take the pieces of a joint's motor and stops that hold at an acceleration; True where one is another."""
-    s, most = d.scratch, d.torque_limit[k]
-    given = s[MOTOR, k] - s[MOTOR_GAIN, k] * a
-    t, g = motor_piece(d, k, v, a, h)
-    if g == 0.0 and s[MOTOR_GAIN, k] == 0.0 and t * s[MOTOR, k] < 0.0:
-        # From one limit to the other: what lies between is narrow, and would be jumped over for ever.
-        t, g = crossing_piece(d, k, v, h)
-    wrong = way != LAST or abs(given) > most * (1.0 + ROUND_OFF)
-    if way == LAST:
-        t, g = (most if given > 0.0 else -most), 0.0
-    if wrong:
-        s[MOTOR, k], s[MOTOR_GAIN, k] = t, g
-    return switch_stop(d, k, q, v, a, h, way) or wrong
 
 
 @inlined

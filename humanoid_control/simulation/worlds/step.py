@@ -51,7 +51,7 @@ from humanoid_control.simulation.drives.position_control import (
 
 FASTEST = 1e4  # [rad/s] or [m/s]: nothing real moves faster, so the integration has failed
 FINE = -1
-CONTACT_ROUNDS = 2  # after which contact is corrected
+CONTACT_ROUNDS = 2  # after which contact is corrected; fewer than NEWTON_ROUNDS
 
 # -------- Records
 

@@ -23,7 +23,7 @@ from humanoid_control.robots import Robot, load_robot
 
 COMMANDS = ("t", "stamp", "step", "speed", "outside", "finite", "off")
 STATES = ("t", "speed", "finite")
-STALE = 0.1  # [s] after which joint states say nothing about where the robot is
+STALE = 0.1  # [s] after which joint states say nothing about where the robot is: the next ones do
 DEPTH = 200  # messages that wait while the observer is not running
 PRIORITY = 40
 
@@ -35,7 +35,7 @@ class Heard:
         commands: rows of COMMANDS: time of arrival and stamp [s], the largest step of a joint since the command before
             [rad], the largest speed that is commanded as a share of its limit (0 where no speeds are), the farthest
             that a joint is asked to be beyond its range [rad], 1 where all is finite, and the largest distance of a
-            joint from the last joint states [rad]; NaN where they are older than STALE.
+            joint from the last joint states [rad], where those are older than STALE from the next ones; NaN: none came.
         states: rows of STATES: time of arrival [s], the largest measured speed as a share of its limit, 1 where all
             is finite.
         diagnostics: (time of arrival [s], node, level, message), where one of the last two changes.
@@ -47,7 +47,8 @@ class Heard:
         self.commands, self.states = array("d"), array("d")
         self.diagnostics: list[tuple[float, str, int, str]] = []
         self._last: np.ndarray | None = None
-        self._measured, self._measured_at = np.full(robot.n, np.nan), -np.inf
+        self._measured, self._measured_at = np.full(robot.n, np.nan), np.full(robot.n, -np.inf)
+        self._waiting: list[tuple[int, np.ndarray]] = []  # commands that are compared with the next joint states
         self._told: dict[str, tuple[int, str]] = {}
 
     def command(self, names: Any, stamp: float, q: np.ndarray, v: np.ndarray, now: float) -> None:
@@ -61,7 +62,10 @@ class Heard:
             if self._last is not None:
                 step = _largest(np.abs(at - self._last))
             outside = max(_largest(at - r.upper), _largest(r.lower - at), 0.0)
-            off = _largest(np.abs(at - self._measured)) if now - self._measured_at <= STALE else np.nan
+            off = _largest(np.abs(at - self._measured))
+            if now - self._measured_at[k].min(initial=now) > STALE:
+                off = np.nan
+                self._waiting.append((len(self.commands) + COMMANDS.index("off"), at))
             self._last = at
         speed = _largest(np.abs(v) / r.velocity[k]) if len(v) == len(k) else 0.0
         self.commands.extend((now, stamp, step, speed, outside, float(finite), off))
@@ -71,7 +75,10 @@ class Heard:
         k = [self.index[n] for n in names if n in self.index]
         finite = bool(np.isfinite(q).all() and np.isfinite(v).all())
         if len(q) == len(k) and finite:
-            self._measured[k], self._measured_at = q, now
+            self._measured[k], self._measured_at[k] = q, now
+            for place, at in self._waiting:
+                self.commands[place] = _largest(np.abs(at - self._measured))
+            self._waiting.clear()
         speed = _largest(np.abs(v) / self.robot.velocity[k]) if len(v) == len(k) else 0.0
         self.states.extend((now, speed, float(finite)))
 

@@ -17,7 +17,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.heartbeat import WATCHED
-from humanoid_control.nodes.session.shared_memory import SHM, PortHolder, SharedMemoryKeeper
+from humanoid_control.nodes.session.shared_memory import HELD, SHM, PortHolder, SharedMemoryKeeper
 from humanoid_control.nodes.session.supervisor import Supervisor, hang_limit
 
 LOOP = """
@@ -228,34 +228,69 @@ time.sleep(60)
 """
 
 
-@pytest.mark.skipif(not SHM.is_dir(), reason="needs shared memory in files")
-def test_a_port_in_shared_memory_whose_reader_was_killed_is_not_taken_again_at_once():
-    """The reader locks its port as Fast DDS does; while it lives nothing is held, what it leaves is."""
-    port, holder = SHM / f"fastdds_port{os.getpid()}_el", PortHolder()
+def is_free(port):
+    """Nobody has locked a port; True too where it is gone."""
+    if not port.exists():
+        return True
+    with port.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
-    def free() -> bool:
-        with port.open("r+") as file:
+
+@pytest.fixture
+def port():
+    """A port in shared memory as Fast DDS has it, and a process that reads it: it has locked it."""
+    if not SHM.is_dir():
+        pytest.skip("needs shared memory in files")
+    path = SHM / f"fastdds_port{os.getpid()}_el"
+    path.with_name(path.name.removesuffix("_el")).touch()
+    reader = subprocess.Popen([sys.executable, "-c", READS, str(path)], stdout=subprocess.PIPE, text=True)
+    assert reader.stdout is not None and reader.stdout.readline() == "reads\n"
+    yield path, reader
+    reader.kill()
+    reader.wait()
+    for file in (path, path.with_name(path.name.removesuffix("_el"))):
+        file.unlink(missing_ok=True)
+
+
+def test_a_port_in_shared_memory_whose_reader_was_killed_is_not_taken_again_at_once(port):
+    """While its reader lives it is not held; once it was held long enough it is removed, and never held again."""
+    path, reader = port
+    holder = PortHolder(time.time() - 60.0)
+    holder.hold()
+    holder.release(float("inf"))
+    assert path.exists() and not is_free(path), "its reader has it"
+    reader.kill()
+    reader.wait()
+    PortHolder(time.time() + 60.0).hold()
+    assert is_free(path), "what was there before is left alone"
+    assert holder.hold() >= 1 and not is_free(path) and holder.hold() == 0
+    holder.release()
+    assert not is_free(path), "it is too early"
+    holder.release(time.monotonic() + HELD + 0.1)
+    assert not path.exists() and not path.with_name(path.name.removesuffix("_el")).exists()
+    assert holder.hold() == 0
+
+
+def test_a_node_that_is_started_again_keeps_off_the_port_of_the_dead_one(port, supervised, tmp_path):
+    """It finds the port of another dead one free when it starts first, and locked when it starts again."""
+    path, reader = port
+    reader.kill()
+    reader.wait()
+    os.utime(path)
+    found = tmp_path / "found"
+    looks = f"""
+        import fcntl, time
+        with open({str(path)!r}) as port, open({str(found)!r}, "a") as found:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(port, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                found.write("free ")
             except BlockingIOError:
-                return False
-            return True
-
-    reader = subprocess.Popen([sys.executable, "-c", READS, str(port)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert reader.stdout is not None and reader.stdout.readline() == "reads\n"
-        holder.hold()
-        assert not free(), "its reader has it"
-        holder.release(all_of_them=True)
-        reader.kill()
-        reader.wait()
-        assert free()
-        assert holder.hold() >= 1 and not free()
-        holder.release()
-        assert not free(), "it is too early"
-        holder.release(all_of_them=True)
-        assert free()
-    finally:
-        reader.kill()
-        reader.wait()
-        port.unlink(missing_ok=True)
+                found.write("locked ")
+    """
+    supervised.start("node", looks)
+    supervised.watch_until(lambda: found.exists() and found.read_text().count(" ") == 2)
+    assert found.read_text() == "free locked "

@@ -129,6 +129,22 @@ def test_the_observer_measures_commands_and_keeps_them(tmp_path):
     assert told == [[0.1, "ik", 1, "late"]]
 
 
+def test_a_command_after_a_silence_is_compared_with_the_states_that_come_next(tmp_path):
+    """A new robot stands elsewhere than the one that died: what that one said last is no measure."""
+    robot = load_robot("hrp2", "fixed")
+    h, q, names = Heard(robot), robot.postures["neutral"].copy(), robot.joint_names
+    elsewhere = q.copy()
+    elsewhere[3] += 1.0
+    h.state(names, q, q, 0.0)
+    h.command(names, 0.5, elsewhere, q, 0.5)
+    h.state(names, elsewhere - 0.2, q, 0.51)
+    h.command(names, 0.52, elsewhere, q, 0.52)
+    h.command(names, 0.7, elsewhere, q, 0.7)
+    h.save(tmp_path / "heard.npz")
+    off = load(tmp_path / "heard.npz")[0]["off"]
+    assert off[:2] == pytest.approx([0.2, 0.2]) and np.isnan(off[2]), "after the last no states came"
+
+
 def test_a_stack_has_the_faults_of_its_nodes():
     names = [f.name for f in faults_of(("simulator", "walker"))]
     assert "kill -9 simulator" in names and "hang simulator" in names and "intrude flood" in names
