@@ -89,7 +89,7 @@ class ObservedStack:
         try:
             if self._dances:
                 self.session.wait_first_motion()
-            self._observer = Companion("observer", *self._words)
+            self._observer = Companion("observer", *self._words, supervised=True)
             if self._observer.heard() != READY:
                 raise StackFailure("the observer beside the stack did not start")
             self.run(0.0)
