@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -26,6 +27,7 @@ STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] for all children together, and for o
 RESTARTS, RESTART_WINDOW = 3, 60.0  # a child is restarted so often in so much time [s]
 HANG_LIMIT = 0.8  # [s] for which the loop of a node may stand still; with the time between two looks a second
 PATIENCE = 4.0  # times that limit for helpers: a page that loads in the viewer may hold its interpreter for a while
+FORK_READY, FORK_FACTOR = 8.0, 4.0  # [s] in which a fork that is started again is ready; times its time before
 HANG_VARIABLE = "HUMANOID_HANG_LIMIT"  # another limit [s]; inf: none, for a debugger
 LAST_WORDS = 0.3  # [s] in which the last lines of a child that ended are read
 FULL = 2**18  # [bytes] a disk with less is full
@@ -228,6 +230,7 @@ class Supervisor:
                 continue
             if child.alive:
                 self._end_if_hung(child)
+                self._end_if_never_ready(child)
             else:
                 self._restart(child)
         return not any(c.gave_up and c.essential for c in self.children.values())
@@ -238,6 +241,19 @@ class Supervisor:
         limit = self._hang_limit * (1.0 if child.essential else PATIENCE)
         if stalled > limit and child.ready.is_set() and not child.hung:
             child.hung = f"its loop stood still for {stalled:.1f} s"
+            self._signal(child, signal.SIGKILL)
+
+    def _end_if_never_ready(self, child: Child) -> None:
+        """End a fork that was ready before and, started again, is not: the middleware may wait for itself for ever.
+
+        It has its kernels, so that nothing takes long. A first start, which may compile, has `READY_TIMEOUT`.
+        """
+        never = math.isnan(child.ready_after)
+        if never or child.ready.is_set() or child.hung or not isinstance(child.process, ForkedProcess):
+            return
+        limit = max(FORK_READY, FORK_FACTOR * child.ready_after) if math.isfinite(self._hang_limit) else math.inf
+        if (passed := time.monotonic() - child.started[-1]) > limit:
+            child.hung = f"it was not ready after {passed:.0f} s"
             self._signal(child, signal.SIGKILL)
 
     def _restart(self, child: Child) -> None:

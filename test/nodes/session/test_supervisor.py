@@ -219,6 +219,43 @@ print(os.read(read, 10))
     assert said.stdout.strip() == "b''", said.stderr
 
 
+STUCK = """
+import time
+from pathlib import Path
+
+def main():
+    starts = Path(__file__).with_name("starts")
+    with starts.open("a") as file:
+        file.write(".")
+    count = len(starts.read_text())
+    time.sleep(60.0 if count == 2 else 0.0)
+    print("READY", flush=True)
+    time.sleep(0.3 if count == 1 else 60.0)
+    return 0
+"""
+
+
+def test_a_fork_that_does_not_get_ready_again_is_started_once_more(tmp_path, monkeypatch):
+    """It dies, its second start waits for ever before it has a loop that could stand still, the third one runs."""
+    monkeypatch.setattr("humanoid_control.nodes.session.supervisor.FORK_READY", 1.0)
+    (tmp_path / "stuck_node.py").write_text(STUCK)
+    said: list[str] = []
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    supervisor = Supervisor(tmp_path, lambda name, text: said.append(text), {"PYTHONPATH": path})
+    try:
+        supervisor.load()
+        assert supervisor.wait_loaded(60.0)
+        supervisor.start("node", [sys.executable, "-u", "-m", "stuck_node"], forked=True)
+        supervisor.wait_ready(30.0)
+        node, end = supervisor.children["node"], time.monotonic() + 30.0
+        while len(node.started) < 3 or not node.ready.is_set():
+            assert supervisor.watch() and time.monotonic() < end, said
+            time.sleep(0.02)
+    finally:
+        supervisor.stop()
+    assert said[0].startswith("ended with code 0") and said[1].startswith("it was not ready after") and len(said) == 2
+
+
 READS = """
 import fcntl, os, sys, time
 port = os.open(sys.argv[1], os.O_CREAT | os.O_RDWR)
