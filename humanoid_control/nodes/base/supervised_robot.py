@@ -87,7 +87,8 @@ class SupervisedRobot(RobotSupervision):
     def hear(self, m: JointState) -> None:
         """Take joint states."""
         joints, positions = self.estimate.take(m)
-        self._watch_pace(time.monotonic())
+        if not self.supervised:  # it is asked for before the first command only
+            self._watch_pace(time.monotonic())
         text = self.estimate.problem
         self._node.health.check("estimates", bool(text), Level.WARN, f"{self._states}: {text}")
         self.measure(time.monotonic(), joints, positions, seconds(m.header.stamp) or None)

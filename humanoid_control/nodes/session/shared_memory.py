@@ -160,9 +160,10 @@ class PortHolder:
         now = time.monotonic() if now is None else now
         for until, descriptor, path in self._held:
             if until <= now:
-                for file in (path.with_name(path.name.removesuffix("_el")), path):
-                    with contextlib.suppress(OSError):
-                        file.unlink()
+                with contextlib.suppress(OSError):
+                    if os.fstat(descriptor).st_ino == path.stat().st_ino:  # else it is somebody else's by now
+                        path.with_name(path.name.removesuffix("_el")).unlink(missing_ok=True)
+                        path.unlink()
                 os.close(descriptor)
         self._held = [held for held in self._held if held[0] > now]
 
