@@ -187,7 +187,7 @@ def die_with(parent: int) -> Callable[[], None]:
     def prepare() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            os._exit(1)
+            os.kill(os.getpid(), signal.SIGKILL)
 
     return prepare
 
