@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pinocchio as pin
@@ -25,6 +25,7 @@ OUTSIDE = 0.5  # [rad] beyond its range that a joint may be found at the start
 UNKNOWN_REMEMBERED = 1.0  # [s]
 MAX_UNKNOWN = 20
 REHEARSED = 5  # ticks
+LEAST_SHARE = 0.01  # of its limits that a joint has from the first tick of a soft start on
 NAME_SHOWN = 60  # characters of an unknown name; looking for one like it takes a time that grows with its square
 NOT_UNIT = 0.1  # a quaternion's length may differ from 1 by less than this
 SILENT = -1  # a problem that no sample has, beside those of SampleVerdict
@@ -45,6 +46,8 @@ class FollowerSettings:
         orientation_weight: of a link's orientation against its position [m/rad].
         posture_weight, posture_gain: of the pull to the neutral posture; gain [1/s].
         hold_idle_joints: joints that move no target stay in the neutral posture, or return to it (`IdleJointLimit`).
+        soft_start: time after each start in which the joints' limits of speed and acceleration grow from nothing [s]:
+            all at once at full acceleration to targets that are far ask more of weak drives than these give together.
         ik: of the solver.
         filter: of the targets.
     """
@@ -55,6 +58,7 @@ class FollowerSettings:
     posture_weight: float = 0.06
     posture_gain: float = 2.0
     hold_idle_joints: bool = True
+    soft_start: float = 0.0
     ik: IkSettings = field(default_factory=IkSettings)
     filter: TargetFilterSettings = field(default_factory=TargetFilterSettings)
 
@@ -104,7 +108,7 @@ class TargetFollower:
         known = np.where(np.isfinite(joints), joints, self.robot.postures["neutral"])
         inside = np.clip(known, self.robot.lower, self.robot.upper)
         known = np.where(np.abs(known - inside) > OUTSIDE, inside, known)
-        self.q, self.v = self.robot.q(known), np.zeros(self.robot.nv)
+        self.q, self.v, self._moving = self.robot.q(known), np.zeros(self.robot.nv), 0.0
         self.targets: dict[str, int] = {}
         self.last: IkResult | None = None
         self._filter = TargetFilter(self.settings.filter)
@@ -120,6 +124,7 @@ class TargetFollower:
     def configure(self, settings: FollowerSettings) -> None:
         """Change gains, weights and limits while running."""
         self.settings, self.solver.settings, self._filter.settings = settings, settings.ik, settings.filter
+        self._get_faster(0.0)
         self.posture.weight, self.posture.gain = settings.posture_weight, settings.posture_gain
         self._idle.enabled, self._idle.gain = settings.hold_idle_joints, settings.posture_gain
         for task in (*(task for _, task in self._links), *([] if self._points is None else [self._points[1]])):
@@ -236,9 +241,27 @@ class TargetFollower:
             points.targets, points.velocities = x[rows], v[rows]
             tasks.append(points)
         self._note_silence(now)
+        self._get_faster(dt)
         result = self.solver.step(self.q, tasks, dt)
         self.q, self.v, self.last = result.q, result.v, result
         return result
+
+    def _get_faster(self, dt: float) -> None:
+        """Let the joints be as fast as they may this long after the start."""
+        s = self.settings
+        if self._moving < s.soft_start:
+            self._moving += dt
+            share, ik = min(1.0, max(self._moving / s.soft_start, LEAST_SHARE)), s.ik
+            self.solver.settings = (
+                ik
+                if share == 1.0
+                else replace(
+                    ik,
+                    velocity_scale=share * ik.velocity_scale,
+                    acceleration=share * ik.acceleration,
+                    acceleration_scale=share * ik.acceleration_scale,
+                )
+            )
 
     def brake(self, dt: float) -> None:
         """One tick of length dt [s] in which each joint brakes at the limit of its acceleration, whatever is asked for.

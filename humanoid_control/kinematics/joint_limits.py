@@ -9,6 +9,8 @@ import numpy as np
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1
 
+EASY_SHARE = 0.05  # of a range, at the most, in which a joint comes gently to its end
+
 
 class JointLimits(NamedTuple):
     """Limits of n joints.
@@ -30,6 +32,7 @@ class StepRules(NamedTuple):
         recovery_speed: at which a joint returns into its range [rad/s].
         acceleration: (n,) limit on the change of each joint's velocity [rad/s^2]; infinite: none.
         braking: (n,) deceleration that each joint counts on before the end of its range, none above that.
+        ease: distance from the end of the range within which a joint's deceleration falls with its distance [rad].
     """
 
     dt: float
@@ -37,6 +40,7 @@ class StepRules(NamedTuple):
     recovery_speed: float
     acceleration: F1
     braking: F1
+    ease: float
 
 
 def velocity_bounds(
@@ -69,7 +73,7 @@ def velocity_bounds(
     low, high = np.empty(len(joints)), np.empty(len(joints))
     before = np.zeros(len(joints)) if previous is None else previous
     most = np.full(len(joints), np.inf if previous is None else acceleration)
-    rules = StepRules(dt, dt if next_dt is None else next_dt, recovery_speed, most, most)
+    rules = StepRules(dt, dt if next_dt is None else next_dt, recovery_speed, most, most, 0.0)
     fill_velocity_bounds(joints, limits, rules, before, low, high)
     return low, high
 
@@ -114,8 +118,9 @@ def keep_range(
             step = acceleration * dt
             least = min(max(previous[i] - step, down), up)
             most = min(max(previous[i] + step, down), up)
-            down = min(max(max(down, -braking_speed(below, braking, dt, rules.next_dt)), least), most)
-            up = min(max(min(up, braking_speed(above, braking, dt, rules.next_dt)), least), most)
+            ease = min(rules.ease, EASY_SHARE * (limits.upper[i] - limits.lower[i]))
+            down = min(max(max(down, -approach_speed(below, braking, dt, rules.next_dt, ease)), least), most)
+            up = min(max(min(up, approach_speed(above, braking, dt, rules.next_dt, ease)), least), most)
         low[i], high[i] = down, up
 
 
@@ -131,6 +136,23 @@ def keep_acceleration(
         step = acceleration[i] * dt
         least, most = previous[i] - step, previous[i] + step
         low[i], high[i] = min(max(low[i], least), most), min(max(high[i], least), most)
+
+
+@kernel
+def approach_speed(room: float, acceleration: float, dt: float, next_dt: float, ease: float) -> float:
+    """The highest speed [rad/s] toward the end of a range: from it a joint can stop, and its drive stays behind it.
+
+    A drive that brakes lags by what it needs to give the torque; a command that brakes at a constant rate until it is
+    there runs it into the stop. So within the distance d of the end the speed is the distance, as it will be after this
+    step, over T = sqrt(d / a): the deceleration falls from a to nothing as the joint arrives, and with it the lag.
+    Before, v^2 = 2 a (room - d / 2).
+
+    Args:
+        room, acceleration, dt, next_dt: as of `braking_speed`. ease: d [rad].
+    """
+    if room >= ease or ease <= 0.0:
+        return braking_speed(room - 0.5 * ease, acceleration, dt, next_dt)
+    return max(room, 0.0) / (np.sqrt(ease / acceleration) + dt)
 
 
 @kernel

@@ -142,6 +142,7 @@ class StateEstimator(TickNode):
         silent = self.silent(self.topic, now, self.params.timeout)
         words = self.topic.replace("_", " ")
         self.health.check("silent", silent, Level.WARN, f"no {words}: nothing estimated")
+        self.heartbeat.miss(self.age(self.topic, now) > self.params.timeout)
         stamp, clock = stamp_of(self.present()), self.clock()
         for source in (self.encoders, self.tendons):
             if source is not None:

@@ -209,6 +209,15 @@ class WholeBodyIkParameters(WorldParameters):
         1000.0,
         live=True,
     )
+    soft_start: float = param(
+        0.8,
+        "time after each start, also after a break, in which the joints' limits of speed and acceleration grow from "
+        "nothing",
+        "s",
+        0.0,
+        10.0,
+        live=True,
+    )
     self_collision: bool = param(True, "keep the robot's own shapes apart")
     margin: float = param(
         0.02, "distance that shapes keep; less where they are nearer at rest", "m", 0.0, 0.2, live=True
@@ -301,6 +310,7 @@ class WholeBodyIkNode(TickNode):
             point_gain=p.point_gain,
             posture_weight=p.posture_weight,
             hold_idle_joints=p.hold_idle_joints,
+            soft_start=p.soft_start,
             ik=ik,
             filter=target,
         )

@@ -112,7 +112,7 @@ def bound_step(
     """Fill the bounds: range and speed always, acceleration (`factor` times) with room to brake where range allows."""
     x, low, high = before.x, bounds.lower, bounds.upper
     limits = JointLimits(problem.lower, problem.upper, problem.velocity)
-    rules = StepRules(dt, dt, 0.0, factor * n.acceleration, factor * n.braking)
+    rules = StepRules(dt, dt, 0.0, factor * n.acceleration, factor * n.braking, 0.0)
     fill_velocity_bounds(x, limits, rules, before.v, low, high)
     for i in range(x.shape[0]):
         low[i] = max(x[i] + dt * low[i], problem.lower[i])

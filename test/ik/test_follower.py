@@ -195,3 +195,25 @@ def test_each_joint_brakes_by_its_own_acceleration(robot):
         assert f.v == pytest.approx(np.sign(before) * np.maximum(np.abs(before) - most * DT, 0.0))
         assert f.q == pytest.approx(at + f.v * DT) and (f.solver.v == f.v).all()
     assert (f.v == 0).all()
+
+
+def test_after_a_start_joints_get_faster_bit_by_bit(robot):
+    """Their limits of speed and of acceleration grow with the time since the start, each start anew, then are whole."""
+    follower, far = TargetFollower(robot, FollowerSettings(soft_start=0.5)), wrist(robot) + [0.3, 0.1, 0.5]
+    most = robot.accelerations_within(np.inf).acceleration
+    for _ in range(2):
+        follower.start(robot.postures["neutral"])
+        before, fastest = np.zeros(robot.n), np.zeros(robot.n)
+        for k in range(1, 250):
+            follower.update("l_wrist", far + [0.0, 0.0, 0.2 * (k // 40 % 2)], None, k * DT)
+            v = follower.step(k * DT, DT).v[robot.iv :]
+            share = min(1.0, max(k * DT / 0.5, 0.01)) + 1e-9
+            assert (np.abs(v) <= share * robot.velocity).all()
+            assert (np.abs(v - before) <= share * most * DT + 1e-9).all()
+            before, fastest = v.copy(), np.maximum(fastest, np.abs(v) / robot.velocity)
+        assert fastest.max() > 0.9, "in the end they may use all"
+    at_once = TargetFollower(robot)
+    for k in range(1, 6):
+        at_once.update("l_wrist", far, None, k * DT)
+        v = at_once.step(k * DT, DT).v
+    assert (np.abs(v[robot.iv :]) > 5 * DT / 0.5 * robot.velocity).any(), "which without it they use at once"

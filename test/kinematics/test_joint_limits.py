@@ -100,12 +100,12 @@ def test_each_joint_has_its_own_acceleration_and_its_own_deceleration_before_the
     rng, n = np.random.default_rng(seed), 4
     limits = JointLimits(np.zeros(n), rng.uniform(0.05, 3.0, n), rng.uniform(0.1, 3.0, n))
     acceleration = 10.0 ** rng.uniform(0.5, 2.5, n)
-    braking = acceleration * rng.uniform(0.3, 1.0, n)
+    braking, ease = acceleration * rng.uniform(0.3, 1.0, n), rng.choice([0.0, 0.001, 0.03, 0.5])
     q, v, wish = rng.uniform(0, 1, n) * limits.upper, np.zeros(n), limits.velocity.copy()
     low, high, most = np.empty(n), np.empty(n), np.zeros(n)
     for k in range(160):
         dt = 10 ** rng.uniform(-3, -1.7)
-        fill_velocity_bounds(q, limits, StepRules(dt, 0.0, 0.5, acceleration, braking), v, low, high)
+        fill_velocity_bounds(q, limits, StepRules(dt, 0.0, 0.5, acceleration, braking, ease), v, low, high)
         assert (low <= high).all()
         wish = np.where(rng.random(n) < 0.03, -wish, wish)
         before, v = v, np.clip(wish, low, high)

@@ -5,6 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError, UnknownNameError
+from humanoid_control.ik.limits.limit import EASE
 from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, fill_velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.accelerations import (
@@ -133,16 +134,16 @@ def test_rotors_of_the_file_of_drives_count():
     assert own > 2 * ROTOR_PER_EFFORT * robot.effort[robot.index["l_shoulder_flexion"]]
 
 
-def speed_at_the_stop(acceleration, braking):
-    """HRP-2 bends forward at full speed to the end of its waist's range, its arms held out: speed there [rad/s]."""
+def speed_at_the_stop(acceleration, braking, joint="waist_flexion", ease=0.0):
+    """HRP-2 moves a joint at full speed to the upper end of its range, its arms held out: speed there [rad/s]."""
     robot, dt = load_robot("hrp2", "fixed"), 0.004
-    waist = robot.index["waist_flexion"]
+    waist = robot.index[joint]
     engine, q = SimulationConfig("hrp2", "fixed").build(), robot.postures["neutral"].copy()
     q[[robot.index[f"{side}_shoulder_flexion"] for side in "lr"]] = np.pi / 2
     engine.set_state(q)
     limits, rules = (
         JointLimits(robot.lower, robot.upper, robot.velocity),
-        StepRules(dt, 0.0, 0.5, acceleration, braking),
+        StepRules(dt, 0.0, 0.5, acceleration, braking, ease),
     )
     v, low, high, speed = np.zeros(robot.n), np.empty(robot.n), np.empty(robot.n), 0.0
     for _ in range(400):
@@ -165,3 +166,11 @@ def test_a_simulated_waist_does_not_run_into_its_stop_where_it_brakes_by_its_own
     same = np.full(robot.n, 20.0)
     own = speed_at_the_stop(*robot.accelerations_within(20.0))
     assert speed_at_the_stop(same, same) > 0.75 and own < 0.45
+
+
+def test_the_last_part_of_the_way_is_slow_enough_for_a_drive_that_lags():
+    """A deceleration that ends at the end of the range runs the elbow into its stop; one that falls before does not."""
+    own = load_robot("hrp2", "fixed").accelerations_within(200.0)
+    assert speed_at_the_stop(*own, joint="l_elbow_flexion") > 0.5
+    assert speed_at_the_stop(*own, joint="l_elbow_flexion", ease=EASE) < 0.15
+    assert speed_at_the_stop(*own, ease=EASE) < speed_at_the_stop(*own)

@@ -109,6 +109,7 @@ def clamp_bounds(lower: np.ndarray, upper: np.ndarray, low: np.ndarray | float, 
 # -------- Joints
 
 
+EASE = 0.05  # [rad] before the end of a range: seven times what a usual drive lags as it brakes with half its torque
 ROUNDING = 1e-9  # [rad] by which a joint may be outside its range for no reason
 
 
@@ -197,7 +198,7 @@ def keep_configuration(
     """
     own = unpack(table, RangeLimits)
     limits, slow = own.limits, speeds.slow
-    rules = StepRules(dt, 0.0, speeds.recovery, own.acceleration, own.braking)
+    rules = StepRules(dt, 0.0, speeds.recovery, own.acceleration, own.braking, EASE)
     n, violation = limits.lower.shape[0], 0.0
     iv = lower.shape[0] - n
     joints, low, high = q[q.shape[0] - n :], lower[iv:], upper[iv:]

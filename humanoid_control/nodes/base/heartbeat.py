@@ -14,8 +14,8 @@ import time
 from typing import Any
 
 VARIABLE = "HUMANOID_HEARTBEAT"  # descriptor of the memory that a node inherits
-NAME, SIZE = "humanoid_heartbeat", 16  # two words: the count, and whether it has to go on
-COUNT, WATCHED = 0, 1
+NAME, SIZE = "humanoid_heartbeat", 24  # words: the count, whether it has to go on, whether an input is missing
+COUNT, WATCHED, MISSING = 0, 1, 2
 LOOK = 0.25  # [s] counted at the most between two looks: who watches may have been asleep, as the whole machine may
 
 
@@ -38,6 +38,10 @@ class Heartbeat:
     def rest(self) -> None:
         """Say that nothing is to be expected until the next beat: the node starts, is configured, or is inactive."""
         self._words[WATCHED] = 0
+
+    def miss(self, missing: bool) -> None:
+        """Say whether an input from another node, without which this one can do nothing, has not come for a while."""
+        self._words[MISSING] = missing
 
     def excuse_compiler(self) -> None:
         """Rest from now on whenever numba compiles; does nothing the second time, or where numba is not loaded."""
@@ -71,10 +75,18 @@ class HeartbeatMonitor:
         self._words = _words_of(self.descriptor)
         self.variable = VARIABLE
         self._count, self._stall, self._looked, self._waited = -1, 0.0, time.monotonic(), 0.0
+        self._heard = self._looked
 
     def handed_over(self) -> None:
         """Close the descriptor here: the node has it."""
         os.close(self.descriptor)
+
+    def deaf(self) -> float:
+        """Time for which the node has said that an input is missing without which it can do nothing [s]."""
+        now = time.monotonic()
+        if not self._words[MISSING]:
+            self._heard = now
+        return now - self._heard
 
     def stalled(self, pid: int) -> float:
         """Time for which the loop of the node has not gone round although it has to [s].

@@ -116,6 +116,7 @@ class SupervisedRobot(RobotSupervision):
         """Test whether nothing can be commanded yet because nothing was heard of the robot, and report it."""
         missing = not self.estimate.known and self._node.silent(self._states, now, 0.0)
         text = "no joint states yet: nothing is commanded"
+        self._node.heartbeat.miss(not self.estimate.known)
         return self._node.health.check("start", missing, Level.WARN, text)
 
     def verdict(self, now: float) -> Verdict:
@@ -123,6 +124,7 @@ class SupervisedRobot(RobotSupervision):
         self.tries = TRIES if self._power.simulated else 1
         verdict = self.judge(now, self._node.age(self._states, now), self._power.follows)
         health = self._node.health
+        self._node.heartbeat.miss(self.gone)
         health.check("robot", bool(self.silence), Level.ERROR if self.gone else Level.WARN, self.silence)
         text = f"{self.fault}: stopped; ~/resync goes on from where the robot is"
         health.check("joints", bool(self.fault), Level.ERROR, text)

@@ -28,6 +28,10 @@ RESTARTS, RESTART_WINDOW = 3, 60.0  # a child is restarted so often in so much t
 HANG_LIMIT = 0.8  # [s] for which the loop of a node may stand still; with the time between two looks a second
 PATIENCE = 4.0  # times that limit for helpers: a page that loads in the viewer may hold its interpreter for a while
 FORK_READY, FORK_FACTOR = 8.0, 4.0  # [s] in which a fork that is started again is ready; times its time before
+DEAF_LIMIT, DEAF_WINDOW = (
+    1.5,
+    10.0,
+)  # [s] for which a node may miss others after one was started again; and the end of that
 HANG_VARIABLE = "HUMANOID_HANG_LIMIT"  # another limit [s]; inf: none, for a debugger
 LAST_WORDS = 0.3  # [s] in which the last lines of a child that ended are read
 FULL = 2**18  # [bytes] a disk with less is full
@@ -233,6 +237,7 @@ class Supervisor:
                 self._end_if_never_ready(child)
             else:
                 self._restart(child)
+        self._end_deaf()
         return not any(c.gave_up and c.essential for c in self.children.values())
 
     def _end_if_hung(self, child: Child) -> None:
@@ -254,6 +259,24 @@ class Supervisor:
         limit = max(FORK_READY, FORK_FACTOR * child.ready_after) if math.isfinite(self._hang_limit) else math.inf
         if (passed := time.monotonic() - child.started[-1]) > limit:
             child.hung = f"it was not ready after {passed:.0f} s"
+            self._signal(child, signal.SIGKILL)
+
+    def _end_deaf(self) -> None:
+        """End a child that hears nothing of the others, where one of them was started again a moment ago and all run.
+
+        The middleware has lost one of the two to the other; a new process is found. Never the last start that a child
+        has: what it misses may have another reason.
+        """
+        needed = [c for c in self.children.values() if c.essential and c.heartbeat is not None]
+        deaf = [c for c in needed if c.heartbeat is not None and c.heartbeat.deaf() > DEAF_LIMIT]
+        if not deaf or math.isinf(self._hang_limit) or not all(c.alive and c.ready.is_set() for c in needed):
+            return
+        now = time.monotonic()
+        latest = max((c.started[-1] + c.ready_after for c in needed if len(c.started) > 1), default=-math.inf)
+        child = max(deaf, key=lambda c: c.started[-1])
+        recent = sum(now - t < RESTART_WINDOW for t in child.started)
+        if DEAF_LIMIT < now - latest < DEAF_WINDOW and recent < child.restarts and not child.hung:
+            child.hung = f"it heard nothing of the others for {DEAF_LIMIT:g} s"
             self._signal(child, signal.SIGKILL)
 
     def _restart(self, child: Child) -> None:

@@ -153,6 +153,50 @@ def test_a_supervisor_that_slept_itself_blames_nobody(supervised):
         os.kill(child.process.pid, signal.SIGCONT)
 
 
+DEAF = """
+import os
+if not os.path.exists({first!r}):
+    open({first!r}, "w").close()
+    beat.beat()
+    {end}
+elif not os.path.exists({second!r}):
+    open({second!r}, "w").close()
+    beat.miss(True)
+"""
+
+
+def test_a_child_that_hears_nothing_of_the_others_is_started_once_more(supervised, tmp_path):
+    """Whether itself or another was started again before; not where none was, nor while what it misses is not up."""
+    supervised.start("alone", loop(before="beat.miss(True)"))
+    supervised.wait_ready()
+    begin = time.monotonic()
+    supervised.watch_until(lambda: time.monotonic() - begin > 2.2)
+    assert len(supervised.children["alone"].started) == 1, "nobody was started again: it may have another reason"
+    supervised.children["alone"].essential = False
+    before = DEAF.format(first=str(tmp_path / "1"), second=str(tmp_path / "2"), end="raise SystemExit(1)")
+    supervised.start("control", loop(before=before))
+    child = supervised.children["control"]
+    supervised.watch_until(lambda: len(child.started) == 3 and child.ready.is_set())
+    assert "it heard nothing of the others for 1.5 s: restarted (2 of 3)" in [t for n, t in supervised.complaints]
+    assert 1.4 < child.started[2] - child.started[1] < 4.0
+    begin = time.monotonic()
+    supervised.watch_until(lambda: time.monotonic() - begin > 2.5)
+    assert len(child.started) == 3 and supervised.children["alone"].alive
+
+
+def test_the_last_start_of_a_child_is_not_spent_on_what_it_misses(supervised, tmp_path):
+    once = f"""
+    if not os.path.exists({str(tmp_path / "x")!r}):
+        open({str(tmp_path / "x")!r}, "w").close()
+        raise SystemExit(1)
+    beat.miss(True)
+    """
+    supervised.start("control", loop(before=textwrap.dedent(once)))
+    child, begin = supervised.children["control"], time.monotonic()
+    supervised.watch_until(lambda: time.monotonic() - begin > 6.0)
+    assert len(child.started) == 3 and child.alive and not child.gave_up
+
+
 def test_the_limit_can_be_lifted_for_a_debugger(monkeypatch):
     monkeypatch.setenv("HUMANOID_HANG_LIMIT", "inf")
     assert hang_limit() == float("inf")
