@@ -17,8 +17,9 @@ from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs
 MAX_DEPTH = 16  # halvings of a part of the path, and
 MAX_POSTURES = 24  # postures in all, after which the path counts as blocked
 MAX_BISECTIONS = 4  # of the speed, in search of the fastest that is safe
-SHRINKING = 0.99  # of its distance that a pair keeps which is closer than the floor
-GUARANTEED = 0.75  # of its floor that every pair is proven to keep
+SHRINKING = 0.999  # of its distance that a pair keeps which is closer than the floor
+REST_SHARE = 0.8  # of its distance in the neutral posture: the most that the floor of a pair can be
+GUARANTEED = 0.95  # of its floor that every pair is proven to keep
 NO_MOTION, FULL_MOTION = 0.0, 1.0
 
 
@@ -30,8 +31,8 @@ class StoppingPathCheck:
     few postures prove all those between them: pairs that are farther than their whole travel need none, for the others
     the path is halved until it is proven or a posture on it is too close.
 
-    A pair that is apart keeps at least three quarters of its floor, which is the given one or, where it is closer
-    now, nearly its present distance. A pair that touches already is let go on: separating is the business of the rows.
+    A pair that is apart keeps at least 95 % of its floor, which is the given one, a share of its distance in the
+    neutral posture or, where it is closer now, nearly its present distance. A pair that touches already is let go on: separating is the business of the rows.
 
     Attributes:
         motion_bound: (P, nv) of the pairs. packed: what `max_safe_scale` takes.
@@ -41,7 +42,9 @@ class StoppingPathCheck:
         """Prepare for the pairs of a monitor, which must have been updated at q before each call."""
         self._robot, self.motion_bound = robot, monitor.motion_bound
         scratch = ProofMemory.of(robot.model.njoints, len(monitor.R), len(monitor.pairs), robot.nq)
-        self.packed = Packed(PathArrays(monitor.arrays, scratch))
+        at_rest = monitor.largest_margins(robot)
+        nearest = np.where(at_rest > 0.0, REST_SHARE * at_rest, np.inf)
+        self.packed = Packed(PathArrays(monitor.arrays, scratch, nearest))
 
     def max_safe_scale(
         self, q: np.ndarray, brake: np.ndarray, v: np.ndarray, dt: float, acceleration: np.ndarray, floor: float
@@ -104,10 +107,11 @@ class ProofMemory(NamedTuple):
 
 
 class PathArrays(NamedTuple):
-    """Arrays of `max_safe_scale`: those of the monitor, and memory."""
+    """Arrays of `max_safe_scale`: those of the monitor, memory, and the highest floors of the pairs (P,) [m]."""
 
     monitor: MonitorArrays
     scratch: ProofMemory
+    nearest: F1
 
 
 @kernel
@@ -124,16 +128,15 @@ def braking_distance(speed: float, step: float, ticks: float) -> float:
 def max_safe_scale(table: np.ndarray, q: np.ndarray, brake: np.ndarray, v: np.ndarray, braking: Braking) -> float:
     """As `StoppingPathCheck.max_safe_scale`; brake and v are those of the joints (n,), the table of PathArrays."""
     path = unpack(table, PathArrays)
-    a, w = path.monitor, path.scratch
     u = v.copy()
-    if _is_clear(a, q, u, braking, w):
+    if _is_clear(path, q, u, braking):
         return FULL_MOTION
     low, high = NO_MOTION, FULL_MOTION
     for _ in range(MAX_BISECTIONS):
         s = 0.5 * (low + high)
         for i in range(u.shape[0]):
             u[i] = brake[i] + s * (v[i] - brake[i])
-        if _is_clear(a, q, u, braking, w):
+        if _is_clear(path, q, u, braking):
             low = s
         else:
             high = s
@@ -141,8 +144,9 @@ def max_safe_scale(table: np.ndarray, q: np.ndarray, brake: np.ndarray, v: np.nd
 
 
 @kernel
-def _is_clear(a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, w: ProofMemory) -> bool:
+def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) -> bool:
     """True where the path at v is proven to be clear; the monitor's bounds get exact where they were not enough."""
+    a, w = path.monitor, path.scratch
     dt, n, last = braking.dt, v.shape[0], 1.0
     step = dt * braking.acceleration
     start, end, d, floors = w.start, w.end, w.distance, w.floor
@@ -151,7 +155,7 @@ def _is_clear(a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, 
         last = max(last, np.ceil(abs(v[i]) / step[i]))
     for i in range(n):
         travelled[i] = dt * braking_distance(abs(v[i]), step[i], last)
-    count = _pairs_at_risk(a, travelled, braking.floor, w)
+    count = _pairs_at_risk(path, travelled, braking.floor)
     if count == 0:
         return True
     w.q[:] = q
@@ -204,12 +208,13 @@ def _travel(a: MonitorArrays, pair: int, travelled: np.ndarray) -> float:
 
 
 @kernel
-def _pairs_at_risk(a: MonitorArrays, travelled: np.ndarray, floor: float, w: ProofMemory) -> int:
-    """Number of pairs that may come closer than their floors; pairs, floors and present distances are in `w`."""
+def _pairs_at_risk(path: PathArrays, travelled: np.ndarray, highest: float) -> int:
+    """Number of pairs that may come closer than their floors; pairs, floors and present distances are in the memory."""
+    a, w = path.monitor, path.scratch
     count, lower, pairs = 0, a.bounds.lower, a.bounds.pairs
     fill_travel(a.bounds.motion_bound, travelled, a.bounds.travel)
     for k in range(pairs.shape[0]):
-        travel = a.bounds.travel[k]
+        travel, floor = a.bounds.travel[k], min(highest, path.nearest[k])
         if lower[k] - travel >= floor:
             continue
         lower[k] = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])[0]
