@@ -32,7 +32,8 @@ class StoppingPathCheck:
     the path is halved until it is proven or a posture on it is too close.
 
     A pair that is apart keeps at least 95 % of its floor, which is the given one, a share of its distance in the
-    neutral posture or, where it is closer now, nearly its present distance. A pair that touches already is let go on: separating is the business of the rows.
+    neutral posture or, where it is closer now, nearly its present distance. A pair that touches already is let go on:
+    separating is the business of the rows.
 
     Attributes:
         motion_bound: (P, nv) of the pairs. packed: what `max_safe_scale` takes.
