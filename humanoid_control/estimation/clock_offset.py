@@ -26,13 +26,13 @@ class ClockOffset:
     """Time of one source's messages on this computer's clock.
 
     Attributes:
-        offset: least of (arrival - stamp) [s]; NaN until it is known.
+        offset: least of (arrival - stamp) [s]; NaN until it is known. heard_at: arrival of its last message [s].
     """
 
     def __init__(self) -> None:
         self._window: deque[tuple[float, float]] = deque()  # of (arrival, delay), both growing
         self._jumped, self._jumped_at = "", -math.inf
-        self._stamped_at = self._arrival = 0.0
+        self._stamped_at = self.heard_at = 0.0
         self._forget()
 
     def _forget(self) -> None:
@@ -49,7 +49,7 @@ class ClockOffset:
         Args:
             stamp: by the source's clock [s]. now: of this computer's clock [s]. arrival: now, on the monotonic one [s].
         """
-        self._arrival = arrival
+        self.heard_at = arrival
         if not stamp > 0:
             self._forget()
             return now
@@ -70,9 +70,9 @@ class ClockOffset:
     @property
     def problem(self) -> str:
         """Words for what is wrong with the source's clock; empty where nothing is."""
-        if self._arrival - self._jumped_at < TOLD:
+        if self.heard_at - self._jumped_at < TOLD:
             return self._jumped
-        if self._arrival - self._stamped_at > STANDS_STILL and self._stamp == self._stamp:
+        if self.heard_at - self._stamped_at > STANDS_STILL and self._stamp == self._stamp:
             return "its stamps stand still: stamp each message when it is measured, or not at all"
         if abs(self.offset) <= TOLERATED or math.isnan(self.offset):
             return ""
@@ -137,13 +137,14 @@ class ClockOffsets:
 
     def __init__(self) -> None:
         self._sources: dict[Hashable, ClockOffset] = {}
+        self._arrival = -math.inf
 
     def time(self, source: Hashable, stamp: float, now: float, arrival: float) -> float:
         """As `ClockOffset.time`, of one source."""
         offset = self._sources.pop(source, None) or ClockOffset()
         if len(self._sources) >= SOURCES:
             del self._sources[next(iter(self._sources))]  # that was not heard for longest
-        self._sources[source] = offset
+        self._sources[source], self._arrival = offset, arrival
         return offset.time(stamp, now, arrival)
 
     def shift(self, step: float) -> None:
@@ -153,8 +154,10 @@ class ClockOffsets:
 
     @property
     def problem(self) -> str:
-        """Words for what is wrong with the clock of the source heard last, or of one before it; else empty."""
-        return next((text for offset in reversed(self._sources.values()) if (text := offset.problem)), "")
+        """Words for what is wrong with the clock of the source heard last, or of one just before it; else empty."""
+        since = self._arrival - TOLD
+        present = (s for s in reversed(self._sources.values()) if s.heard_at >= since)
+        return next((text for offset in present if (text := offset.problem)), "")
 
 
 class ClockSteps:
