@@ -57,7 +57,7 @@ class PublishedShapes:
         if not self.names:
             raise RobotError(f"{robot.name} has no pairs of shapes to keep apart")
         self._data, self._results = robot.model.createData(), self._geometry.createData()
-        self._moved, self._reach = self._moved_by(), self._longest()
+        self._bounds = self._motion_bounds()
         self._known, self._q = np.full(len(self.names), -np.inf), robot.q()
         at_rest = self.measure(robot.q())
         self.margin = np.where(at_rest < TOUCHING, 0.0, np.minimum(margin, at_rest))
@@ -69,28 +69,25 @@ class PublishedShapes:
                 shape_of[f"{link.get('name')}_{k}"] = e.get("name", "")
         return [shape_of[g.name] for g in self._geometry.geometryObjects]
 
-    def _moved_by(self) -> np.ndarray:
-        """Joints (P, nv) that move one side of a pair and not the other."""
-        model, moves = self.robot.model, []
-        for g in self._geometry.geometryObjects:
-            row = np.zeros(model.nv)
-            for j in list(model.supports[g.parentJoint])[1:]:
-                row[model.idx_vs[j] : model.idx_vs[j] + model.nvs[j]] = 1.0
-            moves.append(row)
-        return np.array([moves[p.first] != moves[p.second] for p in self._geometry.collisionPairs], dtype=float)
+    def _motion_bounds(self) -> np.ndarray:
+        """Bounds (P, nv) on how much a pair's distance changes by each joint's angle [m/rad].
 
-    def _longest(self) -> float:
-        """A distance from any axis that no point of the robot has [m]."""
-        model = self.robot.model
-        links = sum(float(np.linalg.norm(X.translation)) for X in model.jointPlacements)
-        shapes = [g.placement.translation for g in self._geometry.geometryObjects]
+        A joint moves a point by no more than the way to it along the links; where it moves both sides, not at all.
+        """
+        model, bounds = self.robot.model, []
         for g in self._geometry.geometryObjects:
             g.geometry.computeLocalAABB()
-        radii = [
-            float(g.geometry.aabb_radius + np.linalg.norm(g.geometry.aabb_center))
-            for g in self._geometry.geometryObjects
-        ]
-        return links + max(float(np.linalg.norm(t)) + r for t, r in zip(shapes, radii, strict=True))
+            way = float(np.linalg.norm(g.placement.act(g.geometry.aabb_center)) + g.geometry.aabb_radius)
+            row = np.zeros(model.nv)
+            for j in reversed(list(model.supports[g.parentJoint])[1:]):
+                row[model.idx_vs[j] : model.idx_vs[j] + model.nvs[j]] = way
+                slides = (
+                    np.abs([*self.robot.lower, *self.robot.upper]).max() if "P" in model.joints[j].shortname() else 0
+                )
+                way += float(np.linalg.norm(model.jointPlacements[j].translation)) + slides
+            bounds.append(row)
+        sides = [(bounds[p.first], bounds[p.second]) for p in self._geometry.collisionPairs]
+        return np.array([np.where((a > 0) != (b > 0), a + b, 0.0) for a, b in sides])
 
     def measure(self, q: np.ndarray, near: float = np.inf) -> np.ndarray:
         """Distances (P,) of the pairs at a configuration [m]; of those that cannot be nearer than `near`, a bound.
@@ -98,7 +95,7 @@ class PublishedShapes:
         What a pair can have come nearer since it was measured is bounded by the angles of the joints between.
         """
         moved = np.abs(pin.difference(self.robot.model, self._q, q))
-        self._known -= self._reach * (self._moved @ moved)
+        self._known -= self._bounds @ moved
         self._q = q.copy()
         todo = np.flatnonzero(self._known < near)
         if len(todo):

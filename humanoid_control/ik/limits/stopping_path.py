@@ -18,13 +18,13 @@ MAX_DEPTH = 16  # halvings of a part of the path, and
 MAX_POSTURES = 24  # postures in all, after which the path counts as blocked
 MAX_BISECTIONS = 4  # of the speed, in search of the fastest that is safe
 SHRINKING = 0.999  # of its distance that a pair keeps which is closer than the floor
-REST_SHARE = 0.8  # of its distance in the neutral posture: the most that the floor of a pair can be
+REST_SHARE = 0.82  # of its distance in the neutral posture: the most that the floor of a pair can be
 GUARANTEED = 0.95  # of its floor that every pair is proven to keep
 NO_MOTION, FULL_MOTION = 0.0, 1.0
 
 
 class StoppingPathCheck:
-    """Check of the path through this tick at v, then on while every joint brakes, in ticks of the same length.
+    """Check of the path through this tick at v, then on while every joint brakes, in ticks however short.
 
     Between two postures a and b of such a path, in which no joint turns back, a pair's distance is at least
     (d_a + d_b - travel) / 2, where travel is the sum of the pair's motion bounds times the angles between a and b. So a
@@ -117,12 +117,12 @@ class PathArrays(NamedTuple):
 
 @kernel
 def braking_distance(speed: float, step: float, ticks: float) -> float:
-    """Distance of a joint in some ticks, the first at its speed, each further one slower by step [per tick]."""
-    full = np.floor(ticks)
-    most = np.ceil(speed / step)
-    if full >= most:
-        return most * speed - 0.5 * step * most * (most - 1.0)
-    return full * speed - 0.5 * step * full * (full - 1.0) + (ticks - full) * (speed - full * step)
+    """Distance of a joint in some ticks, in the first at its speed, then braking steadily by step [per tick].
+
+    What brakes in ticks, each at the speed of its end, stays behind: all the more the longer they are.
+    """
+    braking = min(max(ticks - 1.0, 0.0), speed / step)
+    return speed * (min(ticks, 1.0) + braking) - 0.5 * step * braking * braking
 
 
 @kernel
@@ -153,7 +153,7 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
     start, end, d, floors = w.start, w.end, w.distance, w.floor
     travelled = np.empty(n)
     for i in range(n):
-        last = max(last, np.ceil(abs(v[i]) / step[i]))
+        last = max(last, 1.0 + abs(v[i]) / step[i])
     for i in range(n):
         travelled[i] = dt * braking_distance(abs(v[i]), step[i], last)
     count = _pairs_at_risk(path, travelled, braking.floor)

@@ -13,14 +13,14 @@ from humanoid_control.robots.self_collision import ShapePairs, motion_bounds
 DT = 0.004
 
 
-def braked(robot, q, v, acceleration, ticks):
-    """Where a robot is after some ticks, the first at v, each later one braked."""
-    x, u = q.copy(), v.copy()
-    whole = int(np.floor(ticks))
-    for _ in range(whole):
-        x = pin.integrate(robot.model, x, u * DT)
-        u = np.sign(u) * np.maximum(np.abs(u) - acceleration * DT, 0)
-    return pin.integrate(robot.model, x, u * DT * (ticks - whole))
+def braked(robot, q, v, acceleration, ticks, length):
+    """Where a robot is after some ticks of DT, the first at v, then braked in shorter or longer ones."""
+    x, u, left = pin.integrate(robot.model, q, v * DT * min(ticks, 1.0)), v.copy(), DT * (ticks - 1.0)
+    while left > 1e-12:
+        h = min(length, left)
+        u = np.sign(u) * np.maximum(np.abs(u) - acceleration * h, 0.0)
+        x, left = pin.integrate(robot.model, x, u * h), left - h
+    return x
 
 
 def random_q(robot, rng):
@@ -29,14 +29,17 @@ def random_q(robot, rng):
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
-def test_the_way_of_a_joint_is_that_of_ticks_that_brake(base):
+def test_the_way_of_a_joint_is_that_of_ticks_however_short_and_longer_ones_stay_behind(base):
     robot, rng = load_robot("hrp2", base), np.random.default_rng(0)
     q, v = random_q(robot, rng), rng.uniform(-4, 4, robot.nv)
     v[: robot.iv] = 0
     for ticks in (0.3, 1.0, 1.7, 3.0, 6.4, 50.0):
-        expected = braked(robot, q, v, 150.0, ticks)[robot.iq :]
-        gone = [np.sign(u) * DT * braking_distance(abs(u), 150.0 * DT, ticks) for u in v[robot.iv :]]
-        assert np.allclose(q[robot.iq :] + gone, expected, atol=1e-12)
+        gone = np.array([DT * braking_distance(abs(u), 150.0 * DT, ticks) for u in v[robot.iv :]])
+        way = np.abs(braked(robot, q, v, 150.0, ticks, DT / 400)[robot.iq :] - q[robot.iq :])
+        assert np.allclose(gone, way, atol=2e-5)
+        for length in (0.3 * DT, DT, 2 * DT):
+            way = np.abs(braked(robot, q, v, 150.0, ticks, length)[robot.iq :] - q[robot.iq :])
+            assert (way <= gone + 1e-12).all()
 
 
 @pytest.mark.parametrize("name", ["hrp2", "armar3", "lola"])
@@ -87,13 +90,13 @@ def test_a_way_found_clear_is_clear_and_one_that_touches_is_not(name):
         clear = check.max_safe_scale(q, np.zeros(robot.nv), v, DT, a, floor) == 1.0
         brute.update(q, everything)
         start = closest = brute.lower.copy()
-        for ticks in np.linspace(0, np.ceil((np.abs(v) / (a * DT)).max()), 150):
+        for ticks in np.linspace(0, 1.0 + (np.abs(v) / (a * DT)).max(), 150):
             at = q + [np.sign(u) * DT * braking_distance(abs(u), b * DT, ticks) for u, b in zip(v, a, strict=True)]
             brute.update(at, everything)
             closest = np.minimum(closest, brute.lower)
-        kept = np.minimum(floor, 0.99 * start)
+        kept = np.minimum(np.minimum(floor, 0.82 * robot.largest_margins()), 0.999 * start)
         if clear:
-            assert (closest >= 0.75 * kept - 1e-9)[start > 0].all()
+            assert (closest >= 0.95 * kept - 1e-9)[start > 0].all()
         if (closest < 0)[start > 0].any():
             assert not clear
         verdicts[clear] += 1
