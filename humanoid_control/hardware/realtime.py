@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-MCL_CURRENT, MCL_FUTURE = 1, 2
+MCL_CURRENT, MCL_FUTURE, MADV_DONTNEED = 1, 2, 4
+COMPILER = "libllvmlite"  # of numba: 60 MB that nothing needs once the kernels are there
 LATENCY_TIMER = 1  # [ms] that a serial adapter of FTDI should wait at the most
 CPUS = Path("/sys/devices/system/cpu")
 SERIAL = Path("/sys/bus/usb-serial/devices")
@@ -88,6 +89,36 @@ class SpareTimeCollector:
         """Let the interpreter collect by itself again."""
         gc.unfreeze()
         gc.enable()
+
+
+def give_back_memory(library: str = ".so") -> None:
+    """Give back what only the loading needed: free memory, and pages of libraries.
+
+    These are as they are in the file, and come again from the page cache where they are needed after all.
+
+    Args:
+        library: part of their names; default: of all.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.malloc_trim(0)
+    for begin, end in untouched_pages(library):
+        libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), MADV_DONTNEED)
+
+
+def untouched_pages(library: str) -> list[tuple[int, int]]:
+    """Addresses (begin, end) at which this process has parts of a library that are just as they are in its file."""
+    out: list[tuple[int, int]] = []
+    with contextlib.suppress(OSError), open("/proc/self/smaps") as f:
+        begin = end = 0
+        wanted = False
+        for line in f:
+            first, *words = line.split()
+            if "-" in first and not first.endswith(":"):
+                begin, end = (int(word, 16) for word in first.split("-"))
+                wanted = "w" not in words[0] and library in line
+            elif wanted and first == "Anonymous:" and words[0] == "0":  # nothing of it was relocated
+                out.append((begin, end))
+    return out
 
 
 def lock_memory() -> bool:

@@ -18,7 +18,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.hardware.realtime import SpareTimeCollector
+from humanoid_control.hardware.realtime import COMPILER, SpareTimeCollector, give_back_memory
 from humanoid_control.nodes.base.tick_node import TickNode
 
 READY = "READY"  # first word of the line that tells the supervisor so
@@ -97,6 +97,7 @@ def _start(node: TickNode) -> int:
     inspect.getframeinfo(
         sys._getframe()
     )  # asked by rclpy at the first line of a log, which would take 0.1 s of control
+    give_back_memory(COMPILER)  # all others are needed soon
     print(f"{READY} {node.node_name}", flush=True)
     return 0
 

@@ -28,6 +28,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from humanoid_control.hardware.realtime import give_back_memory
+
 LIBRARIES = ("numba", "scipy.linalg", "scipy.spatial", "pinocchio", "coal", "yaml")
 LONGEST = 2**17  # [bytes] of a request: arguments and variables of a node
 PR_SET_PDEATHSIG = 1
@@ -226,6 +228,8 @@ class _Server:
                 importlib.import_module(f"humanoid_control.warm_up.{group}").compile_kernels()
             except Exception:  # the node that needs them will say so itself
                 traceback.print_exc()
+        gc.collect()
+        give_back_memory()
         gc.freeze()  # or a collection in each fork would copy all of it
         self._requests.send(b"loaded")
 

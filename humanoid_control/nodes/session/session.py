@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.errors import UnknownNameError, missing_extra
+from humanoid_control.hardware.realtime import give_back_memory
 from humanoid_control.kinematics import NodeStatus, node_statuses
 from humanoid_control.nodes.base.ros_env import choose_discovery
 from humanoid_control.nodes.session.runs import (
@@ -202,6 +203,7 @@ class Session:
             self.check()
             if time.monotonic() - begin > (timeout if self.monitor.nodes else min(timeout, FIRST_WORD_TIMEOUT)):
                 raise StackFailure(self._reason_of_silence(timeout))
+        give_back_memory()  # what follows needs little of what the start did
         return (self.monitor.moving_since or time.monotonic()) - self.begin
 
     def _reason_of_silence(self, timeout: float) -> str:

@@ -107,6 +107,34 @@ def test_kernels_are_loaded_before_what_is_asked_for_afterwards(server):
     assert start(server, "return").wait(10) == 0
 
 
+GIVES_BACK = """
+import numba
+from humanoid_control.hardware.realtime import COMPILER, give_back_memory, untouched_pages
+def resident():
+    wanted, total = False, 0
+    for line in open("/proc/self/smaps"):
+        if "-" in line.split()[0]:
+            wanted = COMPILER in line
+        elif wanted and line.startswith("Rss:"):
+            total += int(line.split()[1])
+    return total / 1024
+assert numba.njit(lambda x: x + 1)(1) == 2
+before = resident()
+give_back_memory(COMPILER)
+after = resident()
+assert numba.njit(lambda x: x * 3.0)(2.0) == 6.0
+print(before, after, len(untouched_pages("no such library")))
+"""
+
+
+def test_the_compiler_is_given_back_and_compiles_all_the_same():
+    words = subprocess.run(
+        [sys.executable, "-c", GIVES_BACK], capture_output=True, text=True, check=True
+    ).stdout.split()
+    before, after, none = (float(w) for w in words)
+    assert before > 30.0 and after < 0.3 * before and none == 0, "[MB]"
+
+
 def test_forks_end_with_their_server_and_with_its_supervisor(server, environment, tmp_path):
     processes = [start(server, "stay") for _ in range(2)]
     os.kill(server.pid, signal.SIGKILL)
