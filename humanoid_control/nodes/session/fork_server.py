@@ -228,7 +228,6 @@ class _Server:
                 importlib.import_module(f"humanoid_control.warm_up.{group}").compile_kernels()
             except Exception:  # the node that needs them will say so itself
                 traceback.print_exc()
-        gc.collect()
         give_back_memory()
         gc.freeze()  # or a collection in each fork would copy all of it
         self._requests.send(b"loaded")
