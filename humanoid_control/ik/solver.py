@@ -31,6 +31,8 @@ class IkSettings:
         pair_recovery_speed: how fast a pair that is too close, or inside, must separate at the most [m/s].
         joint_recovery_speed: of a joint that returns into its range, of homing out of a collision, and of joints that
             move no target and return to their posture [rad/s].
+        range_ease: distance from the end of its range within which a joint slows down gently, so that its drive, which
+            lags, does not run into its stop [rad]; 0: it brakes at a constant rate until it is there.
         base_velocity: bound on the velocity of a floating base [m/s, rad/s].
         slack_weight: cost of the square of what a pair's row misses, against 1 for a task's [s^2/m^2].
         max_gain: tasks' gains are held to this share of 1 / dt.
@@ -52,6 +54,7 @@ class IkSettings:
     barrier_gain: float = 8.0
     pair_recovery_speed: float = 0.2
     joint_recovery_speed: float = 0.5
+    range_ease: float = 0.05
     base_velocity: float = 2.0
     slack_weight: float = 1e5
     max_gain: float = 1.0

@@ -118,6 +118,7 @@ class TickNumbers(NamedTuple):
     base_velocity: float
     joint_recovery_speed: float
     recovery_joint_speed: float
+    range_ease: float
     margin: float
     activation: float
     barrier_gain: float
@@ -225,7 +226,7 @@ def fill_bounds(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float, near: in
             found = found_pairs(t.found, near)
             hold_joints(t.idle, q, v, rule, found, lower, upper)
         elif kind == RANGE:
-            speeds = RangeSpeeds(n.joint_recovery_speed, n.recovery_joint_speed)
+            speeds = RangeSpeeds(n.joint_recovery_speed, n.recovery_joint_speed, n.range_ease)
             violation = keep_configuration(t.range, q, dt, speeds, v, lower, upper)
         elif kind == ACCELERATION:
             keep_acceleration(lower[iv:], upper[iv:], v[iv:], t.acceleration[iv:], dt)

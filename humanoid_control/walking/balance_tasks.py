@@ -38,6 +38,7 @@ def walking_settings(dt: float) -> IkSettings:
     With the barrier gain of arms the rows between shank, foot and the other leg push both feet off their path. The
     joints' own limits on acceleration are those of a robot that hangs at its anchor, for a leg no more than for the
     waist; they do not count where it stands, since what a leg can give depends on the ground: the walk is planned.
+    Nor do knees come gently to where they are straight: the length of a step ends there.
     """
     return IkSettings(
         acceleration=400.0,
@@ -45,6 +46,7 @@ def walking_settings(dt: float) -> IkSettings:
         base_velocity=5.0,
         barrier_gain=max(40.0, 0.2 / dt),
         smoothing=0.01,
+        range_ease=0.0,
     )
 
 

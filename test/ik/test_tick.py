@@ -25,7 +25,6 @@ from humanoid_control.ik import (
 )
 from humanoid_control.ik.integrate import integrate_base
 from humanoid_control.ik.limits import default_limits
-from humanoid_control.ik.limits.limit import EASE
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.kinematics.forward_kinematics import JointPoses
 from humanoid_control.kinematics.joint_twists import LinkInertias, fill_centroidal_map, fill_twists
@@ -172,7 +171,7 @@ def bounds(robot, s, q, before, own):
     iv, high = robot.iv, np.concatenate([np.full(robot.iv, s.base_velocity), robot.velocity])
     low, joints, v, a, b = -high, q[robot.iq :], before[robot.iv :], DT * own.acceleration, own.braking
     room = np.maximum([joints - robot.lower, robot.upper - joints], 0.0)
-    ease = np.minimum(EASE, 0.05 * (robot.upper - robot.lower))
+    ease = np.minimum(s.range_ease, 0.05 * (robot.upper - robot.lower))
     late = np.sqrt((b * DT) ** 2 + 2 * b * np.maximum(room - ease / 2, 0.0)) - b * DT
     stop = np.where(room < ease, room / (np.sqrt(ease / b) + DT), late)
     down, up = np.maximum(low[iv:], -room[0] / DT), np.minimum(high[iv:], room[1] / DT)

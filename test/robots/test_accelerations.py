@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.ik.limits.limit import EASE
+from humanoid_control.ik import IkSettings
 from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, fill_velocity_bounds
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.accelerations import (
@@ -172,5 +172,5 @@ def test_the_last_part_of_the_way_is_slow_enough_for_a_drive_that_lags():
     """A deceleration that ends at the end of the range runs the elbow into its stop; one that falls before does not."""
     own = load_robot("hrp2", "fixed").accelerations_within(200.0)
     assert speed_at_the_stop(*own, joint="l_elbow_flexion") > 0.5
-    assert speed_at_the_stop(*own, joint="l_elbow_flexion", ease=EASE) < 0.15
-    assert speed_at_the_stop(*own, ease=EASE) < speed_at_the_stop(*own)
+    assert speed_at_the_stop(*own, joint="l_elbow_flexion", ease=IkSettings.range_ease) < 0.15
+    assert speed_at_the_stop(*own, ease=IkSettings.range_ease) < speed_at_the_stop(*own)

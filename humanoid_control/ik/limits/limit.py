@@ -109,7 +109,6 @@ def clamp_bounds(lower: np.ndarray, upper: np.ndarray, low: np.ndarray | float, 
 # -------- Joints
 
 
-EASE = 0.05  # [rad] before the end of a range: seven times what a usual drive lags as it brakes with half its torque
 ROUNDING = 1e-9  # [rad] by which a joint may be outside its range for no reason
 
 
@@ -141,7 +140,7 @@ class ConfigurationLimit(Limit):
             self._braking = state.braking
             limits = JointLimits(r.lower, r.upper, r.velocity)
             self._limits = Packed(RangeLimits(limits, state.acceleration[r.iv :].copy(), state.braking))
-        speeds = RangeSpeeds(s.joint_recovery_speed, s.recovery_joint_speed)
+        speeds = RangeSpeeds(s.joint_recovery_speed, s.recovery_joint_speed, s.range_ease)
         self.violation = keep_configuration(self._limits.table, state.q, state.dt, speeds, state.v, lower, upper)
 
 
@@ -171,10 +170,11 @@ class RangeLimits(NamedTuple):
 
 
 class RangeSpeeds(NamedTuple):
-    """Speeds [rad/s]: of a joint that returns into its range, and of all joints meanwhile."""
+    """Speeds [rad/s]: of a joint that returns into its range, and of all joints meanwhile; and `range_ease`."""
 
     recovery: float
     slow: float
+    ease: float
 
 
 @kernel
@@ -198,7 +198,7 @@ def keep_configuration(
     """
     own = unpack(table, RangeLimits)
     limits, slow = own.limits, speeds.slow
-    rules = StepRules(dt, 0.0, speeds.recovery, own.acceleration, own.braking, EASE)
+    rules = StepRules(dt, 0.0, speeds.recovery, own.acceleration, own.braking, speeds.ease)
     n, violation = limits.lower.shape[0], 0.0
     iv = lower.shape[0] - n
     joints, low, high = q[q.shape[0] - n :], lower[iv:], upper[iv:]

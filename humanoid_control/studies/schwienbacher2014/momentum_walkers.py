@@ -257,7 +257,13 @@ def _arm_length(robot: Robot) -> float:
 
 WAIST_WEIGHT = 3.0  # of its posture against the arms': a pelvis that turns far takes reach from the legs
 CONSTRAINED = IkSettings(
-    damping=0.02, smoothing=0.05, acceleration_scale=np.inf, margin=0.01, activation=0.05, barrier_gain=30.0
+    damping=0.02,
+    smoothing=0.05,
+    acceleration_scale=np.inf,
+    range_ease=0.0,
+    margin=0.01,
+    activation=0.05,
+    barrier_gain=30.0,
 )
 
 
