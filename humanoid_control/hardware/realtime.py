@@ -100,7 +100,8 @@ def give_back_memory(library: str = ".so") -> None:
         library: part of their names; default: of all.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.malloc_trim(0)
+    with contextlib.suppress(AttributeError):  # of glibc alone
+        libc.malloc_trim(0)
     for begin, end in untouched_pages(library):
         libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), MADV_DONTNEED)
 

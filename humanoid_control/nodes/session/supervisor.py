@@ -28,10 +28,8 @@ RESTARTS, RESTART_WINDOW = 3, 60.0  # a child is restarted so often in so much t
 HANG_LIMIT = 0.8  # [s] for which the loop of a node may stand still; with the time between two looks a second
 PATIENCE = 4.0  # times that limit for helpers: a page that loads in the viewer may hold its interpreter for a while
 FORK_READY, FORK_FACTOR = 8.0, 4.0  # [s] in which a fork that is started again is ready; times its time before
-DEAF_LIMIT, DEAF_WINDOW = (
-    1.5,
-    10.0,
-)  # [s] for which a node may miss others after one was started again; and the end of that
+DEAF_LIMIT = 1.5  # [s] for which a node may miss what others send
+DEAF_WINDOW = 10.0  # [s] after the start of one of them in which that is laid to the middleware
 HANG_VARIABLE = "HUMANOID_HANG_LIMIT"  # another limit [s]; inf: none, for a debugger
 LAST_WORDS = 0.3  # [s] in which the last lines of a child that ended are read
 FULL = 2**18  # [bytes] a disk with less is full
@@ -267,7 +265,7 @@ class Supervisor:
         The middleware has lost one of the two to the other; a new process is found. Never the last start that a child
         has: what it misses may have another reason.
         """
-        needed = [c for c in self.children.values() if c.essential and c.heartbeat is not None]
+        needed = [c for c in self.children.values() if c.essential]
         deaf = [c for c in needed if c.heartbeat is not None and c.heartbeat.deaf() > DEAF_LIMIT]
         if not deaf or math.isinf(self._hang_limit) or not all(c.alive and c.ready.is_set() for c in needed):
             return
