@@ -14,6 +14,8 @@ from humanoid_control.paths import PACKAGE, home_dir, share_dir
 
 GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 DISCOVERY = "ROS_AUTOMATIC_DISCOVERY_RANGE"
+BY_PROFILE = "SYSTEM_DEFAULT"  # range that leaves discovery to a profile; LOCALHOST would add shared memory to it
+MIDDLEWARE, FAST_DDS = "RMW_IMPLEMENTATION", "rmw_fastrtps_cpp"
 SAID = (DISCOVERY, "ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS")  # one of these is a word of the user's
 PROFILES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")  # so is one of these,
 PROFILES_HERE = ("DEFAULT_FASTDDS_PROFILES.xml", "DEFAULT_FASTRTPS_PROFILES.xml")  # or of these files
@@ -49,9 +51,9 @@ def choose_discovery(environment: MutableMapping[str, str], supervised: bool | N
     """Keep nodes to this machine where ROS comes from wheels and the user has said nothing about discovery.
 
     Two who try the package in one network would otherwise command each other's robots. Whoever sources an installed ROS
-    has a network of nodes, and expects these among them: there nothing is changed. Nodes of one machine find each other
-    as `config/one_host.xml` says, those that a supervisor starts again when they hang as `config/supervised.xml` does,
-    unless the user has profiles of his own.
+    has a network of nodes, and expects these among them: there nothing is changed. Nodes of one machine talk as
+    `config/one_host.xml` says, those that a supervisor starts again when they hang as `config/supervised.xml` does,
+    unless the user has profiles or a middleware of his own; a user who says LOCALHOST means the same.
 
     Args:
         environment: changed in place.
@@ -59,13 +61,23 @@ def choose_discovery(environment: MutableMapping[str, str], supervised: bool | N
     """
     if ros_flavour() != "wheels":
         return
-    if not any(environment.get(name) for name in SAID):
-        environment[DISCOVERY] = "LOCALHOST"
     ours = [str(share_dir() / "config" / name) for name in (ONE_HOST, SUPERVISED)]
     named = [environment[name] for name in PROFILES if environment.get(name)]
+    if named and all(name in ours for name in named) and environment.get(DISCOVERY, BY_PROFILE) != BY_PROFILE:
+        for name in PROFILES:  # chosen by a parent of this process; what the user says since counts
+            environment.pop(name, None)
+        named = []
+    said = {name for name in SAID if environment.get(name)}
     own = any(name not in ours for name in named) or any(Path(name).exists() for name in PROFILES_HERE)
-    if environment.get(DISCOVERY) == "LOCALHOST" and not own and (not named or supervised is not None):
-        environment[PROFILES[0]] = ours[1] if supervised else ours[0]
+    if own or environment.get(MIDDLEWARE, FAST_DDS) not in ("", FAST_DDS) or not Path(ours[0]).exists():
+        if not said:
+            environment[DISCOVERY] = "LOCALHOST"
+    elif not said or (
+        said == {DISCOVERY} and environment[DISCOVERY] in ("LOCALHOST", *([BY_PROFILE] if named else []))
+    ):
+        environment[DISCOVERY] = BY_PROFILE
+        if not named or supervised is not None:
+            environment[PROFILES[0]] = ours[1] if supervised else ours[0]
 
 
 def choose_log_folder(environment: MutableMapping[str, str]) -> None:

@@ -25,7 +25,8 @@ COMMANDS = ("t", "stamp", "step", "speed", "outside", "finite", "off")
 STATES = ("t", "speed", "finite")
 STALE = 0.1  # [s] after which joint states say nothing about where the robot is: the next ones do
 DEPTH = 200  # messages that wait while the observer is not running
-PRIORITY = 40
+PRIORITY = 51  # of real-time scheduling, a driver's: one that is itself late would call the commands late
+SPARE = 0.002  # [s] between two messages
 
 
 class Heard:
@@ -120,9 +121,9 @@ def listen(robot: Robot, path: Path) -> None:
     from rclpy.signals import SignalHandlerOptions
     from sensor_msgs.msg import JointState
 
+    from humanoid_control.hardware.realtime import SpareTimeCollector, become_real_time
     from humanoid_control.nodes.base.messages import EVENTS
     from humanoid_control.nodes.base.runner import make_executor
-    from humanoid_control.nodes.base.tick_node import set_priority
 
     stop, heard = threading.Event(), Heard(robot)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -147,11 +148,12 @@ def listen(robot: Robot, path: Path) -> None:
     node.create_subscription(DiagnosticArray, "/diagnostics", on_diagnostics, EVENTS)
     executor = make_executor()
     executor.add_node(node)
-    set_priority(PRIORITY)
-    told = False
+    become_real_time(PRIORITY)
+    collector, told = SpareTimeCollector(), False
     while not stop.is_set():
         with contextlib.suppress(KeyError, ValueError, TypeError):  # somebody else's nonsense on these topics
             executor.spin_once(timeout_sec=0.1)
+        collector.run(SPARE)
         if len(heard.commands) and not told:
             print("ready", flush=True)
             told = True

@@ -1,5 +1,6 @@
 """What a node finds in its environment, however it was started: discovery, and a folder for its logs."""
 
+import json
 import os
 import subprocess
 import sys
@@ -22,6 +23,36 @@ rclpy.init(); node = rclpy.create_node("alone"); node.get_logger().info("hello")
 print("done", os.environ.get("ROS_LOG_DIR"))
 """
 
+LISTENS = """
+import humanoid_control.nodes, json, os, re, rclpy
+from pathlib import Path
+rclpy.init(); node = rclpy.create_node("alone")
+files = [os.readlink(f) for f in Path("/proc/self/fd").iterdir() if f.is_symlink()]
+own = {m[1] for name in files if (m := re.match(r"socket:.(\\d+).", name))}
+lines = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
+hosts = {bytes.fromhex(w[1].split(":")[0])[::-1] for w in lines if w[9] in own}
+print(json.dumps({
+    "addresses": sorted(".".join(map(str, h)) for h in hosts),
+    "shared memory": "/dev/shm/fast" in Path("/proc/self/maps").read_text(),
+}))
+node.destroy_node(); rclpy.shutdown()
+"""
+TALKS = """
+import sys, time, rclpy
+from std_msgs.msg import String
+rclpy.init(); node = rclpy.create_node(sys.argv[1])
+heard, publisher = set(), node.create_publisher(String, "chat", 10)
+node.create_subscription(String, "chat", lambda m: heard.add(m.data), 10)
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    publisher.publish(String(data=sys.argv[1]))
+    rclpy.spin_once(node, timeout_sec=0.05)
+    if len(heard) == 2:
+        end = min(end, time.monotonic() + 3)  # the other one may hear later
+print("heard", *sorted(heard - {sys.argv[1]}))
+node.destroy_node(); rclpy.shutdown()
+"""
+
 
 def environment(**more: str | None) -> dict[str, str]:
     """Of this process, without what the user may say about ROS."""
@@ -30,13 +61,29 @@ def environment(**more: str | None) -> dict[str, str]:
     return {**left, **{k: v for k, v in named.items() if v is not None}}
 
 
-def run(code: str, env: dict[str, str], **options) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60, **options)
+def run(code: str, env: dict[str, str], words=(), **options) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, **options)
 
 
+@pytest.mark.ros
 @pytest.mark.skipif(ros_env.ros_flavour() != "wheels", reason="an installed ROS is left as it is")
 def test_a_bare_node_of_the_wheels_stays_on_this_machine():
-    assert run(PRINTS, environment()).stdout == "LOCALHOST\n"
+    assert run(PRINTS, environment()).stdout == "SYSTEM_DEFAULT\n"
+    seen = json.loads(run(LISTENS, environment()).stdout)
+    assert seen == {"addresses": ["127.0.0.1"], "shared memory": False}
+
+
+@pytest.mark.ros
+@pytest.mark.skipif(ros_env.ros_flavour() != "wheels", reason="an installed ROS is left as it is")
+@pytest.mark.parametrize("said", [{}, {RANGE: "LOCALHOST"}, {RANGE: "SUBNET"}, {"ROS_LOCALHOST_ONLY": "1"}])
+def test_a_tool_of_ros_on_this_machine_hears_a_bare_node(said):
+    """Whatever it is told about discovery: it is no process of this package."""
+    told = environment(**said)
+    tool = subprocess.Popen([sys.executable, "-c", TALKS, "tool"], env=told, stdout=subprocess.PIPE, text=True)
+    node = run(f"import humanoid_control.nodes\n{TALKS}", environment(), words=["node"])
+    heard, _ = tool.communicate(timeout=60)
+    assert node.stdout.split() == ["heard", "tool"] and heard.split() == ["heard", "node"], node.stderr
 
 
 @pytest.mark.parametrize(
@@ -54,7 +101,10 @@ def test_an_installed_ros_is_left_as_it_is(monkeypatch):
     assert env == {}
     monkeypatch.setattr(ros_env, "ros_flavour", lambda: "wheels")
     choose_discovery(env)
-    assert env == {RANGE: "LOCALHOST", PROFILES: str(share_dir() / "config" / "one_host.xml")}
+    assert env == {RANGE: "SYSTEM_DEFAULT", PROFILES: str(share_dir() / "config" / "one_host.xml")}
+    for said in ({RANGE: "LOCALHOST"}, {"RMW_IMPLEMENTATION": "rmw_fastrtps_cpp"}):
+        choose_discovery(said)
+        assert env == {k: v for k, v in said.items() if k != "RMW_IMPLEMENTATION"}
 
 
 def test_supervised_nodes_announce_themselves_more_often(monkeypatch):
@@ -63,7 +113,7 @@ def test_supervised_nodes_announce_themselves_more_often(monkeypatch):
     choose_discovery(own := {})
     for env in ({}, own):
         choose_discovery(env, supervised=True)
-        assert env == {RANGE: "LOCALHOST", PROFILES: str(share_dir() / "config" / "supervised.xml")}
+        assert env == {RANGE: "SYSTEM_DEFAULT", PROFILES: str(share_dir() / "config" / "supervised.xml")}
     choose_discovery(env)
     assert env[PROFILES].endswith("supervised.xml"), "what the supervisor chose stays in its nodes"
     choose_discovery(env := {PROFILES: "mine.xml"}, supervised=True)
@@ -80,6 +130,22 @@ def test_profiles_of_the_user_stay(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     choose_discovery(env := {})
     assert env == {RANGE: "LOCALHOST"}
+
+
+def test_another_middleware_stays_on_this_machine_in_its_own_way(monkeypatch):
+    """Profiles of Fast DDS say nothing to it: without a range it would be open to the network."""
+    monkeypatch.setattr(ros_env, "ros_flavour", lambda: "wheels")
+    other = {"RMW_IMPLEMENTATION": "rmw_cyclonedds_cpp"}
+    choose_discovery(env := dict(other))
+    assert env == {RANGE: "LOCALHOST", **other}
+
+
+def test_what_is_said_after_the_parents_choice_counts(monkeypatch):
+    monkeypatch.setattr(ros_env, "ros_flavour", lambda: "wheels")
+    choose_discovery(env := {})
+    env[RANGE] = "SUBNET"
+    choose_discovery(env)
+    assert env == {RANGE: "SUBNET"}
 
 
 @pytest.mark.ros
