@@ -1,6 +1,10 @@
 """What a soak makes of what it heard: gaps, limits, first commands, and what was said of a fault."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -8,6 +12,7 @@ import pytest
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.soak.observer import COMMANDS, Heard, load
+from humanoid_control.studies.soak.pulse import load_pulse, stood_still
 from humanoid_control.studies.soak.soak import (
     FILL,
     HANG,
@@ -21,6 +26,8 @@ from humanoid_control.studies.soak.soak import (
     run_soak,
     soak_report,
 )
+
+CALM = np.zeros((0, 2))  # a machine that never stood still
 
 
 def heard(seconds=10.0, rate=250.0, cut=None):
@@ -37,23 +44,62 @@ def seen(what=KILL, target="simulator", gap=1.5, named=False):
 
 def test_a_calm_time_breaks_nothing():
     s = seen(gap=0.02)
-    judge(s, *heard(), [])
+    judge(s, *heard(), [], CALM)
     assert s.broken == [] and s.gap == pytest.approx(0.004, abs=1e-6) and s.speed == 0.5
 
 
 @pytest.mark.parametrize(("cut", "ok"), [((3.0, 4.2), True), ((3.0, 4.9), False), ((3.0, 99.0), False)])
 def test_a_gap_longer_than_promised_is_told_also_one_that_does_not_end(cut, ok):
     s = seen()
-    judge(s, *heard(cut=cut), [])
+    judge(s, *heard(cut=cut), [], CALM)
     assert (s.broken == []) is ok
     assert s.gap == pytest.approx(min(cut[1], 8.0) - 3.0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("late", "stood", "ok"),
+    [
+        ([(3.029, 0.026)], 0.026, True),  # woken just before the commands come back
+        ([(3.035, 0.026)], 0.026, True),  # and just after
+        ([(3.029, 0.005)], 0.005, False),
+        ([(2.9, 0.026), (3.2, 0.026)], 0.0, False),  # before the gap, and after it
+        ([(3.029, 0.5)], 0.03, True),  # no longer than the gap
+    ],
+)
+def test_a_machine_that_stands_still_is_no_ones_fault(late, stood, ok):
+    s = seen(gap=0.02)
+    judge(s, *heard(cut=(3.001, 3.029)), [], np.array(late))
+    assert s.gap == pytest.approx(0.032, abs=0.005) and s.stood == pytest.approx(stood, abs=0.003)
+    assert (s.broken == []) is ok
+
+
+def test_the_pulse_notes_a_process_that_was_stopped(tmp_path):
+    """Halted for 0.3 s it is woken that much late; without the right to be above all others it says nothing."""
+    code = "import sys\nfrom pathlib import Path\nfrom humanoid_control.studies.soak import pulse\n"
+    for right in (True, False):
+        own = f"{code}pulse.granted = lambda: {right}\npulse.beat(Path(sys.argv[1]))"
+        path = tmp_path / f"{right}.npz"
+        with subprocess.Popen([sys.executable, "-c", own, str(path)], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            time.sleep(0.1)
+            begin = time.time()
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.3)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+        late = load_pulse(path)
+        assert len(late) == 0 or right
+        if right:
+            assert stood_still(late, begin, begin + 0.3) == pytest.approx(0.3, abs=0.02)
+            assert stood_still(late, begin + 5.0, begin + 6.0) == 0.0
 
 
 def test_the_first_command_after_a_gap_is_where_the_robot_is():
     commands, states = heard(cut=(3.0, 4.0))
     commands["off"][np.searchsorted(commands["t"], 3.9)] = 0.3
     s = seen()
-    judge(s, commands, states, [])
+    judge(s, commands, states, [], CALM)
     assert s.first_off == pytest.approx(0.3) and "0.300 rad from the robot" in s.broken[0]
 
 
@@ -71,17 +117,17 @@ def test_limits_hold_in_all_that_is_heard_but_not_outside_the_window(where, colu
         told = heard()
         told[where][column][np.searchsorted(told[where]["t"], at)] = value
         s = seen()
-        judge(s, *told, [])
+        judge(s, *told, [], CALM)
         assert len(s.broken) == count and all(words in text for text in s.broken)
 
 
 def test_what_must_be_said_counts_only_in_time_and_when_it_is_bad_news():
     says = [[1.0, "a", 2, "too soon"], [5.0, "a", 0, "ok"], [5.0, "b", 1, "somebody else commands"]]
     s = seen(INTRUDE, "commands", np.inf, named=True)
-    judge(s, *heard(), says)
+    judge(s, *heard(), says, CALM)
     assert s.named == "b: somebody else commands" and not s.broken
     s = seen(INTRUDE, "commands", np.inf, named=True)
-    judge(s, *heard(), says[:2])
+    judge(s, *heard(), says[:2], CALM)
     assert s.broken == ["nothing on /diagnostics"]
 
 
@@ -90,10 +136,10 @@ def test_of_a_full_disk_the_recorder_itself_must_say_so():
     assert fault.name == "fill disk" and fault.promise.gap == 0.02
     for said, broken in (("No space left on device", []), ("", ["the recorder said nothing"])):
         s = Seen(fault, 2.0, 8.0, said=said)
-        judge(s, *heard(), [[5.0, "b", 1, "somebody else commands"]])
+        judge(s, *heard(), [[5.0, "b", 1, "somebody else commands"]], CALM)
         assert s.broken == broken
     s = Seen(fault, 2.0, 8.0, said="No space left on device")
-    judge(s, *heard(cut=(3.0, 3.1)), [])
+    judge(s, *heard(cut=(3.0, 3.1)), [], CALM)
     assert len(s.broken) == 1 and "(promised 0.02)" in s.broken[0]
 
 
@@ -101,10 +147,10 @@ def test_an_intruder_is_not_judged_by_what_it_says_itself():
     commands, states = heard()
     commands["speed"][:], commands["outside"][:], states["speed"][:] = 9.0, 9.0, 9.0
     s = seen(INTRUDE, "commands", np.inf)
-    judge(s, commands, states, [])
+    judge(s, commands, states, [], CALM)
     assert s.broken == ["a joint at 9.00 of its speed limit"]
     s = seen(INTRUDE, "states", np.inf)
-    judge(s, commands, states, [])
+    judge(s, commands, states, [], CALM)
     assert s.broken == []
 
 
@@ -161,8 +207,8 @@ def test_what_cannot_be_soaked_is_refused_before_anything_runs():
 
 def test_a_soak_can_be_read_and_written(tmp_path):
     calm, broken = seen(gap=0.02), seen()
-    judge(calm, *heard(), [])
-    judge(broken, *heard(cut=(3.0, 99.0)), [])
+    judge(calm, *heard(), [], CALM)
+    judge(broken, *heard(cut=(3.0, 99.0)), [], CALM)
     report = soak_report(
         [calm, broken], {"robot": "hrp2", "stack": "imitation", "hours": 1.0, "seed": 0, "complaints": 0}
     )
@@ -176,7 +222,7 @@ def test_a_soak_can_be_read_and_written(tmp_path):
 def test_of_what_is_usual_one_in_twenty_may_be_slower(slow, kept):
     faults = [Seen(Fault(KILL, "simulator", Promise(3.0, usual=1.5)), 2.0, 8.0) for _ in range(40)]
     for k, s in enumerate(faults):
-        judge(s, *heard(cut=(3.0, 4.9 if k < slow else 4.0)), [])
+        judge(s, *heard(cut=(3.0, 4.9 if k < slow else 4.0)), [], CALM)
     what = {"robot": "hrp2", "stack": "imitation", "hours": 1.0, "seed": 0, "complaints": 0}
     broken = soak_report(faults, what).data["broken"]
     assert (broken == []) is kept
