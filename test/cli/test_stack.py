@@ -226,11 +226,15 @@ def test_a_signal_stops_everything_within_three_seconds(humanoid, number):
 
 
 @pytest.mark.patient
-def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid):
+@pytest.mark.parametrize("profile", ["", "<dds/>"], ids=["udp", "a profile of the user's, with shared memory"])
+def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid, profile):
+    (own := humanoid.folder / "own.xml").write_text(profile)
+    env = {"FASTDDS_DEFAULT_PROFILES_FILE": str(own)} if profile else {}
     before = set(shared_memory_files())
-    up = humanoid.start("up", "simulation", "--set", f"viewer.port={port(5)}", *calm("simulator", "state_estimator"))
+    args = ("up", "simulation", "--set", f"viewer.port={port(5)}", *calm("simulator", "state_estimator"))
+    up = humanoid.start(*args, **env)
     wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
-    assert set(shared_memory_files()) - before, "they talk through shared memory"
+    assert set(shared_memory_files()) - before or not profile, "they talk through shared memory"
     os.kill(up.pid, signal.SIGKILL)
     up.wait()
     wait_for(lambda: not nodes_of(humanoid.home), "no orphans", timeout=5)
