@@ -15,6 +15,7 @@ from humanoid_control.paths import PACKAGE, home_dir, share_dir
 GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 DISCOVERY = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 BY_PROFILE = "SYSTEM_DEFAULT"  # range that leaves discovery to a profile; LOCALHOST would add shared memory to it
+TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
 MIDDLEWARE, FAST_DDS = "RMW_IMPLEMENTATION", "rmw_fastrtps_cpp"
 SAID = (DISCOVERY, "ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS")  # one of these is a word of the user's
 PROFILES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")  # so is one of these,
@@ -50,19 +51,22 @@ def prepare() -> None:
 def choose_discovery(environment: MutableMapping[str, str], supervised: bool | None = None) -> None:
     """Keep nodes to this machine where ROS comes from wheels and the user has said nothing about discovery.
 
-    Two who try the package in one network would otherwise command each other's robots. Whoever sources an installed ROS
-    has a network of nodes, and expects these among them: there nothing is changed. Nodes of one machine talk as
+    Two who try the package in one network would otherwise command each other's robots. Nodes of one machine talk as
     `config/one_host.xml` says, those that a supervisor starts again when they hang as `config/supervised.xml` does,
-    unless the user has profiles or a middleware of his own; a user who says LOCALHOST means the same.
+    unless the user has profiles or a middleware of his own; a user who says LOCALHOST means the same. Whoever sources
+    an installed ROS, or says something else, has a network of nodes, and expects these among them: there these only do
+    without shared memory, for the reason that `config/one_host.xml` gives.
 
     Args:
         environment: changed in place.
         supervised: of a process that is started again, or not; None: what was chosen before stays.
     """
+    named = [environment[name] for name in PROFILES if environment.get(name)]
     if ros_flavour() != "wheels":
+        if not named:
+            environment.setdefault(TRANSPORTS, "UDPv4")
         return
     ours = [str(share_dir() / "config" / name) for name in (ONE_HOST, SUPERVISED)]
-    named = [environment[name] for name in PROFILES if environment.get(name)]
     if named and all(name in ours for name in named) and environment.get(DISCOVERY, BY_PROFILE) != BY_PROFILE:
         for name in PROFILES:  # chosen by a parent of this process; what the user says since counts
             environment.pop(name, None)
@@ -78,6 +82,8 @@ def choose_discovery(environment: MutableMapping[str, str], supervised: bool | N
         environment[DISCOVERY] = BY_PROFILE
         if not named or supervised is not None:
             environment[PROFILES[0]] = ours[1] if supervised else ours[0]
+    else:
+        environment.setdefault(TRANSPORTS, "UDPv4")
 
 
 def choose_log_folder(environment: MutableMapping[str, str]) -> None:

@@ -16,6 +16,7 @@ from test.places import domain
 
 RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 PROFILES = "FASTDDS_DEFAULT_PROFILES_FILE"
+TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
 PRINTS = f"import humanoid_control.nodes, os; print(os.environ.get('{RANGE}'))"
 STARTS = """
 import humanoid_control.nodes, os, rclpy
@@ -94,11 +95,13 @@ def test_what_the_user_says_about_discovery_stays(said, expected):
     assert run(PRINTS, environment(**said)).stdout == f"{expected}\n"
 
 
-def test_an_installed_ros_is_left_as_it_is(monkeypatch):
+def test_an_installed_ros_is_left_as_it_is_but_for_shared_memory(monkeypatch):
     monkeypatch.setattr(ros_env, "ros_flavour", lambda: "installed")
-    env = {}
-    choose_discovery(env)
-    assert env == {}
+    for said in ({TRANSPORTS: "DEFAULT"}, {PROFILES: "mine.xml"}):
+        choose_discovery(env := dict(said))
+        assert env == said
+    choose_discovery(env := {})
+    assert env == {TRANSPORTS: "UDPv4"}
     monkeypatch.setattr(ros_env, "ros_flavour", lambda: "wheels")
     choose_discovery(env)
     assert env == {RANGE: "SYSTEM_DEFAULT", PROFILES: str(share_dir() / "config" / "one_host.xml")}
@@ -122,7 +125,7 @@ def test_supervised_nodes_announce_themselves_more_often(monkeypatch):
 
 def test_profiles_of_the_user_stay(monkeypatch, tmp_path):
     monkeypatch.setattr(ros_env, "ros_flavour", lambda: "wheels")
-    for env in ({PROFILES: "mine.xml"}, {"FASTRTPS_DEFAULT_PROFILES_FILE": "mine.xml"}, {RANGE: "SUBNET"}):
+    for env in ({PROFILES: "mine.xml"}, {"FASTRTPS_DEFAULT_PROFILES_FILE": "mine.xml"}):
         before = dict(env)
         choose_discovery(env)
         assert env == {RANGE: "LOCALHOST", **before}
@@ -145,7 +148,14 @@ def test_what_is_said_after_the_parents_choice_counts(monkeypatch):
     choose_discovery(env := {})
     env[RANGE] = "SUBNET"
     choose_discovery(env)
-    assert env == {RANGE: "SUBNET"}
+    assert env == {RANGE: "SUBNET", TRANSPORTS: "UDPv4"}
+
+
+@pytest.mark.parametrize("name", ["ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_STATIC_PEERS", "ROS_LOCALHOST_ONLY"])
+def test_a_network_of_the_users_is_joined_without_shared_memory(monkeypatch, name):
+    monkeypatch.setattr(ros_env, "ros_flavour", lambda: "wheels")
+    choose_discovery(env := {name: "1"})
+    assert env == {name: "1", TRANSPORTS: "UDPv4"}
 
 
 @pytest.mark.ros
