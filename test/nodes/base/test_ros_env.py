@@ -103,7 +103,7 @@ def test_an_installed_ros_is_left_as_it_is_but_for_shared_memory(monkeypatch):
     choose_discovery(env := {})
     assert env == {TRANSPORTS: "UDPv4"}
     monkeypatch.setattr(ros_env, "ros_flavour", lambda: "wheels")
-    choose_discovery(env)
+    choose_discovery(env := {})
     assert env == {RANGE: "SYSTEM_DEFAULT", PROFILES: str(share_dir() / "config" / "one_host.xml")}
     for said in ({RANGE: "LOCALHOST"}, {"RMW_IMPLEMENTATION": "rmw_fastrtps_cpp"}):
         choose_discovery(said)
