@@ -131,3 +131,39 @@ def test_a_kernel_kept_for_a_record_that_has_another_name_now_is_compiled_anew(p
     assert float(package.python(program.format("Pair"))) == 3.0
     package.edit("records.py", "class Pair", "class Couple")
     assert float(package.python(program.format("Couple"))) == 3.0
+
+
+LATE = """
+from numba.core import codegen
+parsed = []
+def parse(code, parse=codegen.ll.parse_bitcode):
+    parsed.append(len(code))
+    return parse(code)
+codegen.ll.parse_bitcode = parse
+"""
+
+
+def test_a_kept_kernel_is_loaded_without_its_intermediate_code(package):
+    """Until another kernel is compiled that calls it."""
+    program = (
+        f"{LATE}from ours.jit import kernel\nfrom ours.inner import once\nfrom ours.outer import twice\n"
+        "values, before = (twice(1.0), once(2.0)), list(parsed)\n"
+        "@kernel.__globals__['njit']\ndef thrice(x):\n    return 3 * once(x)\n"
+        "print(*values, len(before), sum(twice.stats.cache_hits.values()), thrice(1.0), len(parsed))"
+    )
+    assert package.python("from ours.inner import once\nprint(once(1.0))") == "1.0\n"  # kept by itself
+    assert package.python(program).split() == ["2.0", "2.0", "0", "1", "3.0", "1"]
+
+
+def test_what_a_kept_kernel_defines_is_read_from_its_object_code(package):
+    program = (
+        "from numba.core import codegen\nfrom ours import jit\nfrom ours.outer import twice\nprint(twice(1.0))\n"
+        "(loaded,) = [o.library for o in twice.overloads.values()]\n"
+        "module, engine = loaded._get_module_for_linking(), loaded.codegen._engine\n"
+        "defined = {v.name for v in (*module.functions, *module.global_variables) if not v.is_declaration}\n"
+        "entries = {n for n in defined if 'twice' in n and not n.startswith('.const')}\n"
+        "print(len(entries), len(entries - engine._defined_symbols))"
+    )
+    value, counts = package.python(program).splitlines()
+    entries, unknown = map(int, counts.split())
+    assert float(value) == 2.0 and entries >= 2 and unknown == 0
