@@ -1,13 +1,16 @@
 """The observer of a soak: a process of its own that hears what a robot's driver would hear, and keeps it.
 
 Run as `python -m humanoid_control.studies.soak.observer ROBOT FILE`; it says `ready` with the first command, ends with
-SIGINT and then writes FILE (.npz).
+SIGINT and then writes FILE (.npz). With FILE alone it listens to nobody: above all other processes it sleeps, and
+notes when it is woken late. Where it is late no process can be on time: the machine itself stood still, as a virtual
+one does whose host is busy.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import sys
 import threading
@@ -19,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.files import whole_file
+from humanoid_control.hardware.realtime import become_real_time
 from humanoid_control.robots import Robot, load_robot
 
 COMMANDS = ("t", "stamp", "step", "speed", "outside", "finite", "off")
@@ -27,6 +31,10 @@ STALE = 0.1  # [s] after which joint states say nothing about where the robot is
 DEPTH = 200  # messages that wait while the observer is not running
 PRIORITY = 51  # of real-time scheduling, a driver's: one that is itself late would call the commands late
 SPARE = 0.002  # [s] between two messages
+FIRST = 98  # of real-time scheduling: above nodes (50), a driver's guardian (80) and all else of this package
+PULSE = 0.002  # [s] of sleep
+LATE = 0.002  # [s] of lateness that is noted
+AFTER = 0.02  # [s] after a gap in which its cause may be noted
 
 
 class Heard:
@@ -121,7 +129,7 @@ def listen(robot: Robot, path: Path) -> None:
     from rclpy.signals import SignalHandlerOptions
     from sensor_msgs.msg import JointState
 
-    from humanoid_control.hardware.realtime import SpareTimeCollector, become_real_time
+    from humanoid_control.hardware.realtime import SpareTimeCollector
     from humanoid_control.nodes.base.messages import EVENTS
     from humanoid_control.nodes.base.runner import make_executor
 
@@ -163,5 +171,47 @@ def listen(robot: Robot, path: Path) -> None:
     heard.save(path)
 
 
+# -------- the pulse of the machine
+
+
+def granted() -> bool:
+    """True where this process is above the nodes; elsewhere its lateness says nothing about the machine."""
+    return os.sched_getscheduler(0) == os.SCHED_FIFO
+
+
+def beat(path: Path) -> None:
+    """Sleep and wake until SIGINT or SIGTERM, then write when it was late [s since the epoch], and by how much."""
+    stop, late = threading.Event(), array("d")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    become_real_time(FIRST)
+    counts = granted()
+    print("ready", flush=True)
+    before = time.monotonic()
+    while not stop.is_set():
+        time.sleep(PULSE)
+        now = time.monotonic()
+        if counts and now - before - PULSE > LATE:
+            late.extend((time.time(), now - before - PULSE))
+        before = now
+    with whole_file(path) as part, part.open("wb") as file:
+        np.savez_compressed(file, late=np.frombuffer(late).reshape(-1, 2))
+
+
+def load_pulse(path: Path) -> np.ndarray:
+    """Late wakings (n, 2): when [s since the epoch], and by how much [s]."""
+    with np.load(path) as file:
+        return np.asarray(file["late"])
+
+
+def stood_still(late: np.ndarray, begin: float, end: float) -> float:
+    """Longest time for which the machine stood still within a gap from `begin` to `end` [s since the epoch]."""
+    own = (late[:, 0] >= begin) & (late[:, 0] - late[:, 1] <= end) & (late[:, 0] <= end + AFTER)
+    return float(np.minimum(late[own, 1], end - begin).max(initial=0.0))
+
+
 if __name__ == "__main__":
-    listen(load_robot(sys.argv[1], "fixed"), Path(sys.argv[2]))
+    if len(sys.argv) == 2:
+        beat(Path(sys.argv[1]))
+    else:
+        listen(load_robot(sys.argv[1], "fixed"), Path(sys.argv[2]))

@@ -26,8 +26,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.studies.companion import Companion
 from humanoid_control.studies.report import Progress, StudyReport, silent
 from humanoid_control.studies.soak.intruder import INTRUSIONS
-from humanoid_control.studies.soak.observer import load
-from humanoid_control.studies.soak.pulse import load_pulse, stood_still
+from humanoid_control.studies.soak.observer import load, load_pulse, stood_still
 from humanoid_control.terminal import Table, machine
 
 PAUSE = (6.0, 10.0)  # [s] of calm before the next fault
@@ -175,7 +174,11 @@ def soak(
     path, queue = folder / "heard.npz", list[Fault]()
     rhythm = folder / "pulse.npz"
     ear = Companion("soak.observer", robot, str(path), supervised=True)
-    with Companion("soak.intruder", robot) as intruder, Companion("soak.pulse", str(rhythm)) as pulse, ear as observer:
+    with (
+        Companion("soak.intruder", robot) as intruder,
+        Companion("soak.observer", str(rhythm)) as pulse,
+        ear as observer,
+    ):
         if (intruder.heard(), observer.heard(), pulse.heard()) != ("ready",) * 3:
             raise ConfigError(f"the processes beside the stack did not start: see {session.directory}")
         while (left := 3600 * hours - (time.monotonic() - begun)) > 0 and not session.stopped.is_set():

@@ -11,8 +11,7 @@ import pytest
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.soak.observer import COMMANDS, Heard, load
-from humanoid_control.studies.soak.pulse import load_pulse, stood_still
+from humanoid_control.studies.soak.observer import COMMANDS, Heard, load, load_pulse, stood_still
 from humanoid_control.studies.soak.soak import (
     FILL,
     HANG,
@@ -75,9 +74,9 @@ def test_a_machine_that_stands_still_is_no_ones_fault(late, stood, ok):
 
 def test_the_pulse_notes_a_process_that_was_stopped(tmp_path):
     """Halted for 0.3 s it is woken that much late; without the right to be above all others it says nothing."""
-    code = "import sys\nfrom pathlib import Path\nfrom humanoid_control.studies.soak import pulse\n"
+    code = "import sys\nfrom pathlib import Path\nfrom humanoid_control.studies.soak import observer\n"
     for right in (True, False):
-        own = f"{code}pulse.granted = lambda: {right}\npulse.beat(Path(sys.argv[1]))"
+        own = f"{code}observer.granted = lambda: {right}\nobserver.beat(Path(sys.argv[1]))"
         path = tmp_path / f"{right}.npz"
         with subprocess.Popen([sys.executable, "-c", own, str(path)], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
