@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.files import whole_file
-from humanoid_control.hardware.realtime import become_real_time
+from humanoid_control.hardware.realtime import SpareTimeCollector, become_real_time
 from humanoid_control.robots import Robot, load_robot
 
 COMMANDS = ("t", "stamp", "step", "speed", "outside", "finite", "off")
@@ -129,7 +129,6 @@ def listen(robot: Robot, path: Path) -> None:
     from rclpy.signals import SignalHandlerOptions
     from sensor_msgs.msg import JointState
 
-    from humanoid_control.hardware.realtime import SpareTimeCollector
     from humanoid_control.nodes.base.messages import EVENTS
     from humanoid_control.nodes.base.runner import make_executor
 
