@@ -19,13 +19,14 @@ import numpy as np
 from humanoid_control.errors import ClipError
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, fill_velocity_bounds
-from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
+from humanoid_control.numerics.box_qp import BoxQp, Guess, solve_box_qp_from
 from humanoid_control.retargeting.problem import (
     RetargetingProblem,
     Scratch,
+    carried_rows,
     closest,
-    distance_rows,
     mean_error,
+    measure,
     near_pairs,
     place_points,
     point_jacobian,
@@ -34,6 +35,7 @@ from humanoid_control.retargeting.scaling import POINTS
 
 NO_FALLBACK, RELAXED, SHORTENED, HELD = 0, 1, 2, 3
 CONVERGED = 2e-3  # [rad] a step this short leaves an error of the order of its square
+CLOSE = 0.05  # [m] pairs nearer than this count as clearance
 FAR = 1e9  # [m] stands for the clearance where no pair is near
 NEAR_FLOOR = 0.05  # [m] height of a sole's corner below which a step minds the floor
 LOCKED = 1e3  # weight from which a point of a sole is on the floor and stays: acceleration gives way to it
@@ -195,28 +197,30 @@ def gauss_newton(
     """
     d, p = x.shape[0], problem.pairs.shape[0] + problem.soles.shape[0]
     low, high = bounds.lower, bounds.upper
-    J, G, b = np.empty((3 * problem.point.shape[0], d)), np.empty((p, d)), np.empty(p)
+    J, G, b = np.empty((3 * problem.point.shape[0], d)), w.G, w.b
     H, g = w.curvature, np.empty(d)
     step, lower, upper, price = np.empty(d), np.empty(d), np.empty(d), np.empty(d + p)
     keep, floor = np.exp(-n.barrier_gain * dt / n.iterations), np.exp(-FLOOR_GAIN * dt / n.iterations)
+    guess = Guess(np.zeros(d, dtype=np.int64), np.zeros(p, dtype=np.bool_))
     for _ in range(n.iterations):
         place_points(problem, x, w)
         point_jacobian(problem, w, J)
         normal_equations(problem, n, goal, x, w, J, H, g)
         for i in range(d):
             lower[i], upper[i] = max(low[i] - x[i], -trust), min(high[i] - x[i], trust)
-        count = near_pairs(problem, w, n.activation)
-        distance_rows(problem, w, count, G)
+        count = carried_rows(problem, x, n.activation, w)
         for k in range(count):
             limit = min(n.margin, problem.at_rest[w.near.pair[k]])
-            over = w.near.distance[k] - limit
+            distance = b[k]
+            over = distance - limit
             b[k] = (keep - 1.0) * over if over > 0.0 else min(-over, n.pair_recovery_speed * dt / n.iterations)
             if n.yielding < 1.0 and limit > 0.0:
-                stiff = n.yielding ** min(max(w.near.distance[k] / limit, 0.0), 1.0)
+                stiff = n.yielding ** min(max(distance / limit, 0.0), 1.0)
                 G[k] *= stiff
                 b[k] *= stiff
         count = floor_rows(problem, w, J, floor, count, G, b)
-        solve_box_qp(BoxQp(H, g, lower, upper, G, b), count, n.slack_weight, step, price)
+        guess.works[:] = False
+        solve_box_qp_from(BoxQp(H, g, lower, upper, G, b), count, n.slack_weight, step, price, guess)
         size = 0.0
         for i in range(d):
             x[i] = min(max(x[i] + step[i], low[i]), high[i])
@@ -227,9 +231,19 @@ def gauss_newton(
 
 @kernel
 def clearance(problem: RetargetingProblem, x: np.ndarray, w: Scratch) -> float:
-    """Least distance of all pairs nearer than 5 cm, FAR where none is."""
+    """Least distance of all pairs nearer than CLOSE, FAR where none is."""
     place_points(problem, x, w)
-    return closest(w, near_pairs(problem, w, 0.05), FAR)
+    return closest(w, near_pairs(problem, w, CLOSE), FAR)
+
+
+@kernel
+def measured_clearance(problem: RetargetingProblem, n: SolverConstants, x: np.ndarray, w: Scratch) -> float:
+    """The same, measured so that the solver need not measure again where it goes on from there."""
+    if n.activation < CLOSE:
+        return clearance(problem, x, w)
+    place_points(problem, x, w)
+    least = closest(w, measure(problem, x, n.activation, w), FAR)
+    return least if least < CLOSE else FAR
 
 
 @kernel
@@ -290,7 +304,7 @@ def solve_goal(
         for i in range(d):
             x[i] = min(max(before.x[i], bounds.lower[i]), bounds.upper[i])
         gauss_newton(problem, n, goal, bounds, dt, np.inf, x, w)
-        distance = clearance(problem, x, w)
+        distance = measured_clearance(problem, n, x, w)
         apart, slipped = distance >= floor and np.isfinite(x).all(), locked_error(problem, target, w)
         if apart and slipped <= STILL:
             break
@@ -300,13 +314,13 @@ def solve_goal(
         fallback = RELAXED
     if fallback == RELAXED and least < 2.0 * locked_error(problem, target, w):  # it would gain the feet next to nothing
         x[:] = first
-        fallback, distance = NO_FALLBACK, clearance(problem, x, w)
+        fallback, distance = NO_FALLBACK, measured_clearance(problem, n, x, w)
     if not (distance >= floor and np.isfinite(x).all()):
         fallback = HELD
         share = 0.5
         for _ in range(4):
             trial = before.x + share * (x - before.x)
-            distance = clearance(problem, trial, w)
+            distance = measured_clearance(problem, n, trial, w)
             if distance >= floor:
                 x[:] = trial
                 fallback = SHORTENED
@@ -314,7 +328,7 @@ def solve_goal(
             share *= 0.5
         if fallback == HELD:
             x[:] = before.x
-            distance = clearance(problem, x, w)  # also the points, for the errors
+            distance = measured_clearance(problem, n, x, w)  # also the points, for the errors
     return distance, fallback
 
 

@@ -11,14 +11,17 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.coal_backend import shape_arrays
-from humanoid_control.collision.pair_distance import PairsFound, pair_distances, shape_poses
+from humanoid_control.collision.pair_distance import PairsFound, pair_distance, pair_distances, shape_poses
 from humanoid_control.collision.shapes import ShapeArrays
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import KinematicTree, WorldPoses, add_point_row, body_poses
-from humanoid_control.numerics.vec3 import row
+from humanoid_control.numerics.vec3 import Vec, row
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import FLOATING, Robot
 
+STRAIGHT = 0.02  # [rad, m] from where pairs were measured within which all distances go by their gradients
+TIGHT = 0.03  # [m] pairs nearer than this are measured again beyond that
+FAR_OFF = 0.3  # [rad, m] from there beyond which it is found anew which pairs are near
 ENDLESS_BASE = 1e6  # [m, rad] range of a floating base, [m/s, rad/s] its speed
 
 
@@ -60,15 +63,34 @@ class RetargetingProblem(NamedTuple):
         return self._replace(pairs=pairs, at_rest=np.ascontiguousarray(self.at_rest[chosen]))
 
 
+class Measured(NamedTuple):
+    """Where the near pairs of `Scratch.near` were measured last, to carry their distances on to postures close by.
+
+    Attributes:
+        x: (D,) posture. rows: (P, D) gradients of the distances there, of as many rows as were found.
+        found: (2,) how many pairs are near, -1: nothing is remembered; and among how many pairs.
+        threshold: (1,) below which they are near [m].
+    """
+
+    x: np.ndarray
+    rows: np.ndarray
+    found: np.ndarray
+    threshold: np.ndarray
+
+
 class Scratch(NamedTuple):
-    """Memory that the kernels write to: body and shape poses, points, near pairs; curvature (D, D), of the cost at the
-    last step of the solver, lower triangle: zero before the first."""
+    """Memory that the kernels write to: body and shape poses, points, near pairs, and where they were measured; rows
+    G (P + C, D) . step >= b (P + C,) of pairs and soles in a step of the solver; curvature (D, D), of the cost at its
+    last step, lower triangle: zero before the first."""
 
     bodies: WorldPoses
     points: np.ndarray
     shape_R: np.ndarray
     shape_p: np.ndarray
     near: PairsFound
+    measured: Measured
+    G: np.ndarray
+    b: np.ndarray
     curvature: np.ndarray
 
 
@@ -159,13 +181,18 @@ def forearm_levers(robot: Robot, lever: float) -> list[Followed]:
 def scratch_for(problem: RetargetingProblem) -> Scratch:
     """Memory for the kernels, for one problem and one thread."""
     m, s = len(problem.tree.parent), len(problem.shapes.kinds)
+    d, pairs = len(problem.rest), len(problem.pairs)
+    nothing = Measured(np.zeros(d), np.zeros((pairs, d)), np.full(2, -1, dtype=np.int64), np.zeros(1))
     return Scratch(
         WorldPoses.of(m + 1, m),
         np.empty((len(problem.point), 3)),
         np.empty((s, 3, 3)),
         np.empty((s, 3)),
-        PairsFound.buffer(len(problem.pairs)),
-        np.zeros((len(problem.rest), len(problem.rest))),
+        PairsFound.buffer(pairs),
+        nothing,
+        np.empty((pairs + len(problem.soles), d)),
+        np.empty(pairs + len(problem.soles)),
+        np.zeros((d, d)),
     )
 
 
@@ -209,6 +236,7 @@ def point_jacobian(problem: RetargetingProblem, w: Scratch, J: np.ndarray) -> No
 @kernel
 def near_pairs(problem: RetargetingProblem, w: Scratch, threshold: float) -> int:
     """Measure the pairs closer than a threshold, after `place_points`; the number of rows of `w.near`."""
+    w.measured.found[0] = -1
     if problem.pairs.shape[0] == 0:
         return 0
     shape_poses(w.bodies.R, w.bodies.p, problem.shapes, w.shape_R, w.shape_p)
@@ -216,14 +244,71 @@ def near_pairs(problem: RetargetingProblem, w: Scratch, threshold: float) -> int
 
 
 @kernel
+def distance_row(
+    problem: RetargetingProblem, w: Scratch, pair: int, n: Vec, on_1: Vec, on_2: Vec, out: np.ndarray
+) -> None:
+    """Gradient (D,) of a pair's distance, of which n is the normal, on_1 and on_2 are the nearest points."""
+    out[:] = 0.0
+    i, j = problem.pairs[pair, 0], problem.pairs[pair, 1]
+    add_point_row(problem.tree, w.bodies, problem.shapes.joint[j], on_2, n, 1.0, out)
+    add_point_row(problem.tree, w.bodies, problem.shapes.joint[i], on_1, n, -1.0, out)
+
+
+@kernel
 def distance_rows(problem: RetargetingProblem, w: Scratch, count: int, G: np.ndarray) -> None:
     """Gradients (count, D) of the near pairs' distances, after `near_pairs`."""
+    near = w.near
     for k in range(count):
-        G[k, :] = 0.0
-        i, j = problem.pairs[w.near.pair[k], 0], problem.pairs[w.near.pair[k], 1]
-        n, on_1, on_2 = row(w.near.normal, k), row(w.near.point_1, k), row(w.near.point_2, k)
-        add_point_row(problem.tree, w.bodies, problem.shapes.joint[j], on_2, n, 1.0, G[k])
-        add_point_row(problem.tree, w.bodies, problem.shapes.joint[i], on_1, n, -1.0, G[k])
+        distance_row(problem, w, near.pair[k], row(near.normal, k), row(near.point_1, k), row(near.point_2, k), G[k])
+
+
+@kernel
+def measure(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scratch) -> int:
+    """Near pairs and their gradients at x (D,), after `place_points`, remembered for `carried_rows`; their number."""
+    m = w.measured
+    count = near_pairs(problem, w, threshold)
+    distance_rows(problem, w, count, m.rows)
+    m.x[:] = x
+    m.found[0], m.found[1], m.threshold[0] = count, problem.pairs.shape[0], threshold
+    return count
+
+
+@kernel
+def carried_rows(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scratch) -> int:
+    """Distances (`w.b`) and gradients (`w.G`) of the near pairs at x (D,), after `place_points`.
+
+    Which pairs are near is measured once, and not again while the solver goes on from there: their distances go along
+    by their gradients, and those that come close are measured anew where a joint has gone farther than STRAIGHT. A
+    floating base moves none of them.
+
+    Args:
+        threshold: of what is near [m].
+
+    Returns:
+        the number of rows; `w.near.pair` says of which pairs they are.
+    """
+    m, d, moved = w.measured, x.shape[0], 0.0
+    if m.found[0] < 0 or m.found[1] != problem.pairs.shape[0] or m.threshold[0] != threshold:
+        measure(problem, x, threshold, w)
+    for i in range(problem.base, d):
+        moved = max(moved, abs(x[i] - m.x[i]))
+    if not moved <= FAR_OFF:
+        measure(problem, x, threshold, w)
+        moved = 0.0
+    if moved > STRAIGHT:
+        shape_poses(w.bodies.R, w.bodies.p, problem.shapes, w.shape_R, w.shape_p)
+    for k in range(m.found[0]):
+        w.b[k] = w.near.distance[k]
+        for i in range(d):
+            w.G[k, i] = m.rows[k, i]
+        for i in range(problem.base, d):
+            w.b[k] += m.rows[k, i] * (x[i] - m.x[i])
+        if moved > STRAIGHT and w.b[k] < TIGHT:
+            pair = w.near.pair[k]
+            i, j = problem.pairs[pair, 0], problem.pairs[pair, 1]
+            w.b[k], n, on_1, on_2 = pair_distance(problem.shapes, w.shape_R, w.shape_p, i, j)
+            distance_row(problem, w, pair, n, on_1, on_2, w.G[k])
+    return m.found[0]
 
 
 @kernel

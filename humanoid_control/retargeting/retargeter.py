@@ -275,23 +275,27 @@ class Retargeter:
 
     def step(self, targets: np.ndarray, dt: float) -> np.ndarray:
         """The posture (n,) for the next frame: toward the targets (7, 3), within every limit. NaN holds."""
-        goal = np.ascontiguousarray(targets, dtype=float)
+        goal, distance = np.ascontiguousarray(targets, dtype=float), None
         if self.differential is not None:
             x = self.differential.step(goal, self._x, dt)
         else:
             x, errors = np.empty(len(self._x)), np.empty(len(POINTS))
             before = FrameBefore(self._x, self._v, self._clearance_before)
-            _, self.used_fallback = solve_frame(self.solved, self.constants, goal, before, dt, x, errors, self.scratch)
+            solved = solve_frame(self.solved, self.constants, goal, before, dt, x, errors, self.scratch)
+            if self.solved is self.problem:
+                distance = solved[0]
+            self.used_fallback = solved[1]
         self.saturated = float(np.mean(np.abs(x - self._x) >= self.problem.velocity * dt - 1e-9))
         self._v = (x - self._x) / dt
         self._x = x
-        return self._publish(x)
+        return self._publish(x, distance)
 
-    def _publish(self, x: np.ndarray) -> np.ndarray:
+    def _publish(self, x: np.ndarray, distance: float | None = None) -> np.ndarray:
+        """The posture (n,) that shows x (D,), whose clearance is measured where the solver has not."""
         shown = x if self.shift is None else self.shift(x)
         self.joints[self.moving] = shown
         self.robot.follow(self.joints)
-        self._clearance_before = clearance(self.problem, shown, self.scratch)
+        self._clearance_before = clearance(self.problem, shown, self.scratch) if distance is None else distance
         self.clearance = self._clearance_before if self._clearance_before < FAR else np.inf
         return self.joints.copy()
 

@@ -71,6 +71,9 @@ from humanoid_control.robots.joint_groups import JointGroups
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
 SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
+ACTIVATION = (
+    0.05  # [m] beyond that no pair of a step of the solver minds another; hands have a hundred pairs within 0.1
+)
 SLACK_WEIGHT = 1e5  # of a violated distance, and of a sole below the floor
 # A pair at its margin yields: it has 1 % of that weight, and all of it where it touches. Or legs side by side, whose
 # nearest points jump, would push locked feet about.
@@ -135,10 +138,10 @@ class WholeBodyRetargeter:
         contacts: (4,) edges of the soles that are locked on the floor, in the order of `contacts.EDGES`.
         directions: names of head and hands, as far as they are followed.
         clearance, used_fallback: as in JointTrajectory, of the last frame.
-        SETTINGS: of the solver where none are given: those of the upper body, with more smoothing.
+        SETTINGS: of the solver where none are given: those of the upper body, with more smoothing, fewer near pairs.
     """
 
-    SETTINGS = RetargetSettings(smoothing=SMOOTHING)
+    SETTINGS = RetargetSettings(smoothing=SMOOTHING, activation=ACTIVATION)
 
     def __init__(
         self,
