@@ -207,7 +207,7 @@ class WholeBodyRetargeter:
         self.clearance, self.used_fallback = FAR, 0
         d = len(self.problem.rest)
         self._before = FrameBefore(np.zeros(d), np.zeros(d), FAR)
-        self._feet = self._new_feet()
+        self._feet, self._one = self._new_feet(), self._results(1)
 
     @classmethod
     def following(
@@ -335,8 +335,7 @@ class WholeBodyRetargeter:
     def step(self, frames: FrameInputs, k: int, dt: float) -> np.ndarray:
         """The posture (n,) for frame k of the inputs, from the one before; `root` and `contacts` too."""
         one = FrameInputs(frames.points[k : k + 1], frames.soles[k : k + 1], frames.contact[k : k + 1])
-        out = self._results(1)
-        self._solve(one, dt, out)
+        self._solve(one, dt, self._one)
         return self.joints.copy()
 
     def sole_corners(self) -> np.ndarray:
