@@ -71,9 +71,7 @@ from humanoid_control.robots.joint_groups import JointGroups
 WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee": 0.3}
 CORNERS = len(BODY_POINTS)
 SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
-ACTIVATION = (
-    0.05  # [m] beyond that no pair of a step of the solver minds another; hands have a hundred pairs within 0.1
-)
+ACTIVATION = 0.05  # [m] from which on pairs are rows of a step: two hands have a hundred pairs within 0.1
 SLACK_WEIGHT = 1e5  # of a violated distance, and of a sole below the floor
 # A pair at its margin yields: it has 1 % of that weight, and all of it where it touches. Or legs side by side, whose
 # nearest points jump, would push locked feet about.
