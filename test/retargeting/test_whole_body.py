@@ -255,7 +255,7 @@ def test_legs_with_no_room_beside_each_other_yield_and_do_not_push_standing_feet
         positions[:, k, 1] -= inward if name.startswith("l_") else -inward
     body = replace(body, positions=positions)
     robot = load_robot("wabian2", "floating")
-    wide = replace(WholeBodyRetargeter.SETTINGS, margin=0.05, activation=0.1)
+    wide = replace(WholeBodyRetargeter.SETTINGS, margin=0.05)
     trajectory = WholeBodyRetargeter(robot, wide).solve(WholeBodyScaler(body, robot).targets(body))
     contact = ground(robot, trajectory)
     assert contact.slip.max() < 1e-3 and contact.penetration.max() < 2e-3

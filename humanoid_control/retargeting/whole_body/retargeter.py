@@ -72,6 +72,7 @@ WEIGHTS = {"l_hip": 2.0, "r_hip": 2.0, "pelvis_top": 0.1, "l_knee": 0.3, "r_knee
 CORNERS = len(BODY_POINTS)
 SMOOTHING = 0.2  # [m/rad] of a change of joint velocity: legs have more inertia than arms, and kinks at every contact
 ACTIVATION = 0.05  # [m] from which on pairs are rows of a step: two hands have a hundred pairs within 0.1
+ROOM = 2.0  # margins: a pair is a row at least from there on, or it would be stopped by its margin all at once
 SLACK_WEIGHT = 1e5  # of a violated distance, and of a sole below the floor
 # A pair at its margin yields: it has 1 % of that weight, and all of it where it touches. Or legs side by side, whose
 # nearest points jump, would push locked feet about.
@@ -190,7 +191,7 @@ class WholeBodyRetargeter:
             s.smoothing,
             *self._accelerations(),
             s.margin,
-            s.activation,
+            max(s.activation, ROOM * s.margin),
             s.barrier_gain,
             s.pair_recovery_speed,
             SLACK_WEIGHT,
