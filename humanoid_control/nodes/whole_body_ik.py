@@ -196,7 +196,14 @@ class WholeBodyIkParameters(WorldParameters):
     )
     damping: float = param(0.02, "cost of joint speed", "s/rad", 0.001, 10.0, live=True)
     smoothing: float = param(0.05, "cost of a change of joint speed", "s/rad", 0.0, 10.0, live=True)
-    velocity_scale: float = param(1.0, "share of the joint speed limits that may be used", "", 0.01, 1.0, live=True)
+    velocity_scale: float = param(
+        0.95,
+        "share of the joint speed limits that may be used; what is left is for drives, which overshoot",
+        "",
+        0.01,
+        1.0,
+        live=True,
+    )
     acceleration: float = param(
         200.0, "limit on the acceleration of every joint, beside its own", "rad/s^2", 1.0, 1e6, live=True
     )
