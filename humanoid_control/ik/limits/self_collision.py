@@ -32,7 +32,7 @@ BRAKING_SHARE = 0.5  # of what all joints of a pair could brake together that it
 INSIDE_SCALE = 0.1  # of the rows of pairs that are inside: their slack costs a hundredth, so that others come first
 DISTANCE_PROGRESS = 1e-3  # [m] and
 HOMING_PROGRESS = 0.05  # [rad]: progress that keeps a stage of a recovery from being given up
-PATH_SHARE = 0.82  # of the margin: what the path to the stop keeps, whatever is asked for
+PATH_SHARE = 0.9  # of the margin: what the path to the stop keeps, whatever is asked for
 NEAR_HOME = 0.1  # [rad] from which on homing slows down
 GRADIENT, HOMING, HOMING_THROUGH_PAIRS, HOMING_FREE = range(4)
 

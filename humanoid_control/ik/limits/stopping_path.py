@@ -18,13 +18,14 @@ MAX_DEPTH = 16  # halvings of a part of the path, and
 MAX_POSTURES = 24  # postures in all, after which the path counts as blocked
 MAX_BISECTIONS = 4  # of the speed, in search of the fastest that is safe
 SHRINKING = 0.999  # of its distance that a pair keeps which is closer than the floor
-REST_SHARE = 0.82  # of its distance in the neutral posture: the most that the floor of a pair can be
+REST_SHARE = 0.9  # of its distance in the neutral posture: the most that the floor of a pair can be
 GUARANTEED = 0.95  # of its floor that every pair is proven to keep
+LATER = 0.25  # of a tick, by which the path is behind one that brakes steadily
 NO_MOTION, FULL_MOTION = 0.0, 1.0
 
 
 class StoppingPathCheck:
-    """Check of the path through this tick at v, then on while every joint brakes, in ticks however short.
+    """Check of the path through this tick at v, then on while every joint brakes.
 
     Between two postures a and b of such a path, in which no joint turns back, a pair's distance is at least
     (d_a + d_b - travel) / 2, where travel is the sum of the pair's motion bounds times the angles between a and b. So a
@@ -117,12 +118,15 @@ class PathArrays(NamedTuple):
 
 @kernel
 def braking_distance(speed: float, step: float, ticks: float) -> float:
-    """Distance of a joint in some ticks, in the first at its speed, then braking steadily by step [per tick].
+    """Distance of a joint in some ticks, in the first at its speed, then braking by step [per tick].
 
-    What brakes in ticks, each at the speed of its end, stays behind: all the more the longer they are.
+    What brakes in ticks, each at the speed of its end, stays behind what brakes steadily, by the way of half a tick at
+    the speed that it has lost. As the next ticks may be shorter than the first, or longer, this is the middle between
+    ticks however short and ticks like the first.
     """
-    braking = min(max(ticks - 1.0, 0.0), speed / step)
-    return speed * (min(ticks, 1.0) + braking) - 0.5 * step * braking * braking
+    begin = max(speed - LATER * step, 0.0)
+    braking = min(max(ticks - 1.0, 0.0), begin / step)
+    return speed * min(ticks, 1.0) + begin * braking - 0.5 * step * braking * braking
 
 
 @kernel
