@@ -1,7 +1,8 @@
 """The intruder of a soak: a process that publishes what no part of a stack should.
 
 Run as `python -m humanoid_control.studies.soak.intruder ROBOT`; each line on standard input is a kind of INTRUSIONS,
-seconds and a seed; `done` answers. The end of input ends it.
+seconds and a seed, and is answered by `done`; or it is `operate`: what somebody would do who reads the diagnostics of a
+robot that was stopped. The end of input ends it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from humanoid_control.robots import Robot, load_robot
 
 MARKERS_RATE, MOST_MARKERS = 100.0, 300
 COMMANDS_RATE = 100.0
+OPERATE, LOOKED, ANSWERED = "operate", 1.5, 3.0  # [s] in which a node tells its diagnostics, and answers
+TOLD_TO_GO_ON, NOTHING_DONE = "told to go on", "nothing done"
 NONSENSE = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e300, 0.0)
 
 
@@ -75,6 +78,31 @@ class Intruder:
         """Targets from an hour ahead or ago."""
         shift = int(rng.choice([-3600, 3600]))
         self._markers(seconds, lambda: ["r_wrist"], lambda: rng.uniform(-0.3, 0.3, 3), shift)
+
+    def operate(self) -> str:
+        """Tell a node to go on that says it waits for that; what was done."""
+        import rclpy
+        from diagnostic_msgs.msg import DiagnosticArray
+        from std_srvs.srv import Trigger
+
+        from humanoid_control.nodes.base.messages import EVENTS
+
+        said, done = dict[str, str](), False
+        ear = self.node.create_subscription(
+            DiagnosticArray, "/diagnostics", lambda m: said.update((s.name, s.message) for s in m.status), EVENTS
+        )
+        end = time.monotonic() + LOOKED
+        while time.monotonic() < end:
+            rclpy.spin_once(self.node, timeout_sec=0.1)
+        self.node.destroy_subscription(ear)
+        for name in (name for name, text in said.items() if "~/resync" in text):
+            client = self.node.create_client(Trigger, f"/{name.strip('/')}/resync")
+            if client.wait_for_service(ANSWERED):
+                answer = client.call_async(Trigger.Request())
+                rclpy.spin_until_future_complete(self.node, answer, timeout_sec=ANSWERED)
+                done |= answer.done() and answer.result().success
+            self.node.destroy_client(client)
+        return TOLD_TO_GO_ON if done else NOTHING_DONE
 
     def _state(self, q: np.ndarray) -> Any:
         from sensor_msgs.msg import JointState
@@ -136,6 +164,9 @@ def main(robot: str) -> None:
     intruder = Intruder(node, load_robot(robot, "fixed"))
     print("ready", flush=True)
     for line in sys.stdin:
+        if line.strip() == OPERATE:
+            print(intruder.operate(), flush=True)
+            continue
         kind, seconds, seed = line.split()
         INTRUSIONS[kind](intruder, float(seconds), np.random.default_rng(int(seed)))
         print("done", flush=True)

@@ -25,7 +25,7 @@ from humanoid_control.nodes import Session, find_stack
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.companion import Companion
 from humanoid_control.studies.report import Progress, StudyReport, silent
-from humanoid_control.studies.soak.intruder import INTRUSIONS
+from humanoid_control.studies.soak.intruder import INTRUSIONS, OPERATE, TOLD_TO_GO_ON
 from humanoid_control.studies.soak.observer import load, load_pulse, stood_still
 from humanoid_control.terminal import Table, machine
 
@@ -99,6 +99,7 @@ class Seen:
         speed: largest measured speed as a share of its limit. finite: no number was none.
         named: a diagnostic that is new in this time, the worst one.
         said: by a recorder that ended by itself.
+        resynced: afterwards a node waited to be told to go on, by `~/resync`, and was.
     """
 
     fault: Fault
@@ -113,6 +114,7 @@ class Seen:
     finite: bool = True
     named: str = ""
     said: str = ""
+    resynced: bool = False
     broken: list[str] = field(default_factory=list)
 
 
@@ -190,6 +192,8 @@ def soak(
             said = do(fault, session, intruder, rng)
             session.run(AFTER)
             seen.append(Seen(fault, begin, time.time(), said=said))
+            intruder.say(OPERATE)
+            seen[-1].resynced = intruder.heard() == TOLD_TO_GO_ON
     commands, states, told = load(path)
     late = load_pulse(rhythm)
     for one in seen:
@@ -246,7 +250,8 @@ by as much a gap may be longer than promised. first: the first command after it,
 measured, as a share of the limit, the most of any joint. Promised: after kill -9 of an essential node commands again
 within 1.5 s in 95 % of these faults and within 3 s in all, the first 0.01 rad off at the most; within 3 s after a node
 hangs; no gap beyond 20 ms for all else, also where a recorder's disk is full, which must say so within 40 s; never a
-number that is none, a command beyond range or speed limit, or a joint beyond 1.05 of its speed limit."""
+number that is none, a command beyond range or speed limit, or a joint beyond 1.05 of its speed limit. A robot that
+stands stopped after a fault, because it did not follow, is told to go on before the next."""
 
 
 def run_soak(
@@ -304,8 +309,11 @@ def soak_report(seen: Sequence[Seen], what: dict[str, Any]) -> StudyReport:
         "machine": machine(),
     }
     verdict = f"{len(seen)} faults, {sum(not s.broken for s in seen)} with every promise kept"
+    waited = [s.fault.name for s in seen if s.resynced]
+    told = [f"stopped until ~/resync, {waited.count(name)} times: {name}" for name in dict.fromkeys(waited)]
     return StudyReport(
-        data, [Table(f"soak of {what['stack']}, {what['robot']}", columns, rows), verdict, *sorted(set(broken)), NOTE]
+        data,
+        [Table(f"soak of {what['stack']}, {what['robot']}", columns, rows), verdict, *told, *sorted(set(broken)), NOTE],
     )
 
 
