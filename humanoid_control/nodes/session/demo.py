@@ -15,6 +15,8 @@ print(dance_report(session, run, load_robot("wabian2", "fixed"))["error_of_robot
 from __future__ import annotations
 
 import math
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,8 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, progress
 
 DANCE_LEAD_IN = 1.5  # [s] from the first posture to the clip's, which the errors of a dance leave out
+SIZED_AFTER = 10.0  # [s] of a recording, by which its size in the end is foreseen
+MUCH = 10**9  # [bytes] of a recording that are worth a word
 # What the proof and the viewer need: the less there is to record, the less is lost on a busy machine.
 REACH_TOPICS = (
     "joint_commands",
@@ -75,13 +79,38 @@ def watch_session(
     if not quiet:
         console.print(f"moving after {started:.1f} s; logs and recording: {session.directory}")
     with progress(name, seconds, quiet=quiet) as show:
-        session.run(seconds, show)
+        session.run(seconds, show if quiet else _with_size(session, seconds, show))
     if hold and not session.stopped.is_set():
         if not quiet:
             console.print("holding: Ctrl-C ends it")
         session.run(math.inf)
     processes = session.processes()
     return WatchedRun(started, session.stop(), processes)
+
+
+def _with_size(session: Session, seconds: float, show: Callable[[float, str], None]) -> Callable[[float, str], None]:
+    """A progress that also says, once, how large the recording of so many seconds will be, where that is much."""
+    waiting = seconds > SIZED_AFTER
+
+    def shown(done: float, text: str) -> None:
+        nonlocal waiting
+        show(done, text)
+        if waiting and done >= SIZED_AFTER:
+            waiting = False
+            if words := size_in_words(session.directory, seconds / done):
+                console.print(words)
+
+    return shown
+
+
+def size_in_words(directory: Path, times: float) -> str:
+    """What a recording in a directory will take that becomes `times` as long as it is, where that is much."""
+    size = times * sum(f.stat().st_size for f in (directory / "recording").glob("*"))
+    free = shutil.disk_usage(directory).free
+    if size < MUCH and size < free:
+        return ""
+    gigabytes = f"the recording will take about {size / 1e9:.1f} GB; {free / 1e9:.1f} GB are free"
+    return gigabytes if size < free else f"{gigabytes}: it will end early, the robot will not"
 
 
 def dance_report(session: Session, run: WatchedRun, robot: Robot, lead_in: float = DANCE_LEAD_IN) -> dict[str, Any]:

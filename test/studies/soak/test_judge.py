@@ -208,6 +208,7 @@ def test_a_soak_can_be_read_and_written(tmp_path):
     calm, broken = seen(gap=0.02), seen()
     judge(calm, *heard(), [], CALM)
     judge(broken, *heard(cut=(3.0, 99.0)), [], CALM)
+    calm.resynced = True
     report = soak_report(
         [calm, broken], {"robot": "hrp2", "stack": "imitation", "hours": 1.0, "seed": 0, "complaints": 0}
     )
@@ -215,6 +216,7 @@ def test_a_soak_can_be_read_and_written(tmp_path):
     data = json.loads((tmp_path / "out" / "soak.json").read_text())
     assert data["soak"]["robot"] == "hrp2" and len(data["faults"]) == 2 and len(data["broken"]) >= 1
     assert any("2 faults, 1 with every promise kept" in str(part) for part in report.parts)
+    assert "stopped until ~/resync, 1 times: kill -9 simulator" in report.parts
 
 
 @pytest.mark.parametrize(("slow", "kept"), [(0, True), (1, True), (4, False)])
