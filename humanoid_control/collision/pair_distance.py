@@ -15,9 +15,10 @@ import numpy as np
 from humanoid_control.collision.box_distance import box_box, segment_box
 from humanoid_control.collision.capsule_distance import capsule_capsule, segment_solid
 from humanoid_control.collision.convex_distance import Solid
+from humanoid_control.collision.cylinder_box_distance import cylinder_box
 from humanoid_control.collision.ellipsoid_box_distance import ellipsoid_box
 from humanoid_control.collision.penetration_depth import overlap, separation, solid_solid
-from humanoid_control.collision.shapes import BOX, CAPSULE, ELLIPSOID, ShapeArrays
+from humanoid_control.collision.shapes import BOX, CAPSULE, CYLINDER, ELLIPSOID, ShapeArrays
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1, I2
 from humanoid_control.numerics.packed import Packed, unpack
@@ -243,6 +244,14 @@ def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: 
                 return d, n, x1, x2
         elif second.kind == ELLIPSOID:
             ok, d, n, x2, x1 = ellipsoid_box(b, second.R, pj, a, first.R, pi)
+            if ok:
+                return d, mul(-1.0, n), x1, x2
+        elif first.kind == CYLINDER:
+            ok, d, n, x1, x2 = cylinder_box(first.size, first.R, pi, b, second.R, pj)
+            if ok:
+                return d, n, x1, x2
+        elif second.kind == CYLINDER:
+            ok, d, n, x2, x1 = cylinder_box(second.size, second.R, pj, a, first.R, pi)
             if ok:
                 return d, mul(-1.0, n), x1, x2
     return solid_solid(first, second)
