@@ -26,7 +26,8 @@ def departures(robot, body):
         late = WholeBodyRetargeter.following(targets, robot).solve(targets)
         root = np.linalg.norm(late.root_position[n] - known.root_position[k + n])
         off = np.degrees(np.abs(late.positions[n] - known.positions[k + n]))
-        found.append((root, late.errors[n, :12].mean() - known.errors[k + n, :12].mean(), *np.percentile(off, (50, 90))))
+        worse = late.errors[n, :12].mean() - known.errors[k + n, :12].mean()
+        found.append((root, worse, *np.percentile(off, (50, 90))))
     return np.array(found).T
 
 
