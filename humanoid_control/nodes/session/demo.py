@@ -14,6 +14,7 @@ print(dance_report(session, run, load_robot("wabian2", "fixed"))["error_of_robot
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 from collections.abc import Callable
@@ -97,8 +98,9 @@ def _with_size(session: Session, seconds: float, show: Callable[[float, str], No
         show(done, text)
         if waiting and done >= SIZED_AFTER:
             waiting = False
-            if words := size_in_words(session.directory, seconds / done):
-                console.print(words)
+            with contextlib.suppress(OSError):  # a word more or less
+                if words := size_in_words(session.directory, seconds / done):
+                    console.print(words)
 
     return shown
 
