@@ -159,6 +159,8 @@ def scale_of_skeleton(
     if stated is not None and _CHAIN[0] <= chain * stated <= _CHAIN[1]:
         return size.scale * stated, ()
     units = {**UNITS, "CMU unit": CMU_UNIT}
+    if stated is not None:  # programs took CMU units for metres, and wrote FBX in centimetres
+        units["hundredth of a CMU unit"] = CMU_UNIT / 100
     guess = _nearest_unit(chain, _TYPICAL_CHAIN, units)
     metres = chain * units[guess]
     if not _CHAIN[0] <= metres <= _CHAIN[1]:

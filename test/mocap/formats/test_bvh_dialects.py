@@ -51,6 +51,12 @@ DIALECTS = {
          "hip": "*UpperLeg", "knee": "*LowerLeg", "ankle": "*Foot", "toe": "*Toe"},
         SIDES,
     ),
+    "poser": (
+        {"pelvis": "hip", "spine": "abdomen", "chest": "chest", "neck": "neck", "head": "head",
+         "clavicle": "*Collar", "shoulder": "*Shldr", "elbow": "*ForeArm", "wrist": "*Hand",
+         "hip": "*Thigh", "knee": "*Shin", "ankle": "*Foot", "toe": "*Toe"},
+        {"l": "l", "r": "r"},
+    ),
     "soma": ({**CMU, "spine": "Spine1", "chest": "Chest", "neck": "Neck1", "hip": "*Leg", "knee": "*Shin"}, SIDES),
     "smpl": (
         {"pelvis": "pelvis", "spine": "spine1", "chest": "spine3", "neck": "neck", "head": "head",

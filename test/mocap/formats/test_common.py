@@ -86,6 +86,13 @@ def test_unit_a_skeleton_states_is_believed_where_a_person_fits():
     assert "0.0254 m, in which no person fits" in notes[0]
 
 
+def test_units_of_the_cmu_database_taken_for_metres_and_written_in_centimetres():
+    scale, notes = scale_of_skeleton(2560.0, "clip", 0.01)
+    assert scale == pytest.approx(CMU_UNIT / 100)
+    assert "read as hundredth of a CMU unit" in notes[0]
+    assert scale_of_skeleton(2050.0, "clip")[0] == UNITS["mm"]  # a giant, where no unit is stated
+
+
 @pytest.mark.parametrize("chain", [260.0, 14.0, 0.6])
 def test_unit_and_scale_that_the_message_offers_make_it_a_person(chain):
     with pytest.raises(ClipError, match="no person") as caught:
