@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,15 @@ import pytest
 from scipy.ndimage import binary_dilation, label
 
 from humanoid_control.collision import Box, LinkShape
+from humanoid_control.collision.capsule_distance import capsule_capsule
 from humanoid_control.collision.coal_backend import CoalPairs, build_geometry, watched_pairs
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.evaluation.mesh_contact import mesh_contacts
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.bodies import Bodies
-from humanoid_control.robots.guess.contact_shapes import CLEAR, EARLY_MOST, ContactFit, fit_contacts
+from humanoid_control.robots.guess.capsule_fit import COUNT, CapsuleFit, closest_on_segments
+from humanoid_control.robots.guess.contact_shapes import CLEAR, EARLY_MOST, ContactFit, LinkPair, fit_contacts
 from humanoid_control.robots.guess.overlaps import (
     GAP,
     ROOM,
@@ -258,3 +261,111 @@ def test_links_are_crowded_whose_shapes_are_near_where_their_meshes_are_not(tmp_
     assert crowded_links(robot, bodies, all_joints) == [heel], "shapes as thin as the meshes"
     trimesh.creation.box(bounds=[[-0.1, -0.03, -0.1], [0.1, 0.03, 0.05]]).export(tmp_path / "foot.stl")
     assert crowded_links(robot, Bodies(parse_urdf(robot.urdf, "legs"), tmp_path), all_joints) == []
+
+
+def thighs(tmp_path: Path) -> tuple[Robot, Bodies, Path]:
+    """Elliptic thighs, 0.26 m deep and 0.13 m wide, 12 mm apart, that turn about themselves and swing sideways."""
+    thigh = trimesh.creation.cylinder(radius=1.0, height=0.35, sections=48)
+    thigh.apply_transform(np.diag([0.13, 0.065, 1.0, 1.0]))
+    thigh.apply_translation([0, 0, -0.225])
+    thigh.export(tmp_path / "thigh.stl")
+    mesh = '<collision><geometry><mesh filename="thigh.stl"/></geometry></collision>'
+    links = f"<link name='hip'>{INERTIA}</link>" + "".join(
+        f"<link name='{side}_yaw'>{INERTIA}</link><link name='{side}'>{INERTIA}{mesh}</link>" for side in ("l", "r")
+    )
+    joints = "".join(
+        joint(f"{side}_turn", "hip", f"{side}_yaw", f"0 {y} 0", "0 0 1")
+        + joint(f"{side}_swing", f"{side}_yaw", side, "0 0 0", "1 0 0")
+        for side, y in (("l", 0.071), ("r", -0.071))
+    )
+    path = tmp_path / "thighs.urdf"
+    path.write_text(f"<robot name='thighs'>{links}{joints}</robot>".replace("-2", "-0.8").replace('"2"', '"0.8"'))
+    moved = "[l_turn, l_swing, r_turn, r_swing]"
+    (tmp_path / "thighs.yaml").write_text(f"schema: humanoid_robot/1\nimitation_joints: {moved}\n")
+    robot = load_robot(str(path), "fixed")
+    return robot, Bodies(parse_urdf(robot.urdf, "thighs"), tmp_path, np.array([0.0, 1, 0])), path
+
+
+def distances(robot: Robot, shapes: tuple[LinkShape, ...], postures: np.ndarray) -> np.ndarray:
+    """Least distance of shapes in some postures, by coal."""
+    pairs = watched_pairs(robot.model, shapes, set())
+    measured = CoalPairs(robot.model, build_geometry(robot.model, shapes, pairs))
+    out = []
+    for x in postures:
+        pin.forwardKinematics(robot.model, robot.data, robot.q(x))
+        out.append(measured.all_distances(robot.data).min())
+    return np.array(out)
+
+
+def test_thick_limbs_that_turn_beside_each_other_get_capsules_by_distance(tmp_path):
+    """Distances of the capsules are those of the meshes, in postures that were not used to fit them."""
+    robot, bodies, _ = thighs(tmp_path)
+    (fit,) = fit_contacts(robot, bodies, [("l", "r")])
+    assert fit.by_distance and {s.shape.kind for s in fit.shapes} == {"capsule"}
+    assert {(s.link, s.against) for s in fit.shapes} == {("l", ("r",)), ("r", ("l",))}
+    left, right = ([s.shape for s in fit.shapes if s.link == side] for side in "lr")
+    assert [bodies.image_shape("l", shape) for shape in left] == right, "mirror images"
+    assert "as far apart as the meshes" in contact_text(fit)
+    postures = np.random.default_rng(7).uniform(-0.3, 0.3, (400, 4))
+    pair = LinkPair(robot, bodies, ("l", "r"))
+    by_mesh = np.array([pair.clearance(x) for x in postures])
+    near = by_mesh < 0.03
+    assert (near & (by_mesh > 0)).sum() > 60 and (by_mesh == 0).sum() > 60
+    by_capsules = distances(robot, fit.shapes, postures)
+    error = (by_capsules - by_mesh)[near & (by_mesh > 0)]
+    assert np.abs(error).mean() < 0.004 and np.percentile(np.abs(error), 95) < 0.01
+    assert np.mean(by_capsules[by_mesh == 0] > CONTACT_MARGIN) < 0.1, "contacts are not missed"
+    box = Box((0.0, 0.0, -0.225), (0.26, 0.13, 0.35), (0.0, 0.0, 0.0))
+    boxes = (LinkShape("a", "l", box), LinkShape("b", "r", box))
+    assert np.abs((distances(robot, boxes, postures) - by_mesh)[near & (by_mesh > 0)]).mean() > 0.008
+
+
+@pytest.mark.parametrize("mirrored", [True, False])
+def test_derivatives_of_the_distances_by_finite_differences(tmp_path, mirrored):
+    robot, bodies, _ = thighs(tmp_path)
+    pair = LinkPair(robot, bodies, ("l", "r"))
+    pair.follow_motions(np.random.default_rng(0))
+    measured = pair.mesh_distances(bodies)
+    assert measured.mirror is not None and (measured.distance == 0).any() and (measured.distance > 0.01).any()
+    fit = CapsuleFit(measured if mirrored else replace(measured, mirror=None))
+    rng = np.random.default_rng(3)
+    ends = rng.uniform([-0.1, -0.05, -0.4], [0.1, 0.05, 0.0], (2, fit.links * COUNT, 3))
+    x = np.column_stack([*ends, rng.uniform(0.01, 0.03, fit.links * COUNT)]).ravel()
+    J = fit.jacobian(x)
+    along = rng.normal(size=len(x))
+    difference = (fit.residuals(x + 1e-7 * along) - fit.residuals(x - 1e-7 * along)) / 2e-7
+    apart = np.abs(fit.residuals(x)) > 1e-3  # where the weight does not change
+    np.testing.assert_allclose((J @ along)[apart], difference[apart], rtol=2e-4, atol=2e-4 * np.abs(difference).max())
+
+
+def test_nearest_points_of_segments_are_those_that_the_controller_finds():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 200, 3))
+    u, w = rng.normal(size=(2, 200, 3))
+    w[::5] = 2 * u[::5]  # parallel
+    u[1::7] = 0.0
+    s, t, apart = closest_on_segments(a, u, b, w)
+    assert ((s >= 0) & (s <= 1) & (t >= 0) & (t <= 1)).all()
+    for k in range(200):
+        (m, h), (n, g) = ((tuple(p[k] + v[k] / 2), tuple(v[k] / 2)) for p, v in ((a, u), (b, w)))
+        least, *_ = capsule_capsule(m, h, 0.0, n, g, 0.0)
+        assert np.linalg.norm(apart[k]) == pytest.approx(least, abs=1e-6)
+
+
+def test_parts_that_lie_in_each_other_at_rest_do_not_hide_what_others_touch(tmp_path):
+    """A hook on the chest lies in the arm at rest; chest and arm are apart, and meet elsewhere."""
+    robot = shoulder(tmp_path)
+    text = (tmp_path / "r.urdf").read_text()
+    trimesh.creation.box(bounds=[[-0.05, 0.0, 0.0], [0.05, 0.4, 0.06]]).export(tmp_path / "hook.stl")
+    hook = (
+        f"<link name='hook'>{INERTIA}<collision><geometry><mesh filename=\"hook.stl\"/></geometry></collision></link>"
+    )
+    hook += "<joint name='h' type='fixed'><parent link='chest'/><child link='hook'/></joint>"
+    (tmp_path / "r.urdf").write_text(text.replace("</robot>", f"{hook}</robot>"))
+    robot = load_robot(str(tmp_path / "r.urdf"), "fixed")
+    bodies = Bodies(parse_urdf(robot.urdf, "r"), tmp_path)
+    assert len(bodies.parts["chest"]) == 2
+    pair = LinkPair(robot, bodies, ("chest", "arm"))
+    assert not len(pair.contacts(np.zeros(2))) and pair.clearance(np.zeros(2)) > 0.01, "the hook alone is in the arm"
+    (fit,) = fit_contacts(robot, bodies, [("chest", "arm")])
+    assert fit.touched > 0.05 and fit.shapes and fit.missed < 0.15

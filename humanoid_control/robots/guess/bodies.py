@@ -61,15 +61,20 @@ class Bodies:
         return {body: np.vstack(p) for body, p in points.items() if body in meshed}
 
     @cached_property
-    def surfaces(self) -> dict[str, Triangles]:
-        """The surface of each body: collision geometry, or visual where there is none."""
+    def parts(self) -> dict[str, list[Triangles]]:
+        """The surfaces of the links of each body: collision geometry, or visual where it has none."""
         found: dict[str, dict[str, list[Triangles]]] = {}
         for link, (body, X) in self._of.items():
             for tag, surface in self._surfaces.items():
                 if link in surface:
                     moved = surface[link].vertices @ X.rotation.T + X.translation
                     found.setdefault(body, {}).setdefault(tag, []).append(Triangles(moved, surface[link].faces))
-        return {body: _joined(kinds[min(kinds)]) for body, kinds in found.items()}
+        return {body: kinds[min(kinds)] for body, kinds in found.items()}
+
+    @cached_property
+    def surfaces(self) -> dict[str, Triangles]:
+        """The surface of each body, of all its parts."""
+        return {body: _joined(parts) for body, parts in self.parts.items()}
 
     # -- mirror images
 
@@ -115,21 +120,23 @@ class Bodies:
         # Points on one and the same triangle may lie that far from those on its image.
         return float(max(d.mean() for d in ways)) if max(d.max() for d in ways) < SPACING else np.inf
 
-    def _reflection(self, body: str) -> tuple[np.ndarray, np.ndarray]:
-        """Matrix (3, 3) and vector (3,) that take points from a body's frame to their images in its twin's."""
+    def reflection(self, body: str) -> np.ndarray:
+        """Matrix (3, 4), the last column added, that takes points of a body to their images in its twin's frame."""
         X, Y = self._poses[body], self._poses[self.twins[body]]
         assert self.left is not None
         M = np.eye(3) - 2 * np.outer(self.left, self.left)
-        return Y.rotation.T @ M @ X.rotation, Y.rotation.T @ (M @ X.translation - Y.translation)
+        offset = Y.rotation.T @ (M @ X.translation - Y.translation)
+        return np.column_stack([Y.rotation.T @ M @ X.rotation, offset])
 
     def image(self, body: str, points: np.ndarray) -> np.ndarray:
         """Mirror images (n, 3) of points of a body, in the frame of its twin."""
-        Q, t = self._reflection(body)
-        return points @ Q.T + t
+        M = self.reflection(body)
+        return points @ M[:, :3].T + M[:, 3]
 
     def image_shape(self, body: str, shape: Capsule | Box) -> Capsule | Box:
         """The mirror image of a shape of a body, in the frame of its twin."""
-        Q, t = self._reflection(body)
+        M = self.reflection(body)
+        Q, t = M[:, :3], M[:, 3]
 
         def at(point: Vec3) -> Vec3:
             return vec3(Q @ np.array(point) + t)

@@ -8,6 +8,7 @@ and only what lies around those first contacts is held. Links whose meshes never
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from scipy.spatial import cKDTree
 
 from humanoid_control.collision.shapes import Box, Capsule, LinkShape, Shape
 from humanoid_control.robots.description.meshes import Triangles
-from humanoid_control.robots.guess.bodies import Bodies, dense_points
+from humanoid_control.robots.guess.bodies import Bodies, dense_points, vec3
+from humanoid_control.robots.guess.capsule_fit import COUNT, MeshDistances, capsules_by_distance
 from humanoid_control.robots.guess.fitted_shapes import shapes_around
 from humanoid_control.robots.robot import CONTACT_MARGIN, Robot
 
@@ -30,6 +32,7 @@ MOST, CLOSE = (4, 8), 0.004  # shapes of a link, more where few do not do; [m] w
 SHRINK_STEP, SHRINK_MOST = 0.0005, 0.006  # [m] by which shapes become smaller that overlap in free postures
 THIN = 0.001  # [m] no shape becomes thinner
 MISSED, LATE = 0.02, 0.005  # share of the contacts in which a robot's shapes may be farther apart than this [m]
+MISSED_MOST = 0.1  # share of the contacts that capsules by distance may miss
 EARLY_MOST, EARLY_NEAR = 0.2, 0.05  # share of free postures that may be forbidden, and of those near the neutral one
 CLEAR = 0.004  # [m] free postures with less between the meshes, or half of what is there at rest, do not count
 NEAR, NEAR_DRAWS = 0.2, 200  # share of the joints' ranges about the neutral posture; postures there
@@ -47,6 +50,7 @@ class ContactFit:
         missed: share of those contacts in which the shapes keep their margin.
         early: share of the free postures in which they do not.
         watched: the robot's own shapes tell the contacts: they need no others.
+        by_distance: the shapes are capsules fitted to the distances of the meshes.
     """
 
     links: tuple[str, str]
@@ -56,6 +60,7 @@ class ContactFit:
     missed: float = 0.0
     early: float = 0.0
     watched: bool = False
+    by_distance: bool = False
 
 
 def fit_contacts(robot: Robot, bodies: Bodies, links: list[tuple[str, str]], seed: int = 0) -> list[ContactFit]:
@@ -78,8 +83,10 @@ def fit_contacts(robot: Robot, bodies: Bodies, links: list[tuple[str, str]], see
         for side in sides:
             side.follow_motions(np.random.default_rng(seed))
         fits = _fit(sides, bodies)
-        if not any(fit.shapes for fit in fits):  # bodies in the middle may differ on their two sides
+        if len(sides) > 1 and not any(fit.shapes for fit in fits):  # bodies in the middle may differ on their sides
             fits = [fit for side in sides for fit in _fit([side], bodies)]
+        if not any(fit.shapes or fit.watched for fit in fits):
+            fits = _fit_distances(sides, bodies) or fits
         found |= {frozenset(fit.links): fit for fit in fits}
     return [replace(found[frozenset(pair)], links=pair) for pair in links]
 
@@ -110,6 +117,31 @@ def _fit(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit]:
         if np.isfinite(least):
             break
     return best
+
+
+def _fit_distances(sides: list[LinkPair], bodies: Bodies) -> list[ContactFit] | None:
+    """Capsules as far apart as the meshes of the first pair, and their images.
+
+    None where they forbid too much, as of boxes, or miss too many contacts.
+    """
+    first = sides[0]
+    if not first.touching:
+        return None
+    measured = first.mesh_distances(bodies)
+    if min(map(len, measured.contacts)) < COUNT:
+        return None
+    own = capsules_by_distance(measured)
+    links, fits = first.links, []
+    for side in sides:
+        shapes: list[LinkShape] = []
+        for k, rows in enumerate(own):
+            capsules: list[Capsule | Box] = [Capsule(vec3(c[:3]), vec3(c[3:6]), round(float(c[6]), 5)) for c in rows]
+            if side is not first:
+                capsules = [bodies.image_shape(links[k], shape) for shape in capsules]
+            shapes += _named(side.links[k], side.links[1 - k], capsules)
+        fits.append(side.judge(tuple(shapes), 0.0))
+    good = all(fit and fit.missed <= MISSED_MOST for fit in fits)
+    return [replace(fit, by_distance=True) for fit in fits if fit] if good else None
 
 
 def _around(sides: list[LinkPair], bodies: Bodies, most: int) -> list[list[LinkShape]]:
@@ -150,7 +182,7 @@ class LinkPair:
         self.touching: list[np.ndarray] = []
         self._free: list[np.ndarray] = []
         self._near: list[np.ndarray] = []
-        self._models = [_bvh(surface) for surface in self.surfaces]
+        self._models = [(_bvh(self.surfaces[0]), _bvh(self.surfaces[1]))]
         self._frames = [robot.model.getFrameId(link, pin.FrameType.BODY) for link in links]
         carriers = [robot.model.frames[f].parentJoint for f in self._frames]
         one, other = (robot.ancestor_mask[j, robot.iv :] for j in carriers)
@@ -158,6 +190,11 @@ class LinkPair:
         self._low = np.maximum(robot.lower, -np.pi)[self.moved]
         self._high = np.minimum(robot.upper, np.pi)[self.moved]
         self._joints = robot.postures["neutral"].copy()
+        rest = self._joints[self.moved]
+        if len(self.contacts(rest)):  # parts that lie in each other at a joint tell nothing; others may
+            parts = [[_bvh(part) for part in bodies.parts[link]] for link in links]
+            clear = [m for m in product(*parts) if not len(self._contacts_of(m, rest, 1))]
+            self._models = clear or self._models
 
     def place(self, x: np.ndarray) -> list[pin.SE3]:
         """Poses of both links at the angles of the joints that matter."""
@@ -167,13 +204,16 @@ class LinkPair:
 
     def contacts(self, x: np.ndarray, most: int = 1) -> np.ndarray:
         """Points (n, 3) in the world where the meshes touch."""
+        return np.vstack([self._contacts_of(models, x, most) for models in self._models])
+
+    def _contacts_of(self, models: tuple[Any, Any], x: np.ndarray, most: int) -> np.ndarray:
         import coal
 
         X = self.place(x)
         request, result = coal.CollisionRequest(), coal.CollisionResult()
         request.enable_contact, request.num_max_contacts = True, most
         poses = [coal.Transform3s(P.rotation, P.translation) for P in X]
-        coal.collide(self._models[0], poses[0], self._models[1], poses[1], request, result)
+        coal.collide(models[0], poses[0], models[1], poses[1], request, result)
         return np.array([result.getContact(k).pos for k in range(result.numContacts())]).reshape(-1, 3)
 
     def clearance(self, x: np.ndarray) -> float:
@@ -181,8 +221,10 @@ class LinkPair:
         import coal
 
         poses = [coal.Transform3s(P.rotation, P.translation) for P in self.place(x)]
-        request, result = coal.DistanceRequest(), coal.DistanceResult()
-        return max(0.0, coal.distance(self._models[0], poses[0], self._models[1], poses[1], request, result))
+        request, least = coal.DistanceRequest(), np.inf
+        for one, other in self._models:
+            least = min(least, coal.distance(one, poses[0], other, poses[1], request, coal.DistanceResult()))
+        return max(0.0, least)
 
     # -- motions into contact
 
@@ -258,6 +300,21 @@ class LinkPair:
             for side, X in enumerate(self.place(x)):
                 local[side].append((points - X.translation) @ X.rotation)
         return [np.vstack(points) for points in local]
+
+    def mesh_distances(self, bodies: Bodies) -> MeshDistances:
+        """Where both links are in free postures and at the contacts, and how far their meshes are apart there."""
+        a, b = self.links
+        postures = [*self._near, *self._free, *self.touching]
+        placed = [[np.hstack([X.rotation, X.translation[:, None]]) for X in self.place(x)] for x in postures]
+        at, points = np.array(placed).reshape(-1, 2, 3, 4), self.contact_points()
+        centres = [surface.vertices.mean(axis=0) for surface in self.surfaces]
+        return MeshDistances(
+            (at[:, 0], at[:, 1]),
+            np.array([self.clearance(x) for x in postures]),
+            (points[0], points[1]),
+            (centres[0], centres[1]),
+            bodies.reflection(a) if bodies.twins.get(a) == b else None,
+        )
 
     def missed_by_robot(self) -> float:
         """Share of the contacts in which the pairs that the robot watches are still apart."""

@@ -125,6 +125,7 @@ class Mapping:
                 "shapes": len(c.shapes),
                 "touched_percent": None if c.touched is None else round(100 * c.touched, 1),
                 "shrunk_m": round(c.shrunk, 5),
+                "by_distance": c.by_distance,
                 "missed_percent": round(100 * c.missed, 1),
                 "early_percent": round(100 * c.early, 1),
             }

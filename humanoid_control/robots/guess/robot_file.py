@@ -208,7 +208,7 @@ def contact_text(fit: ContactFit) -> str:
         return f"GUESS: their meshes touched in {100 * fit.touched:.0f} % of random motions, but no shapes tell when"
     inside = f", {1e3 * fit.shrunk:.0f} mm inside it" if fit.shrunk else ""
     shares = f"they miss {100 * fit.missed:.0f} % of the contacts and forbid {100 * fit.early:.0f} % of what is free"
-    return f"around what touches first{inside}; {shares}"
+    return f"{'as far apart as the meshes' if fit.by_distance else f'around what touches first{inside}'}; {shares}"
 
 
 def fit_text(fit: BodyFit) -> str:
