@@ -40,6 +40,7 @@ FAR = 1e9  # [m] stands for the clearance where no pair is near
 NEAR_FLOOR = 0.05  # [m] height of a sole's corner below which a step minds the floor
 LOCKED = 1e3  # weight from which a point of a sole is on the floor and stays: acceleration gives way to it
 STILL = 2e-4  # [m] it may be off
+SUNK = 5e-4  # [m] below the floor, from which on a sole needs more acceleration too
 FLOOR_GAIN = 40.0  # [1/s] a sole that swings loses this share of its height a second at the most
 IN_NEED = 4.0  # times its limit, acceleration for a foot that would slip
 
@@ -167,10 +168,15 @@ def floor_rows(
 
 
 @kernel
-def locked_error(problem: RetargetingProblem, target: np.ndarray, w: Scratch) -> float:
-    """Largest distance of a locked point of a sole to its place [m], after `place_points`."""
+def sole_error(problem: RetargetingProblem, target: np.ndarray, w: Scratch) -> float:
+    """Largest distance of a locked point of a sole to its place, or of one that sank below the floor [m].
+
+    After `place_points`.
+    """
     worst = 0.0
     for k in problem.soles:
+        if w.points[k, 2] < -SUNK:
+            worst = max(worst, -w.points[k, 2])
         if problem.weight[k] >= LOCKED:
             for i in range(3):
                 worst = max(worst, abs(target[k, i] - w.points[k, i]))
@@ -305,14 +311,14 @@ def solve_goal(
             x[i] = min(max(before.x[i], bounds.lower[i]), bounds.upper[i])
         gauss_newton(problem, n, goal, bounds, dt, np.inf, x, w)
         distance = measured_clearance(problem, n, x, w)
-        apart, slipped = distance >= floor and np.isfinite(x).all(), locked_error(problem, target, w)
+        apart, slipped = distance >= floor and np.isfinite(x).all(), sole_error(problem, target, w)
         if apart and slipped <= STILL:
             break
         if attempt == 0 and apart:
             first, least = x.copy(), slipped
         factor = IN_NEED if apart else np.inf
         fallback = RELAXED
-    if fallback == RELAXED and least < 2.0 * locked_error(problem, target, w):  # it would gain the feet next to nothing
+    if fallback == RELAXED and least < 2.0 * sole_error(problem, target, w):  # it would gain the feet next to nothing
         x[:] = first
         fallback, distance = NO_FALLBACK, measured_clearance(problem, n, x, w)
     if not (distance >= floor and np.isfinite(x).all()):

@@ -8,6 +8,7 @@ import pytest
 
 from humanoid_control.errors import ClipError, RobotError
 from humanoid_control.evaluation import measure_ground_contact
+from humanoid_control.evaluation.ground_contact import corner_paths
 from humanoid_control.mocap import find_body_points, load_body_points, load_clip
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler, retarget_whole_body
 from humanoid_control.retargeting.problem import place_points, point_jacobian
@@ -126,8 +127,6 @@ def test_without_the_lock_feet_slip(walk):
 def test_a_foot_is_caught_and_released_without_a_jump(walk):
     """Corners of the soles never move faster than a swing needs, at no frame of it."""
     robot = load_robot("wabian2", "floating")
-    from humanoid_control.evaluation.ground_contact import corner_paths
-
     trajectory = retarget_whole_body(walk[0], robot)
     speed = np.linalg.norm(np.diff(corner_paths(robot, trajectory.q()), axis=0), axis=3) * RATE
     assert speed.max() < 2.5
@@ -245,6 +244,21 @@ def test_recorded_people_keep_the_robots_feet_on_the_ground(name, clip, mocap):
     assert len(contact.slip) > 5
     assert np.median(contact.slip) < 2e-3
     assert np.quantile(contact.penetration, 0.99) < 1e-3 and np.quantile(contact.floating, 0.99) < 5e-3
+
+
+@pytest.mark.parametrize(("height", "duration"), [(0.2, 0.1), (0.35, 0.15)])
+def test_a_foot_that_stamps_stops_at_the_floor(height, duration):
+    """A leg brakes harder than its usual limit where its sole would sink in; it was 0.6 to 0.9 mm otherwise."""
+    body, rate = load_body_points("dance"), 120.0
+    time = np.arange(240) / rate
+    positions = np.repeat(body.positions[:1], len(time), axis=0)
+    up = np.interp(time, [0.5, 0.9, 1.0, 1.0 + duration], [0.0, height, height, 0.0])
+    for name, along, share in (("r_ankle", 2, 1.0), ("r_toe", 2, 1.0), ("r_knee", 2, 0.5), ("r_knee", 0, 0.6)):
+        positions[:, body.names.index(name), along] += share * up
+    robot = load_robot("lola", "floating")
+    trajectory = retarget_whole_body(replace(body, rate=rate, positions=positions), robot)
+    lowest = corner_paths(robot, trajectory.q())[..., 2].min()
+    assert -5.5e-4 < lowest < 1e-3 and keeps_limits(robot, trajectory)
 
 
 def test_legs_with_no_room_beside_each_other_yield_and_do_not_push_standing_feet():

@@ -32,7 +32,7 @@ from humanoid_control.retargeting.frame_solver import (
     clearance,
     fit_first_frame,
     gauss_newton,
-    locked_error,
+    sole_error,
 )
 from humanoid_control.retargeting.problem import imitation_points, mean_error, place_points, problem_with, scratch_for
 from humanoid_control.retargeting.retargeter import CHUNK, JointTrajectory, RetargetSettings
@@ -326,7 +326,7 @@ class WholeBodyRetargeter:
             if not np.isfinite(trial).all() or clearance(p, trial, w) < 0.0:
                 break
             x = trial
-            if (feet.out.contact == feet.memory.edge).all() and locked_error(p, goal, w) <= STILL:
+            if (feet.out.contact == feet.memory.edge).all() and sole_error(p, goal, w) <= STILL:
                 break
         place_points(p, x, w)
         return x
