@@ -419,6 +419,42 @@ class PairBounds(NamedTuple):
     travel: F1
 
 
+class PairReach(NamedTuple):
+    """How far off pairs matter that close as fast as their bodies move now.
+
+    Attributes:
+        twist: (J, 6) of `joint_twists`; (0, 6): all pairs matter from their activation distances on.
+        least: a pair matters at this distance at least [m]. margin: what is kept [m].
+        per_speed: distance above the margin for each m/s of closing [s].
+        share: of a pair's activation distance above the margin, which is added to it.
+    """
+
+    twist: F2
+    least: float
+    margin: float
+    per_speed: float
+    share: float
+
+
+@inlined
+def reach_of(reach: PairReach, shapes: ShapeArrays, p: np.ndarray, i: int, j: int, activation: float) -> float:
+    """Distance [m] from which a pair of shapes matters: its activation distance, or less.
+
+    Two points of the shapes close along the line between them at the speed at which either, carried by both bodies,
+    leaves itself. About a bounding sphere that is at most the speed at its centre and that of turning about it.
+    """
+    a, b, k = shapes.joint[i], shapes.joint[j], i if shapes.radii[i] < shapes.radii[j] else j
+    t, x, y, z = reach.twist, p[k, 0], p[k, 1], p[k, 2]
+    wx, wy, wz = t[a, 3] - t[b, 3], t[a, 4] - t[b, 4], t[a, 5] - t[b, 5]
+    vx = t[a, 0] - t[b, 0] + wy * z - wz * y
+    vy = t[a, 1] - t[b, 1] + wz * x - wx * z
+    vz = t[a, 2] - t[b, 2] + wx * y - wy * x
+    turning = np.sqrt(wx * wx + wy * wy + wz * wz) * shapes.radii[k]
+    speed = np.sqrt(vx * vx + vy * vy + vz * vz) + turning
+    need = reach.margin + reach.per_speed * speed + reach.share * (activation - reach.margin)
+    return min(activation, max(reach.least, need))
+
+
 @kernel
 def fill_travel(motion_bound: np.ndarray, moved: np.ndarray, out: np.ndarray) -> None:
     """Bounds (P,) on the changes of all distances [m] while the joints move by as much (n,), either way.
@@ -448,33 +484,45 @@ def lower_bounds(bounds: PairBounds, joints: np.ndarray) -> None:
 
 @kernel
 def update_pairs(
-    shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, bounds: PairBounds, activation: np.ndarray, out: PairsFound
+    shapes: ShapeArrays,
+    R: np.ndarray,
+    p: np.ndarray,
+    bounds: PairBounds,
+    activation: np.ndarray,
+    reach: PairReach,
+    out: PairsFound,
 ) -> int:
-    """Exact signed distances of the pairs closer than each one's activation distance.
+    """Exact signed distances of the pairs closer than each one's activation distance, and near enough to matter.
 
     Args:
         shapes: all of them. R, p: (S, 3, 3), (S, 3) from `shape_poses`.
         bounds: `lower` of the pairs found, and of those whose bound had to be renewed, is replaced by the distance, or
             by that of the bounding spheres.
-        activation: (P,) [m].
+        activation: (P,) [m]. reach: from where a pair matters.
         out: room for P rows, filled; pairs rise.
 
     Returns:
         the number of rows that are filled.
     """
     pairs, lower, radii, count = bounds.pairs, bounds.lower, shapes.radii, 0
+    moving = reach.twist.shape[0] > 0
     for k in range(pairs.shape[0]):
-        if lower[k] >= activation[k]:
+        far = activation[k]
+        if lower[k] >= far:
             continue
         i, j = pairs[k, 0], pairs[k, 1]
+        if moving:
+            far = reach_of(reach, shapes, p, i, j, far)
+            if lower[k] >= far:
+                continue
         x, y, z = p[i, 0] - p[j, 0], p[i, 1] - p[j, 1], p[i, 2] - p[j, 2]
         gap = np.sqrt(x * x + y * y + z * z) - radii[i] - radii[j]
-        if gap >= activation[k]:
+        if gap >= far:
             lower[k] = gap
             continue
         d, n, x1, x2 = pair_distance(shapes, R, p, i, j)
         lower[k] = d
-        if d >= activation[k]:
+        if d >= far:
             continue
         put_row(out, count, k, d, n, x1, x2)
         count += 1

@@ -159,6 +159,29 @@ def joint_poses(tree: ModelTree, q: np.ndarray, poses: WorldPoses) -> None:
         place_joint(tree.joints, j, q[tree.idx_q[j]], tree.parent[j], j, R, p, axes)
 
 
+@kernel
+def joint_twists(tree: ModelTree, poses: WorldPoses, v: np.ndarray, out: np.ndarray) -> None:
+    """Motion (njoints, 6) of every joint against a base that stands: velocity at the world's origin, and angular.
+
+    Args:
+        poses: that `joint_poses` filled. v: (nv,) velocity. out: filled; in the world's axes [m/s, rad/s].
+    """
+    base = 1 if tree.floating else 0  # its configuration has one number more than its velocity
+    out[: base + 1] = 0.0
+    for j in range(base + 1, tree.parent.shape[0]):
+        b, speed = tree.parent[j], v[tree.idx_q[j] - base]
+        ax, ay, az = poses.axes[j, 0], poses.axes[j, 1], poses.axes[j, 2]
+        x, y, z = poses.p[j, 0], poses.p[j, 1], poses.p[j, 2]
+        if tree.joints.slides[j]:
+            out[j, 0], out[j, 1], out[j, 2] = out[b, 0] + speed * ax, out[b, 1] + speed * ay, out[b, 2] + speed * az
+            out[j, 3], out[j, 4], out[j, 5] = out[b, 3], out[b, 4], out[b, 5]
+        else:
+            out[j, 0] = out[b, 0] + speed * (y * az - z * ay)
+            out[j, 1] = out[b, 1] + speed * (z * ax - x * az)
+            out[j, 2] = out[b, 2] + speed * (x * ay - y * ax)
+            out[j, 3], out[j, 4], out[j, 5] = out[b, 3] + speed * ax, out[b, 4] + speed * ay, out[b, 5] + speed * az
+
+
 @inlined
 def place_base(R0: np.ndarray, p0: np.ndarray, q: np.ndarray, R: np.ndarray, p: np.ndarray) -> None:
     """Pose (row 1 of R and p) of a floating base with q = (x, y, z, quaternion x, y, z, w, ...) at R0, p0."""

@@ -17,6 +17,7 @@ from humanoid_control.collision.pair_distance import (
     NearPairs,
     PairBounds,
     PairJoints,
+    PairReach,
     PairsFound,
     lower_bounds,
     pair_joints,
@@ -27,7 +28,14 @@ from humanoid_control.collision.shapes import BOX, CYLINDER, ELLIPSOID, SPHERE, 
 from humanoid_control.collision.ssv.model import PoseArray, SsvModel
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.jit import kernel
-from humanoid_control.kinematics.forward_kinematics import JointPoses, ModelTree, WorldPoses, joint_axis, joint_poses
+from humanoid_control.kinematics.forward_kinematics import (
+    JointPoses,
+    ModelTree,
+    WorldPoses,
+    joint_axis,
+    joint_poses,
+    joint_twists,
+)
 from humanoid_control.numerics.array_types import F2, F3
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.robot import Robot
@@ -90,6 +98,7 @@ class MonitorArrays(NamedTuple):
     shapes: ShapeArrays
     R: F3
     p: F2
+    twist: F2
     bounds: PairBounds
     found: PairsFound
 
@@ -105,7 +114,26 @@ def monitor_shapes(table: np.ndarray, q: np.ndarray, activation: np.ndarray) -> 
     lower_bounds(a.bounds, q[q.shape[0] - a.bounds.joints.shape[0] :])
     joint_poses(a.tree, q, a.world)
     shape_poses(a.world.R, a.world.p, a.shapes, a.R, a.p)
-    return update_pairs(a.shapes, a.R, a.p, a.bounds, activation, a.found)
+    everywhere = PairReach(a.twist[:0], 0.0, 0.0, 0.0, 0.0)
+    return update_pairs(a.shapes, a.R, a.p, a.bounds, activation, everywhere, a.found)
+
+
+@kernel
+def monitor_moving_shapes(
+    table: np.ndarray, q: np.ndarray, v: np.ndarray, activation: np.ndarray, least: float, margin: float, law: tuple
+) -> int:
+    """The same where the robot moves with v (nv,): without pairs that close too slowly to matter yet.
+
+    Args:
+        table, q, activation: as of `monitor_shapes`. least, margin [m], law: (per_speed [s], share), of `PairReach`.
+    """
+    a = unpack(table, MonitorArrays)
+    lower_bounds(a.bounds, q[q.shape[0] - a.bounds.joints.shape[0] :])
+    joint_poses(a.tree, q, a.world)
+    joint_twists(a.tree, a.world, v, a.twist)
+    shape_poses(a.world.R, a.world.p, a.shapes, a.R, a.p)
+    reach = PairReach(a.twist, least, margin, law[0], law[1])
+    return update_pairs(a.shapes, a.R, a.p, a.bounds, activation, reach, a.found)
 
 
 class ShapePairs(CollisionMonitor):
@@ -133,7 +161,16 @@ class ShapePairs(CollisionMonitor):
         of_joints = np.ascontiguousarray(self.motion_bound[:, robot.iv :].T)
         bounds = PairBounds(self.pairs, of_joints, np.zeros(robot.n), self.lower, np.empty(self.count))
         found = PairsFound.buffer(self.count)
-        self.arrays = MonitorArrays(self.poses.tree, self.poses.world, self.shapes, self.R, self.p, bounds, found)
+        self.arrays = MonitorArrays(
+            self.poses.tree,
+            self.poses.world,
+            self.shapes,
+            self.R,
+            self.p,
+            np.zeros((robot.model.njoints, 6)),
+            bounds,
+            found,
+        )
         self.packed = Packed(self.arrays)
         self._names = [s.name for s in robot.shapes]
 

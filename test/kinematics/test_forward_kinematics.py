@@ -11,6 +11,7 @@ from humanoid_control.kinematics.forward_kinematics import (
     WorldPoses,
     add_point_row,
     body_poses,
+    joint_twists,
 )
 from humanoid_control.robots import CATALOGUE, load_robot
 
@@ -103,6 +104,26 @@ def test_sliding_and_mimicking_joints_move_as_finite_differences_say(tmp_path):
         add_point_row(tree, world, b, tuple(point(x)), tuple(n), 1.0, row)
         numeric = [(point(x + d) - point(x - d)) @ n / (2 * eps) for d in eps * np.eye(2)]
         assert row == pytest.approx(numeric, abs=1e-8)
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_joints_move_against_their_base_as_pinocchio_has_it(tmp_path, base):
+    """Twists at the world's origin, of turning and sliding joints; that of a floating base is left out."""
+    (tmp_path / "gantry.urdf").write_text(SLIDER)
+    rng = np.random.default_rng(4)
+    for robot in (load_robot("lola", base), load_robot(tmp_path / "gantry.urdf", base)):
+        q, v = robot.q(rng.uniform(-1, 1, robot.n)), rng.normal(size=robot.nv)
+        if base == "floating":
+            q = pin.integrate(robot.model, q, np.r_[rng.normal(size=6), np.zeros(robot.n)])
+        own, twist = JointPoses(robot.model), np.full((robot.model.njoints, 6), np.nan)
+        own.update(q)
+        joint_twists(own.tree, own.world, v, twist)
+        still = v.copy()
+        still[: robot.iv] = 0.0
+        pin.forwardKinematics(robot.model, robot.data, q, still)
+        for j in range(1, robot.model.njoints):
+            there = robot.data.oMi[j].act(robot.data.v[j])
+            np.testing.assert_allclose(twist[j], np.r_[there.linear, there.angular], atol=1e-12)
 
 
 @pytest.mark.parametrize("joint", [pin.JointModelRUBZ(), pin.JointModelSpherical(), pin.JointModelPlanar()])

@@ -26,7 +26,7 @@ from humanoid_control.numerics.array_types import F1, F2
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot, joint_columns
-from humanoid_control.robots.self_collision import CollisionMonitor, MonitorArrays, ShapePairs, monitor_shapes
+from humanoid_control.robots.self_collision import CollisionMonitor, MonitorArrays, ShapePairs, monitor_moving_shapes
 
 BRAKING_SHARE = 0.5  # of what all joints of a pair could brake together that its own row counts on
 INSIDE_SCALE = 0.1  # of the rows of pairs that are inside: their slack costs a hundredth, so that others come first
@@ -248,7 +248,12 @@ def watch_pairs(
     """
     w = unpack(table, WatchArrays)
     fill_activation_distances(w.motion_bound, previous, law, activation, w.activation)
-    return monitor_shapes(monitor, q, w.activation)
+    longest = 0.0  # time that a joint needs to brake [s]
+    for c in range(previous.shape[0] - w.monitor.bounds.joints.shape[0], previous.shape[0]):
+        longest = max(longest, abs(previous[c]) / (2.0 * BRAKING_SHARE * law.acceleration[c]))
+    share = 1.0 - 1.0 / (1.0 + longest * law.barrier_gain)  # of braking in the activation distances, at the most
+    closing = (1.0 / law.barrier_gain, share)
+    return monitor_moving_shapes(monitor, q, previous, w.activation, activation, law.margin, closing)
 
 
 @kernel
@@ -260,7 +265,8 @@ def fill_activation_distances(
     The allowed closing speed at x above the margin is that of `max_closing_speed`. It exceeds every speed at which the
     pair may be closing now where x >= sum_c bound_c (|v_c| / gain + v_c^2 / (2 BRAKING_SHARE a_c)), because a pair's
     own deceleration is BRAKING_SHARE sum a_c |g_c| and its speed at most sum |g_c v_c|, with |g_c| <= bound_c. So a
-    row that appears does not ask for a jump.
+    row that appears does not ask for a jump. Where a pair closes at s at the most, x >= s / gain + the second sum is
+    enough, and that is no larger than sum_c bound_c |v_c| times the longest time |v_c| / (2 BRAKING_SHARE a_c).
 
     Args:
         motion_bound: (nv, P) from `motion_bounds`. previous: (nv,) velocity. law: with decelerations (nv,).

@@ -155,6 +155,47 @@ def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_
     assert 0 < closest < s.margin + 0.02
 
 
+@pytest.mark.parametrize(("name", "base"), [("lola", "floating"), ("wabian2", "fixed"), ("we4rii", "fixed")])
+def test_pairs_that_are_passed_over_close_no_faster_than_their_rows_would_let_them(name, base):
+    """Any posture, any velocity: every pair that is no row could have been one without asking for a jump."""
+    robot, rng, s = load_robot(name, base), np.random.default_rng(2), IkSettings()
+    limit, every, tightest = SelfCollisionLimit(robot), SelfCollisionLimit(robot), np.inf
+    n, passed_over, rows, by_levers = limit.monitor.count, 0, 0, 0
+    for share in (0.03, 0.1, None, None) * 30:
+        q = robot.q(rng.uniform(robot.lower, robot.upper))
+        near = every.monitor.update(q, np.inf)
+        pin.computeJointJacobians(robot.model, robot.data, q)
+        g = near.gradient(robot.data.J)
+        most = rng.choice([20.0, 200.0], robot.nv)
+        if share is None:  # the worst for one pair: straight towards each other, about as fast as its row lets them
+            one = rng.choice(np.flatnonzero((near.distance > 0.15) & (near.distance < 0.5)))
+            most[:] = rng.choice([2.0, 20.0, 2e3])
+            brake = BRAKING_SHARE * np.abs(g[one]) @ most
+            fast = max_closing_speed(near.distance[one] - s.margin, s.barrier_gain, brake)
+            v = -(g[one] if rng.random() < 0.5 else np.sign(g[one]) / np.maximum(np.abs(g[one]), 0.05))
+            v *= rng.uniform(0.8, 1.2) * fast / -(g[one] @ v)
+        else:
+            v = np.concatenate([np.zeros(robot.iv), share * rng.uniform(-1, 1, robot.n) * robot.velocity])
+        v[: robot.iv] = rng.normal(size=robot.iv)
+        most[: robot.iv] = 1e-3  # the base is no joint: it moves both sides
+        found = set(limit.look(q, v, s, most).pair.tolist())
+        d, speed = np.empty(n), np.empty(n)
+        d[near.pair], speed[near.pair] = near.distance, -(g @ v)
+        brake = np.zeros(n)
+        brake[near.pair] = BRAKING_SHARE * np.abs(g) @ most
+        outside = [i for i in range(n) if i not in found]
+        assert all(d[i] >= s.activation for i in outside)
+        for i in outside:
+            allowed = max_closing_speed(d[i] - s.margin, s.barrier_gain, brake[i])
+            assert speed[i] <= allowed + 1e-9
+            tightest = min(tightest, allowed / speed[i]) if speed[i] > 0.05 else tightest
+        passed_over, rows = passed_over + len(outside), rows + len(found)
+        levers = s.margin + limit.monitor.motion_bound @ (np.abs(v) / s.barrier_gain + v * v / most)
+        by_levers += int((d < np.maximum(s.activation, levers)).sum())
+    assert passed_over > 300 and rows > 300 and tightest < 1.8, f"{tightest}: the bound is near to what is needed"
+    assert rows < 0.97 * by_levers, "fewer than by the levers of the joints"
+
+
 @given(st.floats(0.5, 50), st.floats(1, 200), st.floats(1e-4, 2))
 def test_the_closing_speed_is_smooth_and_never_brakes_harder_than_it_may(barrier_gain, deceleration, x):
     c = max_closing_speed(x, barrier_gain, deceleration)
