@@ -483,6 +483,23 @@ def lower_bounds(bounds: PairBounds, joints: np.ndarray) -> None:
 
 
 @kernel
+def lower_bounds_and_needs(bounds: PairBounds, joints: np.ndarray, need: np.ndarray, needed: np.ndarray) -> None:
+    """The same, and the sums `needed` (P,) of all motion bounds times `need` (n,), in one pass over the bounds."""
+    b, lower, travel = bounds.motion_bound, bounds.lower, bounds.travel
+    for k in range(lower.shape[0]):
+        travel[k] = needed[k] = 0.0
+    for c in range(joints.shape[0]):
+        m, e = abs(joints[c] - bounds.joints[c]), need[c]
+        bounds.joints[c] = joints[c]
+        if m != 0.0 or e != 0.0:
+            for k in range(lower.shape[0]):
+                travel[k] += b[c, k] * m
+                needed[k] += b[c, k] * e
+    for k in range(lower.shape[0]):
+        lower[k] -= travel[k]
+
+
+@kernel
 def update_pairs(
     shapes: ShapeArrays,
     R: np.ndarray,

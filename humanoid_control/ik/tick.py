@@ -68,7 +68,7 @@ OWN = {kind: [getattr(kind, name) for name in METHODS] for kind in KINDS}
 PENETRATING = 1
 NUMBERS = 5  # iterations, share of the velocity, rows, slack, violation of a range: at the end of an outcome
 NO_TABLE: Any = np.zeros(1, dtype=np.int64)  # of what a solver has not
-PAIR_TABLES = ("watch", "monitor", "path", "pair_rows")
+PAIR_TABLES = ("monitor", "path", "pair_rows")
 
 
 class TickTables(NamedTuple):
@@ -76,7 +76,7 @@ class TickTables(NamedTuple):
 
     Attributes:
         program, tasks, range, idle: tables of SolverArrays, TableArrays, RangeLimits, IdleJoints.
-        watch, monitor, path, pair_rows: tables of WatchArrays, MonitorArrays, PathArrays, PairRows.
+        monitor, path, pair_rows: tables of MonitorArrays, PathArrays, PairRows.
         with_pairs: whether there are any, or these are not used. swept: whether the path to the stop is checked.
         order: kinds of the limits. goals: of the PostureTasks, as of `PackedGoals`.
         found: of the monitor.
@@ -90,7 +90,6 @@ class TickTables(NamedTuple):
     tasks: I1
     range: I1
     idle: I1
-    watch: I1
     monitor: I1
     path: I1
     pair_rows: I1
@@ -182,7 +181,7 @@ def watch(t: TickTables, q: np.ndarray, v: np.ndarray) -> int:
     """Number of pairs found that may be rows at q; -1 where one is inside."""
     n = t.numbers
     law = CollisionLaw(n.margin, n.barrier_gain, n.pair_recovery_speed, t.acceleration, GRADIENT)
-    count = watch_pairs(t.watch, t.monitor, q, v, law, n.activation)
+    count = watch_pairs(t.monitor, q, v, law, n.activation)
     for r in range(count):
         if t.found.distance[r] < 0.0:
             return -1
@@ -276,10 +275,10 @@ class CompiledTick:
         self._found, self._pair_tables = PairsFound.buffer(0), dict.fromkeys(PAIR_TABLES, NO_TABLE)
         if self._apart is not None:
             apart, monitor, record = self._apart, self._apart.monitor, program.record
-            assert isinstance(monitor, ShapePairs) and apart.watch is not None and apart.path is not None
+            assert isinstance(monitor, ShapePairs) and apart.path is not None
             rows = Packed(apart.pair_rows(dofs, record.bounds, record.rows))
             self._kept, self._world, self._found = rows, monitor.poses.world, monitor.arrays.found
-            packed: list[Packed[Any]] = [apart.watch, monitor.packed, apart.path.packed, rows]
+            packed: list[Packed[Any]] = [monitor.packed, apart.path.packed, rows]
             self._pair_tables = {name: p.table for name, p in zip(PAIR_TABLES, packed, strict=True)}
 
     @staticmethod

@@ -20,6 +20,7 @@ from humanoid_control.collision.pair_distance import (
     PairReach,
     PairsFound,
     lower_bounds,
+    lower_bounds_and_needs,
     pair_joints,
     shape_poses,
     update_pairs,
@@ -36,7 +37,7 @@ from humanoid_control.kinematics.forward_kinematics import (
     joint_poses,
     joint_twists,
 )
-from humanoid_control.numerics.array_types import F2, F3
+from humanoid_control.numerics.array_types import F1, F2, F3
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import segment_pairs, volumes_of
@@ -99,6 +100,7 @@ class MonitorArrays(NamedTuple):
     R: F3
     p: F2
     twist: F2
+    activation: F1
     bounds: PairBounds
     found: PairsFound
 
@@ -119,21 +121,23 @@ def monitor_shapes(table: np.ndarray, q: np.ndarray, activation: np.ndarray) -> 
 
 
 @kernel
-def monitor_moving_shapes(
-    table: np.ndarray, q: np.ndarray, v: np.ndarray, activation: np.ndarray, least: float, margin: float, law: tuple
-) -> int:
-    """The same where the robot moves with v (nv,): without pairs that close too slowly to matter yet.
+def monitor_moving_shapes(table: np.ndarray, q: np.ndarray, v: np.ndarray, need: np.ndarray, law: tuple) -> int:
+    """The same where the robot moves with v (nv,): only pairs that are near enough for how fast they close.
 
     Args:
-        table, q, activation: as of `monitor_shapes`. least, margin [m], law: (per_speed [s], share), of `PairReach`.
+        table, q: as of `monitor_shapes`.
+        need: (n,) what each joint's motion asks for, times its motion bound, of every pair's distance.
+        law: (least [m], margin [m], per_speed [s], share) of `PairReach`.
     """
     a = unpack(table, MonitorArrays)
-    lower_bounds(a.bounds, q[q.shape[0] - a.bounds.joints.shape[0] :])
+    lower_bounds_and_needs(a.bounds, q[q.shape[0] - a.bounds.joints.shape[0] :], need, a.activation)
+    for k in range(a.activation.shape[0]):
+        a.activation[k] = max(law[0], law[1] + a.activation[k])
     joint_poses(a.tree, q, a.world)
     joint_twists(a.tree, a.world, v, a.twist)
     shape_poses(a.world.R, a.world.p, a.shapes, a.R, a.p)
-    reach = PairReach(a.twist, least, margin, law[0], law[1])
-    return update_pairs(a.shapes, a.R, a.p, a.bounds, activation, reach, a.found)
+    reach = PairReach(a.twist, law[0], law[1], law[2], law[3])
+    return update_pairs(a.shapes, a.R, a.p, a.bounds, a.activation, reach, a.found)
 
 
 class ShapePairs(CollisionMonitor):
@@ -160,17 +164,9 @@ class ShapePairs(CollisionMonitor):
         self.lower, self._activation = np.full(self.count, -np.inf), np.empty(self.count)
         of_joints = np.ascontiguousarray(self.motion_bound[:, robot.iv :].T)
         bounds = PairBounds(self.pairs, of_joints, np.zeros(robot.n), self.lower, np.empty(self.count))
-        found = PairsFound.buffer(self.count)
-        self.arrays = MonitorArrays(
-            self.poses.tree,
-            self.poses.world,
-            self.shapes,
-            self.R,
-            self.p,
-            np.zeros((robot.model.njoints, 6)),
-            bounds,
-            found,
-        )
+        found, twist = PairsFound.buffer(self.count), np.zeros((robot.model.njoints, 6))
+        memory = (self.R, self.p, twist, self._activation)
+        self.arrays = MonitorArrays(self.poses.tree, self.poses.world, self.shapes, *memory, bounds, found)
         self.packed = Packed(self.arrays)
         self._names = [s.name for s in robot.shapes]
 

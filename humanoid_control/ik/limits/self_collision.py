@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate, fill_travel
+from humanoid_control.collision.pair_distance import NearPairs, PairJoints, PairsFound, distance_rate
 from humanoid_control.ik.free_velocities import Bounds, DofMap, DofSelection
 from humanoid_control.ik.limits.limit import (
     AccelerationLimit,
@@ -22,11 +22,11 @@ from humanoid_control.ik.solver import IkSettings
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import clamp_to_speed
-from humanoid_control.numerics.array_types import F1, F2
+from humanoid_control.numerics.array_types import F1
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot, joint_columns
-from humanoid_control.robots.self_collision import CollisionMonitor, MonitorArrays, ShapePairs, monitor_moving_shapes
+from humanoid_control.robots.self_collision import CollisionMonitor, ShapePairs, monitor_moving_shapes
 
 BRAKING_SHARE = 0.5  # of what all joints of a pair could brake together that its own row counts on
 INSIDE_SCALE = 0.1  # of the rows of pairs that are inside: their slack costs a hundredth, so that others come first
@@ -47,8 +47,7 @@ class SelfCollisionLimit(Limit):
 
     Attributes:
         monitor: of the pairs.
-        path: check of the path to the stop, watch: packed arrays of `watch_pairs`; None where the monitor measures no
-            exact shapes.
+        path: check of the path to the stop; None where the monitor measures no exact shapes.
         penetration_depth: of the deepest pair [m], 0 where none is inside.
         recovery: out of a collision.
     """
@@ -64,7 +63,6 @@ class SelfCollisionLimit(Limit):
         self._near: Callable[[], NearPairs] | NearPairs = NearPairs.none()
         self.penetration_depth, self.recovery = 0.0, CollisionRecovery()
         self._activation = np.zeros(self.monitor.count)
-        self.watch = Packed(WatchArrays.of(self.monitor)) if isinstance(self.monitor, ShapePairs) else None
         self._at_rest = self.monitor.largest_margins(robot)
         self.path = StoppingPathCheck(robot, self.monitor) if isinstance(self.monitor, ShapePairs) else None
         self._home = PostureTask(robot, weight=1.0, gain=1.0)
@@ -91,7 +89,7 @@ class SelfCollisionLimit(Limit):
     def update(self, state: IkState) -> None:
         """Measure the pairs that matter at the velocity of the last tick."""
         s = state.settings
-        if self.watch is None or not isinstance(self.monitor, ShapePairs):
+        if not isinstance(self.monitor, ShapePairs):
             self._activation[:] = s.activation
             self.near = self.monitor.update(state.q, self._activation)
         else:
@@ -105,10 +103,10 @@ class SelfCollisionLimit(Limit):
 
     def look(self, q: np.ndarray, v: np.ndarray, settings: IkSettings, acceleration: np.ndarray) -> NearPairs:
         """Pairs of exact shapes that matter at q (nq,) and the velocity v (nv,) of the tick before."""
-        assert isinstance(self.monitor, ShapePairs) and self.watch is not None
+        assert isinstance(self.monitor, ShapePairs)
         s, pairs = settings, self.monitor
         law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, acceleration, GRADIENT)
-        count = watch_pairs(self.watch.table, pairs.packed.table, q, v, law, s.activation)
+        count = watch_pairs(pairs.packed.table, q, v, law, s.activation)
         return NearPairs(pairs.arrays.found.first(count), pairs.joints)
 
     def _from_home(self, state: IkState) -> float:
@@ -223,62 +221,30 @@ class CollisionLaw(NamedTuple):
     stage: int
 
 
-class WatchArrays(NamedTuple):
-    """Arrays of `watch_pairs`: of the monitor of P pairs, bounds (nv, P) of `motion_bounds`, distances (P,) filled."""
-
-    monitor: MonitorArrays
-    motion_bound: F2
-    activation: F1
-
-    @classmethod
-    def of(cls, monitor: ShapePairs) -> WatchArrays:
-        """Those of a monitor."""
-        return cls(monitor.arrays, np.ascontiguousarray(monitor.motion_bound.T), np.empty(monitor.count))
-
-
 @kernel
-def watch_pairs(
-    table: np.ndarray, monitor: np.ndarray, q: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float
-) -> int:
+def watch_pairs(monitor: np.ndarray, q: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float) -> int:
     """Measure the pairs that matter at q and the velocity of the last tick: how many were found.
 
-    Args:
-        table, monitor: of the packed WatchArrays, and of the MonitorArrays in it. q: (nq,). previous: (nv,) velocity.
-        law: with decelerations (nv,). activation: the least distance [m].
-    """
-    w = unpack(table, WatchArrays)
-    fill_activation_distances(w.motion_bound, previous, law, activation, w.activation)
-    longest = 0.0  # time that a joint needs to brake [s]
-    for c in range(previous.shape[0] - w.monitor.bounds.joints.shape[0], previous.shape[0]):
-        longest = max(longest, abs(previous[c]) / (2.0 * BRAKING_SHARE * law.acceleration[c]))
-    share = 1.0 - 1.0 / (1.0 + longest * law.barrier_gain)  # of braking in the activation distances, at the most
-    closing = (1.0 / law.barrier_gain, share)
-    return monitor_moving_shapes(monitor, q, previous, w.activation, activation, law.margin, closing)
-
-
-@kernel
-def fill_activation_distances(
-    motion_bound: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float, out: np.ndarray
-) -> None:
-    """Distances (P,) [m] below which each pair is a row: so far that its row allows the present velocity.
-
-    The allowed closing speed at x above the margin is that of `max_closing_speed`. It exceeds every speed at which the
-    pair may be closing now where x >= sum_c bound_c (|v_c| / gain + v_c^2 / (2 BRAKING_SHARE a_c)), because a pair's
-    own deceleration is BRAKING_SHARE sum a_c |g_c| and its speed at most sum |g_c v_c|, with |g_c| <= bound_c. So a
-    row that appears does not ask for a jump. Where a pair closes at s at the most, x >= s / gain + the second sum is
-    enough, and that is no larger than sum_c bound_c |v_c| times the longest time |v_c| / (2 BRAKING_SHARE a_c).
+    A pair is a row from so far that its row allows the present velocity; one that appears asks for no jump. The allowed
+    closing speed at x above the margin is that of `max_closing_speed`. It exceeds every speed at which the pair may be
+    closing now where x >= sum_c bound_c (|v_c| / gain + v_c^2 / (2 BRAKING_SHARE a_c)), because a pair's own
+    deceleration is BRAKING_SHARE sum a_c |g_c| and its speed at most sum |g_c v_c|, with |g_c| <= bound_c. Where it
+    closes at s at the most, x >= s / gain + the second sum is enough, and that sum is no larger than
+    sum_c bound_c |v_c| times the longest time |v_c| / (2 BRAKING_SHARE a_c).
 
     Args:
-        motion_bound: (nv, P) from `motion_bounds`. previous: (nv,) velocity. law: with decelerations (nv,).
+        monitor: table of the packed MonitorArrays. q: (nq,). previous: (nv,) velocity. law: with decelerations (nv,).
         activation: the least distance [m].
     """
-    need = np.empty(previous.shape[0])
-    for c in range(previous.shape[0]):
-        v = abs(previous[c])
-        need[c] = v / law.barrier_gain + v * v / (2.0 * BRAKING_SHARE * law.acceleration[c])
-    fill_travel(motion_bound, need, out)
-    for k in range(out.shape[0]):
-        out[k] = max(activation, law.margin + out[k])
+    iv = 6 if q.shape[0] > previous.shape[0] else 0
+    need, longest = np.empty(previous.shape[0] - iv), 0.0
+    for c in range(need.shape[0]):
+        v = abs(previous[iv + c])
+        brakes = v / (2.0 * BRAKING_SHARE * law.acceleration[iv + c])
+        need[c] = v * (1.0 / law.barrier_gain + brakes)
+        longest = max(longest, brakes)
+    share = 1.0 - 1.0 / (1.0 + longest * law.barrier_gain)  # of braking in these distances, at the most
+    return monitor_moving_shapes(monitor, q, previous, need, (activation, law.margin, 1.0 / law.barrier_gain, share))
 
 
 @kernel
