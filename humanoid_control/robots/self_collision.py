@@ -13,17 +13,19 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.coal_backend import half_axes, shape_arrays
-from humanoid_control.collision.pair_distance import (
-    NearPairs,
+from humanoid_control.collision.pair_bounds import (
     PairBounds,
-    PairJoints,
     PairReach,
-    PairsFound,
     lower_bounds,
     lower_bounds_and_needs,
+    update_pairs,
+)
+from humanoid_control.collision.pair_distance import (
+    NearPairs,
+    PairJoints,
+    PairsFound,
     pair_joints,
     shape_poses,
-    update_pairs,
 )
 from humanoid_control.collision.shapes import BOX, CYLINDER, ELLIPSOID, SPHERE, ShapeArrays
 from humanoid_control.collision.ssv.model import PoseArray, SsvModel

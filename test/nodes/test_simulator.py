@@ -303,7 +303,7 @@ def test_one_simulator_of_a_domain_has_the_clock_and_the_next_takes_over(graph):
 def test_many_steps_at_once_are_not_taken_for_a_hang(graph, tmp_path):
     said = []
     supervisor = Supervisor(tmp_path / "run", lambda name, text: said.append(text))
-    own = {"robot": "hrp2", "rate": 100.0, "priority": 0, "paused": True, "step_periods": 10000, "base": "floating"}
+    own = {"robot": "hrp2", "rate": 30.0, "priority": 0, "paused": True, "step_periods": 10000, "base": "floating"}
     file = tmp_path / "parameters.yaml"
     file.write_text(yaml.safe_dump({"simulator": {"ros__parameters": own}}))
     try:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.collision.pair_distance import fill_travel, pair_distance, shape_poses
+from humanoid_control.collision.pair_bounds import fill_travel
+from humanoid_control.collision.pair_distance import pair_distance, shape_poses
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import WorldPoses, joint_poses
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
