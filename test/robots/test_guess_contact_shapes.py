@@ -263,7 +263,7 @@ def test_links_are_crowded_whose_shapes_are_near_where_their_meshes_are_not(tmp_
     assert crowded_links(robot, Bodies(parse_urdf(robot.urdf, "legs"), tmp_path), all_joints) == []
 
 
-def thighs(tmp_path: Path) -> tuple[Robot, Bodies, Path]:
+def thighs(tmp_path: Path) -> tuple[Robot, Bodies]:
     """Elliptic thighs, 0.26 m deep and 0.13 m wide, 12 mm apart, that turn about themselves and swing sideways."""
     thigh = trimesh.creation.cylinder(radius=1.0, height=0.35, sections=48)
     thigh.apply_transform(np.diag([0.13, 0.065, 1.0, 1.0]))
@@ -283,7 +283,7 @@ def thighs(tmp_path: Path) -> tuple[Robot, Bodies, Path]:
     moved = "[l_turn, l_swing, r_turn, r_swing]"
     (tmp_path / "thighs.yaml").write_text(f"schema: humanoid_robot/1\nimitation_joints: {moved}\n")
     robot = load_robot(str(path), "fixed")
-    return robot, Bodies(parse_urdf(robot.urdf, "thighs"), tmp_path, np.array([0.0, 1, 0])), path
+    return robot, Bodies(parse_urdf(robot.urdf, "thighs"), tmp_path, np.array([0.0, 1, 0]))
 
 
 def distances(robot: Robot, shapes: tuple[LinkShape, ...], postures: np.ndarray) -> np.ndarray:
@@ -299,7 +299,7 @@ def distances(robot: Robot, shapes: tuple[LinkShape, ...], postures: np.ndarray)
 
 def test_thick_limbs_that_turn_beside_each_other_get_capsules_by_distance(tmp_path):
     """Distances of the capsules are those of the meshes, in postures that were not used to fit them."""
-    robot, bodies, _ = thighs(tmp_path)
+    robot, bodies = thighs(tmp_path)
     (fit,) = fit_contacts(robot, bodies, [("l", "r")])
     assert fit.by_distance and {s.shape.kind for s in fit.shapes} == {"capsule"}
     assert {(s.link, s.against) for s in fit.shapes} == {("l", ("r",)), ("r", ("l",))}
@@ -322,7 +322,7 @@ def test_thick_limbs_that_turn_beside_each_other_get_capsules_by_distance(tmp_pa
 
 @pytest.mark.parametrize("mirrored", [True, False])
 def test_derivatives_of_the_distances_by_finite_differences(tmp_path, mirrored):
-    robot, bodies, _ = thighs(tmp_path)
+    robot, bodies = thighs(tmp_path)
     pair = LinkPair(robot, bodies, ("l", "r"))
     pair.follow_motions(np.random.default_rng(0))
     measured = pair.mesh_distances(bodies)
