@@ -33,15 +33,22 @@ help:
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: setup.py constraints.txt .ci/make_environment.sh
+$(VENV)/.installed: setup.py constraints.txt .ci/make_environment.sh
 	@sh .ci/make_environment.sh $(VENV)
 
-demo: setup
+$(VENV)/.ready: $(VENV)/.installed
+	@echo "setup: compiling kernels (about three minutes on two cores)" >&2
+	@$(RUN)/humanoid warm
+	@touch $@
+
+# A demo waits for no kernels but its own; what other commands need is compiled after it.
+demo: $(VENV)/.installed
 	@$(RUN)/humanoid demo --robot "$(ROBOT)" --motion "$(MOTION)" --speed $(SPEED) --port $(PORT) \
 		--seconds $(TIME) $(if $(HOLD),--hold)
+	@test -e $(VENV)/.ready || { echo "Now what other commands need; if you interrupt it, they compile it when they need it:" && $(MAKE) --no-print-directory setup; }
 
 WALKER ?= $(if $(filter command environment,$(origin ROBOT)),$(ROBOT),lola)
-demo-walk: setup
+demo-walk: $(VENV)/.installed
 	@$(RUN)/humanoid demo walk --robot "$(WALKER)" --port $(PORT) $(if $(HOLD),--hold)
 
 # What only computes, or may take its time, runs at once: two workers for two cores, and one that mostly waits for nodes

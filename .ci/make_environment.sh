@@ -43,13 +43,4 @@ fi
 
 say "installing into $venv with $($python --version) (about a minute)"
 "$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,test,check]'
-say "compiling kernels, two at a time (about three minutes)"
-{
-    for kernels in retargeting whole_body tendons human library; do "$venv/bin/python" -m humanoid_control.warm_up.$kernels; done
-} &
-solver=$!
-"$venv/bin/python" -m humanoid_control.warm_up.simulation
-"$venv/bin/python" -m humanoid_control.warm_up.walking
-wait "$solver"
-touch "$venv/.ready"
-say "ready"
+touch "$venv/.installed"

@@ -6,13 +6,15 @@ compiles them with checked indices, `NUMBA_CACHE_DIR` says where they are kept.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import re
 import struct
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import numba
@@ -23,6 +25,18 @@ config: Any = numba.config  # untyped
 PACKAGE = __name__.rpartition(".")[0]
 ROOT = Path(__file__).parent
 _IMPORT = re.compile(rf"^[ \t]*from[ \t]+{PACKAGE}((?:\.\w+)*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
+_NEEDED = (
+    "_unserialize",
+    "_get_module_for_linking",
+    "_finalize_final_module",
+    "_set_compiled_object",
+    "_get_compiled_object",
+    "add_linking_library",
+    "finalize",
+    "serialize_using_object_code",
+)
+_LIBRARY: Any = vars(codegen.CPUCodeLibrary) | vars(codegen.CodeLibrary)
+_PATCHED = not config.DISABLE_JIT and all(name in _LIBRARY for name in _NEEDED)
 _WORD = re.compile(r'"(\w[\w.]*)"')
 
 
@@ -58,20 +72,23 @@ def source_stamp(source: Path) -> str:
         for path in _imported(waiting.pop()) - needed:
             needed.add(path)
             waiting.append(path)
-    digest = hashlib.sha256(f"boundscheck={config.BOUNDSCHECK}".encode())
+    digest = hashlib.sha256(f"boundscheck={config.BOUNDSCHECK} apart={_PATCHED}".encode())
     for path in sorted(needed):
         digest.update(b"\0" + path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 
+_OPTIONS: Any = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # no C program calls a kernel
+
+
 def kernel(function: Any) -> Any:
     """Decorator: compiled at the first call, and kept on disk."""
-    return _guarded(njit(cache=True, error_model="numpy")(function))
+    return _guarded(njit(**_OPTIONS)(function))
 
 
 def inlined(function: Any) -> Any:
     """Decorator for the parts of a loop that is to run on several numbers at once: a call would prevent that."""
-    return _guarded(njit(cache=True, error_model="numpy", forceinline=True)(function))
+    return _guarded(njit(**_OPTIONS, forceinline=True)(function))
 
 
 def _guarded(compiled: Any) -> Any:
@@ -81,15 +98,25 @@ def _guarded(compiled: Any) -> Any:
         # numba offers no other way to say what a kept kernel depends on; test_jit.py fails should these names change.
         kept = compiled._cache._cache_file
         kept._source_stamp = source_stamp(source)
-        load = kept._load_index
+        load_index, load, save = kept._load_index, kept.load, compiled._cache.save_overload
 
-        def load_index() -> Any:
+        def index() -> Any:
             try:
-                return load()
+                return load_index()
             except (AttributeError, ImportError):  # kept for records that have another name or home by now
                 return {}
 
-        kept._load_index = load_index
+        def load_and_tell(key: Any) -> Any:
+            if _PATCHED and (data := load(key)) is not None:
+                (name, kind, parts), *rest = data
+                return ((name, kind, (*parts, functools.partial(load, key))), *rest)
+            return load(key)
+
+        def save_if_whole(signature: Any, result: Any) -> None:
+            with contextlib.suppress(_ChangedOnDiskError):  # compiled again by the next process
+                save(signature, result)
+
+        kept._load_index, kept.load, compiled._cache.save_overload = index, load_and_tell, save_if_whole
     return compiled
 
 
@@ -98,58 +125,148 @@ def are_compiled(kernels: Iterable[Any]) -> bool:
     return bool(config.DISABLE_JIT) or all(k.signatures or k._cache._cache_file._load_index() for k in kernels)
 
 
-# -------- loading of kept kernels
+# -------- linking and loading of kernels
 
 _ELF = b"\x7fELF\x02\x01"  # 64 bits, little endian
 _SYMBOL_TABLE = 2  # kind of section
+_FUNCTION, _GLOBAL = 2, 1  # kind and binding of a symbol
+_WRAPPERS = ("_ZN7cpython", "cfunc.")  # entries from Python and C
+_LARGE = 24_000  # bytes of machine code, too many to be copied
 
 
-def defined_symbols(code: bytes) -> set[str]:
-    """Names that an object file (ELF of 64 bits, little endian) defines."""
+class _ChangedOnDiskError(Exception):
+    """A kernel that was loaded from disk is another one there by now."""
+
+
+class Symbol(NamedTuple):
+    """Name that an object file defines.
+
+    Attributes:
+        name: of it. size: in bytes. function: whether it is one. strong: whether no other file may define it too.
+    """
+
+    name: str
+    size: int
+    function: bool
+    strong: bool
+
+
+def defined_symbols(code: bytes) -> list[Symbol]:
+    """What an object file (ELF of 64 bits, little endian) defines."""
     table, size, count = *struct.unpack_from("<Q", code, 0x28), *struct.unpack_from("<HH", code, 0x3A)
     sections = [struct.unpack_from("<IIQQQQIIQQ", code, table + k * size) for k in range(count)]
-    names = set()
+    symbols = []
     for _, kind, _, _, offset, length, link, *_ in sections:
         if kind == _SYMBOL_TABLE:
             strings = sections[link][4]
-            for name, _, _, section, _, _ in struct.iter_unpack("<IBBHQQ", code[offset : offset + length]):
+            for name, info, _, section, _, size in struct.iter_unpack("<IBBHQQ", code[offset : offset + length]):
                 if name and section:
-                    names.add(code[strings + name : code.index(b"\0", strings + name)].decode())
-    return names
+                    text = code[strings + name : code.index(b"\0", strings + name)].decode()
+                    symbols.append(Symbol(text, size, info & 15 == _FUNCTION, info >> 4 == _GLOBAL))
+    return symbols
 
 
-def _parse_late() -> None:
-    """Have numba parse the intermediate code of a kept kernel only where another kernel is compiled with it.
+def _entry(symbols: list[Symbol]) -> str:
+    """Name of the kernel that an object file was made for; empty where it is none of this package's."""
+    start = f"_ZN{len(PACKAGE)}{PACKAGE}"
+    return next((s.name for s in symbols if s.strong and s.function and s.name.startswith(start)), "")
 
-    It does so whenever it loads one, and keeps the result. That takes nine tenths of the time of loading and most of
-    the memory: 150 MB for the kernels of simulation, inverse kinematics and retargeting.
+
+def _code_of(library: Any) -> bytes:
+    """Machine code of a library that stands apart: of one just compiled, or read again from where it was kept."""
+    if "_read" not in vars(library):
+        return bytes(library._get_compiled_object())
+    if code := library._read():
+        return bytes(code)
+    raise _ChangedOnDiskError(library.name)
+
+
+def _serialize(library: Any) -> Any:
+    """What is kept of a library: in place of the intermediate code of a large one, the large ones that it calls."""
+    library._ensure_finalized()
+    shared = b"" if library.entry else library._get_module_for_linking().as_bitcode()
+    apart = [(each.name, each.entry, _code_of(each)) for each in library.apart]
+    return library.name, "object", (library._get_compiled_object(), shared, library.entry, apart)
+
+
+def _link_apart() -> None:
+    """Have numba call large kernels where they lie, and read of a kept one no more than runs.
+
+    numba copies what a kernel calls into it, and what that calls, and optimises all of it once more: half of the time
+    of compilation, and one more copy in memory for each caller. Here only small ones are copied, which may be inlined.
+    A kept kernel carries the machine code of the large ones that it calls, so that its file is complete by itself; a
+    process takes of each the first that it meets.
+
+    And numba parses the intermediate code of a kept kernel whenever it loads one, and keeps the result: nine tenths of
+    the time of loading and most of the memory, 150 MB for the kernels of simulation, inverse kinematics and
+    retargeting. It is needed only where another kernel is compiled with a copy of it.
     """
     library: Any = codegen.CPUCodeLibrary  # numba offers no other way; test_jit.py fails should these names change
-    if hasattr(library, "parses_late"):  # another copy of this file was here
+    if hasattr(library, "apart"):  # another copy of this file was here
         return
-    load, module = library._unserialize.__func__, library._get_module_for_linking
+    finalize, link, load = library.finalize, library._get_module_for_linking, library._unserialize.__func__
+    large: Any = weakref.WeakValueDictionary()  # libraries that stand apart, by their entries
+    library.apart, library.entry = (), ""  # those that a library calls; its own name where it is large itself
+
+    def finalize_apart(self: Any) -> None:
+        called = dict.fromkeys(self._linking_libraries)
+        self._linking_libraries = [each for each in called if not each.entry]
+        self.apart = tuple(dict.fromkeys(a for each in called for a in (*each.apart, *([each] * bool(each.entry)))))
+        for each in self.apart:
+            self._reload_init.update(each._reload_init)
+        finalize(self)
+        if (code := self.__dict__.get("_compiled_object")) and code.startswith(_ELF):
+            symbols = defined_symbols(code)
+            size = sum(s.size for s in symbols if s.function and not s.name.startswith(_WRAPPERS))
+            entry = _entry(symbols) if size > _LARGE else ""
+            if entry and b"alwaysinline" not in self._final_module.get_function(entry).attributes:
+                self.entry, large[entry] = entry, self
+
+    def place(generator: Any, name: str, entry: str, code: bytes, read: Any) -> Any:
+        if entry in large:
+            return large[entry]
+        loaded = generator.create_library(name)
+        loaded.enable_object_caching()
+        loaded._set_compiled_object(code)
+        loaded._finalize_final_module()
+        generator._engine._defined_symbols |= {symbol.name for symbol in defined_symbols(code)}
+        if entry:
+            loaded.entry, loaded._read, large[entry] = entry, read, loaded
+        return loaded
 
     def unserialize(cls: Any, generator: Any, state: Any) -> Any:
         name, kind, data = state
-        if kind != "object" or not data[0].startswith(_ELF):
+        if kind != "object":
             return load(cls, generator, state)
-        loaded = generator.create_library(name)
-        loaded.enable_object_caching()
-        loaded._set_compiled_object(data[0])
-        loaded._finalize_final_module()
-        generator._engine._defined_symbols |= defined_symbols(data[0])
-        loaded._unparsed = data[1]
+        code, shared, entry, called, *read = data
+
+        def reader(entry: str, code: bytes) -> Callable[[], bytes | None]:
+            if not read:  # a kernel of somebody else's, which calls one of this package
+                return lambda: code
+
+            def again() -> bytes | None:
+                found = read[0]()
+                code, _, own, called = found[0][2] if found else (None, None, None, ())
+                return code if own == entry else next((code for _, name, code in called if name == entry), None)
+
+            return again
+
+        # What is called is placed before its callers: their addresses are looked up at once.
+        apart = tuple(place(generator, name, entry, code, reader(entry, code)) for name, entry, code in called)
+        loaded = place(generator, name, entry, code, reader(entry, code))
+        if not entry:
+            loaded._unparsed = shared
+        loaded.apart = apart
         return loaded
 
     def module_for_linking(self: Any) -> Any:
         if unparsed := self.__dict__.pop("_unparsed", None):
             self._shared_module = llvm.parse_bitcode(unparsed)
-        return module(self)
+        return link(self)
 
+    library.finalize, library.serialize_using_object_code = finalize_apart, _serialize
     library._unserialize, library._get_module_for_linking = classmethod(unserialize), module_for_linking
-    library.parses_late = True
 
 
-_NEEDED = ("_unserialize", "_get_module_for_linking", "_finalize_final_module", "_set_compiled_object")
-if not config.DISABLE_JIT and all(hasattr(codegen.CPUCodeLibrary, name) for name in _NEEDED):
-    _parse_late()
+if _PATCHED:
+    _link_apart()

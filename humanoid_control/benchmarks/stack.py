@@ -11,8 +11,8 @@ from pathlib import Path
 from humanoid_control.benchmarks import Row, row, row_of
 from humanoid_control.benchmarks.command_arrival import Listener
 from humanoid_control.errors import ConfigError
+from humanoid_control.in_child import in_child
 from humanoid_control.nodes import Session, require_ros
-from humanoid_control.robots import load_robot
 from humanoid_control.terminal import progress
 
 STARTS = 3
@@ -27,7 +27,7 @@ def measure(robot: str = "hrp2", seconds: float = 40.0, quiet: bool = True) -> l
     """Rows: ik_tick, marker_to_command, following_error, missed_ticks_percent, cores, memory_mb, start_s; missed
     ticks, memory and time until it is ready of every node."""
     check_seconds(seconds)
-    load_robot(robot, "fixed")  # a robot that is none leaves no run behind
+    in_child(_check_robot, robot)  # a robot that is none leaves no run behind
     starts = [_start_once(robot, seconds) for _ in range(STARTS - 1)]
     with Listener() as listener, _session(robot, seconds) as session:
         starts.append(_started(session))
@@ -61,10 +61,16 @@ def measure(robot: str = "hrp2", seconds: float = 40.0, quiet: bool = True) -> l
         *(row(f"missed_{n}", "%", share, share, ticks[n] + missed[n]) for n, share in sorted(shares.items())),
         row_of("cores", "cores", [s[0] for s in samples]),
         row_of("memory_mb", "MB", [sum(memory.values()) for _, memory in samples]),
-        *(row_of(f"memory_{n}_mb", "MB", [m[n] for _, m in samples]) for n in sorted([*ticks, SUPERVISOR])),
+        *(row_of(f"memory_{n}_mb", "MB", [m[n] for _, m in samples]) for n in sorted(samples[0][1])),
         row_of("start_s", "s", [first for first, _ in starts]),
         *(row_of(f"ready_{n}_s", "s", [ready[n] for _, ready in starts]) for n in sorted(ticks)),
     ]
+
+
+def _check_robot(robot: str) -> None:
+    from humanoid_control.robots import load_robot
+
+    load_robot(robot, "fixed")
 
 
 def check_seconds(seconds: float) -> None:
@@ -101,6 +107,7 @@ Usage = tuple[float, dict[str, float]]
 def _sample(session: Session, seconds: float, quiet: bool) -> tuple[list[Usage], list[tuple[float, str]]]:
     """Usage, and the worst following error of the simulated robot [rad] with its joint, once a second."""
     nodes = {row["name"]: row["pid"] for row in session.processes()} | {SUPERVISOR: os.getpid()}
+    nodes |= {f"{SUPERVISOR}_helper_{k}": pid for k, pid in enumerate(session.supervisor.helpers)}
     pids = list(nodes.values())
     clock = os.sysconf("SC_CLK_TCK")
     out, following = list[Usage](), list[tuple[float, str]]()

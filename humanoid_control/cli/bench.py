@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     columns = getattr(bench, "COLUMNS", COLUMNS)
     title = getattr(bench, "TITLE", f"bench {args.bench}, {robot}")
-    table(title, columns, [[r[c] for c in columns] for r in rows])
+    table(title, columns, [[r.get(c, "") for c in columns] for r in rows])
     for line in (*notes, f"{beside['name']}, Lola, in this run: {beside['median']} us, p99 {beside['p99']} us"):
         console.print(line)
     return 0

@@ -20,6 +20,7 @@ from humanoid_control.cli.parser import (
     take_settings,
 )
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.in_child import in_child
 from humanoid_control.mocap import CLIP_NAMES
 from humanoid_control.nodes import Session, Stack, find_stack, parse_settings, require_ros
 from humanoid_control.nodes.session.demo import (
@@ -31,11 +32,11 @@ from humanoid_control.nodes.session.demo import (
     watch_session,
 )
 from humanoid_control.nodes.session.runs import replay_command
-from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, print_json, print_parts
 
 if TYPE_CHECKING:
     from humanoid_control.evaluation.limit_costs import LimitCosts
+    from humanoid_control.robots import Robot
 
 EXAMPLES = """examples:
   humanoid demo                                WABIAN-2 and a built-in dance, 32 s
@@ -114,30 +115,32 @@ def run(args: argparse.Namespace) -> int:
     args.robot = args.robot or (REACHER if reach else WALKER if walk or args.on_feet else DANCER)
     args.seconds = (30.0 if reach else SECONDS) if args.seconds is None else args.seconds
     _check_numbers(args)
-    robot = None if reach else _check_walker(args) if walk else _check_input(args)
+    # Checked in a child: this process watches the nodes, and needs no robot meanwhile.
+    title = in_child(_check_reacher if reach else _check_walker if walk else _check_input, args)
     if not args.no_viewer:
         require_free_port(args.port)
         settings.setdefault("viewer", {})["port"] = args.port
         _tell(args, f"viewer: http://localhost:{args.port}")
-    if robot is None:
-        return _reach(args, settings, stack)
+    if reach:
+        return _reach(args, settings, stack, title)
     if args.whole_body:
-        return _whole_body(args, settings, stack, robot)
+        return _whole_body(args, settings, stack, title)
     if args.on_feet:
-        _check_walker(args)
-        return _dance_on_feet(args, settings, stack, robot)
-    return _walk(args, settings, stack, robot) if walk else _dance(args, settings, stack, robot)
+        in_child(_check_walker, args)
+        return _dance_on_feet(args, settings, stack, title)
+    return _walk(args, settings, stack, title) if walk else _dance(args, settings, stack, title)
 
 
-def _dance(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, robot: Robot) -> int:
+def _dance(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
     """Imitate the clip, and report: 0 where every limit was kept and nothing touched."""
     clip = {"clip": args.motion, **clip_parameters(args)}
     streamer = settings.setdefault("trajectory_streamer", {})
     streamer.update(clip, speed=args.speed)
     lead_in = streamer.setdefault("lead_in", DANCE_LEAD_IN)
-    _tell(args, f"{robot.title} imitates '{args.motion}'; Ctrl-C ends it early")
+    _tell(args, f"{title} imitates '{args.motion}'; Ctrl-C ends it early")
     with Session(stack, args.robot, settings, record=True, quiet=args.json) as session:
         ran = watch_session(session, args.seconds, args.hold, "dance", args.json)
+    robot = _load(args.robot)
     report = dance_report(session, ran, robot, lead_in) | {"motion": args.motion}
     costs = _limit_costs(args, robot, report["duration_s"])
     if args.json:
@@ -150,25 +153,19 @@ def _dance(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
     return 0 if report["good"] else 1
 
 
-def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack) -> int:
+def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
     """Reach for random goals, then read the recording and say what it proves: 0 only where all of it holds."""
-    from humanoid_control.evaluation.reaching import reach_parts
-    from humanoid_control.nodes.whole_body_ik import WholeBodyIkParameters
-    from humanoid_control.reaching import GoalSampler
-    from humanoid_control.robots.catalogue import load_robot
-
-    if not 0 <= args.seed < 2**31:
-        raise ConfigError(f"--seed must be between 0 and {2**31 - 1}, got {args.seed}")
-    robot = load_robot(args.robot, "fixed")
-    GoalSampler(robot)  # so that a robot without wrists is refused in one line
     settings.setdefault("target_source", {})["seed"] = args.seed
     window = min(600.0, max(5.0, args.seconds))
-    acceleration = float(settings.get("whole_body_ik", {}).get("acceleration", WholeBodyIkParameters.acceleration))
-    _tell(args, f"{robot.title} reaches for random goals, seed {args.seed}; Ctrl-C ends it early")
+    _tell(args, f"{title} reaches for random goals, seed {args.seed}; Ctrl-C ends it early")
     # Half of what the nodes say is what is asked for here: jumps and samples that are no numbers.
     with Session(stack, args.robot, settings, window=window, record=REACH_TOPICS, quiet=True) as session:
         ran = watch_session(session, args.seconds, args.hold, "reach", args.json)
-    report = reaching_report(session, ran, robot, acceleration) | {"seed": args.seed}
+    from humanoid_control.evaluation.reaching import reach_parts
+    from humanoid_control.nodes.whole_body_ik import WholeBodyIkParameters
+
+    acceleration = float(settings.get("whole_body_ik", {}).get("acceleration", WholeBodyIkParameters.acceleration))
+    report = reaching_report(session, ran, _load(args.robot), acceleration) | {"seed": args.seed}
     if args.json:
         print_json(report)
     else:
@@ -177,7 +174,7 @@ def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
     return 0 if report["good"] else 1
 
 
-def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, robot: Robot) -> int:
+def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
     """Walk the course, and say how it went: 0 only without a fall, with every limit kept."""
     from humanoid_control.nodes.session.walk_course import (
         DEMO_PACE,
@@ -188,45 +185,45 @@ def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: 
         walk_course,
     )
 
-    course = course_for(robot, args.ground or "")
+    course = course_for(_load(args.robot, "floating"), args.ground or "")
     if args.ground:
         settings.setdefault("simulator", {})["ground"] = settings.setdefault("walker", {})["ground"] = args.ground
         settings["walker"].setdefault("step_time", course_step_time(args.ground))
     pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", DEMO_PACE)
     seconds = sum(leg.seconds for leg in course)
-    _tell(args, f"{robot.title} walks {seconds:g} s at {pace:g} of real time (--set simulator.real_time_factor=1)")
+    _tell(args, f"{title} walks {seconds:g} s at {pace:g} of real time (--set simulator.real_time_factor=1)")
     with Session(stack, args.robot, settings, record=WALK_TOPICS, quiet=args.json) as session:
         report = walk_course(session, course, args.json)
         _report_on_feet(args, session, report, print_walk, "walks where cmd_vel says")
     return 0 if report["good"] else 1
 
 
-def _dance_on_feet(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, robot: Robot) -> int:
+def _dance_on_feet(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
     """Imitate the clip on two feet, and say how it went: 0 only without a fall."""
     from humanoid_control.nodes.session.walk_course import DEMO_PACE, WALK_TOPICS, dance_on_feet, print_dance
 
     pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", DEMO_PACE)
     streamer = settings.setdefault("trajectory_streamer", {})
     streamer.update(clip=args.motion, **clip_parameters(args), speed=min(max(args.speed * pace, 0.05), 4.0))
-    _tell(args, f"{robot.title} dances '{args.motion}' on its feet at {pace:g} of real time; Ctrl-C ends it early")
+    _tell(args, f"{title} dances '{args.motion}' on its feet at {pace:g} of real time; Ctrl-C ends it early")
     with Session(stack, args.robot, settings, record=[*WALK_TOPICS, "targets"], quiet=args.json) as session:
         report = dance_on_feet(session, args.seconds, args.json)
         _report_on_feet(args, session, report, print_dance, "walks where cmd_vel says, and dances")
     return 0 if report["good"] else 1
 
 
-def _whole_body(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, robot: Robot) -> int:
+def _whole_body(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
     """Imitate the clip with root and legs, and report: 0 where feet stayed, limits were kept and nothing touched."""
-    from humanoid_control.evaluation.whole_body_run import whole_body_parts, whole_body_report
-
     streamer = settings.setdefault("whole_body_streamer", {})
     streamer.update(clip=args.motion, **clip_parameters(args), speed=args.speed)
     streamer.setdefault("show_every", 1)
-    _tell(args, f"{robot.title} imitates '{args.motion}' with its whole body; Ctrl-C ends it early")
+    _tell(args, f"{title} imitates '{args.motion}' with its whole body; Ctrl-C ends it early")
     with Session(stack, args.robot, settings, record=WHOLE_BODY_TOPICS, quiet=args.json) as session:
         ran = watch_session(session, args.seconds, args.hold, "dance", args.json)
+    from humanoid_control.evaluation.whole_body_run import whole_body_parts, whole_body_report
+
     assert session.bag is not None
-    report = whole_body_report(session.bag, robot) | {"motion": args.motion, **ran.to_json()}
+    report = whole_body_report(session.bag, _load(args.robot, "floating")) | {"motion": args.motion, **ran.to_json()}
     if args.json:
         print_json(report)
     else:
@@ -290,42 +287,58 @@ def _check_numbers(args: argparse.Namespace) -> None:
     require_range("port", args.port, 1, 65535)
 
 
-def _check_input(args: argparse.Namespace) -> Robot:
-    """Load robot and clip here first, so that a typo is answered in a second, in one line."""
+def _load(robot: str, base: str = "fixed") -> Robot:
+    from humanoid_control.robots.catalogue import load_robot
+
+    return load_robot(robot, base)
+
+
+def _check_input(args: argparse.Namespace) -> str:
+    """Load robot and clip first, so that a typo is answered in a second, in one line; the robot's title."""
     from humanoid_control.mocap.body_points import find_body_points
     from humanoid_control.mocap.load import load_clip
     from humanoid_control.retargeting.scaling import scale_to_robot
     from humanoid_control.retargeting.whole_body.scaling import WholeBodyScaler
-    from humanoid_control.robots.catalogue import load_robot
 
-    robot = load_robot(args.robot, "floating" if args.whole_body else "fixed")
+    robot = _load(args.robot, "floating" if args.whole_body else "fixed")
     marker_set, reading = clip_options(args)
     body = find_body_points(load_clip(args.motion, **reading), marker_set)
     if args.whole_body:
         WholeBodyScaler(body, robot)
     else:
         scale_to_robot(body, robot)
-    return robot
+    return robot.title
 
 
-def _check_walker(args: argparse.Namespace) -> Robot:
-    """Load the robot here first: one that cannot walk is refused in a second, in one line."""
-    from humanoid_control.robots.catalogue import load_robot
+def _check_reacher(args: argparse.Namespace) -> str:
+    """Load the robot first: one without wrists is refused in a second, in one line; its title."""
+    from humanoid_control.reaching import GoalSampler
+
+    if not 0 <= args.seed < 2**31:
+        raise ConfigError(f"--seed must be between 0 and {2**31 - 1}, got {args.seed}")
+    robot = _load(args.robot)
+    GoalSampler(robot)
+    return robot.title
+
+
+def _check_walker(args: argparse.Namespace) -> str:
+    """Load the robot first: one that cannot walk is refused in a second, in one line; its title."""
     from humanoid_control.simulation.contact.ground_recipe import ground_of
     from humanoid_control.walking.feet import Feet
 
-    robot = load_robot(args.robot, "floating")
+    robot = _load(args.robot, "floating")
     Feet(robot)
     if args.ground:
         ground_of(args.ground)
-    return robot
+    return robot.title
 
 
 def _limit_costs(args: argparse.Namespace, robot: Robot, seconds: float) -> LimitCosts:
     """Solve what was played again: which limit costs the most, and what helps."""
     from humanoid_control.evaluation.limit_costs import measure_limit_costs
     from humanoid_control.mocap.load import load_body_points
-    from humanoid_control.robots.catalogue import CATALOGUE, load_robot
+    from humanoid_control.robots.catalogue import load_robot
+    from humanoid_control.robots.names import CATALOGUE
 
     others = [load_robot(name, "fixed") for name in CATALOGUE if name != robot.name]
     marker_set, reading = clip_options(args)

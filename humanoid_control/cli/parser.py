@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem, nearest_names
-from humanoid_control.robots.catalogue import HUMANOIDS, SETS
+from humanoid_control.robots.names import HUMANOIDS, SETS
 from humanoid_control.terminal import warn
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from humanoid_control.cli.parser import folder_path, given, refuse_unused, requi
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.files import check_folder
 from humanoid_control.paths import share_dir
-from humanoid_control.robots.catalogue import CATALOGUE, MODELS, REFERENCES, catalogue_rows, load_robot, urdf_path
+from humanoid_control.robots.catalogue import catalogue_rows, load_robot, urdf_path
 from humanoid_control.robots.denavit_hartenberg import dh_of, difference_from_urdf
 from humanoid_control.robots.description.meshes import missing_meshes, missing_text
 from humanoid_control.robots.description.mjcf import read_description
@@ -19,6 +19,7 @@ from humanoid_control.robots.description.robot_file import RobotFile
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.robot_file import contact_text, guess_robot_file
 from humanoid_control.robots.humanoids import MODELS_VARIABLE, humanoids
+from humanoid_control.robots.names import CATALOGUE, MODELS, REFERENCES
 from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, print_json, progress, table, warn
 from humanoid_control.warm_up import compile_first

@@ -40,7 +40,8 @@ from humanoid_control.retargeting import (
     whole_body_settings,
 )
 from humanoid_control.robots import Robot, load_robot
-from humanoid_control.robots.catalogue import KNOWN, urdf_path
+from humanoid_control.robots.catalogue import urdf_path
+from humanoid_control.robots.names import KNOWN
 from humanoid_control.robots.robot import FIXED, FLOATING
 
 FORMATS = (".csv", ".npz", ".mcap")
@@ -67,9 +68,9 @@ def write_trajectory(
     elif path.suffix == ".npz":
         trajectory.write_npz(path, targets)
     else:
-        from humanoid_control.evaluation import bag
+        from humanoid_control.evaluation.trajectory_bag import write_joint_commands
 
-        bag.write_joint_commands(path, trajectory, robot)
+        write_joint_commands(path, trajectory, robot)
 
 
 # -------- What is to be done

@@ -12,7 +12,16 @@ from typing import Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes.base.parameters import NodeParameters, parse_value
-from humanoid_control.warm_up import HARDWARE, HUMAN, RETARGETING, SIMULATION, TENDONS, WALKING, WHOLE_BODY
+from humanoid_control.warm_up import (
+    HARDWARE,
+    HUMAN,
+    INVERSE_KINEMATICS,
+    RETARGETING,
+    SIMULATION,
+    TENDONS,
+    WALKING,
+    WHOLE_BODY,
+)
 
 COMMANDS = "joint_commands"
 WHOLE_BODY_PLAYER = "whole_body_streamer"
@@ -261,7 +270,8 @@ class Stack:
         Args:
             settings: node -> parameter -> value, stronger than the stack's own.
         """
-        needed = dict.fromkeys([RETARGETING, *(self.kernels_of(spec, settings) for spec in self.nodes)])
+        own = [self.kernels_of(spec, settings) for spec in self.nodes]
+        needed = dict.fromkeys([RETARGETING, INVERSE_KINEMATICS, *own])
         return [group for group in needed if group]
 
     def kernels_of(self, spec: NodeSpec, settings: Mapping[str, Mapping[str, Any]]) -> str:

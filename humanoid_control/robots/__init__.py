@@ -17,13 +17,13 @@ from humanoid_control import lazy
 if TYPE_CHECKING:
     from humanoid_control.robots.accelerations import AccelerationLimits as AccelerationLimits
     from humanoid_control.robots.accelerations import acceleration_limits as acceleration_limits
-    from humanoid_control.robots.catalogue import CATALOGUE as CATALOGUE
-    from humanoid_control.robots.catalogue import MODELS as MODELS
-    from humanoid_control.robots.catalogue import REFERENCES as REFERENCES
     from humanoid_control.robots.catalogue import catalogue_rows as catalogue_rows
     from humanoid_control.robots.catalogue import load_robot as load_robot
     from humanoid_control.robots.catalogue import load_robots as load_robots
     from humanoid_control.robots.guess.robot_file import guess_robot_file as guess_robot_file
+    from humanoid_control.robots.names import CATALOGUE as CATALOGUE
+    from humanoid_control.robots.names import MODELS as MODELS
+    from humanoid_control.robots.names import REFERENCES as REFERENCES
     from humanoid_control.robots.robot import Robot as Robot
     from humanoid_control.robots.self_collision import CollisionMonitor as CollisionMonitor
 
@@ -31,8 +31,9 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "accelerations": ["AccelerationLimits", "acceleration_limits"],
-        "catalogue": ["CATALOGUE", "MODELS", "REFERENCES", "catalogue_rows", "load_robot", "load_robots"],
+        "catalogue": ["catalogue_rows", "load_robot", "load_robots"],
         "guess.robot_file": ["guess_robot_file"],
+        "names": ["CATALOGUE", "MODELS", "REFERENCES"],
         "robot": ["Robot"],
         "self_collision": ["CollisionMonitor"],
     },

@@ -13,14 +13,8 @@ from humanoid_control.robots.description.mjcf import read_description
 from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, read_robot_file
 from humanoid_control.robots.description.urdf import UrdfTree
 from humanoid_control.robots.humanoids import found_humanoids, humanoid_file, humanoids
+from humanoid_control.robots.names import CATALOGUE, HUMANOIDS, KNOWN, SETS
 from humanoid_control.robots.robot import Robot
-
-CATALOGUE = ("armar3", "hrp2", "suralp", "wabian2", "we4rii", "lola")  # robots that exist
-MODELS = ("recommended",)  # study models, never built
-REFERENCES = ("kengoro_upper",)  # reference models of a mechanism, never built; not made to imitate
-KNOWN = CATALOGUE + MODELS + REFERENCES
-HUMANOIDS = "humanoids"  # a set, too: what is found on this machine
-SETS = {"all": CATALOGUE, "dube2012": ("armar3", "hrp2", "suralp", "wabian2", "we4rii", *MODELS)}  # by one name
 
 
 def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:

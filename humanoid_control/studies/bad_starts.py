@@ -206,7 +206,8 @@ def run_study(robot: str | None = None, starts: int = STARTS, seed: int = 0, sho
         seed: of the starts.
         show: called with the share done.
     """
-    from humanoid_control.robots.catalogue import CATALOGUE, load_robot
+    from humanoid_control.robots.catalogue import load_robot
+    from humanoid_control.robots.names import CATALOGUE
 
     if starts < 1:
         raise ConfigError(f"starts must be at least 1, got {starts}")

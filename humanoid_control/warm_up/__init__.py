@@ -1,37 +1,95 @@
-"""Kernels compiled ahead, a module a group of them: retargeting, whole_body, simulation, tendons, walking,
-hardware, human, library.
+"""Kernels compiled ahead, a module a group of them: retargeting, inverse_kinematics, simulation, whole_body, tendons,
+walking, hardware, human, library.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
-from collections.abc import Callable, Iterator
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from humanoid_control.terminal import warn
+from humanoid_control.terminal import progress, warn
 
-RETARGETING, SIMULATION, TENDONS = "retargeting", "simulation", "tendons"
+RETARGETING, INVERSE_KINEMATICS, SIMULATION, TENDONS = "retargeting", "inverse_kinematics", "simulation", "tendons"
 WALKING, HARDWARE, HUMAN, WHOLE_BODY = "walking", "hardware", "human", "whole_body"
-GROUPS = (RETARGETING, WHOLE_BODY, SIMULATION, TENDONS, WALKING, HARDWARE, HUMAN, "library")  # modules of this room
+# Modules of this room, in the order in which they are begun: the longest first, and what calls others' kernels later.
+GROUPS = (RETARGETING, SIMULATION, INVERSE_KINEMATICS, HUMAN, "library", WHOLE_BODY, TENDONS, WALKING, HARDWARE)
+RARE_COLLECTIONS = (100_000, 50, 100)  # a compiler makes millions of objects that live as long as it
 
 
 def compile_first(*groups: str) -> None:
     """Compile kernels now, with a word about it, where that was not done at installation.
 
     Args:
-        groups: modules of this room; RETARGETING, which brings inverse kinematics too, where none is given.
+        groups: modules of this room; RETARGETING where none is given.
     """
-    for group in groups or (RETARGETING,):
-        module = importlib.import_module(f"{__name__}.{group}")
-        if not module.compiled():
-            warn(module.ADVICE)
-            module.compile_kernels()
+    cold = [group for group in groups or (RETARGETING,) if not compiled(group)]
+    for group in cold:
+        warn(_module(group).ADVICE)
+    if len(cold) > 1:
+        compile_groups(cold, quiet=True)
+    for group in cold:  # alone, or where a process of its own could not
+        if not compiled(group):
+            _module(group).compile_kernels()
+
+
+def compile_groups(groups: Sequence[str], quiet: bool = False) -> dict[str, str]:
+    """Compile groups of kernels, each in a process of its own, as many at once as there are cores.
+
+    Args:
+        groups: modules of this room. quiet: without a progress bar.
+
+    Returns:
+        Of each group that failed, the last line that its process said.
+    """
+    waiting, cores = list(dict.fromkeys(groups)), len(os.sched_getaffinity(0))
+    total, done, failed = len(waiting), 0, dict[str, str]()
+    with selectors.DefaultSelector() as running, progress("compiling", total, quiet) as told:
+        try:
+            while waiting or running.get_map():
+                while waiting and len(running.get_map()) < cores:
+                    command = [sys.executable, "-m", f"{__name__}.{waiting[0]}"]
+                    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                    said: Any = process.stderr
+                    running.register(said, selectors.EVENT_READ, (waiting.pop(0), process, []))
+                told(done, ", ".join(key.data[0] for key in running.get_map().values()))
+                for key, _ in running.select():
+                    group, process, lines = key.data
+                    if line := process.stderr.readline():
+                        lines[:] = [line.strip()] if line.strip() else lines
+                        continue
+                    running.unregister(key.fileobj)
+                    process.stderr.close()
+                    done += 1
+                    if process.wait():
+                        failed[group] = (lines or [f"exit code {process.returncode}"])[-1]
+        finally:  # also where somebody interrupts it
+            for key in list(running.get_map().values()):
+                key.data[1].kill()
+                key.data[1].wait()
+                key.data[1].stderr.close()
+    return failed
+
+
+def compile_here(compile_kernels: Callable[[], None]) -> None:
+    """What the process of a group does: its modules are run by `python -m`."""
+    gc.set_threshold(*RARE_COLLECTIONS)
+    compile_kernels()
 
 
 def compiled(group: str) -> bool:
     """True where the kernels of a group are in memory or on disk."""
-    return bool(importlib.import_module(f"{__name__}.{group}").compiled())
+    return bool(_module(group).compiled())
+
+
+def _module(group: str) -> Any:
+    return importlib.import_module(f"{__name__}.{group}")
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from humanoid_control.human.marker_equations import make_equations
 from humanoid_control.human.marker_solver import fit_frames, root_covariances
 from humanoid_control.human.newton_euler import generalised_forces
 from humanoid_control.jit import are_compiled
+from humanoid_control.warm_up import compile_here
 
 ADVICE = "compiling the fit of a person for this machine, only this once: about half a minute"
 KERNELS: tuple[Any, ...] = (
@@ -97,4 +98,4 @@ def _two_bodies() -> Any:
 
 
 if __name__ == "__main__":
-    compile_kernels()
+    compile_here(compile_kernels)

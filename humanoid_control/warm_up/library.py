@@ -13,6 +13,7 @@ from humanoid_control.multibody.forward_dynamics import articulated_body_at, den
 from humanoid_control.reaching.optimal.cost import reach_cost, reach_cost_derivatives
 from humanoid_control.reaching.optimal.inverse_dynamics import torque_derivatives
 from humanoid_control.simulation.state_space.model import full_rates, reduced_rates
+from humanoid_control.warm_up import compile_here
 
 ADVICE = "compiling dynamics, distances and reaches for this machine, only this once: about two minutes"
 KERNELS: tuple[Any, ...] = (
@@ -59,6 +60,7 @@ def compile_kernels() -> None:
     tasks = lola_tasks(robot)
     tasks.take_targets(q)
     ResolvedRate(robot, [SelfCollisionCost(robot)], dofs=DofSelection(robot, tasks.held)).step(q, tasks.all(), 0.01)
+    robot.collision_monitor().update(q, 0.05)
     pairs = segment_pairs(robot, volumes_of(robot), 0.2)
     pairs.nearest()
     corner = np.zeros((1, 1, 3))
@@ -68,4 +70,4 @@ def compile_kernels() -> None:
 
 
 if __name__ == "__main__":
-    compile_kernels()
+    compile_here(compile_kernels)

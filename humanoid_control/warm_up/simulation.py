@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from humanoid_control.jit import are_compiled
 from humanoid_control.simulation.worlds.step import run_driven_steps, run_steps
+from humanoid_control.warm_up import compile_here
 
 ADVICE = "compiling the simulation for this machine, only this once: about a minute"
 KERNELS = (run_steps, run_driven_steps)
@@ -21,9 +22,10 @@ def compile_kernels() -> None:
     for base in ("fixed", "floating"):
         for drives in ("ideal", "rigid"):
             world = SimulationConfig("lola", base, drives=drives).build()
+            world.command(world.joints)
             world.step(2)
             world.foot_wrenches()
 
 
 if __name__ == "__main__":
-    compile_kernels()
+    compile_here(compile_kernels)

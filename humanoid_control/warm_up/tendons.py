@@ -10,6 +10,7 @@ from humanoid_control.jit import are_compiled
 from humanoid_control.tendons.estimator import diagnosis, group_filter, observations, prediction
 from humanoid_control.tendons.mappings import neural, polynomial
 from humanoid_control.tendons.routing.kernels import measure_at, moment_arm_derivative_at
+from humanoid_control.warm_up import compile_here
 
 ADVICE = "compiling the tendons for this machine, only this once: about half a minute"
 KERNELS: tuple[Any, ...] = (
@@ -78,4 +79,4 @@ def compile_kernels() -> None:
 
 
 if __name__ == "__main__":
-    compile_kernels()
+    compile_here(compile_kernels)

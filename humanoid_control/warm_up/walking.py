@@ -10,6 +10,7 @@ from humanoid_control.ik.task_table import fill_rows
 from humanoid_control.ik.velocity_program import solve_program
 from humanoid_control.jit import are_compiled
 from humanoid_control.walking.support import ask_for_zmp, left_share, nearest_in_polygon
+from humanoid_control.warm_up import compile_here
 
 ADVICE = "compiling the walker for this machine, only this once: about a minute"
 KERNELS: tuple[Any, ...] = (fill_rows, solve_program, ask_for_zmp, left_share)
@@ -37,4 +38,4 @@ def compile_kernels() -> None:
 
 
 if __name__ == "__main__":
-    compile_kernels()
+    compile_here(compile_kernels)

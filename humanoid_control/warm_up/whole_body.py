@@ -26,6 +26,7 @@ from humanoid_control.retargeting.whole_body.feasible_frames import follow_frame
 from humanoid_control.retargeting.whole_body.frames import move_base, solve_whole_body_frames
 from humanoid_control.retargeting.whole_body.live import LiveWholeBody, edge_points
 from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.warm_up import compile_here
 
 ADVICE = "compiling the solver of the whole body for this machine, only this once: about a minute"
 
@@ -67,4 +68,4 @@ def compile_kernels() -> None:
 
 
 if __name__ == "__main__":
-    compile_kernels()
+    compile_here(compile_kernels)

@@ -3,7 +3,7 @@
 import numba
 import pytest
 
-from humanoid_control.warm_up import GROUPS, compile_first, compiling_told
+from humanoid_control.warm_up import GROUPS, compile_first, compile_groups, compiling_told
 
 
 def test_what_is_compiled_is_said_to_be_ready(humanoid):
@@ -22,8 +22,15 @@ def test_what_is_not_compiled_is_found_out(humanoid, tmp_path):
 @pytest.mark.thorough
 def test_what_is_not_compiled_is_compiled(humanoid, tmp_path):
     empty = {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
-    assert "retargeting: compiled in" in humanoid.fresh("warm", "retargeting", timeout=600, **empty).stdout
-    assert humanoid.fresh("warm", "retargeting", "--check", **empty).stdout == "retargeting: ready\n"
+    groups = ("hardware", "simulation")
+    told = humanoid.fresh("warm", *groups, timeout=600, **empty).stdout
+    assert "hardware: compiled\n" in told and "simulation: compiled\n" in told
+    assert humanoid.fresh("warm", *groups, "--check", **empty).stdout == "hardware: ready\nsimulation: ready\n"
+
+
+def test_a_group_that_cannot_be_compiled_is_told_of_and_the_others_are():
+    failed = compile_groups(["of_nobody", "retargeting"], quiet=True)
+    assert list(failed) == ["of_nobody"] and "No module named" in failed["of_nobody"]
 
 
 def test_compiling_is_told_once_and_only_where_it_happens():

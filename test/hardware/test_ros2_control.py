@@ -18,7 +18,8 @@ from humanoid_control.hardware.ros2_control.control_files import (
     ros2_control_urdf,
     write_ros2_control,
 )
-from humanoid_control.robots.catalogue import CATALOGUE, load_robot
+from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots.names import CATALOGUE
 from test.hardware.ros2_control_rules import CONTROLLER_KEYS, TopicSystem, check_element, check_joints, check_keys
 
 MIMIC = """<robot name="gripper">

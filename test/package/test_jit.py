@@ -23,6 +23,13 @@ SOURCES = {
     "face/deep.py": "DEEP = 0.0\n",
     "records.py": "from typing import NamedTuple\n\nclass Pair(NamedTuple):\n    a: float\n    b: float\n",
     "total.py": "from ours.jit import kernel\n\n@kernel\ndef total(pair):\n    return pair.a + pair.b\n",
+    "large.py": "from ours.jit import kernel\n\n@kernel\ndef large(x):\n    y = x\n"
+    + "".join(f"    y = (y * {k}.5 + x) / (y * y + {k}.25)\n" for k in range(1, 900))
+    + "    if x < 0.0:\n        raise ValueError('below zero')\n    return y\n",
+    "callers.py": "from ours.jit import kernel\nfrom ours.large import large\n\n"
+    "@kernel\ndef small(x):\n    return large(x) + 1.0\n\n"
+    "@kernel\ndef first(x):\n    return small(x) + large(2.0 * x)\n\n"
+    "@kernel\ndef second(x):\n    return small(x) - large(2.0 * x)\n",
     "stranger.py": "NOBODY_NEEDS_THIS = 1.0\n",
 }
 
@@ -167,3 +174,72 @@ def test_what_a_kept_kernel_defines_is_read_from_its_object_code(package):
     value, counts = package.python(program).splitlines()
     entries, unknown = map(int, counts.split())
     assert float(value) == 2.0 and entries >= 2 and unknown == 0
+
+
+APART = """
+from numba.core import codegen
+from ours.callers import first, second, small
+from ours.large import large
+def library(kernel):
+    (made,) = kernel.overloads.values()
+    return made.library
+def plain(x):
+    small = large.py_func(x) + 1.0
+    return round(small + large.py_func(2.0 * x), 12), round(small - large.py_func(2.0 * x), 12)
+"""
+
+
+def test_a_large_kernel_is_called_where_it_lies(package):
+    """Not copied into its callers, whether it is compiled or loaded, in this process or by others."""
+    program = (
+        f"{APART}print((round(first(0.7), 12), round(second(0.7), 12)) == plain(0.7))\n"
+        "print(library(large).entry != '', library(first).apart == (library(large),) == library(second).apart)\n"
+        "code = {k.__name__: len(library(k)._get_compiled_object()) for k in (large, first, second)}\n"
+        "print(4 * max(code['first'], code['second']) < code['large'])"
+    )
+    assert package.python(program).split() == ["True"] * 4
+    loaded = (
+        f"{APART}print((round(first(0.7), 12), round(second(0.7), 12)) == plain(0.7))\n"
+        "print(sum(first.stats.cache_hits.values()), sum(second.stats.cache_hits.values()), len(large.signatures))\n"
+        "print(library(first).apart == library(second).apart, len(library(first).apart))\n"  # one for both
+        "print(large(0.7) == large.py_func(0.7), library(large) is library(first).apart[0])"
+    )
+    assert package.python(loaded).split() == ["True", "1", "1", "0", "True", "1", "True", "True"]
+
+
+def test_a_caller_compiled_later_is_kept_whole(package):
+    """By a process that has loaded the large kernel, from its own file or from that of another caller."""
+    assert package.python(f"{APART}print(round(first(0.7), 12) == plain(0.7)[0])") == "True\n"
+    later = f"{APART}first(0.7) if {{}} else large(0.7)\nprint(round(second(0.7), 12) == plain(0.7)[1])"
+    for by_another in (True, False):
+        for kept in package.folder.rglob("callers.second*"):
+            kept.unlink()
+        assert package.python(later.format(by_another)) == "True\n"
+        assert package.python(f"{APART}print(round(second(0.7), 12) == plain(0.7)[1])") == "True\n"
+
+
+def test_a_caller_is_not_kept_where_the_kernel_that_it_calls_has_changed_on_disk(package):
+    """It goes on with what it has loaded; the next process compiles it again."""
+    package.python("from ours.large import large\nlarge(0.7)")
+    program = (
+        f"{APART}import pathlib\nlarge(0.7)\n"
+        "for kept in pathlib.Path(large.stats.cache_path).glob('large.large*'):\n    kept.unlink()\n"
+        "print(round(second(0.7), 12) == plain(0.7)[1])"
+    )
+    assert package.python(program) == "True\n" and not list(package.folder.rglob("callers.second*.nbc"))
+    assert package.python(f"{APART}print(round(second(0.7), 12) == plain(0.7)[1])") == "True\n"
+    assert list(package.folder.rglob("callers.second*.nbc"))
+
+
+def test_an_error_raised_in_a_large_kernel_comes_through_its_callers(package):
+    program = f"{APART}\ntry:\n    first(-1.0)\nexcept ValueError as e:\n    print(e)"
+    assert [package.python(program) for _ in range(2)] == ["below zero\n"] * 2
+
+
+def test_somebody_elses_kernel_may_call_a_large_one(package):
+    head = "import numba\nfrom ours.large import large\n\n"
+    body = "@numba.njit(cache=True)\ndef theirs(x):\n    return large(x) * 2.0\n"
+    (package.folder.parent / "theirs.py").write_text(head + body)
+    run = "from theirs import theirs\nprint(theirs(0.7), sum(theirs.stats.cache_hits.values()))"
+    (value, hits), (again, found) = (package.python(run).split() for _ in range(2))
+    assert value == again and (hits, found) == ("0", "1")

@@ -21,7 +21,8 @@ import pytest
 
 from humanoid_control.cli.retarget import write_trajectory
 from humanoid_control.errors import ConfigError
-from humanoid_control.evaluation.bag import BagReader, write_joint_commands
+from humanoid_control.evaluation.bag import BagReader
+from humanoid_control.evaluation.trajectory_bag import write_joint_commands
 from humanoid_control.nodes.session.recording import robot_in
 from humanoid_control.retargeting import INTERCHANGE, WholeBodyTrajectory
 from humanoid_control.retargeting.interchange import moving_links, tree_order

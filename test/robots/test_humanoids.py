@@ -23,6 +23,7 @@ from humanoid_control.robots.description.urdf import link_of, parse_urdf, placem
 from humanoid_control.robots.guess.limbs import GuessedFoot, _alike
 from humanoid_control.robots.guess.robot_file import guess_robot_file
 from humanoid_control.robots.humanoids import Humanoid, find_in, found_humanoids, humanoids
+from humanoid_control.robots.names import KNOWN
 from humanoid_control.robots.robot import Robot
 
 FOLDER = share_dir() / "config" / "robots"
@@ -57,7 +58,7 @@ def test_every_robot_file_is_of_a_model_and_can_be_read():
         assert {"mid_hip", "sternum", "l_wrist", "r_wrist"} <= set(file.points) and not file.collision, name
         assert len({foot.name[0] for foot in file.feet}) in (0, 2), name
         assert file.title == humanoids()[name].title
-    assert not set(humanoids()) & set(catalogue.KNOWN)
+    assert not set(humanoids()) & set(KNOWN)
 
 
 @pytest.mark.parametrize("inside", ["", "unitree_ros", "unitreerobotics+unitree_ros", "unitree_ros-master"])

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from humanoid_control.cli.parser import folder_path, given, require_range
 from humanoid_control.hardware.ros2_control.control_files import write_ros2_control
-from humanoid_control.robots.catalogue import KNOWN, load_robot
+from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.humanoids import humanoids
+from humanoid_control.robots.names import KNOWN
 from humanoid_control.terminal import console
 
 EXAMPLES = """examples:

@@ -26,8 +26,9 @@ from humanoid_control.errors import ConfigError, require_extra
 from humanoid_control.files import check_file, whole_file
 from humanoid_control.mocap import CLIP_NAMES, load_body_points
 from humanoid_control.retargeting import JointTrajectory, WholeBodyTrajectory
-from humanoid_control.robots.catalogue import CATALOGUE, MODELS, load_robot, load_robots, robot_names
+from humanoid_control.robots.catalogue import load_robot, load_robots, robot_names
 from humanoid_control.robots.humanoids import found_humanoids
+from humanoid_control.robots.names import CATALOGUE, MODELS
 from humanoid_control.terminal import console, progress, warn
 from humanoid_control.viewer.dance.dancer import make_dancer
 from humanoid_control.viewer.server import HOST, Origins

@@ -98,7 +98,7 @@ def _robot_specs(args: argparse.Namespace) -> list[str]:
     """
     from humanoid_control.retargeting.whole_body.scaling import Legs
     from humanoid_control.robots import load_robots
-    from humanoid_control.robots.catalogue import SETS
+    from humanoid_control.robots.names import SETS
 
     names = [str(name) for name in args.robot or ["hrp2"]]
     for robot in load_robots(names, "floating" if args.whole_body else "fixed", imitate=True):

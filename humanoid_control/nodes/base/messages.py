@@ -6,7 +6,7 @@ import struct
 import time
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -20,7 +20,9 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.estimation import JointPlausibility, named_twice
 from humanoid_control.kinematics.joint_state import JointState
-from humanoid_control.robots import Robot
+
+if TYPE_CHECKING:  # the supervisor and the recorder load no robot, nor the libraries for it
+    from humanoid_control.robots import Robot
 
 WORLD = "world"
 PAUSED = "simulator/paused"  # whether simulated time stands still

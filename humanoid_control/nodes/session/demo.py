@@ -20,13 +20,15 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.session.session import Session
 from humanoid_control.nodes.stacks import NODES
-from humanoid_control.robots.robot import Robot
 from humanoid_control.terminal import console, progress
+
+if TYPE_CHECKING:
+    from humanoid_control.robots import Robot
 
 DANCE_LEAD_IN = 1.5  # [s] from the first posture to the clip's, which the errors of a dance leave out
 SIZED_AFTER = 10.0  # [s] of a recording, by which its size in the end is foreseen

@@ -31,6 +31,28 @@ from typing import TextIO
 from humanoid_control.hardware.realtime import give_back_memory
 
 LIBRARIES = ("numba", "scipy.linalg", "scipy.spatial", "pinocchio", "coal", "yaml")
+NODE = "humanoid_control.nodes.base.runner"  # and rclpy with it
+# Where LTTng's daemon is reached: rclpy's tracing begins threads in each process that loads it, which a fork lacks.
+TRACING = ("/var/run/lttng", "~/.lttng")
+# What every node sends, offers or asks for: with the makers of messages, which they import, 5 MB and 0.1 s of each.
+MESSAGES = {
+    "rcl_interfaces.msg": ("ParameterEvent", "Log"),
+    "rcl_interfaces.srv": (
+        "DescribeParameters",
+        "GetParameters",
+        "GetParameterTypes",
+        "ListParameters",
+        "SetParameters",
+        "SetParametersAtomically",
+    ),
+    "lifecycle_msgs.msg": ("TransitionEvent",),
+    "lifecycle_msgs.srv": ("ChangeState", "GetState", "GetAvailableStates", "GetAvailableTransitions"),
+    "diagnostic_msgs.msg": ("DiagnosticArray",),
+    "sensor_msgs.msg": ("JointState",),
+    "std_msgs.msg": ("Bool", "String"),
+    "std_srvs.srv": ("Trigger",),
+    "visualization_msgs.msg": ("MarkerArray",),
+}
 LONGEST = 2**17  # [bytes] of a request: arguments and variables of a node
 PR_SET_PDEATHSIG = 1
 OUTPUT, EXIT = 0, 1  # descriptors that go with a request, before those that the node inherits
@@ -222,12 +244,13 @@ class _Server:
     def _load(self, groups: Sequence[str]) -> None:
         from humanoid_control.warm_up import compile_first
 
-        for group in groups:
-            try:
-                compile_first(group)
+        try:
+            if groups:
+                compile_first(*groups)
+            for group in groups:
                 importlib.import_module(f"humanoid_control.warm_up.{group}").compile_kernels()
-            except Exception:  # the node that needs them will say so itself
-                traceback.print_exc()
+        except Exception:  # the node that needs them will say so itself
+            traceback.print_exc()
         give_back_memory()
         gc.freeze()  # or a collection in each fork would copy all of it
         self._requests.send(b"loaded")
@@ -293,11 +316,21 @@ def run_main(module: str) -> int:
     return code or 0
 
 
+def load_messages() -> None:
+    """Load the common messages as rclpy would when a node is made."""
+    for module, names in MESSAGES.items():
+        for name in names:
+            with contextlib.suppress(ImportError, AttributeError):
+                type(getattr(importlib.import_module(module), name)).__import_type_support__()
+
+
 def main() -> None:
     """Serve: the process that a `ForkServer` starts."""
-    for name in LIBRARIES:
+    traced = any(Path(place).expanduser().exists() for place in TRACING)
+    for name in (*LIBRARIES, *([] if traced else [NODE])):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    load_messages()
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as requests, contextlib.suppress(ConnectionError):
         requests.set_inheritable(False)

@@ -123,10 +123,11 @@ def _share() -> Check:
 def _kernels() -> Check:
     if any(importlib.util.find_spec(p) is None for p in ("numba", "pinocchio", "coal")):
         return Check("compiled kernels", WARN, "cannot be looked at", "install the missing packages first")
-    from humanoid_control.warm_up import retargeting, simulation, tendons, walking
+    from humanoid_control.warm_up import inverse_kinematics, retargeting, simulation, tendons, walking
 
     for room, waits in (
         (retargeting, "the first clip will wait for the compiler, half a minute"),
+        (inverse_kinematics, "the first node of inverse kinematics will wait for the compiler, half a minute"),
         (simulation, "the first simulation will wait for the compiler, a minute"),
         (tendons, "the first estimate from tendons will wait for the compiler, half a minute"),
         (walking, "the first walk will wait for the compiler, a minute"),

@@ -35,14 +35,13 @@ from humanoid_control.nodes.session.runs import (
 from humanoid_control.nodes.session.supervisor import RESTARTS, InputRefused, StackFailure, Supervisor, node_command
 from humanoid_control.nodes.stacks import COMMANDS, NodeSpec, Stack, find_stack
 from humanoid_control.terminal import warn
-from humanoid_control.warm_up import HARDWARE, SIMULATION
+from humanoid_control.warm_up import HARDWARE
 
 FIRST_MOTION_TIMEOUT = 45.0  # [s]
 FIRST_WORD_TIMEOUT = 12.0  # [s] nodes that are ready and can be heard publish diagnostics every second
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RECORDER = "record"
 # Kernels of one node of a stack: it loads them by itself at the start, while those of others are loaded.
-OF_ONE_NODE = (SIMULATION, HARDWARE)
 
 
 class Session:
@@ -162,28 +161,24 @@ class Session:
             command = [sys.executable, "-u", "-m", "humanoid_control.cli.main", "record", "-o", str(self.bag)]
             command += ["--topics", *self._topics] if self._topics else []
             self.supervisor.start(RECORDER, command, essential=False, restarts=0)  # a bag cannot be gone on with
-        later = sorted((s for s in self.stack.nodes if not self._starts_at_once(s)), key=lambda s: not s.essential)
         for spec in self.stack.nodes:
-            if spec not in later:
+            if spec.powers:  # it is no fork
                 self._start_node(spec)
-        self.supervisor.load(*(g for g in groups if g not in OF_ONE_NODE))
+        # All others are forked from a process that has loaded everything: what they never change they have in common.
+        self.supervisor.load(*(g for g in groups if g != HARDWARE))
         self._monitor = Monitor(self.namespace, self.stack.commands, self.stack.player)
         while not self.supervisor.wait_loaded(0.1):
             if self.stopped.is_set():
                 raise KeyboardInterrupt
-        for spec in later:
-            self._start_node(spec)
+        for spec in sorted(self.stack.nodes, key=lambda spec: not spec.essential):  # helpers would delay others
+            if not spec.powers:
+                self._start_node(spec)
         try:
             self.supervisor.wait_ready(meanwhile=lambda: self.monitor.listen(0.02))
         except StackFailure as e:
             self._print_held(str(e))
             raise
-        self.supervisor.load(*(g for g in groups if g in OF_ONE_NODE))  # for nodes that start again
         self._print_held()
-
-    def _starts_at_once(self, spec: NodeSpec) -> bool:
-        """Test whether a node waits for no kernels that others use, too, and is no helper, which would delay others."""
-        return spec.essential and self.stack.kernels_of(spec, self._settings) in ("", *OF_ONE_NODE)
 
     def _start_node(self, spec: NodeSpec) -> None:
         """Start a node. One that gives power to drives depends on no process but its own and the supervisor's."""

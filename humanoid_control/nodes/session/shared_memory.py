@@ -43,6 +43,10 @@ class SharedMemoryKeeper:
         )
         os.close(end)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def close(self) -> None:
         """End it: everything was tidied up."""
         with contextlib.suppress(OSError):

@@ -119,6 +119,11 @@ class Supervisor:
             return self._server is None or self._server.wait_loaded(timeout)
         return True
 
+    @property
+    def helpers(self) -> list[int]:
+        """Process ids of what the supervisor keeps beside it: the one that children are forked from, and the keeper."""
+        return [helper.pid for helper in (self._server, self._keeper) if helper is not None]
+
     def start(
         self, name: str, command: list[str], essential: bool = True, restarts: int = RESTARTS, forked: bool = False
     ) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.robots import guess_robot_file, load_robot
-from humanoid_control.robots.catalogue import KNOWN, urdf_path
+from humanoid_control.robots.catalogue import urdf_path
+from humanoid_control.robots.names import KNOWN
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.studies.walking.trial import (

@@ -59,7 +59,7 @@ def gone(pid: int, timeout: float = 5.0) -> bool:
 
 def test_a_fork_is_what_a_process_of_its_own_would_be(server):
     process = start(server, "return", "7")
-    assert process.stdout.read() == "READY ['return', '7'] one two True False 1 True\n"
+    assert process.stdout.read() == "READY ['return', '7'] one two True True 1 True\n"
     assert process.wait(10) == 7 == process.poll() == process.returncode
     process.send_signal(signal.SIGINT)  # which nobody gets
 

@@ -1,0 +1,70 @@
+"""A function called in a forked process: what it loads is gone afterwards.
+
+Checking a robot takes pinocchio and its model, 45 MB that a process which only watches others would keep for good.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from humanoid_control.errors import EnvironmentProblem
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+
+def in_child(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
+    """Call a function in a fork of this process, which must not have begun threads; what it raises is raised here.
+
+    Args:
+        function: whose result can be pickled. args, kwargs: of it.
+
+    Raises:
+        EnvironmentProblem: the process ended before it told a result, as where memory is short.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    here, there = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(here)
+        os._exit(_answer(there, function, *args, **kwargs))
+    os.close(there)
+    try:
+        with open(here, "rb") as pipe:
+            told = pipe.read()
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        raise
+    finally:
+        _, status = os.waitpid(pid, 0)
+    if not told:
+        raise EnvironmentProblem(f"a process that was to check the input ended early, exit status {status}")
+    result, error, attributes = pickle.loads(told)
+    if error is None:
+        return result
+    kind, arguments = error
+    raised = kind.__new__(kind, *arguments)  # not by its constructor, which may take something else than it keeps
+    raised.args = arguments
+    vars(raised).update(attributes)
+    raise raised
+
+
+def _answer(pipe: int, function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> int:
+    """What the child does; its exit code."""
+    try:
+        told = pickle.dumps((function(*args, **kwargs), None, None))
+    except KeyboardInterrupt:
+        return 130
+    except Exception as e:
+        told = pickle.dumps((None, (type(e), e.args), vars(e)))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with open(pipe, "wb") as file:
+        file.write(told)
+    return 0

@@ -1,0 +1,30 @@
+"""Kernels of inverse kinematics compiled ahead: the first tick does not wait for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from humanoid_control.ik.follower import TargetFollower
+from humanoid_control.ik.limits.self_collision import fill_pair_rows
+from humanoid_control.ik.limits.stopping_path import max_safe_scale
+from humanoid_control.ik.tick import tick
+from humanoid_control.jit import are_compiled
+from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.warm_up import compile_here
+
+ADVICE = "compiling inverse kinematics for this machine, only this once: about half a minute"
+KERNELS: tuple[Any, ...] = (fill_pair_rows, max_safe_scale, tick)
+
+
+def compiled() -> bool:
+    """True where the kernels of inverse kinematics are in memory or on disk."""
+    return are_compiled(KERNELS)
+
+
+def compile_kernels() -> None:
+    """Compile the kernels by making a follower; quick where it is done already."""
+    TargetFollower(load_robot("lola", "floating"))
+
+
+if __name__ == "__main__":
+    compile_here(compile_kernels)
