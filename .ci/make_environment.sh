@@ -41,6 +41,14 @@ if ! "$python" -m venv "$venv" 2>/dev/null; then
     fi
 fi
 
-say "installing into $venv with $($python --version) (about a minute)"
-"$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,test,check]'
+# What a first dance runs is compiled while the rest is installed: one waits for the network, the other for a processor.
+say "installing into $venv with $($python --version), and compiling the kernels of a first dance (about a minute and a half)"
+pip() { "$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt "$@"; }
+pip -e .
+"$venv/bin/humanoid" warm retargeting simulation inverse_kinematics >"$venv/warm.log" 2>&1 &
+kernels=$!
+trap 'kill "$kernels" 2>/dev/null || true' EXIT
+pip -e '.[all,test,check]'
+wait "$kernels" || { cat "$venv/warm.log" >&2; exit 1; }
+trap - EXIT
 touch "$venv/.installed"

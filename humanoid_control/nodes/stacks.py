@@ -13,6 +13,7 @@ from typing import Any
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes.base.parameters import NodeParameters, parse_value
 from humanoid_control.warm_up import (
+    GROUPS,
     HARDWARE,
     HUMAN,
     INVERSE_KINEMATICS,
@@ -112,6 +113,7 @@ NODES = {
             "targets to joint commands, every limit kept",
             ("targets", "estimated_joint_states", "simulator/paused", "hardware_state"),
             ("joint_commands", "ik_markers"),
+            kernels=INVERSE_KINEMATICS,
         ),
         NodeSpec(
             "trajectory_streamer",
@@ -270,9 +272,8 @@ class Stack:
         Args:
             settings: node -> parameter -> value, stronger than the stack's own.
         """
-        own = [self.kernels_of(spec, settings) for spec in self.nodes]
-        needed = dict.fromkeys([RETARGETING, INVERSE_KINEMATICS, *own])
-        return [group for group in needed if group]
+        needed = {self.kernels_of(spec, settings) for spec in self.nodes}
+        return [group for group in GROUPS if group in needed]
 
     def kernels_of(self, spec: NodeSpec, settings: Mapping[str, Mapping[str, Any]]) -> str:
         """Group of kernels that a node needs first; empty: none. `settings` as above."""

@@ -12,7 +12,7 @@ from humanoid_control.nodes.session.runs import new_run_directory
 from humanoid_control.nodes.session.session import Session
 from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure
 from humanoid_control.nodes.stacks import find_stack
-from humanoid_control.warm_up import RETARGETING, SIMULATION, TENDONS, WALKING
+from humanoid_control.warm_up import INVERSE_KINEMATICS, RETARGETING, SIMULATION, TENDONS, WALKING
 
 QUIET = {"close": lambda self: None, "listen": lambda self, seconds: None}
 
@@ -59,24 +59,28 @@ def test_words_of_starting_nodes_come_when_they_are_ready_and_later_ones_at_once
 
 def test_nodes_start_when_the_kernels_that_they_need_first_are_loaded(session):
     session.start()
-    assert session.order[0] == () and session.order[-1] == (SIMULATION,)
-    names = [entry[0] for entry in session.order[1:-1]]
-    loaded = session.order.index((RETARGETING, TENDONS))
-    assert names.index("simulator") < loaded - 1 < names.index("state_estimator") < names.index("viewer")
+    assert session.order[0] == ()
+    names = [entry[0] for entry in session.order[1:]]
+    assert session.order[1] == (RETARGETING, SIMULATION, INVERSE_KINEMATICS, TENDONS)
+    assert names.index("simulator") < names.index("state_estimator") < names.index("viewer") == len(names) - 1
     assert all(forked for _, forked in (e for e in session.order if len(e) == 2 and e[0] in session.stack.executables))
 
 
 def test_a_node_that_gives_power_to_drives_is_a_process_of_its_own(session):
     session.stack = find_stack("hardware")
     session.start()
+    assert session.order[:2] == [(), ("robot_driver", False)], "it waits for nothing that others load"
+    assert not any("hardware" in entry for entry in session.order[2:])
     assert ("robot_driver", False) in session.order and ("whole_body_ik", True) in session.order
 
 
 def test_the_kernels_of_a_stack():
-    assert find_stack("walking").kernel_groups({}) == [RETARGETING, SIMULATION, WALKING]
+    assert find_stack("walking").kernel_groups({}) == [SIMULATION, WALKING]
+    assert "hardware" in find_stack("hardware").kernel_groups({})
     assert find_stack("imitation").kernel_groups({"state_estimator": {"source": "tendons"}}) == [
         RETARGETING,
         SIMULATION,
+        INVERSE_KINEMATICS,
         TENDONS,
     ]
 
