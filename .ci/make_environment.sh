@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes a Python environment with everything the package needs, ROS 2 included, from PyPI.
+# Makes a Python environment with everything the package needs, ROS 2 included, from PyPI. Tools of those who work on it,
+# and kernels that no dance needs, come with `make setup`.
 # usage: make_environment.sh FOLDER        (PYTHON=python3.12 chooses an interpreter)
 set -eu
 venv=$1
@@ -48,7 +49,7 @@ pip -e .
 "$venv/bin/humanoid" warm retargeting simulation inverse_kinematics >"$venv/warm.log" 2>&1 &
 kernels=$!
 trap 'kill "$kernels" 2>/dev/null || true' EXIT
-pip -e '.[all,test,check]'
+pip -e '.[all]'
 wait "$kernels" || { cat "$venv/warm.log" >&2; exit 1; }
 trap - EXIT
 touch "$venv/.installed"
