@@ -283,6 +283,19 @@ def boxes_apart(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: in
     return apart >= threshold * threshold
 
 
+@inlined
+def shape_pose(
+    joint_R: np.ndarray, joint_p: np.ndarray, shapes: ShapeArrays, s: int, out_R: np.ndarray, out_p: np.ndarray
+) -> None:
+    """Pose of shape s in the world; arguments as of `shape_poses`."""
+    j, R_local, p_local = shapes.joint[s], shapes.R, shapes.p
+    for r in range(3):
+        a, b, c = joint_R[j, r, 0], joint_R[j, r, 1], joint_R[j, r, 2]
+        for k in range(3):
+            out_R[s, r, k] = a * R_local[s, 0, k] + b * R_local[s, 1, k] + c * R_local[s, 2, k]
+        out_p[s, r] = joint_p[j, r] + a * p_local[s, 0] + b * p_local[s, 1] + c * p_local[s, 2]
+
+
 @kernel
 def shape_poses(
     joint_R: np.ndarray, joint_p: np.ndarray, shapes: ShapeArrays, out_R: np.ndarray, out_p: np.ndarray
@@ -293,14 +306,8 @@ def shape_poses(
         joint_R, joint_p: (J, 3, 3), (J, 3) poses in the world of what carries the shapes.
         out_R, out_p: (S, 3, 3), (S, 3), filled.
     """
-    R_local, p_local = shapes.R, shapes.p
     for s in range(shapes.joint.shape[0]):
-        j = shapes.joint[s]
-        for r in range(3):
-            a, b, c = joint_R[j, r, 0], joint_R[j, r, 1], joint_R[j, r, 2]
-            for k in range(3):
-                out_R[s, r, k] = a * R_local[s, 0, k] + b * R_local[s, 1, k] + c * R_local[s, 2, k]
-            out_p[s, r] = joint_p[j, r] + a * p_local[s, 0] + b * p_local[s, 1] + c * p_local[s, 2]
+        shape_pose(joint_R, joint_p, shapes, s, out_R, out_p)
 
 
 @inlined

@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.collision.convex_distance import Solid
 from humanoid_control.collision.pair_bounds import fill_travel
-from humanoid_control.collision.pair_distance import pair_distance, shape_poses
-from humanoid_control.jit import kernel
-from humanoid_control.kinematics.forward_kinematics import WorldPoses, joint_poses
-from humanoid_control.numerics.array_types import F1, F2, F3, I1
+from humanoid_control.collision.pair_distance import pair_distance, shape_pose
+from humanoid_control.collision.penetration_depth import separation
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.kinematics.forward_kinematics import WorldPoses, place_joint
+from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
+from humanoid_control.numerics.cholesky import dot
 from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.vec3 import rotate, unrotate
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs
 
@@ -29,9 +33,18 @@ class StoppingPathCheck:
     """Check of the path through this tick at v, then on while every joint brakes.
 
     Between two postures a and b of such a path, in which no joint turns back, a pair's distance is at least
-    (d_a + d_b - travel) / 2, where travel is the sum of the pair's motion bounds times the angles between a and b. So a
-    few postures prove all those between them: pairs that are farther than their whole travel need none, for the others
-    the path is halved until it is proven or a posture on it is too close.
+    (d_a + d_b - T) / 2, where the travel T = sum_i m_i |q_b - q_a|_i is the sum of the pair's motion bounds times the
+    angles between a and b. And the gap along any direction n that is fixed to the last joint which carries both shapes
+    is no more than the distance. Each two of their points keep a part of it that changes with the angles by m_i at
+    the most, and twice by m_j, j being the farther one of two joints. Were all angles linear in time, it would so lie
+    by at most T Theta / 8 below the line between its ends, Theta = sum_i |q_b - q_a|_i; what they deviate by, e_i, adds
+    sum_i m_i e_i. With the normal n of a, along which the gap is d_a there, a distance is at least
+
+        min(d_a, gap_b(n)) - T Theta / 8 - sum_i m_i e_i,
+
+    and the same with a and b exchanged. The first bound falls with the length of the way, this one with its square. So
+    a few postures prove all those between them: pairs that are farther than their whole travel need none, for the
+    others the path is halved until it is proven or a posture on it is too close.
 
     A pair that is apart keeps at least 95 % of its floor, which is the given one, a share of its distance in the
     neutral posture or, where it is closer now, nearly its present distance. A pair that touches already is let go on:
@@ -44,7 +57,7 @@ class StoppingPathCheck:
     def __init__(self, robot: Robot, monitor: ShapePairs) -> None:
         """Prepare for the pairs of a monitor, which must have been updated at q before each call."""
         self._robot, self.motion_bound = robot, monitor.motion_bound
-        scratch = ProofMemory.of(robot.model.njoints, len(monitor.R), len(monitor.pairs), robot.nq)
+        scratch = ProofMemory.of(robot.model.njoints, len(monitor.R), len(monitor.pairs))
         at_rest = monitor.largest_margins(robot)
         nearest = np.where(at_rest > 0.0, REST_SHARE * at_rest, np.inf)
         self.packed = Packed(PathArrays(monitor.arrays, scratch, nearest))
@@ -78,34 +91,63 @@ class ProofMemory(NamedTuple):
     """Memory of the proof for P pairs.
 
     Attributes:
-        world: poses of the joints. R, p: (S, 3, 3), (S, 3) of the shapes. q: (nq,).
-        start, end: (MAX_DEPTH, P) distances at both ends of the parts of the path that wait for their proof.
-        distance, floor, pair: (P,) of the pairs that may come too close.
+        world: poses of the joints. R, p: (S, 3, 3), (S, 3) of the shapes.
+        start, end: (MAX_DEPTH, P) distances at both ends of the parts of the path that wait for their proof, and
+        start_normal, end_normal: (MAX_DEPTH, P, 3) their normals, in the axes of the pairs' common joints.
+        chord: (MAX_DEPTH, P) lesser gap at both ends along the normal of one of them.
+        distance, floor, pair: (P,) of the pairs that may come too close. normal: (P, 3). common: (P,) the last joint
+            that carries both shapes.
+        carries: (njoints,) how many shapes of these pairs each joint carries. joints: (njoints,) those that carry some
+            of them but not all, which move these pairs. column: (njoints,) where these are in v.
+        lever: (P, njoints) their motion bounds of these pairs. turns: (P, njoints) 1 where that is not 0.
+        shapes: (S,) of these pairs. used: (S,) whether a shape is one.
     """
 
     world: WorldPoses
     R: F3
     p: F2
-    q: F1
     start: F2
     end: F2
+    start_normal: F3
+    end_normal: F3
+    chord: F2
     distance: F1
     floor: F1
     pair: I1
+    normal: F2
+    common: I1
+    carries: I1
+    joints: I1
+    column: I1
+    lever: F2
+    turns: F2
+    shapes: I1
+    used: B1
 
     @classmethod
-    def of(cls, joints: int, shapes: int, pairs: int, nq: int) -> ProofMemory:
+    def of(cls, joints: int, shapes: int, pairs: int) -> ProofMemory:
         """Memory for so many."""
         return cls(
             WorldPoses.of(joints, joints),
             np.tile(np.eye(3), (shapes, 1, 1)),
             np.zeros((shapes, 3)),
-            np.empty(nq),
             np.empty((MAX_DEPTH, pairs)),
+            np.empty((MAX_DEPTH, pairs)),
+            np.empty((MAX_DEPTH, pairs, 3)),
+            np.empty((MAX_DEPTH, pairs, 3)),
             np.empty((MAX_DEPTH, pairs)),
             np.empty(pairs),
             np.empty(pairs),
             np.empty(pairs, dtype=np.int64),
+            np.empty((pairs, 3)),
+            np.empty(pairs, dtype=np.int64),
+            np.empty(joints, dtype=np.int64),
+            np.empty(joints, dtype=np.int64),
+            np.empty(joints, dtype=np.int64),
+            np.empty((pairs, joints)),
+            np.empty((pairs, joints)),
+            np.empty(shapes, dtype=np.int64),
+            np.zeros(shapes, dtype=np.bool_),
         )
 
 
@@ -150,13 +192,53 @@ def max_safe_scale(table: np.ndarray, q: np.ndarray, brake: np.ndarray, v: np.nd
 
 
 @kernel
+def speed_after(speed: float, step: float, ticks: float) -> float:
+    """Speed of a joint after some ticks, of which `braking_distance` is the way: it never grows."""
+    return speed if ticks < 1.0 else max(speed - LATER * step - step * (ticks - 1.0), 0.0)
+
+
+@kernel
+def beside_line(speed: float, step: float, begin: float, end: float) -> float:
+    """Most by which `braking_distance` differs from a line between two times [ticks].
+
+    It is a line before the first tick's end, and has a curvature between -step and 0 after it. The way of what only
+    slows down lies above the line, by no more than where all of it slows at once, in the middle; and by no more than
+    what it would go on at its first speed after that tick.
+    """
+    if end <= 1.0:
+        return 0.0
+    length = end - begin
+    slowed = 0.25 * length * (speed_after(speed, step, begin) - speed_after(speed, step, end))
+    if begin >= 1.0:
+        return min(slowed, 0.125 * step * length * length)
+    return min(slowed, speed * (end - 1.0))
+
+
+@inlined
+def least_by_travel(start: float, end: float, travel: float) -> float:
+    """Least distance [m] on a way between two, on which it changes by the travel at the most."""
+    return 0.5 * (start + end - travel)
+
+
+@inlined
+def least_by_gap(chord: float, travel: float, turned: float, beside: float) -> float:
+    """Least distance [m] on a way, by the lesser gap at its ends along one normal, that of one of them.
+
+    Args:
+        chord: that gap [m]. travel: sum of motion bounds times angles [m]. turned: sum of the angles [rad].
+        beside: sum of motion bounds times what each angle is off a line in time [m].
+    """
+    return chord - 0.125 * travel * turned - beside
+
+
+@kernel
 def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) -> bool:
     """True where the path at v is proven to be clear; the monitor's bounds get exact where they were not enough."""
     a, w = path.monitor, path.scratch
     dt, n, last = braking.dt, v.shape[0], 1.0
     step = dt * braking.acceleration
     start, end, d, floors = w.start, w.end, w.distance, w.floor
-    travelled = np.empty(n)
+    travelled, beside = np.empty(n), np.empty(n)
     for i in range(n):
         last = max(last, 1.0 + abs(v[i]) / step[i])
     for i in range(n):
@@ -164,24 +246,31 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
     count = _pairs_at_risk(path, travelled, braking.floor)
     if count == 0:
         return True
-    w.q[:] = q
+    moving = _begin_path(a, q.shape[0] - n, count, w)
     d[:count] = 0.0
-    _measure(a, q, v, braking, last, count, w)
+    _measure(a, q, v, braking, last, count, moving, w)
     begins, ends = np.empty(MAX_DEPTH), np.empty(MAX_DEPTH)
     begins[0], ends[0], depth, postures = 0.0, last, 1, 1
     for k in range(count):
-        end[0, k] = d[k]
         if d[k] < floors[k]:
             return False
+        end[0, k], w.end_normal[0, k] = d[k], w.normal[k]
+        w.chord[0, k] = min(start[0, k], _gap(a, w, k, w.start_normal[0, k]))
     while depth > 0:
         t0, t1, top = begins[depth - 1], ends[depth - 1], depth - 1
-        for i in range(n):
+        for m in range(moving.joints):
+            i = w.column[m]
             speed, lost = abs(v[i]), step[i]
-            travelled[i] = dt * (braking_distance(speed, lost, t1) - braking_distance(speed, lost, t0))
+            travelled[m] = dt * (braking_distance(speed, lost, t1) - braking_distance(speed, lost, t0))
+            beside[m] = dt * beside_line(speed, lost, t0, t1)
         proven = True
         for k in range(count):
-            d[k] = np.inf
-            if start[top, k] + end[top, k] - _travel(a, w.pair[k], travelled) < 2.0 * GUARANTEED * floors[k]:
+            d[k], least = np.inf, GUARANTEED * floors[k]
+            travel = dot(w.lever[k], travelled, moving.joints)
+            if least_by_travel(start[top, k], end[top, k], travel) >= least:
+                continue
+            turned, off = dot(w.turns[k], travelled, moving.joints), dot(w.lever[k], beside, moving.joints)
+            if least_by_gap(w.chord[top, k], travel, turned, off) < least:
                 d[k], proven = 0.0, False
         if proven:
             depth -= 1
@@ -193,24 +282,35 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
         middle = np.floor(0.5 * (t0 + t1)) if t1 - t0 >= 2.0 else 0.5 * (t0 + t1)
         if middle <= t0:
             middle = 0.5 * (t0 + t1)
-        _measure(a, q, v, braking, middle, count, w)
+        _measure(a, q, v, braking, middle, count, moving, w)
         for k in range(count):
             if d[k] < floors[k]:
                 return False
             end[top + 1, k], start[top + 1, k] = end[top, k], d[k]
-            end[top, k] = d[k]
+            w.end_normal[top + 1, k], w.start_normal[top + 1, k] = w.end_normal[top, k], w.normal[k]
+            if d[k] < np.inf:
+                w.chord[top + 1, k] = min(end[top, k], _gap(a, w, k, w.end_normal[top, k]))
+                w.chord[top, k] = min(start[top, k], _gap(a, w, k, w.start_normal[top, k]))
+            end[top, k], w.end_normal[top, k] = d[k], w.normal[k]
         begins[top + 1], ends[top + 1], ends[top] = middle, t1, middle
         depth += 1
     return True
 
 
 @kernel
-def _travel(a: MonitorArrays, pair: int, travelled: np.ndarray) -> float:
-    """Bound on the change of a pair's distance [m] while the joints travel (n,) [rad]."""
-    s = 0.0
-    for i in range(travelled.shape[0]):
-        s += a.bounds.motion_bound[i, pair] * travelled[i]
-    return s
+def _gap(a: MonitorArrays, w: ProofMemory, k: int, normal: np.ndarray) -> float:
+    """Gap of pair k at risk, placed where it was measured last, along a normal in the axes of its common joint."""
+    i, j = a.bounds.pairs[w.pair[k], 0], a.bounds.pairs[w.pair[k], 1]
+    n = rotate(w.world.R[w.common[k]], (normal[0], normal[1], normal[2]))
+    first = Solid(a.shapes.kinds[i], a.shapes.sizes[i], w.R[i], (w.p[i, 0], w.p[i, 1], w.p[i, 2]))
+    second = Solid(a.shapes.kinds[j], a.shapes.sizes[j], w.R[j], (w.p[j, 0], w.p[j, 1], w.p[j, 2]))
+    return separation(first, second, n)
+
+
+@kernel
+def _keep_normal(R: np.ndarray, n: tuple, out: np.ndarray) -> None:
+    """Write a normal in the axes of a joint at R."""
+    out[0], out[1], out[2] = unrotate(R, n)
 
 
 @kernel
@@ -223,28 +323,90 @@ def _pairs_at_risk(path: PathArrays, travelled: np.ndarray, highest: float) -> i
         travel, floor = a.bounds.travel[k], min(highest, path.nearest[k])
         if lower[k] - travel >= floor:
             continue
-        lower[k] = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])[0]
+        lower[k], n, _, _ = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
         keep = min(floor, SHRINKING * lower[k])
         if lower[k] <= 0.0 or lower[k] - travel >= keep:
             continue
         w.pair[count], w.floor[count], w.start[0, count] = k, keep, lower[k]
+        w.common[count] = _common_joint(a, pairs[k, 0], pairs[k, 1])
+        _keep_normal(a.world.R[w.common[count]], n, w.start_normal[0, count])
         count += 1
     return count
 
 
 @kernel
+def _common_joint(a: MonitorArrays, i: int, j: int) -> int:
+    """The last joint that carries both of two shapes; 0, the world, where none does."""
+    parent, first, second = a.tree.parent, a.shapes.joint[i], a.shapes.joint[j]
+    while first != second:  # a parent has a lower number
+        if first > second:
+            first = parent[first]
+        else:
+            second = parent[second]
+    return int(first)
+
+
+class Moving(NamedTuple):
+    """How many joints move the pairs at risk against each other, and how many shapes these pairs have."""
+
+    joints: int
+    shapes: int
+
+
+@kernel
+def _begin_path(a: MonitorArrays, iq: int, count: int, w: ProofMemory) -> Moving:
+    """Find what moves so many pairs: a joint that carries all their shapes, or none, changes no distance of theirs.
+
+    The first kind, a chain from the root, keeps its present pose.
+    """
+    parent, first, total, joints = a.tree.parent, 2 if a.tree.floating else 1, 0, 0
+    w.carries[:] = 0
+    for k in range(count):
+        for s in a.bounds.pairs[w.pair[k]]:
+            if not w.used[s]:
+                w.used[s], w.shapes[total] = True, s
+                total += 1
+                j = a.shapes.joint[s]
+                while j > 0:
+                    w.carries[j] += 1
+                    j = parent[j]
+    for m in range(total):
+        w.used[w.shapes[m]] = False
+    for j in range(parent.shape[0]):
+        if j >= first and 0 < w.carries[j] < total:
+            w.joints[joints], w.column[joints] = j, a.tree.idx_q[j] - iq
+            for k in range(count):
+                w.lever[k, joints] = a.bounds.motion_bound[w.column[joints], w.pair[k]]
+                w.turns[k, joints] = 1.0 if w.lever[k, joints] > 0.0 else 0.0
+            joints += 1
+        else:
+            w.world.R[j], w.world.p[j] = a.world.R[j], a.world.p[j]
+    return Moving(joints, total)
+
+
+@kernel
 def _measure(
-    a: MonitorArrays, q: np.ndarray, v: np.ndarray, braking: Braking, ticks: float, count: int, w: ProofMemory
+    a: MonitorArrays,
+    q: np.ndarray,
+    v: np.ndarray,
+    braking: Braking,
+    ticks: float,
+    count: int,
+    moving: Moving,
+    w: ProofMemory,
 ) -> None:
-    """Distances (count,) of some pairs after some ticks of the path; those that are infinite stay so."""
-    iq = q.shape[0] - v.shape[0]
-    for i in range(v.shape[0]):
+    """Distances and normals of some pairs after some ticks of the path; what has an infinite distance stays so."""
+    iq, world = q.shape[0] - v.shape[0], w.world
+    for m in range(moving.joints):
+        j, i = w.joints[m], w.column[m]
         gone = braking.dt * braking_distance(abs(v[i]), braking.dt * braking.acceleration[i], ticks)
-        w.q[iq + i] = q[iq + i] + (gone if v[i] >= 0.0 else -gone)
-    joint_poses(a.tree, w.q, w.world)
-    shape_poses(w.world.R, w.world.p, a.shapes, w.R, w.p)
+        value = q[iq + i] + (gone if v[i] >= 0.0 else -gone)
+        place_joint(a.tree.joints, j, value, a.tree.parent[j], j, world.R, world.p, world.axes)
+    for m in range(moving.shapes):
+        shape_pose(world.R, world.p, a.shapes, w.shapes[m], w.R, w.p)
     for k in range(count):
         if w.distance[k] == np.inf:
             continue
         i, j = a.bounds.pairs[w.pair[k], 0], a.bounds.pairs[w.pair[k], 1]
-        w.distance[k] = pair_distance(a.shapes, w.R, w.p, i, j)[0]
+        w.distance[k], n, _, _ = pair_distance(a.shapes, w.R, w.p, i, j)
+        _keep_normal(world.R[w.common[k]], n, w.normal[k])

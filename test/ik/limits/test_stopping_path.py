@@ -4,9 +4,17 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from humanoid_control.collision.convex_distance import Solid
+from humanoid_control.collision.penetration_depth import separation
 from humanoid_control.ik import IkSettings, PointsTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.limits import SelfCollisionLimit
-from humanoid_control.ik.limits.stopping_path import StoppingPathCheck, braking_distance
+from humanoid_control.ik.limits.stopping_path import (
+    StoppingPathCheck,
+    beside_line,
+    braking_distance,
+    least_by_gap,
+    least_by_travel,
+)
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.self_collision import ShapePairs, motion_bounds
 
@@ -127,3 +135,102 @@ def test_alone_it_keeps_arms_apart_that_are_thrown_at_each_other(monkeypatch):
             slowest[swept] = min(slowest[swept], result.report.speed_scale)
     assert closest[False] < -0.01 and closest[True] > 0.002
     assert slowest[False] == 1.0 and slowest[True] < 1.0
+
+
+@pytest.mark.parametrize("dt", [0.004, 0.1])
+@pytest.mark.parametrize("name", ["lola", "wabian2"])
+def test_no_distance_is_below_the_line_of_its_gaps_but_by_what_joints_turn(name, dt):
+    """Over parts of random stopping paths, against all distances on the way; the normal of either end will do."""
+    robot, rng = load_robot(name, "fixed"), np.random.default_rng(6)
+    watch, bounds = ShapePairs(robot), motion_bounds(robot)
+    everything, tree, pairs = np.full(len(robot.pairs), np.inf), robot.model, robot.pairs
+    shapes = watch.arrays.shapes
+    carries = [set(tree.supports[j]) for j in range(tree.njoints)]
+    common = [max(carries[shapes.joint[i]] & carries[shapes.joint[j]]) for i, j in pairs]
+
+    def placed(q):
+        found = watch.update(q, everything)
+        assert np.array_equal(found.pair, np.arange(len(pairs)))
+        pin.forwardKinematics(tree, robot.data, q)
+        turned = np.array([robot.data.oMi[j].rotation for j in common])
+        return found.distance.copy(), np.einsum("pji,pj->pi", turned, found.normal), turned
+
+    def gaps(normals, turned):
+        """Along normals in the axes of the common joints, where the watch has placed the shapes."""
+        numbers = zip(shapes.kinds, shapes.sizes, watch.R, map(tuple, watch.p), strict=True)
+        solids = [Solid(*each) for each in numbers]
+        n = np.einsum("pij,pj->pi", turned, normals)
+        return np.array([separation(solids[i], solids[j], tuple(x)) for (i, j), x in zip(pairs, n, strict=True)])
+
+    tight = better = 0
+    for _ in range(12):
+        q, v = random_q(robot, rng), robot.velocity * rng.uniform(-1, 1, robot.n) * rng.choice([0.05, 0.3])
+        step = 60.0 * rng.uniform(0.5, 1.5, robot.n) * min(dt, 0.01)
+        last = 1.0 + (np.abs(v) / step).max()
+        t0, t1 = np.sort(rng.uniform(0.0, last, 2))
+
+        def way(ticks, v=v, step=step):
+            return np.array([dt * braking_distance(abs(u), b, ticks) for u, b in zip(v, step, strict=True)])
+
+        ends = [q + np.sign(v) * way(t) for t in (t0, t1)]
+        first = placed(ends[0])
+        second = placed(ends[1])
+        forward = gaps(first[1], second[2])
+        placed(ends[0])
+        backward = gaps(second[1], first[2])
+        turned, beside = (
+            way(t1) - way(t0),
+            np.array([dt * beside_line(abs(u), b, t0, t1) for u, b in zip(v, step, strict=True)]),
+        )
+        travel, off = bounds @ turned, bounds @ beside
+        by_pair = (bounds > 0) @ turned
+        least = np.inf
+        for t in np.linspace(t0, t1, 60):
+            on_line = ends[0] + (ends[1] - ends[0]) * (t - t0) / (t1 - t0)
+            there = q + np.sign(v) * way(t)
+            assert (np.abs(there - on_line) <= beside + 1e-12).all()
+            least = np.minimum(least, watch.update(there, everything).distance)
+        apart = (first[0] > 0) & (second[0] > 0) & (least > 0)
+        for chord in (np.minimum(first[0], forward), np.minimum(second[0], backward)):
+            proven = np.array([least_by_gap(*x) for x in zip(chord, travel, by_pair, off, strict=True)])
+            assert (least >= proven - 1e-9)[apart].all()
+            tight += int(((least - proven)[apart] < 0.002).sum())
+            by_travel = np.array([least_by_travel(*x) for x in zip(first[0], second[0], travel, strict=True)])
+            assert (least >= by_travel - 1e-9)[apart].all()
+            better += int((proven > by_travel + 0.001)[apart].sum())
+    assert tight > 50 and better > 50
+
+
+SLIDE = """<robot name="slide">
+<link name="base">
+  <collision><origin xyz="0 2.6 0.5"/><geometry><sphere radius="0.05"/></geometry></collision></link>
+<link name="table">
+  <collision><origin xyz="{at} 0.06 0.5"/><geometry><sphere radius="0.05"/></geometry></collision></link>
+<link name="cart"/>
+<link name="ball"><collision><geometry><sphere radius="0.05"/></geometry></collision></link>
+<joint name="turn" type="revolute"><parent link="base"/><child link="table"/><axis xyz="0 0 1"/>
+  <limit lower="-9" upper="9" velocity="9" effort="9"/></joint>
+<joint name="lift" type="prismatic"><parent link="table"/><child link="cart"/><axis xyz="0 0 1"/>
+  <limit lower="-1" upper="1" velocity="9" effort="9"/></joint>
+<joint name="slide" type="prismatic"><parent link="cart"/><child link="ball"/><axis xyz="1 0 0"/>
+  <limit lower="-1" upper="1" velocity="9" effort="9"/></joint>
+</robot>"""
+
+
+@pytest.mark.parametrize("turned", [0.0, np.pi])
+@pytest.mark.parametrize("at", [0.25, 0.4, 0.5, 0.6, 0.75, 0.9])
+def test_what_a_shape_passes_on_its_way_is_seen(at, turned, tmp_path):
+    """A ball that slides by 0.6 m would go through another one, wherever on the way that is; above it, it would not.
+
+    Nor does it matter that the table turns on which both are, while a post beside it stands.
+    """
+    (tmp_path / "slide.urdf").write_text(SLIDE.format(at=0.6 * at - 0.3))
+    robot = load_robot(tmp_path / "slide.urdf", "fixed")
+    watch, (turn, slide) = ShapePairs(robot), (robot.joint_index("turn"), robot.joint_index("slide"))
+    assert {(0, 2), (1, 2)} <= set(map(tuple, robot.pairs.tolist()))
+    check = StoppingPathCheck(robot, watch)
+    for height, clear in ((0.5, False), (0.7, True)):
+        q, v = robot.q("zero"), np.zeros(3)
+        q[robot.joint_index("lift")], q[slide], v[slide], v[turn] = height, -0.3, 6.0, turned / 0.1
+        watch.update(q, np.full(len(robot.pairs), 0.12))
+        assert (check.max_safe_scale(q, np.zeros(3), v, 0.1, np.full(3, 1e4), 0.01) == 1.0) == clear
