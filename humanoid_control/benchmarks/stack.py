@@ -101,13 +101,13 @@ def _started(session: Session) -> tuple[float, dict[str, float]]:
 
 
 Usage = tuple[float, dict[str, float]]
-"""Cores of all nodes and their supervisor together, and MB of each."""
+"""Cores of all nodes, their supervisor and its helpers together, and MB of each."""
 
 
 def _sample(session: Session, seconds: float, quiet: bool) -> tuple[list[Usage], list[tuple[float, str]]]:
     """Usage, and the worst following error of the simulated robot [rad] with its joint, once a second."""
     nodes = {row["name"]: row["pid"] for row in session.processes()} | {SUPERVISOR: os.getpid()}
-    nodes |= {f"{SUPERVISOR}_helper_{k}": pid for k, pid in enumerate(session.supervisor.helpers)}
+    nodes |= session.supervisor.helpers
     pids = list(nodes.values())
     clock = os.sysconf("SC_CLK_TCK")
     out, following = list[Usage](), list[tuple[float, str]]()
@@ -171,7 +171,8 @@ def notes(rows: list[Row]) -> list[str]:
         "command_transport: from the stamp of any command to its arrival there.",
         "following_error: of the joint that is farthest from its drive's reference in each second, by the simulator's "
         f"diagnostics; the farthest of all was {by['following_error']['joint']}.",
-        "cores, memory (PSS): of all nodes and their supervisor, each 1 and 10 s.",
+        "cores, memory (PSS): of all nodes, their supervisor, the process that nodes are forked from and the keeper of "
+        "shared memory, each 1 and 10 s.",
         "start: until the robot first moves; ready: until a node says so.",
         told_scheduling(by["ik_tick"]) + ".",
     ]

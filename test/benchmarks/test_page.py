@@ -90,12 +90,14 @@ def by_name(rows):
 
 
 def test_the_section_of_ik_leaves_out_peers_that_are_not_there():
-    own = [row(n, rows=44, pairs=132, active_pairs=5.5) for n in ("tick_qp", "tick_nullspace", "tick_qp_peers")]
-    own.append(row("tick_no_collision", rows=44))
+    told = {"rows": 44, "p99_warm": 40.5, "cold": 99.5}
+    own = [row(n, **told, pairs=132, active_pairs=5.5) for n in ("tick_qp", "tick_nullspace", "tick_qp_peers")]
+    own.append(row("tick_no_collision", **told))
     text = SECTIONS["ik"](by_name(own))
-    assert "| 132 | 5.5 | 12.5 µs | 20,000 µs" in text and "mink" not in text and "PlaCo" not in text
-    peers = [row("placo_no_collision", rows=44), row("placo_no_collision_to_ours", "ratio") | {"median": 0.55}]
-    text = SECTIONS["ik"](by_name([*own, *peers, row("pink_nearest_10", rows=44)]))
+    assert "| 132 | 5.5 | 12.5 µs | 40.5 µs | 99.5 µs | 20,000 µs" in text
+    assert "mink" not in text and "PlaCo" not in text
+    peers = [row("placo_no_collision", **told), row("placo_no_collision_to_ours", "ratio") | {"median": 0.55}]
+    text = SECTIONS["ik"](by_name([*own, *peers, row("pink_nearest_10", **told)]))
     assert "0.55 times" in text and "pink, the 10 nearest" in text
 
 

@@ -120,9 +120,10 @@ class Supervisor:
         return True
 
     @property
-    def helpers(self) -> list[int]:
-        """Process ids of what the supervisor keeps beside it: the one that children are forked from, and the keeper."""
-        return [helper.pid for helper in (self._server, self._keeper) if helper is not None]
+    def helpers(self) -> dict[str, int]:
+        """Process ids of what the supervisor keeps beside it: what children are forked from, and the keeper."""
+        kept = {"fork_server": self._server, "shared_memory_keeper": self._keeper}
+        return {name: helper.pid for name, helper in kept.items() if helper is not None}
 
     def start(
         self, name: str, command: list[str], essential: bool = True, restarts: int = RESTARTS, forked: bool = False
