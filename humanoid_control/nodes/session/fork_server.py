@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
 import json
@@ -216,6 +217,18 @@ def die_with(parent: int) -> Callable[[], None]:
     return prepare
 
 
+def _try(work: Callable[[], object]) -> None:
+    """Do some work of the server, which goes on without it: a node that needs it will say so itself."""
+    try:
+        work()
+    except Exception:
+        traceback.print_exc()
+
+
+def _load_kernels(group: str) -> None:
+    importlib.import_module(f"humanoid_control.warm_up.{group}").compile_kernels()
+
+
 class _Server:
     """The other side: takes requests, forks, and tells how forks ended."""
 
@@ -244,13 +257,10 @@ class _Server:
     def _load(self, groups: Sequence[str]) -> None:
         from humanoid_control.warm_up import compile_first
 
-        try:
-            if groups:
-                compile_first(*groups)
-            for group in groups:
-                importlib.import_module(f"humanoid_control.warm_up.{group}").compile_kernels()
-        except Exception:  # the node that needs them will say so itself
-            traceback.print_exc()
+        if groups:  # side by side, with a word about it
+            _try(functools.partial(compile_first, *groups))
+        for group in groups:
+            _try(functools.partial(_load_kernels, group))
         give_back_memory()
         gc.freeze()  # or a collection in each fork would copy all of it
         self._requests.send(b"loaded")

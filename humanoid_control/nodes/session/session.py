@@ -41,7 +41,6 @@ FIRST_MOTION_TIMEOUT = 45.0  # [s]
 FIRST_WORD_TIMEOUT = 12.0  # [s] nodes that are ready and can be heard publish diagnostics every second
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RECORDER = "record"
-# Kernels of one node of a stack: it loads them by itself at the start, while those of others are loaded.
 
 
 class Session:
