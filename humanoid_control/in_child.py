@@ -9,6 +9,7 @@ import os
 import pickle
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -32,8 +33,14 @@ def in_child(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -
     here, there = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.close(here)
-        os._exit(_answer(there, function, *args, **kwargs))
+        code = 1
+        try:  # nothing may lead back from here into what the parent does
+            os.close(here)
+            code = _answer(there, function, *args, **kwargs)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
     os.close(there)
     try:
         with open(here, "rb") as pipe:

@@ -107,10 +107,11 @@ def _guarded(compiled: Any) -> Any:
                 return {}
 
         def load_and_tell(key: Any) -> Any:
-            if _PATCHED and (data := load(key)) is not None:
-                (name, kind, parts), *rest = data
-                return ((name, kind, (*parts, functools.partial(load, key))), *rest)
-            return load(key)
+            data = load(key)
+            if not _PATCHED or data is None:
+                return data
+            (name, kind, parts), *rest = data
+            return ((name, kind, (*parts, functools.partial(load, key))), *rest)
 
         def save_if_whole(signature: Any, result: Any) -> None:
             with contextlib.suppress(_ChangedOnDiskError):  # compiled again by the next process

@@ -56,19 +56,19 @@ def compile_groups(groups: Sequence[str], quiet: bool = False) -> dict[str, str]
                 while waiting and len(running.get_map()) < cores:
                     command = [sys.executable, "-m", f"{__name__}.{waiting[0]}"]
                     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-                    said: Any = process.stderr
-                    running.register(said, selectors.EVENT_READ, (waiting.pop(0), process, []))
+                    errors: Any = process.stderr
+                    running.register(errors, selectors.EVENT_READ, (waiting.pop(0), process, []))
                 told(done, ", ".join(key.data[0] for key in running.get_map().values()))
                 for key, _ in running.select():
                     group, process, lines = key.data
                     if line := process.stderr.readline():
-                        lines[:] = [line.strip()] if line.strip() else lines
+                        lines.append(line.strip())
                         continue
                     running.unregister(key.fileobj)
                     process.stderr.close()
                     done += 1
                     if process.wait():
-                        failed[group] = (lines or [f"exit code {process.returncode}"])[-1]
+                        failed[group] = next(filter(None, reversed(lines)), f"exit code {process.returncode}")
         finally:  # also where somebody interrupts it
             for key in list(running.get_map().values()):
                 key.data[1].kill()

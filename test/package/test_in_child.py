@@ -1,6 +1,7 @@
 """A function called in a forked process: its result, its errors, and what it leaves behind."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -48,6 +49,23 @@ def test_an_error_of_the_child_is_raised_here_as_it_was():
 def test_a_child_that_is_killed_is_told_of():
     with pytest.raises(EnvironmentProblem, match="ended early"):
         in_child(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def test_what_cannot_be_handed_over_leads_the_child_nowhere(capfd):
+    """Neither a result nor an error: it would go on with what the parent does."""
+
+    def raises():
+        error = ConfigError("wrong")
+        error.cause = lambda: None
+        raise error
+
+    with pytest.raises((AttributeError, pickle.PicklingError), match="pickle"):
+        in_child(lambda: lambda: None)
+    with pytest.raises(EnvironmentProblem, match="ended early"):
+        in_child(raises)
+    print("once")
+    out, err = capfd.readouterr()
+    assert out.count("once") == 1 and "pickle" in err
 
 
 def test_nothing_of_it_stays():

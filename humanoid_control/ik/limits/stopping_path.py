@@ -35,10 +35,10 @@ class StoppingPathCheck:
     Between two postures a and b of such a path, in which no joint turns back, a pair's distance is at least
     (d_a + d_b - T) / 2, where the travel T = sum_i m_i |q_b - q_a|_i is the sum of the pair's motion bounds times the
     angles between a and b. And the gap along any direction n that is fixed to the last joint which carries both shapes
-    is no more than the distance. Each two of their points keep a part of it that changes with the angles by m_i at
-    the most, and twice by m_j, j being the farther one of two joints. Were all angles linear in time, it would so lie
-    by at most T Theta / 8 below the line between its ends, Theta = sum_i |q_b - q_a|_i; what they deviate by, e_i, adds
-    sum_i m_i e_i. With the normal n of a, along which the gap is d_a there, a distance is at least
+    is no more than the distance. Of any two points of the shapes, the distance along n has derivatives of at most m_i
+    by angle i, and of m_j by angles i and j, j being the farther one of the two joints. Were all angles linear in time,
+    it would so lie by at most T Theta / 8 below the line between its ends, Theta = sum_i |q_b - q_a|_i; what they
+    deviate by, e_i, adds sum_i m_i e_i. With the normal n of a, where the gap along it is d_a, a distance is at least
 
         min(d_a, gap_b(n)) - T Theta / 8 - sum_i m_i e_i,
 
