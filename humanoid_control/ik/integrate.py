@@ -6,11 +6,13 @@ Numbers of equations and sections are those of Schwienbacher 2014.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
 from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1, F2, I2
 from humanoid_control.robots.robot import Robot
 
 Rate = Callable[[float, np.ndarray], np.ndarray]
@@ -75,6 +77,44 @@ def integrate_base(q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> 
         share = -share
     for i in range(3, 7):
         out[i] *= share
+
+
+class Integration(NamedTuple):
+    """What a step of n joints keeps besides its velocity.
+
+    Attributes:
+        lower, upper: (n,) ranges [rad]. keep_range: whether joints stay inside.
+        mimic, mimic_law: (M, 2), (M, 2) follower and leader, multiplier and offset.
+    """
+
+    lower: F1
+    upper: F1
+    keep_range: bool
+    mimic: I2
+    mimic_law: F2
+
+    @classmethod
+    def of(cls, robot: Robot, keep_range: bool = True) -> Integration:
+        """That of a robot."""
+        mimic = np.array([m[:2] for m in robot.mimic], dtype=np.int64).reshape(-1, 2)
+        law = np.array([m[2:] for m in robot.mimic], dtype=float).reshape(-1, 2)
+        return cls(robot.lower, robot.upper, keep_range, mimic, law)
+
+
+@kernel
+def advance(path: Integration, q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> None:
+    """Write q (nq,) after dt at the velocity v (nv,), as `explicit_euler`, and v itself behind it."""
+    n, nq, nv = path.lower.shape[0], q.shape[0], v.shape[0]
+    iq, iv = nq - n, nv - n
+    if iv == 6:
+        integrate_base(q, v, dt, out)
+    for i in range(n):
+        out[iq + i] = q[iq + i] + v[iv + i] * dt
+    if path.keep_range:
+        keep_inside(q[iq:], path.lower, path.upper, out[iq:nq])
+    for k in range(path.mimic.shape[0]):
+        out[iq + path.mimic[k, 0]] = path.mimic_law[k, 0] * out[iq + path.mimic[k, 1]] + path.mimic_law[k, 1]
+    out[nq : nq + nv] = v
 
 
 class AdamsMoulton:

@@ -13,7 +13,7 @@ import numpy as np
 
 from humanoid_control.collision.pair_distance import PairsFound
 from humanoid_control.ik.free_velocities import DofSelection
-from humanoid_control.ik.integrate import integrate_base, keep_inside
+from humanoid_control.ik.integrate import Integration, advance
 from humanoid_control.ik.limits.idle_joints import START, IdleJointLimit, ReturnRule, hold_joints
 from humanoid_control.ik.limits.limit import (
     AccelerationLimit,
@@ -50,7 +50,7 @@ from humanoid_control.ik.velocity_program import (
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import WorldPoses
 from humanoid_control.kinematics.joint_limits import JointLimits, keep_acceleration
-from humanoid_control.numerics.array_types import F1, F2, I1, I2
+from humanoid_control.numerics.array_types import F1, I1, I2
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import ShapePairs
@@ -82,7 +82,7 @@ class TickTables(NamedTuple):
         found: of the monitor.
         acceleration, free_acceleration: (nv,), (k,) limits.
         diagonal, linear: (nv,) cost of the velocity itself.
-        limits: of the joints. mimic, mimic_law: (M, 2), (M, 2) follower and leader, multiplier and offset.
+        limits: of the joints. integration: what `advance` takes.
         numbers: of the settings.
     """
 
@@ -103,8 +103,7 @@ class TickTables(NamedTuple):
     diagonal: F1
     linear: F1
     limits: JointLimits
-    mimic: I2
-    mimic_law: F2
+    integration: Integration
     numbers: TickNumbers
 
 
@@ -169,7 +168,7 @@ def tick(table: np.ndarray, q: np.ndarray, v: np.ndarray, dt: float, out: np.nda
                 for c in range(v.shape[0]):
                     desired[c] = program.brake[c] + share * (desired[c] - program.brake[c])
     slack = largest_slack(t.program, rows, desired) if rows > 0 else 0.0
-    move(t, q, desired, dt, out)
+    advance(t.integration, q, desired, dt, out)
     last = q.shape[0] + v.shape[0]
     out[last], out[last + 1], out[last + 2] = used, share, rows
     out[last + 3], out[last + 4] = slack, violation
@@ -231,22 +230,6 @@ def fill_bounds(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float, near: in
             keep_acceleration(lower[iv:], upper[iv:], v[iv:], t.acceleration[iv:], dt)
     reduce_bounds(t.program, v, iv, dt)
     return violation
-
-
-@kernel
-def move(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> None:
-    """Write q after dt at the velocity v (nv,), inside the range, and v itself."""
-    limits, nq, nv = t.limits, q.shape[0], v.shape[0]
-    n = limits.lower.shape[0]
-    iq, iv = nq - n, nv - n
-    if iv == 6:
-        integrate_base(q, v, dt, out)
-    for i in range(n):
-        out[iq + i] = q[iq + i] + v[iv + i] * dt
-    keep_inside(q[iq:], limits.lower, limits.upper, out[iq:nq])
-    for k in range(t.mimic.shape[0]):
-        out[iq + t.mimic[k, 0]] = t.mimic_law[k, 0] * out[iq + t.mimic[k, 1]] + t.mimic_law[k, 1]
-    out[nq : nq + nv] = v
 
 
 # -------- The tick of a solver
@@ -323,7 +306,6 @@ class CompiledTick:
         weights = {name: float(getattr(s, name)) for name in TickNumbers._fields if hasattr(s, name)}
         numbers = TickNumbers(**weights, idle_gain=0.0 if idle is None else float(idle.gain), idle_start=START)
         order = self._order if idle is None or idle.enabled else self._order[self._order != IDLE]
-        mimic = np.array([m[:2] for m in r.mimic], dtype=np.int64).reshape(-1, 2)
         self._packed = Packed(
             TickTables(
                 program=self._program.table,
@@ -341,8 +323,7 @@ class CompiledTick:
                 diagonal=self._norm[0],
                 linear=self._norm[1],
                 limits=limits,
-                mimic=mimic,
-                mimic_law=np.array([m[2:] for m in r.mimic], dtype=float).reshape(-1, 2),
+                integration=Integration.of(r),
                 numbers=numbers,
             )
         )

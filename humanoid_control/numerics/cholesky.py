@@ -130,6 +130,18 @@ def upper_cholesky(U: np.ndarray, n: int) -> bool:
 
 
 @kernel
+def solve_upper(U: np.ndarray, n: int, b: np.ndarray) -> None:
+    """b := (U' U)^-1 b, for a factor of `upper_cholesky`."""
+    for k in range(n):
+        s = b[k] / U[k, k]
+        b[k] = s
+        for j in range(k + 1, n):
+            b[j] -= U[k, j] * s
+    for k in range(n - 1, -1, -1):
+        b[k] = (b[k] - dot(U[k, k + 1 : n], b[k + 1 : n], n - k - 1)) / U[k, k]
+
+
+@kernel
 def dot(a: np.ndarray, b: np.ndarray, n: int) -> float:
     """a . b of the first n entries, in four sums that the processor adds side by side."""
     s0, s1, s2, s3, k = 0.0, 0.0, 0.0, 0.0, 0

@@ -236,6 +236,7 @@ class VolumePairs(CollisionMonitor):
 
     Attributes:
         model: segments and pairs.
+        segments: measures them.
     """
 
     def __init__(self, robot: Robot, model: SsvModel | None = None) -> None:
@@ -251,8 +252,8 @@ class VolumePairs(CollisionMonitor):
         self.model = volumes_of(robot) if model is None else model
         self.count = len(self.model.pairs)
         self._pinocchio, self._data = robot.model, robot.model.createData()
-        self._poses, self._pairs = PoseArray(self._data), segment_pairs(robot, self.model)
-        self.joints = self._pairs.joints
+        self._poses, self.segments = PoseArray(self._data), segment_pairs(robot, self.model)
+        self.joints = self.segments.joints
 
     def name(self, pair: int) -> tuple[str, str]:
         """The names of the two segments of a pair."""
@@ -261,8 +262,8 @@ class VolumePairs(CollisionMonitor):
     def update(self, q: np.ndarray, activation: float | np.ndarray) -> NearPairs:
         """The pairs closer than their activation distance, as `CollisionMonitor.update`."""
         pin.forwardKinematics(self._pinocchio, self._data, q)
-        self._pairs.place(self._poses.rows())
-        near = self._pairs.nearest(float(np.max(activation, initial=-np.inf)))
+        self.segments.place(self._poses.rows())
+        near = self.segments.nearest(float(np.max(activation, initial=-np.inf)))
         return near.where(near.distance < np.asarray(activation)[near.pair]) if np.ndim(activation) else near
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.ik.null_space.least_squares import resolved_rate
+from humanoid_control.ik.null_space.weighted_step import resolved_rate
 from humanoid_control.ik.tasks.points import WORLD_AXES
 from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map

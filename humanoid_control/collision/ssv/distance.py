@@ -29,7 +29,6 @@ from humanoid_control.collision.ssv.distance_kernels import (
     measure_block,
 )
 from humanoid_control.collision.ssv.model import (
-    AABB,
     BROAD_PHASES,
     NO_BOXES,
     OBB,
@@ -200,9 +199,9 @@ def nearest_volumes(
     for k in range(pair_rows.shape[0]):
         table[k, 0] = np.inf
         i, j = pair_rows[k, 0], pair_rows[k, 1]
-        if (broad_phase == OBB and boxes_apart(placed.boxes[i], placed.boxes[j], activation)) or (
-            broad_phase == AABB and bounds_apart(placed.bounds[i], placed.bounds[j], activation)
-        ):
+        if broad_phase != NO_BOXES and bounds_apart(placed.bounds[i], placed.bounds[j], activation):
+            continue
+        if broad_phase == OBB and boxes_apart(placed.boxes[i], placed.boxes[j], activation):
             continue
         for m in range(pair_rows[k, 2], pair_rows[k, 3]):
             code = volume_pairs[m, 2]
@@ -313,6 +312,24 @@ def nearest_at(table: np.ndarray, broad_phase: int, activation: float) -> int:
     return nearest_volumes(m.arrays, m.placed, broad_phase, activation, m.lanes, m.found)
 
 
+@kernel
+def measure_segments(table: np.ndarray, R: np.ndarray, p: np.ndarray, poses: np.ndarray, activation: float) -> int:
+    """Place the segments at the poses R (J, 3, 3), p (J, 3) of the joints and find those that are near.
+
+    Args:
+        table: of packed `SegmentMemory`. poses: (J, 12) memory. activation: [m], finite.
+
+    Returns:
+        the number of rows that are filled, as `nearest_volumes`.
+    """
+    for j in range(poses.shape[0]):
+        for i in range(3):
+            poses[j, i], poses[j, 3 + i], poses[j, 6 + i], poses[j, 9 + i] = R[j, i, 0], R[j, i, 1], R[j, i, 2], p[j, i]
+    m = unpack(table, SegmentMemory)
+    place_segments(poses, m.arrays, m.placed)
+    return nearest_volumes(m.arrays, m.placed, OBB, activation, m.lanes, m.found)
+
+
 @dataclass(frozen=True)
 class NearSegments(NearPairs):
     """One result for each pair of segments that is near: of the nearest of their volumes.
@@ -340,6 +357,9 @@ class SegmentPairs:
     """The pairs of segments of one mechanism, with all memory that measuring them takes.
 
     Each cycle: `place`, then `nearest`, which returns a copy.
+
+    Attributes:
+        model: segments and pairs. joints: that carry them, packed. packed: what the kernels take.
     """
 
     def __init__(
@@ -367,11 +387,11 @@ class SegmentPairs:
         self.placed, self._lanes = PlacedSegments.of(model.arrays), Lanes.of(count)
         volumes = np.zeros((count, 2), dtype=np.int64)
         self._out = VolumesFound(PairsFound.buffer(count), volumes, np.zeros(count))
-        self._packed = Packed(SegmentMemory(model.arrays, self.placed, self._lanes, self._out))
+        self.packed = Packed(SegmentMemory(model.arrays, self.placed, self._lanes, self._out))
 
     def place(self, poses: np.ndarray) -> None:
         """Move the segments to where the joints are; `poses` (J, 12) as in PoseArray."""
-        place_at(self._packed.table, poses)
+        place_at(self.packed.table, poses)
 
     def nearest(self, activation: float | None = None) -> NearSegments:
         """The nearest pair of volumes of every pair of segments nearer than the activation distance.
@@ -382,7 +402,7 @@ class SegmentPairs:
         d_a = self.activation if activation is None else activation
         # Nothing is beyond an infinite distance.
         boxes = BROAD_PHASES[self.broad_phase] if d_a < math.inf else NO_BOXES
-        n = nearest_at(self._packed.table, boxes, d_a)
+        n = nearest_at(self.packed.table, boxes, d_a)
         out = self._out
         return NearSegments(out.pairs.first(n), self.joints, out.volumes[:n].copy(), out.core[:n].copy())
 

@@ -12,9 +12,10 @@ import pinocchio as pin
 
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import keep_inside
-from humanoid_control.ik.null_space.least_squares import DEPENDENT, rescue_damping, weighted_step
+from humanoid_control.ik.null_space.least_squares import DEPENDENT, rescue_damping
 from humanoid_control.ik.null_space.objectives import Objective
 from humanoid_control.ik.null_space.velocity_solver import SolverSettings
+from humanoid_control.ik.null_space.weighted_step import weighted_step
 from humanoid_control.ik.solver import StepReport
 from humanoid_control.ik.tasks.task import Task, prepare_second_order
 from humanoid_control.robots.robot import Robot

@@ -1,141 +1,38 @@
 """Solvers from task velocities to joint velocities by weighted least squares (Schwienbacher 2014, chapter 4).
 
-Algorithm 4.3 (`weighted_step`, `resolved_rate`) and the solver that runs on Lola, `ResolvedRate`; near singularities
-`DampedLeastSquares`, `TruncatedSvd` and `BoundedNorm`; `JacobianTranspose` without an inverse; `Hierarchy` with strict
-priorities.
+The solver that runs on Lola, `ResolvedRate`; near singularities `DampedLeastSquares`, `TruncatedSvd` and `BoundedNorm`;
+`JacobianTranspose` without an inverse; `Hierarchy` with strict priorities.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.free_velocities import DofSelection
+from humanoid_control.ik.integrate import explicit_euler
+from humanoid_control.ik.null_space.compiled_rate import NUMBERS, CompiledRate, RateWork
 from humanoid_control.ik.null_space.momentum_tracking import MomentumTracking
-from humanoid_control.ik.null_space.objectives import SAMPLED_RANGE, Objective, manipulability
-from humanoid_control.ik.null_space.velocity_solver import ResolvedVelocity, SolverSettings, VelocitySolver
+from humanoid_control.ik.null_space.objectives import SAMPLED_RANGE, Objective, SelfCollisionCost, manipulability
+from humanoid_control.ik.null_space.velocity_solver import (
+    NOT_FINITE,
+    ResolvedVelocity,
+    SolverSettings,
+    VelocitySolver,
+)
+from humanoid_control.ik.null_space.weighted_step import factored_rows, null_part, task_part, weighted_step
 from humanoid_control.ik.solver import StepReport
 from humanoid_control.ik.task_rows import Rows, stacked
 from humanoid_control.ik.tasks.task import Task, prepare
-from humanoid_control.jit import kernel
-from humanoid_control.numerics.cholesky import cholesky, solve_factored
 from humanoid_control.robots.robot import Robot
 
 DEPENDENT = "tasks depend on each other: damped"
 RESCUE_DAMPING = 1e-4  # where the rows depend on each other, relative to the largest row
-
-# -------- Algorithm 4.3
-
-
-def weighted_step(
-    J: np.ndarray, v: np.ndarray, mobility: np.ndarray, z: np.ndarray, damping: float = 0.0
-) -> tuple[np.ndarray, np.ndarray, float, bool]:
-    """Algorithm 4.3 for its two parts at once: one Cholesky factor, two right-hand sides.
-
-    The velocity is task + null, with task = W^-1 J^T B^-1 v and null = z - W^-1 J^T B^-1 J z, B = J W^-1 J^T +
-    damping^2 E. Without damping this is (4.12): the tasks exactly, with the least |u|_W, and z as far as they allow.
-
-    Args:
-        J: (m, k). v: (m,). mobility: W^-1, (k,) its diagonal or (k, k) all of it.
-        z: (k,) desired velocities for the null space.
-        damping: lambda.
-
-    Returns:
-        task (k,), null (k,), the manipulability sqrt(det(J W^-1 J^T)) (with the damping, if any), and whether B could
-        be factored.
-    """
-    if mobility.ndim == 1:
-        w, WJ, L = factored_rows(J, mobility, damping)
-    else:
-        WJ = np.ascontiguousarray(J @ mobility)
-        w, L = factor_weighted_rows(J, WJ, damping)
-    if w < 0.0:
-        return np.zeros(len(z)), np.zeros(len(z)), 0.0, False
-    return task_part(WJ, L, np.ascontiguousarray(v, dtype=float)), null_part(J, WJ, L, z), w, True
-
-
-def resolved_rate(J: np.ndarray, v: np.ndarray, mobility: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The velocity (k,) of eq. (7.3), J# v - N W^-1 y.
-
-    Args:
-        J: (m, k) of full row rank. v: (m,) task velocity, met exactly.
-        mobility: W^-1, (k,) its diagonal or (k, k) all of it.
-        y: (k,) null-space vector: a cost's gradient times its gain, or velocities to be subtracted.
-
-    Raises:
-        numpy.linalg.LinAlgError: the task is singular.
-    """
-    z = -(mobility * y if mobility.ndim == 1 else mobility @ y)
-    task, null, _, ok = weighted_step(J, v, mobility, z)
-    if not ok:
-        raise np.linalg.LinAlgError("the task is singular: its rows depend on each other")
-    return task + null
-
-
-@kernel
-def factored_rows(J: np.ndarray, mobility: np.ndarray, damping: float) -> tuple[float, np.ndarray, np.ndarray]:
-    """(sqrt(det B), J W^-1 (m, k), L (m, m)) for W^-1 = diag(mobility); as of `factor_weighted_rows`."""
-    m, k = J.shape
-    WJ = np.empty((m, k))
-    for i in range(m):
-        for c in range(k):
-            WJ[i, c] = J[i, c] * mobility[c]
-    w, L = factor_weighted_rows(J, WJ, damping)
-    return w, WJ, L
-
-
-@kernel
-def factor_weighted_rows(J: np.ndarray, WJ: np.ndarray, damping: float) -> tuple[float, np.ndarray]:
-    """(sqrt(det B), L (m, m)) with L L^T = B = J W^-1 J^T + damping^2 E, of J and J W^-1; -1 where B has no factor."""
-    m, k = J.shape
-    B, L, columns = np.zeros((m, m)), np.empty((m, m)), np.empty((k, m))
-    for i in range(m):
-        for c in range(k):
-            columns[c, i] = J[i, c]
-    for i in range(m):  # along the columns: several entries of B with one instruction
-        for c in range(k):
-            s = WJ[i, c]
-            for j in range(i + 1):
-                B[i, j] += s * columns[c, j]
-        B[i, i] += damping * damping
-    if not cholesky(B, m, L):
-        return -1.0, L
-    w = 1.0
-    for i in range(m):
-        w *= L[i, i]
-    return w, L
-
-
-@kernel
-def task_part(WJ: np.ndarray, L: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """W^-1 J^T B^-1 v (k,)."""
-    m, k = WJ.shape
-    x, out = v.copy(), np.zeros(k)
-    solve_factored(L, m, x)
-    for i in range(m):
-        for c in range(k):
-            out[c] += WJ[i, c] * x[i]
-    return out
-
-
-@kernel
-def null_part(J: np.ndarray, WJ: np.ndarray, L: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The part of z (k,) that does not touch the tasks: z - W^-1 J^T B^-1 J z."""
-    m, k = WJ.shape
-    y, out = np.empty(m), z.copy()
-    for i in range(m):
-        s = 0.0
-        for c in range(k):
-            s += J[i, c] * z[c]
-        y[i] = s
-    solve_factored(L, m, y)
-    for i in range(m):
-        for c in range(k):
-            out[c] -= WJ[i, c] * y[i]
-    return out
 
 
 def rescue_damping(J: np.ndarray, mobility: np.ndarray) -> float:
@@ -168,26 +65,60 @@ class ResolvedRate(VelocitySolver):
             momentum: angular momentum to track in the null space, beside the objectives.
         """
         super().__init__(robot, objectives, settings, dofs)
-        self.momentum = momentum
+        self.momentum, self._compiled = momentum, CompiledRate(robot)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the compiled tick, which holds addresses: a copy makes its own."""
+        return vars(self) | {"_compiled": CompiledRate(self.robot)}
 
     def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
+        _, v, report = self.step(q, tasks, dt)
+        return v, report
+
+    def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
+        q = np.ascontiguousarray(q, dtype=float)
+        if self._switching is None and type(self) is ResolvedRate:
+            work = RateWork(tasks, self.objectives, self.momentum, self.settings, self.dofs)
+            outcome = self._compiled.run(work, q, dt)
+            if outcome is not None:
+                return self._result(outcome, q)
+        return self._step_by_step(q, tasks, dt)
+
+    def _result(self, outcome: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, StepReport]:
+        """The result of a tick in one call from q, by its outcome."""
+        nq, begun = self.robot.nq, q.copy()
+        residual, w, null_scale, speed_scale, finite, demand = outcome[-NUMBERS:].tolist()
+        self.v, self._begun = outcome[nq:-NUMBERS], begun
         if self.momentum is not None:
-            self.momentum.place(self.data, q)
-        return super().velocity(q, tasks, dt)
+            self.momentum.demand = demand
+        for objective in self.objectives:
+            if isinstance(objective, SelfCollisionCost):
+                objective.near = partial(objective.pairs.update, begun, objective.activation)
+        ok, note = (True, "") if finite else (False, NOT_FINITE)
+        return outcome[:nq], self.v, StepReport(ok, residual, w, 0.0, null_scale, speed_scale, 1, note)
+
+    def _step_by_step(
+        self, q: np.ndarray, tasks: Sequence[Task], dt: float
+    ) -> tuple[np.ndarray, np.ndarray, StepReport]:
+        """The tick with what any class of tasks and objectives computes."""
+        if self.momentum is not None:
+            self.momentum.place(self._data, q)
+        v, report = super().velocity(q, tasks, dt)
+        return explicit_euler(self.robot, q, v, dt, self.settings.keep_range), v, report
 
     def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
         J, m = rows.J, self.dofs
-        w, WJ, L = factored_rows(J, m.mobility, 0.0)
+        w, WJ, U = factored_rows(J, m.mobility, 0.0)
         ok, damping = w > 0.0, 0.0
         if not ok:
             damping = rescue_damping(J, m.mobility) or 1.0
-            factor, WJ, L = factored_rows(J, m.mobility, damping)
+            factor, WJ, U = factored_rows(J, m.mobility, damping)
             if factor < 0.0:  # what is not a number has no factor with any damping
                 return ResolvedVelocity(np.zeros(m.k), np.zeros(m.k), 0.0, damping, False, DEPENDENT)
-        task = task_part(WJ, L, v)
+        task = task_part(WJ, U, v)
         if self.momentum is not None:
             z = z + m.downhill(1.0, self.momentum.rates(m.expand(task)))
-        null = null_part(J, WJ, L, z)
+        null = null_part(J, WJ, U, z)
         return ResolvedVelocity(task, null, w) if ok else ResolvedVelocity(task, null, 0.0, damping, False, DEPENDENT)
 
 

@@ -41,6 +41,8 @@ class MomentumTracking:
         speed_share: of a joint's speed limit up to which rates go.
         clamp: False leaves rates beyond that as they are.
         demand: largest rate of the last tick before it was clamped, in shares of its joint's speed limit.
+        columns, speed: (r,) columns of the reducing joints, and their speed limits.
+        rows: of the centroidal map that count. J: (k, nv) these, as of `place`.
     """
 
     def __init__(
@@ -67,26 +69,25 @@ class MomentumTracking:
         self.reference, self.axes = np.array(reference, dtype=float), np.array(axes, dtype=bool)
         self.speed_share, self.clamp, self.demand = float(speed_share), clamp, 0.0
         joints = np.array([robot.joint_index(n) for n in self.reducing], dtype=int)
-        self._columns, self._speed = robot.iv + joints, robot.velocity[joints]
-        self._rows = 3 + np.flatnonzero(self.axes)
-        self._J = np.zeros((len(self._rows), robot.nv))
-        self._mode = list(MODES).index(mode)
+        self.columns, self.speed = robot.iv + joints, robot.velocity[joints]
+        self.rows = 3 + np.flatnonzero(self.axes)
+        self.J = np.zeros((len(self.rows), robot.nv))
 
     def place(self, data: pin.Data, q: np.ndarray) -> None:
         """Compute the momentum map at q (nq,); `data` is used for it."""
         A = pin.computeCentroidalMap(self.robot.model, data, q)
-        for k, row in enumerate(self._rows):
-            self._J[k] = A[row]
+        for k, row in enumerate(self.rows):
+            self.J[k] = A[row]
 
     def rates(self, v: np.ndarray) -> np.ndarray:
         """The null-space vector (nv,) to be subtracted [rad/s], given the tasks' velocity v (nv,)."""
-        columns, out, limit = self._columns, np.zeros(len(v)), self.speed_share * self._speed
-        if len(self._rows) == 1:
-            reference = float(self.reference[self._rows[0] - 3])
-            share = one_axis_rates(self._J[0], v, columns, reference, self._mode, self.mu, limit, out)
+        columns, out, limit = self.columns, np.zeros(len(v)), self.speed_share * self.speed
+        if len(self.rows) == 1:
+            reference = float(self.reference[self.rows[0] - 3])
+            share = one_axis_rates(self.J[0], v, columns, reference, list(MODES).index(self.mode), self.mu, limit, out)
         else:
-            J_r = self._J[:, columns]
-            surplus = self._J @ v - J_r @ v[columns] - self.reference[self.axes]
+            J_r = self.J[:, columns]
+            surplus = self.J @ v - J_r @ v[columns] - self.reference[self.axes]
             out[columns] = reducing_rates(J_r, surplus, self.mode, self.mu)
             share = float(np.max(np.abs(out[columns]) / limit, initial=0.0))
         self.demand = share * self.speed_share
@@ -97,8 +98,8 @@ class MomentumTracking:
     def residual(self, v: np.ndarray, rates: np.ndarray) -> np.ndarray:
         """Momentum that is left of the producing joints' (axes,) [kg m^2/s], given v as for `rates` and its result."""
         producing = v.copy()
-        producing[self._columns] = 0.0
-        return self._J @ (producing - rates) - self.reference[self.axes]
+        producing[self.columns] = 0.0
+        return self.J @ (producing - rates) - self.reference[self.axes]
 
 
 def reducing_rates(J_r: np.ndarray, surplus: np.ndarray, mode: str = "thesis", mu: float = MU) -> np.ndarray:

@@ -7,7 +7,7 @@ and manipulability.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pinocchio as pin
@@ -99,7 +99,7 @@ class ComfortCost(Objective):
 
     def __init__(self, posture: np.ndarray, weights: float | np.ndarray = 1.0) -> None:
         self.posture = np.array(posture, dtype=float)
-        self.weights = np.broadcast_to(np.asarray(weights, dtype=float), self.posture.shape)
+        self.weights = np.array(np.broadcast_to(np.asarray(weights, dtype=float), self.posture.shape))
         if (self.weights < 0).any():
             raise ConfigError("comfort cost: weights must not be negative")
 
@@ -231,7 +231,6 @@ class SelfCollisionCost(Objective):
         activation: (P,) distance below which a pair is pushed [m].
         contact: (P,) push s_0 at contact [rad/s per m/rad, with a null-space gain of 1].
         blend: t of the law, 0 quadratic, 1 linear.
-        near: the pairs within their activation distance at the last gradient.
     """
 
     def __init__(
@@ -258,11 +257,21 @@ class SelfCollisionCost(Objective):
         self.contact = np.array(np.broadcast_to(np.asarray(contact, dtype=float), (self.pairs.count,)))
         if not (self.activation > 0).all() or not (self.contact >= 0).all() or not 0 <= blend <= 1:
             raise ConfigError("self-collision cost: activation > 0, contact >= 0 and a blend from 0 to 1 are needed")
-        self._max_activation = float(self.activation.max(initial=0.0))
-        self.near: NearPairs | None = None
+        self._near_now: NearPairs | Callable[[], NearPairs] | None = None
+
+    @property
+    def near(self) -> NearPairs | None:
+        """The pairs within their activation distance at the last gradient."""
+        if callable(self._near_now):
+            self._near_now = self._near_now()
+        return self._near_now
+
+    @near.setter
+    def near(self, value: NearPairs | Callable[[], NearPairs] | None) -> None:
+        self._near_now = value
 
     def _near(self, q: np.ndarray) -> NearPairs:
-        return self.pairs.update(q, self._max_activation)
+        return self.pairs.update(q, float(self.activation.max(initial=0.0)))
 
     def cost(self, robot: Robot, data: pin.Data, q: np.ndarray) -> float:
         near = self._near(q)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pinocchio as pin
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.free_velocities import DofSelection
@@ -23,6 +24,8 @@ from humanoid_control.ik.tasks.task import Task, prepare
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.minimum_jerk import PEAK_ACCELERATION, PEAK_SPEED, minimum_jerk
 from humanoid_control.robots.robot import Robot
+
+NOT_FINITE = "not a number in the tasks: the robot holds"
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class VelocitySolver(ABC):
     ) -> None:
         self.robot, self.objectives = robot, list(objectives)
         self.settings, self.dofs = settings or SolverSettings(), dofs or DofSelection(robot)
-        self.data = robot.model.createData()
+        self._data, self._begun = robot.model.createData(), None  # type: pin.Data, np.ndarray | None
         self._stack = TaskStack(robot, self.dofs)
         s = self.settings.switch
         self._switching = TaskSwitching(s) if s is not None else None
@@ -115,6 +118,14 @@ class VelocitySolver(ABC):
         self.v, self._u = np.zeros(self.robot.nv), np.zeros(self.dofs.k)
         if self._switching is not None:
             self._switching.reset()
+
+    @property
+    def data(self) -> pin.Data:
+        """Kinematics, Jacobians and frame placements where the last tick began."""
+        if self._begun is not None:
+            prepare(self.robot, self._data, self._begun)
+            self._begun = None
+        return self._data
 
     @abstractmethod
     def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
@@ -129,8 +140,9 @@ class VelocitySolver(ABC):
     def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
         """The velocity (nv,) of this tick, without moving; arguments as of `step`."""
         r, s, m = self.robot, self.settings, self.dofs
-        prepare(r, self.data, q)
-        rows = self._stack.rows(self.data, q, tasks, s.max_gain / dt)
+        prepare(r, self._data, q)
+        self._begun = None
+        rows = self._stack.rows(self._data, q, tasks, s.max_gain / dt)
         z = self._null_velocity(q)
         v_desired = rows.v
         if self._switching is not None:
@@ -142,7 +154,7 @@ class VelocitySolver(ABC):
         u, v, finite, null_scale, speed_scale, residual = apply_velocity_limits(
             found.task, found.null, m.column_of, m.factor, r.velocity, s.clamp, rows.J, v_desired
         )
-        ok, note = (found.ok, found.note) if finite else (False, "not a number in the tasks: the robot holds")
+        ok, note = (found.ok, found.note) if finite else (False, NOT_FINITE)
         self._u, self.v = u, v
         if self._switching is not None:
             self._switching.end_tick(tasks, dt)
@@ -165,7 +177,7 @@ class VelocitySolver(ABC):
             return np.zeros(self.dofs.k)
         gradient = np.zeros(self.robot.nv)
         for objective in self.objectives:
-            gradient += objective.gradient(self.robot, self.data, q)
+            gradient += objective.gradient(self.robot, self._data, q)
         return self.dofs.downhill(self.settings.null_gain, gradient)
 
 

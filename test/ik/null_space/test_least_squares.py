@@ -16,8 +16,9 @@ from humanoid_control.ik.null_space import (
     ResolvedRate,
     TruncatedSvd,
 )
-from humanoid_control.ik.null_space.least_squares import damping_for_norm, weighted_step
+from humanoid_control.ik.null_space.least_squares import damping_for_norm
 from humanoid_control.ik.null_space.velocity_solver import velocity_scales
+from humanoid_control.ik.null_space.weighted_step import weighted_step
 from humanoid_control.ik.task_rows import Rows
 from humanoid_control.robots import load_robot
 

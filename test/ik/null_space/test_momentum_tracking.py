@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.ik import DofSelection, lola_tasks
 from humanoid_control.ik.null_space import ComfortCost, MomentumTracking, ResolvedRate, repulsion
-from humanoid_control.ik.null_space.least_squares import resolved_rate
 from humanoid_control.ik.null_space.momentum_tracking import MODES, reducing_rates, weighting_inverse
+from humanoid_control.ik.null_space.weighted_step import resolved_rate
 from humanoid_control.ik.task_rows import stacked
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
