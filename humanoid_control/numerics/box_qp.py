@@ -9,9 +9,16 @@ and the slack makes every row possible, so the program always has a solution: th
 that of Goldfarb and Idnani (1983): start from the optimum under a working set of constraints whose multipliers all have
 the right sign, add the most violated constraint, drop those whose multiplier would turn negative.
 
-A variable at a bound leaves the system: what is factored is H of the free variables, from which one that is bound is
-taken, and to which one that comes free is added, at the cost of its square. So a robot whose joints are mostly at their
-bounds costs less, not more, and a working set that is known from the last tick costs one factorisation.
+With the prices p of the rows its conditions are those of one symmetric system in y = (x, -p),
+
+    w = Q y + c,    Q = [[H, A'], [A, -1/rho]],    c = (g, -b),
+
+where w is the force of the bounds on the variables, and what the rows have to spare. Entries whose y is free have
+w = 0: variables inside of their bounds, and rows of the working set. All others have a fixed y: a bound, or no price.
+Sweeping Q over the free entries (Goodnight 1979: principal pivots, one after the other) leaves a table in which a
+change of the working set is one pivot, and what it does to everything is a column, which is read. H is positive and
+-1/rho negative, so that every pivot exists, and has their sign. So a set that is known from the last tick costs one
+inversion, and every constraint that differs the square of the size.
 """
 
 from __future__ import annotations
@@ -20,12 +27,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import kernel
+from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import B1, I1
-from humanoid_control.numerics.cholesky import dot, upper_cholesky
+from humanoid_control.numerics.cholesky import dot
+from humanoid_control.numerics.packed import uncounted
+from humanoid_control.numerics.tiles import WIDTH, add_outer, lanes, multiply_add, put_lanes, put_tile, splat, tile
 
 TOLERANCE = 1e-10
 FREE, AT_LOW, AT_HIGH, HELD = 0, 1, -1, 2  # HELD: between two equal bounds
+LEAST_PIVOT = 1e-15  # of the diagonal of H, where a variable comes free that others determine
+PANEL = 4  # pivots that are swept together: the rest of the table is read and written a quarter as often
+VECTORS = 3 + 3 * PANEL  # of memory beside the table
+ROUGH = 1e-12  # of the largest c: what may be left in w where it should be 0
+POLISHES = 3  # times that a solution is made more exact, and looked at again
+NOT_POSITIVE, OUT_OF_STEPS = -1, -2
 
 
 class BoxQp(NamedTuple):
@@ -61,35 +76,29 @@ class Guess(NamedTuple):
         return cls(np.zeros(n, dtype=np.int64), np.zeros(rows, dtype=np.bool_))
 
 
-class WorkingSet(NamedTuple):
-    """Working set of n variables and some rows, with what is factored for it.
+class SweptSystem(NamedTuple):
+    """The system Q with c behind it, swept over some of its N entries.
+
+    Variables that are not held come first that are free in the guess, and rows of its working set; then the others.
 
     Attributes:
-        side: (n,) FREE, AT_LOW, AT_HIGH or HELD.
-        free: (n,) the free variables, in the order of U. place: (n,) where each is among them.
-        H: (n, n) both triangles. U: (n, n) upper, U' U = H of the free ones.
-        row: (rows,) those in the set. works: (rows,) which are.
-        K: (rows, n) of each row in the set U^-T a, by the free ones. S: (rows, rows) factor of K K' + 1 / rho.
-        force: (n,) multipliers of the bounds. price: (rows,) those of the rows in the set, in their order.
-        z, turn: (n,), (rows,) changes of x and of `price` as a constraint's multiplier grows. push: (n,) of `force`.
-        y: (n,) memory.
+        table: (W W,) by rows of W = `stride` numbers, a multiple of WIDTH above N: Q, and c as row N. Of the symmetric
+            table the tiles below the diagonal count, and those on it.
+        variable: (N,) number of the variable, or n + number of the row. swept: (N,) 1 where it is.
+        y, w: (W,). column: (W,), panel, scaled, swept_panel: (PANEL W,), block: (PANEL PANEL,) memory.
     """
 
-    side: np.ndarray
-    free: np.ndarray
-    place: np.ndarray
-    H: np.ndarray
-    U: np.ndarray
-    row: np.ndarray
-    works: np.ndarray
-    K: np.ndarray
-    S: np.ndarray
-    force: np.ndarray
-    price: np.ndarray
-    z: np.ndarray
-    turn: np.ndarray
-    push: np.ndarray
+    table: np.ndarray
+    stride: int
+    variable: np.ndarray
+    swept: np.ndarray
     y: np.ndarray
+    w: np.ndarray
+    column: np.ndarray
+    panel: np.ndarray
+    scaled: np.ndarray
+    swept_panel: np.ndarray
+    block: np.ndarray
 
 
 @kernel
@@ -115,348 +124,420 @@ def solve_box_qp_from(
     problem: BoxQp, rows: int, rho: float, x: np.ndarray, multipliers: np.ndarray, guess: Guess
 ) -> int:
     """As `solve_box_qp`, from a guess, on which the solution does not depend; replaced by what holds the solution."""
-    n, side = x.shape[0], guess.side
-    for i in range(n + rows):
-        multipliers[i] = 0.0
-    w = _working_set(problem, rows, guess)
-    f = _factor_free(problem, w)
-    if f < 0:
-        for i in range(n):
-            x[i] = min(max(0.0, problem.low[i]), problem.high[i])
-            side[i] = FREE
-        guess.works[:] = False
-        return -1
-    used, r, limit = 0, 0, 20 * (n + rows) + 50
-    for i in range(rows):
-        if w.works[i]:
-            w.row[r] = i
-            _place_row(problem, rho, w, f, r, False)
-            r += 1
-    while True:
-        _optimum(problem, rho, w, f, r, x)
-        before = f, r
-        f, r = _drop_wrong(problem, rho, w, f, r)
-        if before == (f, r):
-            break
-        used += 1
-    while used < limit:
-        p, sign = _most_violated(problem, rows, w, x)
-        if p < 0:
-            break
-        f, r, steps = _add(problem, rho, w, f, r, x, p, sign)
-        used += steps
+    n, side, live = x.shape[0], guess.side, 0
     for i in range(n):
-        x[i] = min(max(x[i], problem.low[i]), problem.high[i])
-        multipliers[i] = w.force[i] if side[i] != FREE else 0.0
-        if side[i] == HELD:
-            side[i] = FREE
-    for i in range(r):
-        multipliers[n + w.row[i]] = w.price[i]
-    return used if used < limit else -2
-
-
-@kernel
-def _working_set(problem: BoxQp, rows: int, guess: Guess) -> WorkingSet:
-    """Memory, with the variables that a guess binds; equal bounds always do."""
-    side, n, H = guess.side, guess.side.shape[0], problem.H
-    index, vectors, room = np.empty((3, max(n, rows)), dtype=np.int64), np.zeros((4, n)), np.empty((2, rows))
-    w = WorkingSet(
-        side,
-        index[0],
-        index[1],
-        np.empty((n, n)),
-        np.empty((n, n)),
-        index[2],
-        guess.works[:rows],
-        np.empty((rows, n)),
-        np.empty((rows, rows)),
-        vectors[0],
-        room[0],
-        vectors[1],
-        room[1],
-        vectors[2],
-        vectors[3],
-    )
-    for i in range(n):
-        for j in range(i + 1):
-            w.H[i, j] = w.H[j, i] = H[i, j]
         if problem.low[i] == problem.high[i]:
             side[i] = HELD
         elif side[i] == HELD:
             side[i] = FREE
-    return w
-
-
-@kernel
-def _factor_free(problem: BoxQp, w: WorkingSet) -> int:
-    """Factor H of the free variables: how many they are, -1 where H is not positive definite."""
-    f, n, U = 0, w.side.shape[0], w.U
+        live += side[i] != HELD
+        x[i] = problem.high[i] if side[i] == AT_HIGH else problem.low[i] if side[i] != FREE else 0.0
+    for i in range(n + rows):
+        multipliers[i] = 0.0
+    size = live + rows
+    stride = size + 1 + (-size - 1) % WIDTH
+    memory, words = np.empty((stride + VECTORS) * stride + PANEL * PANEL + WIDTH), np.empty((2, size), dtype=np.int64)
+    begin = -memory.ctypes.data % 64 // 8  # where a line of the cache begins
+    used = _solve(problem, rows, rho, x, multipliers, guess, uncounted(memory[begin:]), uncounted(words))
+    memory[0], words[0, :] = 0.0, 0  # both are kept until here
+    if used == NOT_POSITIVE:
+        for i in range(n):
+            x[i] = min(max(0.0, problem.low[i]), problem.high[i])
+        guess.works[:] = False
     for i in range(n):
-        w.place[i] = -1
-        if w.side[i] == FREE:
-            w.free[f], w.place[i] = i, f
-            f += 1
-        elif not w.H[i, i] > 0.0:
-            return -1
-    for i in range(f):
-        a = w.free[i]
-        for j in range(i, f):
-            U[i, j] = w.H[a, w.free[j]]
-    return f if upper_cholesky(U, f) else -1
+        if used == NOT_POSITIVE or side[i] == HELD:
+            side[i] = FREE
+    return used
 
 
 @kernel
-def _forward(U: np.ndarray, first: int, f: int, y: np.ndarray) -> None:
-    """y := U^-T y, of whose first numbers so many are zero."""
-    for k in range(first, f):
-        s = y[k] / U[k, k]
-        y[k] = s
-        if s != 0.0:
-            for j in range(k + 1, f):
-                y[j] -= U[k, j] * s
-
-
-@kernel
-def _backward(U: np.ndarray, f: int, y: np.ndarray) -> None:
-    """y := U^-1 y."""
-    for k in range(f - 1, -1, -1):
-        y[k] = (y[k] - dot(U[k, k + 1 : f], y[k + 1 : f], f - k - 1)) / U[k, k]
-
-
-@kernel
-def _release(w: WorkingSet, i: int, f: int) -> None:
-    """Variable i comes free, after f others: a column more of U."""
-    U, y = w.U, w.y
-    for k in range(f):
-        y[k] = w.H[i, w.free[k]]
-    _forward(U, 0, f, y)
-    s = w.H[i, i] - dot(y, y, f)
-    for k in range(f):
-        U[k, f] = y[k]
-    U[f, f] = np.sqrt(max(s, 1e-15 * w.H[i, i]))
-    w.free[f], w.place[i], w.side[i], w.force[i] = i, f, FREE, 0.0
-
-
-@kernel
-def _bind(w: WorkingSet, i: int, f: int) -> None:
-    """Variable i, one of f, is free no more: its column leaves U, which rotations make a triangle again."""
-    U, d = w.U, w.place[i]
-    for k in range(f):
-        for j in range(max(k - 1, d), f - 1):
-            U[k, j] = U[k, j + 1]
-    for k in range(d, f - 1):
-        w.free[k] = w.free[k + 1]
-        w.place[w.free[k]] = k
-        size = np.sqrt(U[k, k] * U[k, k] + U[k + 1, k] * U[k + 1, k])
-        c, s = U[k, k] / size, U[k + 1, k] / size
-        for j in range(k, f - 1):
-            t = U[k, j]
-            U[k, j] = c * t + s * U[k + 1, j]
-            U[k + 1, j] = c * U[k + 1, j] - s * t
-    w.place[i] = -1
-
-
-@kernel
-def _optimum(problem: BoxQp, rho: float, w: WorkingSet, f: int, r: int, x: np.ndarray) -> None:
-    """Optimum x (n,) under the working set of f free variables and r rows, and its multipliers.
-
-    H_FF x_F = - (g + H x_B)_F + K_R' price, and the rows of the set have the slack price / rho.
-    """
-    g, A, n = w.push, problem.A, x.shape[0]
-    for i in range(n):
-        g[i] = problem.g[i]
-        x[i] = 0.0
-    for i in range(n):
-        if w.side[i] != FREE:
-            x[i] = problem.high[i] if w.side[i] == AT_HIGH else problem.low[i]
-            if x[i] != 0.0:
-                for j in range(n):
-                    g[j] += x[i] * w.H[i, j]
-    for k in range(f):
-        w.y[k] = -g[w.free[k]]
-    _forward(w.U, 0, f, w.y)
-    for k in range(r):
-        w.price[k] = problem.b[w.row[k]] - dot(w.K[k], w.y, f) - dot(A[w.row[k]], x, n)
-    _solve_rows(w, r, w.price)
-    for k in range(r):
-        for j in range(f):
-            w.y[j] += w.price[k] * w.K[k, j]
-    _backward(w.U, f, w.y)
-    for k in range(f):
-        i = w.free[k]
-        x[i] = w.y[k]
-        for j in range(n):
-            g[j] += x[i] * w.H[i, j]
-    for k in range(r):
-        for j in range(n):
-            g[j] -= w.price[k] * A[w.row[k], j]
-    for i in range(n):
-        w.force[i] = g[i] if w.side[i] != FREE else 0.0
-
-
-@kernel
-def _drop_wrong(problem: BoxQp, rho: float, w: WorkingSet, f: int, r: int) -> tuple:
-    """Drop what of a guess has multipliers of the wrong sign: (f, r) after it."""
-    before, kept = f, 0
-    for i in range(w.side.shape[0]):
-        if (w.side[i] == AT_LOW and w.force[i] < 0.0) or (w.side[i] == AT_HIGH and w.force[i] > 0.0):
-            _release(w, i, f)
-            f += 1
-    for k in range(r):
-        if w.price[k] < 0.0:
-            w.works[w.row[k]] = False
+def _solve(
+    problem: BoxQp,
+    rows: int,
+    rho: float,
+    x: np.ndarray,
+    multipliers: np.ndarray,
+    guess: Guess,
+    memory: np.ndarray,
+    words: np.ndarray,
+) -> int:
+    """The solution, in this memory; arguments and result as of `solve_box_qp_from`."""
+    n, side = x.shape[0], guess.side
+    s, count = _system(problem, rho, guess, x, memory, words)
+    size, used, limit = words.shape[1], 0, 20 * (n + rows) + 50
+    largest = 0.0
+    for k in range(size):
+        i = s.variable[k]
+        if i < n and not s.table[k * s.stride + k] > 0.0:
+            return NOT_POSITIVE
+        largest = max(largest, abs(s.table[size * s.stride + k]))
+    for first in range(0, count, PANEL):
+        if not _sweep_panel(s, first, min(first + PANEL, count), n):
+            return NOT_POSITIVE
+    while True:
+        _place(s)
+        if not _drop_wrong(s, problem, guess):
+            break
+        used += 1
+    for _ in range(POLISHES):
+        while used < limit:
+            p = _most_violated(s, problem, guess)
+            if p < 0:
+                break
+            used += _add(s, problem, guess, p)
+        if used >= limit or not _polish(s, problem, rho, rows, x, multipliers, ROUGH * largest):
+            break
+    for k in range(size):
+        i = s.variable[k]
+        if i < n:
+            x[i] = min(max(s.y[k], problem.low[i]), problem.high[i])
+            multipliers[i] = s.w[k] if side[i] != FREE else 0.0
         else:
-            w.row[kept] = w.row[k]
-            kept += 1
-    if f > before or kept < r:
-        for k in range(kept):
-            _place_row(problem, rho, w, f, k, False)
-    return f, kept
+            multipliers[i] = -s.y[k] if guess.works[i - n] else 0.0
+    return used if used < limit else OUT_OF_STEPS
 
 
 @kernel
-def _solve_rows(w: WorkingSet, r: int, y: np.ndarray) -> None:
-    """y := (K K' + 1 / rho)^-1 y of the r rows in the set."""
-    S = w.S
-    for k in range(r):
-        y[k] = (y[k] - dot(S[k], y, k)) / S[k, k]
-    for k in range(r - 1, -1, -1):
-        y[k] /= S[k, k]
-        for j in range(k):
-            y[j] -= S[k, j] * y[k]
-
-
-@kernel
-def _place_row(problem: BoxQp, rho: float, w: WorkingSet, f: int, k: int, fresh: bool) -> None:
-    """Row k of those in the set: its K where that is not fresh, and its row of S."""
-    K, S, A = w.K, w.S, problem.A
-    if not fresh:
-        for j in range(f):
-            K[k, j] = A[w.row[k], w.free[j]]
-        _forward(w.U, 0, f, K[k])
-    for j in range(k):
-        S[k, j] = (dot(K[k], K[j], f) - dot(S[k], S[j], j)) / S[j, j]
-    S[k, k] = np.sqrt(max(dot(K[k], K[k], f) + 1.0 / rho - dot(S[k], S[k], k), 1e-300))
-
-
-@kernel
-def _direction(problem: BoxQp, rho: float, w: WorkingSet, f: int, r: int, p: int, sign: int) -> float:
-    """Changes of x (`z`), of the rows' prices (`turn`) and of the forces (`push`) by the multiplier of constraint p.
-
-    Returns:
-        how fast the constraint closes.
-    """
-    z, n, A, push = w.z, w.side.shape[0], problem.A, w.push
-    first = 0
-    if p < n:
-        first = w.place[p]
-        for k in range(f):
-            w.y[k] = 0.0
-        w.y[first] = sign
-    else:
-        for k in range(f):
-            w.y[k] = A[p - n, w.free[k]]
-    _forward(w.U, first, f, w.y)
-    for k in range(r):
-        w.turn[k] = -dot(w.K[k], w.y, f)
-    _solve_rows(w, r, w.turn)
-    for k in range(r):
-        for j in range(f):
-            w.y[j] += w.turn[k] * w.K[k, j]
-    _backward(w.U, f, w.y)
-    for i in range(n):
-        z[i] = 0.0
-        push[i] = -A[p - n, i] if p >= n else 0.0
-    for k in range(f):
-        z[w.free[k]] = w.y[k]
-    if f < n:
-        for k in range(f):
-            i = w.free[k]
-            for j in range(n):
-                push[j] += z[i] * w.H[i, j]
-        for k in range(r):
-            for j in range(n):
-                push[j] -= w.turn[k] * A[w.row[k], j]
-    return sign * z[p] if p < n else dot(A[p - n], z, n) + 1.0 / rho
-
-
-@kernel
-def _add(problem: BoxQp, rho: float, w: WorkingSet, f: int, r: int, x: np.ndarray, p: int, sign: int) -> tuple:
-    """Constraint p joins the working set, and those leave it whose multipliers would get the wrong sign.
+def _system(
+    problem: BoxQp, rho: float, guess: Guess, x: np.ndarray, memory: np.ndarray, words: np.ndarray
+) -> tuple[SweptSystem, int]:
+    """The system, nothing of it swept, and how many entries the guess leaves free, which come first.
 
     Args:
-        f, r: how many variables are free, and how many rows are in the set. sign: AT_LOW, or AT_HIGH of a variable.
-
-    Returns:
-        (f, r, steps).
+        x: (n,) where variables are that are held, or at a bound in the guess. memory, words: as large as needed.
     """
-    n, own, steps = x.shape[0], 0.0, 0
-    while True:
-        steps += 1
-        curvature = _direction(problem, rho, w, f, r, p, sign)
-        if p >= n:
-            missed = problem.b[p - n] - own / rho - dot(problem.A[p - n], x, n)
-        else:
-            missed = problem.low[p] - x[p] if sign == AT_LOW else x[p] - problem.high[p]
-        step, blocking = max(0.0, missed / curvature), -1
-        for i in range(n):
-            side = w.side[i]
-            if side in (AT_LOW, AT_HIGH):
-                down = -side * w.push[i]
-                if down > 0.0 and side * w.force[i] < step * down:
-                    step, blocking = max(side * w.force[i], 0.0) / down, i
-        for k in range(r):
-            if w.turn[k] < 0.0 and w.price[k] < -step * w.turn[k]:
-                step, blocking = max(w.price[k], 0.0) / -w.turn[k], n + k
-        own += step
-        for i in range(n):
-            x[i] += step * w.z[i]
-            if w.side[i] != FREE:
-                w.force[i] += step * w.push[i]
-        for k in range(r):
-            w.price[k] += step * w.turn[k]
-        if blocking < 0:
-            break
-        if blocking < n:
-            _release(w, blocking, f)
-            f += 1
-        else:
-            k = blocking - n
-            w.works[w.row[k]] = False
-            r -= 1
-            for i in range(k, r):
-                w.row[i], w.price[i] = w.row[i + 1], w.price[i + 1]
-                for j in range(f):
-                    w.K[i, j] = w.K[i + 1, j]
-        for k in range(0 if blocking < n else blocking - n, r):
-            _place_row(problem, rho, w, f, k, blocking >= n)
-    if p < n:
-        _bind(w, p, f)
-        f -= 1
-        x[p] = problem.low[p] if sign == AT_LOW else problem.high[p]
-        w.side[p], w.force[p] = sign, sign * own
-        for k in range(r):
-            _place_row(problem, rho, w, f, k, False)
-    else:
-        w.row[r], w.works[p - n], w.price[r] = p - n, True, own
-        _place_row(problem, rho, w, f, r, False)
-        r += 1
-    return f, r, steps
+    H, A, side, n, size, variable = problem.H, problem.A, guess.side, x.shape[0], words.shape[1], words[0]
+    stride = size + 1 + (-size - 1) % WIDTH
+    T, v = memory[: stride * stride], memory[stride * stride :]
+    panel, scaled = v[3 * stride :], v[(3 + PANEL) * stride :]
+    swept_panel, block = v[(3 + 2 * PANEL) * stride :], v[VECTORS * stride :]
+    y, w, column = v[:stride], v[stride : 2 * stride], v[2 * stride : 3 * stride]
+    s = SweptSystem(T, stride, variable, words[1], y, w, column, panel, scaled, swept_panel, block)
+    count, behind, held = 0, size, 0
+    for i in range(n):
+        if side[i] == FREE:
+            variable[count] = i
+            count += 1
+        elif side[i] == HELD:
+            held += 1
+    rows = size - n + held
+    for r in range(rows):
+        if guess.works[r]:
+            variable[count] = n + r
+            count += 1
+    for r in range(rows - 1, -1, -1):
+        if not guess.works[r]:
+            behind -= 1
+            variable[behind] = n + r
+    for i in range(n - 1, -1, -1):
+        if side[i] == AT_LOW or side[i] == AT_HIGH:
+            behind -= 1
+            variable[behind] = i
+    c = size * stride
+    for k in range(size):
+        i, at = variable[k], k * stride
+        words[1, k], w[k], y[k] = 0, 0.0, x[i] if i < n else 0.0
+        for m in range(k):
+            j = variable[m]
+            if i < n:
+                T[at + m] = (H[i, j] if j < i else H[j, i]) if j < n else A[j - n, i]
+            else:
+                T[at + m] = A[i - n, j] if j < n else 0.0
+        T[at + k], T[c + k] = (H[i, i], problem.g[i]) if i < n else (-1.0 / rho, -problem.b[i - n])
+        if held > 0:
+            for j in range(n):
+                if side[j] == HELD and x[j] != 0.0:
+                    T[c + k] += ((H[i, j] if j < i else H[j, i]) if i < n else A[i - n, j]) * x[j]
+        for m in range(k - k % WIDTH, k):  # tiles on the diagonal are whole
+            T[m * stride + k] = T[at + m]
+    for k in range(size, stride):  # numbers, where no entry is
+        for m in range(size if k == size else 0, stride):
+            T[k * stride + m] = 0.0
+    for k in range(size - size % WIDTH, size):
+        for m in range(size, stride):
+            T[k * stride + m] = T[c + k] if m == size else 0.0
+    return s, count
 
 
 @kernel
-def _most_violated(problem: BoxQp, rows: int, w: WorkingSet, x: np.ndarray) -> tuple:
-    """Constraint outside the working set that is missed most, n + i for a row, -1 where none is; its side."""
-    n, worst, p, sign = x.shape[0], -TOLERANCE, -1, AT_LOW
+def _take_column(s: SweptSystem, p: int) -> None:
+    """Column p of the table, into `column`."""
+    T, stride, out = s.table, s.stride, s.column
+    whole = p + WIDTH - p % WIDTH
+    for i in range(0, whole, WIDTH):
+        put_lanes(out, i, lanes(T, p * stride + i))
+    for i in range(whole, stride):
+        out[i] = T[i * stride + p]
+
+
+@kernel
+def _put_column(s: SweptSystem, p: int) -> None:
+    """Write column p of the table from `column`."""
+    T, stride, column = s.table, s.stride, s.column
+    for i in range(0, p + 1, WIDTH):
+        put_lanes(T, p * stride + i, lanes(column, i))
+    for i in range(p - p % WIDTH, stride):
+        T[i * stride + p] = column[i]
+
+
+@inlined
+def _add_multiple(out: np.ndarray, factor: float, a: np.ndarray, count: int) -> None:
+    """out := out + factor a of so many numbers, a multiple of WIDTH."""
+    f = splat(factor)
+    for i in range(0, count, WIDTH):
+        put_lanes(out, i, multiply_add(f, lanes(a, i), lanes(out, i)))
+
+
+@kernel
+def _factor_block(s: SweptSystem, first: int, m: int, n: int) -> bool:
+    """Factor P = L D L', the block of a panel: `block` has L below the diagonal, -1/D on it, and D L' above it."""
+    L, C = s.block, s.panel
+    for q in range(PANEL):
+        d = C[q * s.stride + first + q] if q < m else 1.0
+        for k in range(q):
+            a = C[q * s.stride + first + k] if q < m else 0.0
+            for r in range(k):
+                a -= L[PANEL * q + r] * L[PANEL * r + k]
+            L[PANEL * k + q], L[PANEL * q + k] = a, -a * L[PANEL * k + k]
+            d -= a * L[PANEL * q + k]
+        if q < m and s.variable[first + q] < n and not d > 0.0:
+            return False
+        L[PANEL * q + q] = -1.0 / d
+    return True
+
+
+@kernel
+def _sweep_panel(s: SweptSystem, first: int, last: int, n: int) -> bool:
+    """Sweep a panel of entries; n: how many variables there are, whose pivots must be positive.
+
+    With its columns C and its own block P = L D L', E = C L'^-1 and F = E D^-1 L^-1: the rest becomes T - E D^-1 E',
+    the columns F, and the block -P^-1.
+    """
+    T, C, G, F, L, stride, m = s.table, s.panel, s.scaled, s.swept_panel, s.block, s.stride, last - first
+    one, two, three, begin = s.stride, 2 * s.stride, 3 * s.stride, first - first % WIDTH
+    for q in range(m):
+        for i in range(0, begin + WIDTH, WIDTH):
+            put_lanes(C, q * stride + i, lanes(T, (first + q) * stride + i))
+        for i in range(begin + WIDTH, stride):
+            C[q * stride + i] = T[i * stride + first + q]
+    for i in range(m * stride, PANEL * stride, WIDTH):
+        put_lanes(C, i, splat(0.0))
+    if not _factor_block(s, first, m, n):
+        return False
+    for q in range(m):
+        for k in range(m):
+            C[q * stride + first + k] = -1.0 if q == k else 0.0  # of which F is made -P^-1
+    minus, l10, l20, l21 = splat(-1.0), splat(-L[PANEL]), splat(-L[2 * PANEL]), splat(-L[2 * PANEL + 1])
+    l30, l31, l32 = splat(-L[3 * PANEL]), splat(-L[3 * PANEL + 1]), splat(-L[3 * PANEL + 2])
+    d0, d1, d2, d3 = splat(L[0]), splat(L[PANEL + 1]), splat(L[2 * PANEL + 2]), splat(L[3 * PANEL + 3])
+    for j in range(0, stride, WIDTH):
+        e0 = lanes(C, j)
+        e1 = multiply_add(l10, e0, lanes(C, one + j))
+        e2 = multiply_add(l21, e1, multiply_add(l20, e0, lanes(C, two + j)))
+        e3 = multiply_add(l32, e2, multiply_add(l31, e1, multiply_add(l30, e0, lanes(C, three + j))))
+        g0, g1, g2, f3 = d0 * e0, d1 * e1, d2 * e2, d3 * e3
+        f2 = multiply_add(l32, f3, g2)
+        f1 = multiply_add(l21, f2, multiply_add(l31, f3, g1))
+        f0 = multiply_add(l10, f1, multiply_add(l20, f2, multiply_add(l30, f3, g0)))
+        put_lanes(C, one + j, e1)
+        put_lanes(C, two + j, e2)
+        put_lanes(C, three + j, e3)
+        put_lanes(G, j, g0)
+        put_lanes(G, one + j, g1)
+        put_lanes(G, two + j, g2)
+        put_lanes(G, three + j, f3)
+        put_lanes(F, j, minus * f0)
+        put_lanes(F, one + j, minus * f1)
+        put_lanes(F, two + j, minus * f2)
+        put_lanes(F, three + j, minus * f3)
+    for j in range(0, stride, WIDTH):
+        c0, c1, c2, c3 = lanes(C, j), lanes(C, one + j), lanes(C, two + j), lanes(C, three + j)
+        for i in range(j, stride, WIDTH):
+            t = add_outer(tile(T, i * stride + j, stride), G, i, 1, c0)
+            t = add_outer(add_outer(t, G, one + i, 1, c1), G, two + i, 1, c2)
+            put_tile(T, i * stride + j, stride, add_outer(t, G, three + i, 1, c3))
+    for q in range(m):
+        s.swept[first + q] = 1
+        for i in range(0, begin + WIDTH, WIDTH):
+            put_lanes(T, (first + q) * stride + i, lanes(F, q * stride + i))
+        for i in range(begin, stride):
+            T[i * stride + first + q] = F[q * stride + i]
+    return True
+
+
+@kernel
+def _sweep(s: SweptSystem, p: int, least: float) -> None:
+    """Sweep entry p, or take that back; its pivot has a size of `least` at the least."""
+    T, c, stride = s.table, s.column, s.stride
+    _take_column(s, p)
+    inverse = 1.0 / (c[p] if abs(c[p]) > least else least)
+    scale, minus = splat(inverse if s.swept[p] == 0 else -inverse), splat(-inverse)
+    for i in range(0, stride, WIDTH):
+        put_lanes(s.scaled, i, minus * lanes(c, i))
+    for j in range(0, stride, WIDTH):
+        v = lanes(c, j)
+        for i in range(j, stride, WIDTH):
+            at = i * stride + j
+            put_tile(T, at, stride, add_outer(tile(T, at, stride), s.scaled, i, 1, v))
+    for i in range(0, stride, WIDTH):
+        put_lanes(c, i, scale * lanes(c, i))
+    c[p], s.swept[p] = -inverse, 1 - s.swept[p]
+    _put_column(s, p)
+
+
+@kernel
+def _place(s: SweptSystem) -> None:
+    """What is free in y, and w, by what is not."""
+    size, stride, y, w = s.variable.shape[0], s.stride, s.y, s.w
+    for i in range(0, stride, WIDTH):
+        put_lanes(w, i, lanes(s.table, size * stride + i))
+    for k in range(size):
+        if s.swept[k] == 0 and y[k] != 0.0:
+            _take_column(s, k)
+            _add_multiple(w, y[k], s.column, stride)
+    for k in range(size):
+        if s.swept[k] == 1:
+            y[k], w[k] = -w[k], 0.0
+
+
+@kernel
+def _let_go(s: SweptSystem, problem: BoxQp, guess: Guess, k: int) -> None:
+    """A constraint leaves the working set: its variable comes free, or its row has no price."""
+    n, i = guess.side.shape[0], s.variable[k]
+    if i < n:
+        guess.side[i] = FREE
+        _sweep(s, k, LEAST_PIVOT * problem.H[i, i])
+        s.w[k] = 0.0
+    else:
+        guess.works[i - n] = False
+        _sweep(s, k, 0.0)
+        s.y[k] = 0.0
+
+
+@kernel
+def _drop_wrong(s: SweptSystem, problem: BoxQp, guess: Guess) -> bool:
+    """Let go what has a multiplier of the wrong sign; whether there was any."""
+    n, found = guess.side.shape[0], False
+    for k in range(s.variable.shape[0]):
+        i = s.variable[k]
+        wrong = guess.side[i] * s.w[k] < 0.0 if i < n else guess.works[i - n] and s.y[k] > 0.0
+        if wrong:
+            found = True
+            _let_go(s, problem, guess, k)
+    return found
+
+
+@kernel
+def _most_violated(s: SweptSystem, problem: BoxQp, guess: Guess) -> int:
+    """Entry of the constraint outside the working set that is missed most; -1 where none is."""
+    n, worst, p = guess.side.shape[0], -TOLERANCE, -1
+    for k in range(s.variable.shape[0]):
+        i, room = s.variable[k], 0.0
+        if i < n:
+            if s.swept[k] == 1:
+                room = min(s.y[k] - problem.low[i], problem.high[i] - s.y[k])
+        elif s.swept[k] == 0:
+            room = s.w[k]
+        if room < worst:
+            worst, p = room, k
+    return p
+
+
+@kernel
+def _add(s: SweptSystem, problem: BoxQp, guess: Guess, p: int) -> int:
+    """The constraint of entry p joins the working set, and those leave it whose multipliers would get the wrong sign.
+
+    With a multiplier that grows by t, a force sign t on a variable or a price t of a row (a change -t of its y), the
+    free y change by -a t times the column, and the others' w by a t times it; a is the sign, -1 for a row.
+
+    Returns:
+        the number of steps.
+    """
+    n, size, side, y, w, column = guess.side.shape[0], s.variable.shape[0], guess.side, s.y, s.w, s.column
+    i, steps, sign, bound = s.variable[p], 0, AT_LOW, 0.0
+    bounds = i < n
+    if bounds:
+        sign = AT_LOW if y[p] < problem.low[i] else AT_HIGH
+        bound = problem.low[i] if sign == AT_LOW else problem.high[i]
+    a = float(sign) if bounds else -1.0
+    while True:
+        steps += 1
+        _take_column(s, p)
+        missed = (bound - y[p]) * sign if bounds else -w[p]
+        step, blocking = max(0.0, missed / -column[p]), -1
+        for k in range(size):
+            v, change = s.variable[k], a * column[k]
+            if v < n:
+                if s.swept[k] == 0 and side[v] * change < 0.0 and side[v] * w[k] < -step * side[v] * change:
+                    step, blocking = max(side[v] * w[k], 0.0) / -(side[v] * change), k
+            elif s.swept[k] == 1 and change < 0.0 and -y[k] < -step * change:
+                step, blocking = max(-y[k], 0.0) / -change, k
+        for k in range(size):
+            if s.swept[k] == 1:
+                y[k] -= step * a * column[k]
+            else:
+                w[k] += step * a * column[k]
+        if bounds:
+            w[p] += sign * step
+        else:
+            y[p] -= step
+        if blocking < 0:
+            break
+        _let_go(s, problem, guess, blocking)
+    _sweep(s, p, 0.0)
+    if bounds:
+        y[p], side[i] = bound, sign
+    else:
+        w[p], guess.works[i - n] = 0.0, True
+    return steps
+
+
+@kernel
+def _polish(
+    s: SweptSystem, problem: BoxQp, rho: float, rows: int, x: np.ndarray, multipliers: np.ndarray, rough: float
+) -> bool:
+    """Take from y what pivots have left in w where it should be 0; whether that was more than `rough`.
+
+    Args:
+        x: (n,) filled by y, but where variables are held. multipliers: (>= n + rows,) filled by the forces, and by y.
+    """
+    n, size, y, w, H, A = x.shape[0], s.variable.shape[0], s.y, s.w, problem.H, problem.A
+    for k in range(size):
+        i = s.variable[k]
+        if i < n:
+            x[i] = y[k]
+        else:
+            multipliers[i] = -y[k]
+    worst = 0.0
     for i in range(n):
-        if w.side[i] == FREE:
-            if x[i] - problem.low[i] < worst:
-                worst, p, sign = x[i] - problem.low[i], i, AT_LOW
-            if problem.high[i] - x[i] < worst:
-                worst, p, sign = problem.high[i] - x[i], i, AT_HIGH
-    for i in range(rows):
-        if not w.works[i]:
-            s = dot(problem.A[i], x, n) - problem.b[i]
-            if s < worst:
-                worst, p, sign = s, n + i, AT_LOW
-    return p, sign
+        multipliers[i] = problem.g[i]
+    for i in range(n):
+        multipliers[i] += dot(H[i], x, i + 1)
+        for j in range(i):
+            multipliers[j] += H[i, j] * x[i]
+    for r in range(rows):
+        price = multipliers[n + r]
+        if price != 0.0:
+            for i in range(n):
+                multipliers[i] -= price * A[r, i]
+    for k in range(size):
+        i = s.variable[k]
+        w[k] = multipliers[i] if i < n else multipliers[i] / rho - problem.b[i - n] + dot(A[i - n], x, n)
+        if s.swept[k] == 1:
+            worst = max(worst, abs(w[k]))
+    if worst <= rough:
+        for k in range(size):
+            if s.swept[k] == 1:
+                w[k] = 0.0
+        return False
+    for k in range(size):
+        left = w[k]
+        if s.swept[k] == 1 and left != 0.0:
+            _take_column(s, k)
+            for i in range(size):
+                if s.swept[i] == 1:
+                    y[i] += left * s.column[i]
+                else:
+                    w[i] -= left * s.column[i]
+            w[k] = 0.0
+    return True

@@ -96,6 +96,14 @@ def unpack(table: Any, record: type[Record]) -> Record:
     return table
 
 
+def uncounted(a: np.ndarray) -> np.ndarray:
+    """The same array for compiled code that hands it on and on: nobody counts who has it, which takes 5 ns each time.
+
+    It must not outlive `a`: whoever calls with it uses `a` once more afterwards.
+    """
+    return a
+
+
 def _declared_type(record: type) -> Any:
     """Type of a record in compiled code, from the declaration of its fields.
 
@@ -157,6 +165,21 @@ def _type_unpack(context: Any) -> Any:
 def _lower_unpack(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     data = make_array(signature.args[0])(context, builder, args[0]).data
     return _read(context, builder, signature.return_type, data, [0])
+
+
+@type_callable(uncounted)
+def _type_uncounted(context: Any) -> Any:
+    return lambda a: a if isinstance(a, types.Array) else None
+
+
+@lower_builtin(uncounted, types.Array)
+def _lower_uncounted(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    given, out = (
+        make_array(k)(context, builder, *v) for k, v in ((signature.args[0], args), (signature.return_type, ()))
+    )
+    shape, strides = (cgutils.unpack_tuple(builder, x) for x in (given.shape, given.strides))
+    populate_array(out, data=given.data, shape=shape, strides=strides, itemsize=given.itemsize, meminfo=None)
+    return out._getvalue()
 
 
 def _read(context: Any, builder: Any, kind: Any, data: Any, at: list[int]) -> Any:
