@@ -9,17 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.collision.pair_distance import PairsFound, pair_distance, put_row
+from humanoid_control.collision.pair_distance import PairsFound, boxed_distance, pair_distance, put_row
 from humanoid_control.collision.shapes import ShapeArrays
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import F1, F2, I2
+from humanoid_control.numerics.array_types import F1, F2, I1, I2
+from humanoid_control.numerics.vec3 import Vec, add, cross, dot
 
 
 class PairBounds(NamedTuple):
     """Pairs whose distances are bounded from below while the joints move.
 
     Attributes:
-        pairs: (P, 2) indices of shapes.
+        pairs: (P, 2) indices of shapes. common: (P,) last joint that carries both, 0 where none does.
         motion_bound: (n, P) bound on |d distance / d joint| in every posture [m/rad], 1 for a sliding joint.
         joints: (n,) joints at the last update [rad, m].
         lower: (P,) no pair is closer than this [m]; exact for those that were found to be near.
@@ -27,10 +28,35 @@ class PairBounds(NamedTuple):
     """
 
     pairs: I2
+    common: I1
     motion_bound: F2
     joints: F1
     lower: F1
     travel: F1
+
+    @classmethod
+    def of(cls, pairs: np.ndarray, joint: np.ndarray, parent: np.ndarray, motion_bound: np.ndarray) -> PairBounds:
+        """Bounds of which nothing is known yet.
+
+        Args:
+            pairs: (P, 2) indices of shapes. joint: (S,) that carries each. parent: (N,) of the joints.
+            motion_bound: (n, P).
+        """
+        count = len(pairs)
+        common = [common_joint(parent, int(joint[i]), int(joint[j])) for i, j in pairs]
+        lower = np.full(count, -np.inf)
+        common, joints = np.array(common, dtype=np.int64), np.zeros(len(motion_bound))
+        return cls(pairs, common, motion_bound, joints, lower, np.empty(count))
+
+
+def common_joint(parent: np.ndarray, i: int, j: int) -> int:
+    """The last joint that carries what joints i and j carry; 0, the world, where none does."""
+    while i != j:  # a parent has a lower number
+        if i > j:
+            i = int(parent[i])
+        else:
+            j = int(parent[j])
+    return i
 
 
 class PairReach(NamedTuple):
@@ -40,14 +66,18 @@ class PairReach(NamedTuple):
         twist: (J, 6) of `joint_twists`; (0, 6): all pairs matter from their activation distances on.
         least: a pair matters at this distance at least [m]. margin: what is kept [m].
         per_speed: distance above the margin for each m/s of closing [s].
-        share: of a pair's activation distance above the margin, which is added to it.
     """
 
     twist: F2
     least: float
     margin: float
     per_speed: float
-    share: float
+
+
+@inlined
+def far_enough(reach: PairReach, closing: float, activation: float) -> float:
+    """Distance [m] from which a pair matters that closes so fast [m/s]: its activation distance, or less."""
+    return min(activation, max(reach.least, reach.margin + reach.per_speed * max(closing, 0.0)))
 
 
 @inlined
@@ -65,8 +95,7 @@ def reach_of(reach: PairReach, shapes: ShapeArrays, p: np.ndarray, i: int, j: in
     vz = t[a, 2] - t[b, 2] + wx * y - wy * x
     turning = np.sqrt(wx * wx + wy * wy + wz * wz) * shapes.radii[k]
     speed = np.sqrt(vx * vx + vy * vy + vz * vz) + turning
-    need = reach.margin + reach.per_speed * speed + reach.share * (activation - reach.margin)
-    return min(activation, max(reach.least, need))
+    return far_enough(reach, speed, activation)
 
 
 @kernel
@@ -151,10 +180,32 @@ def update_pairs(
         if gap >= far:
             lower[k] = gap
             continue
+        ok, d, n, x1 = boxed_distance(shapes, R, p, i, j)
+        if ok:
+            lower[k] = max(lower[k], d)
+            if moving:
+                speed = closing_speed(reach.twist, shapes.joint[i], shapes.joint[j], n, x1)
+                if d >= far_enough(reach, speed, activation[k]):
+                    continue
+            elif d >= far:
+                continue
         d, n, x1, x2 = pair_distance(shapes, R, p, i, j)
         lower[k] = d
+        if moving:
+            far = far_enough(reach, closing_speed(reach.twist, shapes.joint[i], shapes.joint[j], n, x1), activation[k])
         if d >= far:
             continue
         put_row(out, count, k, d, n, x1, x2)
         count += 1
     return count
+
+
+@inlined
+def closing_speed(twist: np.ndarray, a: int, b: int, n: Vec, x: Vec) -> float:
+    """Speed [m/s] of joint a's body against joint b's at a point x, along n.
+
+    At both nearest points it is the same: they lie along n from each other.
+    """
+    w = (twist[a, 3] - twist[b, 3], twist[a, 4] - twist[b, 4], twist[a, 5] - twist[b, 5])
+    v = (twist[a, 0] - twist[b, 0], twist[a, 1] - twist[b, 1], twist[a, 2] - twist[b, 2])
+    return dot(n, add(v, cross(w, x)))

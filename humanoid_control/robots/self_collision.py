@@ -118,7 +118,7 @@ def monitor_shapes(table: np.ndarray, q: np.ndarray, activation: np.ndarray) -> 
     lower_bounds(a.bounds, q[q.shape[0] - a.bounds.joints.shape[0] :])
     joint_poses(a.tree, q, a.world)
     shape_poses(a.world.R, a.world.p, a.shapes, a.R, a.p)
-    everywhere = PairReach(a.twist[:0], 0.0, 0.0, 0.0, 0.0)
+    everywhere = PairReach(a.twist[:0], 0.0, 0.0, 0.0)
     return update_pairs(a.shapes, a.R, a.p, a.bounds, activation, everywhere, a.found)
 
 
@@ -129,7 +129,7 @@ def monitor_moving_shapes(table: np.ndarray, q: np.ndarray, v: np.ndarray, need:
     Args:
         table, q: as of `monitor_shapes`.
         need: (n,) what each joint's motion asks for, times its motion bound, of every pair's distance.
-        law: (least [m], margin [m], per_speed [s], share) of `PairReach`.
+        law: (least [m], margin [m], per_speed [s]) of `PairReach`.
     """
     a = unpack(table, MonitorArrays)
     lower_bounds_and_needs(a.bounds, q[q.shape[0] - a.bounds.joints.shape[0] :], need, a.activation)
@@ -138,7 +138,7 @@ def monitor_moving_shapes(table: np.ndarray, q: np.ndarray, v: np.ndarray, need:
     joint_poses(a.tree, q, a.world)
     joint_twists(a.tree, a.world, v, a.twist)
     shape_poses(a.world.R, a.world.p, a.shapes, a.R, a.p)
-    reach = PairReach(a.twist, law[0], law[1], law[2], law[3])
+    reach = PairReach(a.twist, law[0], law[1], law[2])
     return update_pairs(a.shapes, a.R, a.p, a.bounds, a.activation, reach, a.found)
 
 
@@ -163,9 +163,9 @@ class ShapePairs(CollisionMonitor):
         self.poses, self.motion_bound = JointPoses(robot.model), motion_bounds(robot)
         self.count, shapes = len(self.pairs), len(self.shapes.kinds)
         self.R, self.p = np.tile(np.eye(3), (shapes, 1, 1)), np.zeros((shapes, 3))
-        self.lower, self._activation = np.full(self.count, -np.inf), np.empty(self.count)
         of_joints = np.ascontiguousarray(self.motion_bound[:, robot.iv :].T)
-        bounds = PairBounds(self.pairs, of_joints, np.zeros(robot.n), self.lower, np.empty(self.count))
+        bounds = PairBounds.of(self.pairs, self.shapes.joint, self.poses.tree.parent, of_joints)
+        self.lower, self._activation = bounds.lower, np.empty(self.count)
         found, twist = PairsFound.buffer(self.count), np.zeros((robot.model.njoints, 6))
         memory = (self.R, self.p, twist, self._activation)
         self.arrays = MonitorArrays(self.poses.tree, self.poses.world, self.shapes, *memory, bounds, found)

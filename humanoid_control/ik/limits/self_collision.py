@@ -226,11 +226,10 @@ def watch_pairs(monitor: np.ndarray, q: np.ndarray, previous: np.ndarray, law: C
     """Measure the pairs that matter at q and the velocity of the last tick: how many were found.
 
     A pair is a row from so far that its row allows the present velocity; one that appears asks for no jump. The allowed
-    closing speed at x above the margin is that of `max_closing_speed`. It exceeds every speed at which the pair may be
-    closing now where x >= sum_c bound_c (|v_c| / gain + v_c^2 / (2 BRAKING_SHARE a_c)), because a pair's own
-    deceleration is BRAKING_SHARE sum a_c |g_c| and its speed at most sum |g_c v_c|, with |g_c| <= bound_c. Where it
-    closes at s at the most, x >= s / gain + the second sum is enough, and that sum is no larger than
-    sum_c bound_c |v_c| times the longest time |v_c| / (2 BRAKING_SHARE a_c).
+    closing speed at x above the margin is that of `max_closing_speed`. A pair closes at s = sum_c |g_c v_c| at the
+    most, its own deceleration is BRAKING_SHARE sum_c a_c |g_c|: at least s / T, with the longest time
+    T = max_c |v_c| / (BRAKING_SHARE a_c) in which a joint could stop so. With that one its law allows s from
+    x = s `distance_per_speed(gain, T)` on, and s is no more than sum_c bound_c |v_c|.
 
     Args:
         monitor: table of the packed MonitorArrays. q: (nq,). previous: (nv,) velocity. law: with decelerations (nv,).
@@ -239,12 +238,11 @@ def watch_pairs(monitor: np.ndarray, q: np.ndarray, previous: np.ndarray, law: C
     iv = 6 if q.shape[0] > previous.shape[0] else 0
     need, longest = np.empty(previous.shape[0] - iv), 0.0
     for c in range(need.shape[0]):
-        v = abs(previous[iv + c])
-        brakes = v / (2.0 * BRAKING_SHARE * law.acceleration[iv + c])
-        need[c] = v * (1.0 / law.barrier_gain + brakes)
-        longest = max(longest, brakes)
-    share = 1.0 - 1.0 / (1.0 + longest * law.barrier_gain)  # of braking in these distances, at the most
-    return monitor_moving_shapes(monitor, q, previous, need, (activation, law.margin, 1.0 / law.barrier_gain, share))
+        longest = max(longest, abs(previous[iv + c]) / (BRAKING_SHARE * law.acceleration[iv + c]))
+    per_speed = distance_per_speed(law.barrier_gain, longest)
+    for c in range(need.shape[0]):
+        need[c] = per_speed * abs(previous[iv + c])
+    return monitor_moving_shapes(monitor, q, previous, need, (activation, law.margin, per_speed))
 
 
 @kernel
@@ -256,6 +254,14 @@ def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> flo
     """
     knee = deceleration / (barrier_gain * barrier_gain)
     return barrier_gain * x if x <= knee else np.sqrt(2.0 * deceleration * (x - 0.5 * knee))
+
+
+@kernel
+def distance_per_speed(barrier_gain: float, stop: float) -> float:
+    """Distance [m] above its margin for each m/s at which a pair may close that could stop in a time [s] or less."""
+    if stop * barrier_gain <= 1.0:  # below the knee
+        return 1.0 / barrier_gain
+    return 0.5 * stop + 0.5 / (stop * barrier_gain * barrier_gain)
 
 
 class PairRows(NamedTuple):

@@ -8,14 +8,16 @@ import numpy as np
 
 from humanoid_control.collision.convex_distance import Solid
 from humanoid_control.collision.pair_bounds import fill_travel
-from humanoid_control.collision.pair_distance import pair_distance, shape_pose
+from humanoid_control.collision.pair_distance import boxed_distance, pair_distance, shape_pose
 from humanoid_control.collision.penetration_depth import separation
+from humanoid_control.collision.shapes import BOX, CAPSULE, ShapeArrays
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.kinematics.forward_kinematics import WorldPoses, place_joint
 from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
 from humanoid_control.numerics.cholesky import dot
 from humanoid_control.numerics.packed import Packed, unpack
-from humanoid_control.numerics.vec3 import rotate, unrotate
+from humanoid_control.numerics.vec3 import Vec, cross, rotate, row, sub, unrotate
+from humanoid_control.numerics.vec3 import dot as dot3
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs
 
@@ -95,8 +97,7 @@ class ProofMemory(NamedTuple):
         start, end: (MAX_DEPTH, P) distances at both ends of the parts of the path that wait for their proof, and
         start_normal, end_normal: (MAX_DEPTH, P, 3) their normals, in the axes of the pairs' common joints.
         chord: (MAX_DEPTH, P) lesser gap at both ends along the normal of one of them.
-        distance, floor, pair: (P,) of the pairs that may come too close. normal: (P, 3). common: (P,) the last joint
-            that carries both shapes.
+        distance, floor, pair: (P,) of the pairs that may come too close. normal: (P, 3).
         carries: (njoints,) how many shapes of these pairs each joint carries. joints: (njoints,) those that carry some
             of them but not all, which move these pairs. column: (njoints,) where these are in v.
         lever: (P, njoints) their motion bounds of these pairs. turns: (P, njoints) 1 where that is not 0.
@@ -115,7 +116,6 @@ class ProofMemory(NamedTuple):
     floor: F1
     pair: I1
     normal: F2
-    common: I1
     carries: I1
     joints: I1
     column: I1
@@ -140,7 +140,6 @@ class ProofMemory(NamedTuple):
             np.empty(pairs),
             np.empty(pairs, dtype=np.int64),
             np.empty((pairs, 3)),
-            np.empty(pairs, dtype=np.int64),
             np.empty(joints, dtype=np.int64),
             np.empty(joints, dtype=np.int64),
             np.empty(joints, dtype=np.int64),
@@ -238,12 +237,13 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
     dt, n, last = braking.dt, v.shape[0], 1.0
     step = dt * braking.acceleration
     start, end, d, floors = w.start, w.end, w.distance, w.floor
-    travelled, beside = np.empty(n), np.empty(n)
+    travelled, beside, moved = np.empty(n), np.empty(n), np.empty(n)
     for i in range(n):
         last = max(last, 1.0 + abs(v[i]) / step[i])
     for i in range(n):
-        travelled[i] = dt * braking_distance(abs(v[i]), step[i], last)
-    count = _pairs_at_risk(path, travelled, braking.floor)
+        way = dt * braking_distance(abs(v[i]), step[i], last)
+        moved[i] = way if v[i] >= 0.0 else -way
+    count = _pairs_at_risk(path, moved, braking.floor)
     if count == 0:
         return True
     moving = _begin_path(a, q.shape[0] - n, count, w)
@@ -301,7 +301,7 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
 def _gap(a: MonitorArrays, w: ProofMemory, k: int, normal: np.ndarray) -> float:
     """Gap of pair k at risk, placed where it was measured last, along a normal in the axes of its common joint."""
     i, j = a.bounds.pairs[w.pair[k], 0], a.bounds.pairs[w.pair[k], 1]
-    n = rotate(w.world.R[w.common[k]], (normal[0], normal[1], normal[2]))
+    n = rotate(w.world.R[a.bounds.common[w.pair[k]]], (normal[0], normal[1], normal[2]))
     first = Solid(a.shapes.kinds[i], a.shapes.sizes[i], w.R[i], (w.p[i, 0], w.p[i, 1], w.p[i, 2]))
     second = Solid(a.shapes.kinds[j], a.shapes.sizes[j], w.R[j], (w.p[j, 0], w.p[j, 1], w.p[j, 2]))
     return separation(first, second, n)
@@ -314,36 +314,80 @@ def _keep_normal(R: np.ndarray, n: tuple, out: np.ndarray) -> None:
 
 
 @kernel
-def _pairs_at_risk(path: PathArrays, travelled: np.ndarray, highest: float) -> int:
-    """Number of pairs that may come closer than their floors; pairs, floors and present distances are in the memory."""
+def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
+    """Number of pairs that may come closer than their floors; pairs, floors and present distances are in the memory.
+
+    Args:
+        moved: (n,) way of each joint to its stop [rad, m].
+    """
     a, w = path.monitor, path.scratch
     count, lower, pairs = 0, a.bounds.lower, a.bounds.pairs
-    fill_travel(a.bounds.motion_bound, travelled, a.bounds.travel)
+    fill_travel(a.bounds.motion_bound, moved, a.bounds.travel)
     for k in range(pairs.shape[0]):
         travel, floor = a.bounds.travel[k], min(highest, path.nearest[k])
         if lower[k] - travel >= floor:
             continue
+        ok, d, _, _ = boxed_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
+        if ok and d - travel >= floor:
+            lower[k] = max(lower[k], d)
+            continue
         lower[k], n, _, _ = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
         keep = min(floor, SHRINKING * lower[k])
-        if lower[k] <= 0.0 or lower[k] - travel >= keep:
+        if lower[k] <= 0.0 or lower[k] - travel >= keep or least_on_way(a, k, n, moved) >= GUARANTEED * keep:
             continue
         w.pair[count], w.floor[count], w.start[0, count] = k, keep, lower[k]
-        w.common[count] = _common_joint(a, pairs[k, 0], pairs[k, 1])
-        _keep_normal(a.world.R[w.common[count]], n, w.start_normal[0, count])
+        _keep_normal(a.world.R[a.bounds.common[k]], n, w.start_normal[0, count])
         count += 1
     return count
 
 
+@inlined
+def _extent(shapes: ShapeArrays, R: np.ndarray, s: int, u: Vec) -> float:
+    """How far shape s reaches from its centre along a vector u, times its length [m]."""
+    v, x, y, z, half = unrotate(R[s], u), shapes.sizes[s, 0], shapes.sizes[s, 1], shapes.sizes[s, 2], shapes.sizes[s, 3]
+    if shapes.kinds[s] == BOX:
+        return x * abs(v[0]) + y * abs(v[1]) + z * abs(v[2])
+    return half * abs(v[2]) + np.sqrt((x * v[0]) ** 2 + (y * v[1]) ** 2 + (z * v[2]) ** 2)
+
+
 @kernel
-def _common_joint(a: MonitorArrays, i: int, j: int) -> int:
-    """The last joint that carries both of two shapes; 0, the world, where none does."""
-    parent, first, second = a.tree.parent, a.shapes.joint[i], a.shapes.joint[j]
-    while first != second:  # a parent has a lower number
-        if first > second:
-            first = parent[first]
-        else:
-            second = parent[second]
-    return int(first)
+def least_on_way(a: MonitorArrays, k: int, n: Vec, moved: np.ndarray) -> float:
+    """Least distance [m] of a pair on the way of all joints.
+
+    The gap along a direction n that is fixed to the common joint is no more than the distance. Joint by joint, a point
+    comes closer along n by its lever about the joint times the angle, to first order; of a joint that separates the
+    shapes nothing counts, as others may be farther on their ways. What is of higher order is at most T Theta / 2, T
+    being the travel of the pair, Theta the sum of all angles. Of a sphere or capsule the ends of the axis are such
+    points, as the gap of balls is that of their centres, however they turn; of another solid, for each joint, the one
+    with the greatest lever.
+
+    Args:
+        a: with the pair's distance and travel, and all placed where the ways begin. n: normal of the pair there.
+        moved: (n,) ways of the joints, either way [rad, m].
+    """
+    shapes, world, tree = a.shapes, a.world, a.tree
+    first, turned, least = 7 if tree.floating else 0, 0.0, a.bounds.lower[k]
+    for side in range(2):
+        s, toward = a.bounds.pairs[k, side], 1.0 if side == 0 else -1.0  # n points from the first to the second
+        half, p, swept = shapes.sizes[s, 3], row(a.p, s), shapes.kinds[s] <= CAPSULE
+        end = (half * a.R[s, 0, 2], half * a.R[s, 1, 2], half * a.R[s, 2, 2])
+        far = 2.0 * toward * dot3(n, end)  # by which one end is nearer than the other
+        ahead, behind = (max(-far, 0.0), max(far, 0.0)) if swept else (0.0, 0.0)
+        j, closer, closer_behind = shapes.joint[s], 0.0, 0.0
+        while j != a.bounds.common[k]:
+            way, axis = moved[tree.idx_q[j] - first], row(world.axes, j)
+            if tree.joints.slides[j]:
+                rate, more = toward * way * dot3(n, axis), 0.0
+            else:
+                u = cross(n, axis)
+                rate = toward * way * dot3(u, sub(p, row(world.p, j)))
+                more = toward * way * dot3(u, end) if swept else abs(way) * _extent(shapes, a.R, s, u)
+                turned += abs(way)
+            closer += max(rate + more, 0.0)
+            closer_behind += max(rate - more, 0.0)
+            j = tree.parent[j]
+        least -= max(closer - ahead, closer_behind - behind)
+    return least - 0.5 * a.bounds.travel[k] * turned
 
 
 class Moving(NamedTuple):
@@ -409,4 +453,4 @@ def _measure(
             continue
         i, j = a.bounds.pairs[w.pair[k], 0], a.bounds.pairs[w.pair[k], 1]
         w.distance[k], n, _, _ = pair_distance(a.shapes, w.R, w.p, i, j)
-        _keep_normal(world.R[w.common[k]], n, w.normal[k])
+        _keep_normal(world.R[a.bounds.common[w.pair[k]]], n, w.normal[k])

@@ -14,9 +14,9 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.ik import IkSettings, WholeBodyIk
-from humanoid_control.ik.null_space.weighted_step import resolved_rate
 from humanoid_control.ik.null_space.momentum_tracking import MU, MomentumTracking, weighting_inverse
 from humanoid_control.ik.null_space.objectives import band_depth, repulsion
+from humanoid_control.ik.null_space.weighted_step import resolved_rate
 from humanoid_control.ik.tasks.centroidal import AngularMomentumTask
 from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.task import Task
