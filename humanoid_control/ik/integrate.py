@@ -12,7 +12,8 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2, I2
+from humanoid_control.kinematics.forward_kinematics import Followers, set_followers
+from humanoid_control.numerics.array_types import F1
 from humanoid_control.robots.robot import Robot
 
 Rate = Callable[[float, np.ndarray], np.ndarray]
@@ -84,21 +85,18 @@ class Integration(NamedTuple):
 
     Attributes:
         lower, upper: (n,) ranges [rad]. keep_range: whether joints stay inside.
-        mimic, mimic_law: (M, 2), (M, 2) follower and leader, multiplier and offset.
+        followers: that mimic others.
     """
 
     lower: F1
     upper: F1
     keep_range: bool
-    mimic: I2
-    mimic_law: F2
+    followers: Followers
 
     @classmethod
     def of(cls, robot: Robot, keep_range: bool = True) -> Integration:
         """That of a robot."""
-        mimic = np.array([m[:2] for m in robot.mimic], dtype=np.int64).reshape(-1, 2)
-        law = np.array([m[2:] for m in robot.mimic], dtype=float).reshape(-1, 2)
-        return cls(robot.lower, robot.upper, keep_range, mimic, law)
+        return cls(robot.lower, robot.upper, keep_range, Followers.of(robot.mimic))
 
 
 @kernel
@@ -112,8 +110,7 @@ def advance(path: Integration, q: np.ndarray, v: np.ndarray, dt: float, out: np.
         out[iq + i] = q[iq + i] + v[iv + i] * dt
     if path.keep_range:
         keep_inside(q[iq:], path.lower, path.upper, out[iq:nq])
-    for k in range(path.mimic.shape[0]):
-        out[iq + path.mimic[k, 0]] = path.mimic_law[k, 0] * out[iq + path.mimic[k, 1]] + path.mimic_law[k, 1]
+    set_followers(path.followers, out, iq)
     out[nq : nq + nv] = v
 
 

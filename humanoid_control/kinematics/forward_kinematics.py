@@ -16,7 +16,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import RobotError
 from humanoid_control.jit import inlined, kernel
-from humanoid_control.numerics.array_types import B1, F2, F3, I1
+from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
 
 
 class JointFrames(NamedTuple):
@@ -129,6 +129,31 @@ class ModelTree(NamedTuple):
         return cls(JointFrames(R, p, axis, slides), parent, idx_q, floating)
 
 
+class Followers(NamedTuple):
+    """Joints that mimic others.
+
+    Attributes:
+        pairs: (M, 2) follower and leader. law: (M, 2) multiplier and offset.
+    """
+
+    pairs: I2
+    law: F2
+
+    @classmethod
+    def of(cls, mimic: Sequence[tuple[int, int, float, float]]) -> Followers:
+        """Those of `Robot.mimic`."""
+        pairs = np.array([m[:2] for m in mimic], dtype=np.int64).reshape(-1, 2)
+        return cls(pairs, np.array([m[2:] for m in mimic], dtype=float).reshape(-1, 2))
+
+
+@inlined
+def set_followers(followers: Followers, joints: np.ndarray, first: int) -> None:
+    """Set every follower from its leader, in an array whose joints begin at `first`."""
+    pairs, law = followers.pairs, followers.law
+    for k in range(pairs.shape[0]):
+        joints[first + pairs[k, 0]] = law[k, 0] * joints[first + pairs[k, 1]] + law[k, 1]
+
+
 class WorldPoses(NamedTuple):
     """Poses in the world that forward kinematics fills: of joints, or of bodies.
 
@@ -238,11 +263,11 @@ class KinematicTree(NamedTuple):
     """
 
     joints: JointFrames
-    parent: np.ndarray
-    coordinate: np.ndarray
-    gain: np.ndarray
-    offset: np.ndarray
-    moves: np.ndarray
+    parent: I1
+    coordinate: I1
+    gain: F1
+    offset: F1
+    moves: F2
 
     @classmethod
     def of(

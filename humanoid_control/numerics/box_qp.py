@@ -31,13 +31,24 @@ from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import B1, I1
 from humanoid_control.numerics.cholesky import dot
 from humanoid_control.numerics.packed import uncounted
-from humanoid_control.numerics.tiles import WIDTH, add_outer, lanes, multiply_add, put_lanes, put_tile, splat, tile
+from humanoid_control.numerics.tiles import (
+    WIDTH,
+    add_outer,
+    lanes,
+    multiply_add,
+    put_lanes,
+    put_tile,
+    splat,
+    tile,
+    total,
+)
 
 TOLERANCE = 1e-10
 FREE, AT_LOW, AT_HIGH, HELD = 0, 1, -1, 2  # HELD: between two equal bounds
 LEAST_PIVOT = 1e-15  # of the diagonal of H, where a variable comes free that others determine
 PANEL = 4  # pivots that are swept together: the rest of the table is read and written a quarter as often
 VECTORS = 3 + 3 * PANEL  # of memory beside the table
+WELL_POSED = 1e5  # product of the largest numbers of H and its inverse up to which pivots leave ten digits
 ROUGH = 1e-12  # of the largest c: what may be left in w where it should be 0
 POLISHES = 3  # times that a solution is made more exact, and looked at again
 NOT_POSITIVE, OUT_OF_STEPS = -1, -2
@@ -185,7 +196,8 @@ def _solve(
             if p < 0:
                 break
             used += _add(s, problem, guess, p)
-        if used >= limit or not _polish(s, problem, rho, rows, x, multipliers, ROUGH * largest):
+        exact = size == n + rows and _spread(s, problem, n) * (1 + used) < WELL_POSED
+        if used >= limit or exact or not _polish(s, problem, rho, rows, x, multipliers, ROUGH * largest):
             break
     for k in range(size):
         i = s.variable[k]
@@ -493,6 +505,19 @@ def _add(s: SweptSystem, problem: BoxQp, guess: Guess, p: int) -> int:
 
 
 @kernel
+def _spread(s: SweptSystem, problem: BoxQp, n: int) -> float:
+    """Largest diagonal number of H, times that of the inverse of its free part."""
+    most, inverse = 0.0, 0.0
+    for k in range(s.variable.shape[0]):
+        i = s.variable[k]
+        if i < n:
+            most = max(most, problem.H[i, i])
+            if s.swept[k] == 1:
+                inverse = max(inverse, -s.table[k * s.stride + k])
+    return most * inverse
+
+
+@kernel
 def _polish(
     s: SweptSystem, problem: BoxQp, rho: float, rows: int, x: np.ndarray, multipliers: np.ndarray, rough: float
 ) -> bool:
@@ -530,14 +555,30 @@ def _polish(
             if s.swept[k] == 1:
                 w[k] = 0.0
         return False
+    left, out = s.column, s.scaled
+    for k in range(s.stride):
+        left[k] = w[k] if k < size and s.swept[k] == 1 else 0.0
+    _multiply(s, left, out)
     for k in range(size):
-        left = w[k]
-        if s.swept[k] == 1 and left != 0.0:
-            _take_column(s, k)
-            for i in range(size):
-                if s.swept[i] == 1:
-                    y[i] += left * s.column[i]
-                else:
-                    w[i] -= left * s.column[i]
+        if s.swept[k] == 1:
+            y[k] += out[k]
             w[k] = 0.0
+        else:
+            w[k] -= out[k]
     return True
+
+
+@kernel
+def _multiply(s: SweptSystem, v: np.ndarray, out: np.ndarray) -> None:
+    """out := the table, without c, times v (W,), whose numbers behind the entries are zero."""
+    T, stride = s.table, s.stride
+    for j in range(0, stride, WIDTH):
+        put_lanes(out, j, splat(0.0))
+    for i in range(s.variable.shape[0]):
+        tile_of_i, f, along = i - i % WIDTH, splat(v[i]), splat(0.0)
+        for j in range(0, tile_of_i, WIDTH):
+            t = lanes(T, i * stride + j)
+            put_lanes(out, j, multiply_add(f, t, lanes(out, j)))
+            along = multiply_add(t, lanes(v, j), along)
+        put_lanes(out, tile_of_i, multiply_add(f, lanes(T, i * stride + tile_of_i), lanes(out, tile_of_i)))
+        out[i] += total(along)

@@ -96,10 +96,10 @@ def unpack(table: Any, record: type[Record]) -> Record:
     return table
 
 
-def uncounted(a: np.ndarray) -> np.ndarray:
-    """The same array for compiled code that hands it on and on: nobody counts who has it, which takes 5 ns each time.
+def uncounted(a: Any) -> Any:
+    """The same array, or record of arrays, of which nobody counts in compiled code who has it: 5 ns each time.
 
-    It must not outlive `a`: whoever calls with it uses `a` once more afterwards.
+    It must not outlive `a`: an argument of the kernel, or what that uses once more afterwards.
     """
     return a
 
@@ -169,17 +169,26 @@ def _lower_unpack(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 @type_callable(uncounted)
 def _type_uncounted(context: Any) -> Any:
-    return lambda a: a if isinstance(a, types.Array) else None
+    return lambda a: a if isinstance(a, (types.Array, TUPLE)) else None
 
 
 @lower_builtin(uncounted, types.Array)
+@lower_builtin(uncounted, TUPLE)
 def _lower_uncounted(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    given, out = (
-        make_array(k)(context, builder, *v) for k, v in ((signature.args[0], args), (signature.return_type, ()))
-    )
-    shape, strides = (cgutils.unpack_tuple(builder, x) for x in (given.shape, given.strides))
-    populate_array(out, data=given.data, shape=shape, strides=strides, itemsize=given.itemsize, meminfo=None)
-    return out._getvalue()
+    return _without_count(context, builder, signature.return_type, args[0])
+
+
+def _without_count(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """A value whose arrays have no count of references."""
+    if isinstance(kind, TUPLE):
+        parts = zip(kind, cgutils.unpack_tuple(builder, value, len(kind)), strict=True)
+        return context.make_tuple(builder, kind, [_without_count(context, builder, k, v) for k, v in parts])
+    if isinstance(kind, types.Array):
+        given, array = make_array(kind)(context, builder, value), make_array(kind)(context, builder)
+        shape, strides = (cgutils.unpack_tuple(builder, x, kind.ndim) for x in (given.shape, given.strides))
+        populate_array(array, given.data, shape, strides, given.itemsize, meminfo=None)
+        return array._getvalue()
+    return value
 
 
 def _read(context: Any, builder: Any, kind: Any, data: Any, at: list[int]) -> Any:

@@ -18,8 +18,11 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.jit import kernel
+from humanoid_control.kinematics.forward_kinematics import Followers, set_followers
 from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, fill_velocity_bounds
-from humanoid_control.numerics.box_qp import BoxQp, Guess, solve_box_qp_from
+from humanoid_control.numerics.array_types import F1, F2, I1
+from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp_from
+from humanoid_control.numerics.packed import uncounted, unpack
 from humanoid_control.retargeting.problem import (
     RetargetingProblem,
     Scratch,
@@ -55,8 +58,8 @@ class SolverConstants(NamedTuple):
     damping: float
     posture: float
     smoothing: float
-    acceleration: np.ndarray
-    braking: np.ndarray
+    acceleration: F1
+    braking: F1
     margin: float
     activation: float
     barrier_gain: float
@@ -140,14 +143,20 @@ def normal_equations(
             H[i, j] = 0.0
         H[i, i] = n.damping**2 + n.posture**2 + n.smoothing**2
         g[i] = n.posture**2 * (x[i] - goal.rest[i]) + n.smoothing**2 * (x[i] - goal.expected[i])
-    for r in range(J.shape[0]):
-        e = goal.target[r // 3, r % 3] - w.points[r // 3, r % 3]
+    for k in range(w.points.shape[0]):
+        weight = problem.weight[k]
+        if weight == 0.0:
+            continue
+        a, b, c = 3 * k, 3 * k + 1, 3 * k + 2
+        e0, e1 = goal.target[k, 0] - w.points[k, 0], goal.target[k, 1] - w.points[k, 1]
+        e2 = goal.target[k, 2] - w.points[k, 2]
         for i in range(d):
-            c = problem.weight[r // 3] * J[r, i]
-            if c != 0.0:  # half of them are: one arm does not move the other
-                g[i] -= c * e
-                for j in range(i + 1):
-                    H[i, j] += c * J[r, j]
+            s0, s1, s2 = weight * J[a, i], weight * J[b, i], weight * J[c, i]
+            if s0 == 0.0 and s1 == 0.0 and s2 == 0.0:  # half of them are: one arm does not move the other
+                continue
+            g[i] -= s0 * e0 + s1 * e1 + s2 * e2
+            for j in range(i + 1):
+                H[i, j] += s0 * J[a, j] + s1 * J[b, j] + s2 * J[c, j]
 
 
 @kernel
@@ -201,13 +210,9 @@ def gauss_newton(
         trust: longest step of a joint in one iteration [rad].
         x: (D,) start and result.
     """
-    d, p = x.shape[0], problem.pairs.shape[0] + problem.soles.shape[0]
-    low, high = bounds.lower, bounds.upper
-    J, G, b = np.empty((3 * problem.point.shape[0], d)), w.G, w.b
-    H, g = w.curvature, np.empty(d)
-    step, lower, upper, price = np.empty(d), np.empty(d), np.empty(d), np.empty(d + p)
+    d, low, high, J, G, b, H, guess = x.shape[0], bounds.lower, bounds.upper, w.J, w.G, w.b, w.curvature, w.guess
+    g, step, lower, upper = w.vectors[0], w.vectors[1], w.vectors[2], w.vectors[3]
     keep, floor = np.exp(-n.barrier_gain * dt / n.iterations), np.exp(-FLOOR_GAIN * dt / n.iterations)
-    guess = Guess(np.zeros(d, dtype=np.int64), np.zeros(p, dtype=np.bool_))
     for _ in range(n.iterations):
         place_points(problem, x, w)
         point_jacobian(problem, w, J)
@@ -226,7 +231,7 @@ def gauss_newton(
                 b[k] *= stiff
         count = floor_rows(problem, w, J, floor, count, G, b)
         guess.works[:] = False
-        solve_box_qp_from(BoxQp(H, g, lower, upper, G, b), count, n.slack_weight, step, price, guess)
+        solve_box_qp_from(BoxQp(H, g, lower, upper, G, b), count, n.slack_weight, step, w.price, guess)
         size = 0.0
         for i in range(d):
             x[i] = min(max(x[i] + step[i], low[i]), high[i])
@@ -282,6 +287,47 @@ def solve_frame(
     return result
 
 
+class StepTables(NamedTuple):
+    """All that a frame of live input takes.
+
+    Attributes:
+        goal: (K, 3) targets [m]. x, v: (D,) posture and velocity, moved on. errors: (7,) filled.
+        joints: (n,) posture of the whole robot, moved on. moving: (D,) which of these the problem moves.
+        followers: joints that mimic others.
+    """
+
+    problem: RetargetingProblem
+    constants: SolverConstants
+    goal: F2
+    x: F1
+    v: F1
+    errors: F1
+    joints: F1
+    moving: I1
+    followers: Followers
+    scratch: Scratch
+
+
+@kernel
+def step_frame(table: np.ndarray, dt: float, clearance: float) -> tuple[float, int, float]:
+    """`solve_frame` of packed StepTables, from a clearance [m].
+
+    Returns:
+        (clearance [m], fallback, share of the joints at their speed limit).
+    """
+    t = unpack(table, StepTables)
+    x, fast = np.empty(t.x.shape[0]), 0
+    distance, fallback = solve_frame(
+        t.problem, t.constants, t.goal, FrameBefore(t.x, t.v, clearance), dt, x, t.errors, t.scratch
+    )
+    for i in range(x.shape[0]):
+        way = x[i] - t.x[i]
+        fast += abs(way) >= t.problem.velocity[i] * dt - 1e-9
+        t.v[i], t.x[i], t.joints[t.moving[i]] = way / dt, x[i], x[i]
+    set_followers(t.followers, t.joints, 0)
+    return distance, fallback, fast / x.shape[0]
+
+
 @kernel
 def solve_goal(
     problem: RetargetingProblem,
@@ -300,14 +346,13 @@ def solve_goal(
     Returns:
         (clearance [m], fallback: NO_FALLBACK, RELAXED, SHORTENED or HELD).
     """
-    d = before.x.shape[0]
-    bounds, target = StepBounds(np.empty(d), np.empty(d)), goal.target
+    bounds, target = StepBounds(w.vectors[4], w.vectors[5]), goal.target
     floor, distance = min(0.0, before.clearance), before.clearance
     fallback, factor = NO_FALLBACK, 1.0
     first, least = x, np.inf
     for attempt in range(2):
         bound_step(problem, n, before, factor, dt, bounds)
-        for i in range(d):
+        for i in range(x.shape[0]):
             x[i] = min(max(before.x[i], bounds.lower[i]), bounds.upper[i])
         gauss_newton(problem, n, goal, bounds, dt, np.inf, x, w)
         distance = measured_clearance(problem, n, x, w)
@@ -354,6 +399,7 @@ def solve_frames(
     Args:
         targets: (T, K, 3) [m].
     """
+    problem, n, out, w = uncounted(problem), uncounted(n), uncounted(out), uncounted(w)
     x = out.x
     v = np.zeros(x.shape[1])
     for t in range(first, last):

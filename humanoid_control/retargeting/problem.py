@@ -15,6 +15,8 @@ from humanoid_control.collision.pair_distance import PairsFound, pair_distance, 
 from humanoid_control.collision.shapes import ShapeArrays
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import KinematicTree, WorldPoses, add_point_row, body_poses
+from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
+from humanoid_control.numerics.box_qp import Guess
 from humanoid_control.numerics.vec3 import Vec, row
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import FLOATING, Robot
@@ -22,6 +24,7 @@ from humanoid_control.robots.robot import FLOATING, Robot
 STRAIGHT = 0.02  # [rad, m] from where pairs were measured within which all distances go by their gradients
 TIGHT = 0.03  # [m] pairs nearer than this are measured again beyond that
 FAR_OFF = 0.3  # [rad, m] from there beyond which it is found anew which pairs are near
+VECTORS = 6  # of memory, each for all coordinates
 ENDLESS_BASE = 1e6  # [m, rad] range of a floating base, [m/s, rad/s] its speed
 
 
@@ -43,18 +46,18 @@ class RetargetingProblem(NamedTuple):
     """
 
     tree: KinematicTree
-    point_body: np.ndarray
-    point: np.ndarray
-    free: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    velocity: np.ndarray
-    rest: np.ndarray
+    point_body: I1
+    point: F2
+    free: B1
+    lower: F1
+    upper: F1
+    velocity: F1
+    rest: F1
     shapes: ShapeArrays
-    pairs: np.ndarray
-    at_rest: np.ndarray
-    weight: np.ndarray
-    soles: np.ndarray
+    pairs: I2
+    at_rest: F1
+    weight: F1
+    soles: I1
     base: int
 
     def with_pairs(self, chosen: np.ndarray) -> RetargetingProblem:
@@ -72,26 +75,31 @@ class Measured(NamedTuple):
         threshold: (1,) below which they are near [m].
     """
 
-    x: np.ndarray
-    rows: np.ndarray
-    found: np.ndarray
-    threshold: np.ndarray
+    x: F1
+    rows: F2
+    found: I1
+    threshold: F1
 
 
 class Scratch(NamedTuple):
     """Memory that the kernels write to: body and shape poses, points, near pairs, and where they were measured; rows
     G (P + C, D) . step >= b (P + C,) of pairs and soles in a step of the solver; curvature (D, D), of the cost at its
-    last step, lower triangle: zero before the first."""
+    last step, lower triangle: zero before the first; J (3 K, D) of the points; vectors (VECTORS, D), price (D + P + C,)
+    and guess of a step."""
 
     bodies: WorldPoses
-    points: np.ndarray
-    shape_R: np.ndarray
-    shape_p: np.ndarray
+    points: F2
+    shape_R: F3
+    shape_p: F2
     near: PairsFound
     measured: Measured
-    G: np.ndarray
-    b: np.ndarray
-    curvature: np.ndarray
+    G: F2
+    b: F1
+    curvature: F2
+    J: F2
+    vectors: F2
+    price: F1
+    guess: Guess
 
 
 def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
@@ -193,6 +201,10 @@ def scratch_for(problem: RetargetingProblem) -> Scratch:
         np.empty((pairs + len(problem.soles), d)),
         np.empty(pairs + len(problem.soles)),
         np.zeros((d, d)),
+        np.empty((3 * len(problem.point), d)),
+        np.empty((VECTORS, d)),
+        np.empty(d + pairs + len(problem.soles)),
+        Guess.nothing(d, pairs + len(problem.soles)),
     )
 
 
@@ -218,19 +230,25 @@ def place_points(problem: RetargetingProblem, x: np.ndarray, w: Scratch) -> None
 @kernel
 def point_jacobian(problem: RetargetingProblem, w: Scratch, J: np.ndarray) -> None:
     """Jacobian (3 K, D) of the tracked points, after `place_points`."""
+    tree, axes, p = problem.tree, w.bodies.axes, w.bodies.p
     J[:] = 0.0
     for k in range(problem.point.shape[0]):
-        at = (w.points[k, 0], w.points[k, 1], w.points[k, 2])
-        b = problem.point_body[k]
-        if problem.free[k]:  # the end of the vector at the body, less the body itself
-            here = (w.bodies.p[b, 0], w.bodies.p[b, 1], w.bodies.p[b, 2])
-            at = (at[0] + here[0], at[1] + here[1], at[2] + here[2])
-            add_point_row(problem.tree, w.bodies, b, here, (1.0, 0.0, 0.0), -1.0, J[3 * k])
-            add_point_row(problem.tree, w.bodies, b, here, (0.0, 1.0, 0.0), -1.0, J[3 * k + 1])
-            add_point_row(problem.tree, w.bodies, b, here, (0.0, 0.0, 1.0), -1.0, J[3 * k + 2])
-        add_point_row(problem.tree, w.bodies, b, at, (1.0, 0.0, 0.0), 1.0, J[3 * k])
-        add_point_row(problem.tree, w.bodies, b, at, (0.0, 1.0, 0.0), 1.0, J[3 * k + 1])
-        add_point_row(problem.tree, w.bodies, b, at, (0.0, 0.0, 1.0), 1.0, J[3 * k + 2])
+        b, free = problem.point_body[k], problem.free[k]
+        for j in range(axes.shape[0]):
+            if tree.moves[b, j] == 0.0:
+                continue
+            c, gain = tree.coordinate[j], tree.gain[j]
+            if tree.joints.slides[j]:
+                if not free:  # a vector only turns
+                    for i in range(3):
+                        J[3 * k + i, c] += gain * axes[j, i]
+                continue
+            x, y, z = w.points[k, 0], w.points[k, 1], w.points[k, 2]
+            if not free:
+                x, y, z = x - p[j + 1, 0], y - p[j + 1, 1], z - p[j + 1, 2]
+            J[3 * k, c] += gain * (axes[j, 1] * z - axes[j, 2] * y)
+            J[3 * k + 1, c] += gain * (axes[j, 2] * x - axes[j, 0] * z)
+            J[3 * k + 2, c] += gain * (axes[j, 0] * y - axes[j, 1] * x)
 
 
 @kernel

@@ -13,16 +13,20 @@ import numpy as np
 
 from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
 from humanoid_control.files import whole_file
+from humanoid_control.kinematics.forward_kinematics import Followers
+from humanoid_control.numerics.packed import BoundRecord
 from humanoid_control.retargeting.differential_methods import DifferentialMethod, JointShift
 from humanoid_control.retargeting.frame_solver import (
     FAR,
     FrameBefore,
     SolvedFrames,
     SolverConstants,
+    StepTables,
     clearance,
     fit_first_frame,
     solve_frame,
     solve_frames,
+    step_frame,
 )
 from humanoid_control.retargeting.problem import (
     forearm_levers,
@@ -231,6 +235,8 @@ class Retargeter:
         self.differential: DifferentialMethod | None = None
         if s.method != CONSTRAINED:
             self.differential = DifferentialMethod(self.problem, s.method, s.damping, s.iterations, s.feed_forward)
+        self._goal, self._errors = np.empty_like(self.problem.point), np.empty(len(POINTS))
+        self._followers, self._packed = Followers.of(robot.mimic), BoundRecord(StepTables)
         self._begin(self.joints[self.moving])
         self.saturated, self.used_fallback = 0.0, 0
         self.clearance = self._clearance_before = FAR
@@ -275,27 +281,47 @@ class Retargeter:
 
     def step(self, targets: np.ndarray, dt: float) -> np.ndarray:
         """The posture (n,) for the next frame: toward the targets (7, 3), within every limit. NaN holds."""
-        goal, distance = np.ascontiguousarray(targets, dtype=float), None
+        if self.differential is None and self.solved is self.problem and self.shift is None:
+            return self._step_in_one_call(targets, dt)
+        goal = np.ascontiguousarray(targets, dtype=float)
         if self.differential is not None:
             x = self.differential.step(goal, self._x, dt)
         else:
             x, errors = np.empty(len(self._x)), np.empty(len(POINTS))
             before = FrameBefore(self._x, self._v, self._clearance_before)
             solved = solve_frame(self.solved, self.constants, goal, before, dt, x, errors, self.scratch)
-            if self.solved is self.problem:
-                distance = solved[0]
             self.used_fallback = solved[1]
         self.saturated = float(np.mean(np.abs(x - self._x) >= self.problem.velocity * dt - 1e-9))
         self._v = (x - self._x) / dt
         self._x = x
-        return self._publish(x, distance)
+        return self._publish(x)
 
-    def _publish(self, x: np.ndarray, distance: float | None = None) -> np.ndarray:
-        """The posture (n,) that shows x (D,), whose clearance is measured where the solver has not."""
+    def _step_in_one_call(self, targets: np.ndarray, dt: float) -> np.ndarray:
+        """The same where the solver measures all that is published."""
+        self._goal[:] = targets
+        table = self._packed.table(
+            self.problem,
+            self.constants,
+            self._goal,
+            self._x,
+            self._v,
+            self._errors,
+            self.joints,
+            self.moving,
+            self._followers,
+            self.scratch,
+        )
+        distance, self.used_fallback, self.saturated = step_frame(table, dt, self._clearance_before)
+        self._clearance_before = distance
+        self.clearance = distance if distance < FAR else np.inf
+        return self.joints.copy()
+
+    def _publish(self, x: np.ndarray) -> np.ndarray:
+        """The posture (n,) that shows x (D,), with its clearance."""
         shown = x if self.shift is None else self.shift(x)
         self.joints[self.moving] = shown
         self.robot.follow(self.joints)
-        self._clearance_before = clearance(self.problem, shown, self.scratch) if distance is None else distance
+        self._clearance_before = clearance(self.problem, shown, self.scratch)
         self.clearance = self._clearance_before if self._clearance_before < FAR else np.inf
         return self.joints.copy()
 

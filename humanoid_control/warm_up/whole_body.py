@@ -23,7 +23,7 @@ from humanoid_control.retargeting.whole_body.contacts import (
     sole_pose,
 )
 from humanoid_control.retargeting.whole_body.feasible_frames import follow_frames
-from humanoid_control.retargeting.whole_body.frames import move_base, solve_whole_body_frames
+from humanoid_control.retargeting.whole_body.frames import move_base, solve_packed_frames, solve_whole_body_frames
 from humanoid_control.retargeting.whole_body.live import LiveWholeBody, edge_points
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.warm_up import compile_here
@@ -31,6 +31,7 @@ from humanoid_control.warm_up import compile_here
 ADVICE = "compiling the solver of the whole body for this machine, only this once: about a minute"
 
 KERNELS: tuple[Any, ...] = (
+    solve_packed_frames,
     solve_whole_body_frames,
     gauss_newton,
     clearance,

@@ -17,6 +17,7 @@ import numpy as np
 from humanoid_control.errors import ClipError
 from humanoid_control.jit import kernel
 from humanoid_control.mocap import BodyPoints
+from humanoid_control.numerics.array_types import B1, F1, F2, I1
 
 EDGES = ("l_heel", "l_toe", "r_heel", "r_toe")
 HEEL, TOE = 0, 1
@@ -229,9 +230,9 @@ class Soles(NamedTuple):
         side: (2, 4) of the corners heel left, heel right, toe left, toe right: to the left of the ankle [m].
     """
 
-    length: np.ndarray
-    ankle: np.ndarray
-    side: np.ndarray
+    length: F1
+    ankle: F2
+    side: F2
 
 
 class FootMemory(NamedTuple):
@@ -247,16 +248,16 @@ class FootMemory(NamedTuple):
             last [m].
     """
 
-    locked: np.ndarray
-    pivot: np.ndarray
-    anchor: np.ndarray
-    offset: np.ndarray
-    speed: np.ndarray
-    age: np.ndarray
-    edge: np.ndarray
-    edge_age: np.ndarray
-    last: np.ndarray
-    corners: np.ndarray
+    locked: B1
+    pivot: I1
+    anchor: F2
+    offset: F2
+    speed: F2
+    age: F1
+    edge: B1
+    edge_age: F1
+    last: F2
+    corners: F2
 
     @classmethod
     def new(cls) -> FootMemory:
@@ -272,10 +273,10 @@ class FootTargets(NamedTuple):
     """Corners of both soles: target (8, 3) [m], weight (8,); free (8, 3), where they would be if nothing held them [m];
     contact (4,) edges on the floor, caught for good."""
 
-    target: np.ndarray
-    weight: np.ndarray
-    free: np.ndarray
-    contact: np.ndarray
+    target: F2
+    weight: F1
+    free: F2
+    contact: B1
 
 
 @kernel

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.cholesky import cholesky, solve_factored
+from humanoid_control.numerics.array_types import B2, F1, F2, F3, I1
+from humanoid_control.numerics.cholesky import solve_upper, upper_cholesky
+from humanoid_control.numerics.packed import uncounted, unpack
 from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal, SolverConstants, solve_goal
 from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, mean_error, place_points
 from humanoid_control.retargeting.whole_body.contacts import ContactRules, FootMemory, FootTargets, Soles, foot_targets
@@ -19,8 +21,8 @@ INDIFFERENT = 0.02  # [m/rad] of a posture's pull to rest: directions in which p
 class ErrorMemory(NamedTuple):
     """Errors of the points at the last two frames: last, before (K, 3) [m]."""
 
-    last: np.ndarray
-    before: np.ndarray
+    last: F2
+    before: F2
 
     @classmethod
     def new(cls, points: int) -> ErrorMemory:
@@ -42,15 +44,15 @@ class FootWork(NamedTuple):
     memory: FootMemory
     out: FootTargets
     errors: ErrorMemory
-    whose: np.ndarray
+    whose: I1
 
 
 class FrameInputs(NamedTuple):
     """Targets of frames: points (T, K, 3), whose last eight rows are for the soles; soles (T, 2, 5); contact (T, 4)."""
 
-    points: np.ndarray
-    soles: np.ndarray
-    contact: np.ndarray
+    points: F3
+    soles: F3
+    contact: B2
 
 
 class FrameResults(NamedTuple):
@@ -62,13 +64,26 @@ class FrameResults(NamedTuple):
         contact: (T, 4).
     """
 
-    x: np.ndarray
-    R: np.ndarray
-    p: np.ndarray
-    errors: np.ndarray
-    clearance: np.ndarray
-    used_fallback: np.ndarray
-    contact: np.ndarray
+    x: F2
+    R: F3
+    p: F2
+    errors: F2
+    clearance: F1
+    used_fallback: I1
+    contact: B2
+
+
+class FrameTables(NamedTuple):
+    """All that a frame takes: x, v (D,) are the state before it, of which the clearance is given besides."""
+
+    problem: RetargetingProblem
+    constants: SolverConstants
+    frames: FrameInputs
+    feet: FootWork
+    x: F1
+    v: F1
+    out: FrameResults
+    scratch: Scratch
 
 
 @kernel
@@ -142,14 +157,14 @@ def forget_posture(
     A, step = np.empty((d, d)), np.zeros(d)
     for i in range(d):
         for j in range(i):
-            A[i, j] = w.curvature[i, j]
+            A[j, i] = w.curvature[i, j]
         A[i, i] = w.curvature[i, i] - own + e
         part = feet.whose[i]
         if part == OTHERS or (part != BASE and feet.memory.locked[part]):
             off = before.x[i] - problem.rest[i]
             step[i] = (2.0 * z - 1.0) * off - z * z * (off - dt * before.v[i]) - dt * before.v[i]
-    if cholesky(A, d, A):
-        solve_factored(A, d, step)
+    if upper_cholesky(A, d):
+        solve_upper(A, d, step)
         for i in range(d):
             goal.expected[i] += e * step[i]
 
@@ -175,6 +190,8 @@ def solve_whole_body_frames(
     Returns:
         The clearance of the last frame.
     """
+    problem, frames, feet, before = uncounted(problem), uncounted(frames), uncounted(feet), uncounted(before)
+    n, out, w = uncounted(n), uncounted(out), uncounted(w)
     x, v = before.x, before.v
     corners, memory = problem.soles[0], feet.errors
     last = before.clearance
@@ -203,3 +220,11 @@ def solve_whole_body_frames(
         move_base(problem, w, x, v)
         out.R[t], out.p[t] = problem.tree.joints.R[0], problem.tree.joints.p[0]
     return last
+
+
+@kernel
+def solve_packed_frames(table: np.ndarray, dt: float, clearance: float) -> float:
+    """`solve_whole_body_frames` of packed FrameTables, from a clearance [m]."""
+    t = unpack(table, FrameTables)
+    before = FrameBefore(t.x, t.v, clearance)
+    return solve_whole_body_frames(t.problem, t.constants, t.frames, t.feet, before, dt, t.out, t.scratch)

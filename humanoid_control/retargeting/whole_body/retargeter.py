@@ -19,6 +19,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import ClipError
 from humanoid_control.files import whole_file
+from humanoid_control.numerics.packed import BoundRecord
 from humanoid_control.retargeting.frame_solver import (
     A_LONG_TIME,
     FAR,
@@ -56,7 +57,9 @@ from humanoid_control.retargeting.whole_body.frames import (
     FootWork,
     FrameInputs,
     FrameResults,
+    FrameTables,
     move_base,
+    solve_packed_frames,
     solve_whole_body_frames,
 )
 from humanoid_control.retargeting.whole_body.scaling import (
@@ -206,7 +209,9 @@ class WholeBodyRetargeter:
         self.clearance, self.used_fallback = FAR, 0
         d = len(self.problem.rest)
         self._before = FrameBefore(np.zeros(d), np.zeros(d), FAR)
-        self._feet, self._one = self._new_feet(), self._results(1)
+        self._feet, self._one, points = self._new_feet(), self._results(1), len(self.problem.point)
+        self._given = FrameInputs(np.zeros((1, points, 3)), np.zeros((1, 2, 5)), np.zeros((1, 4), dtype=np.bool_))
+        self._packed = BoundRecord(FrameTables)
 
     @classmethod
     def following(
@@ -333,8 +338,10 @@ class WholeBodyRetargeter:
 
     def step(self, frames: FrameInputs, k: int, dt: float) -> np.ndarray:
         """The posture (n,) for frame k of the inputs, from the one before; `root` and `contacts` too."""
-        one = FrameInputs(frames.points[k : k + 1], frames.soles[k : k + 1], frames.contact[k : k + 1])
-        self._solve(one, dt, self._one)
+        b, one = self._before, self._given
+        one.points[0], one.soles[0], one.contact[0] = frames.points[k], frames.soles[k], frames.contact[k]
+        table = self._packed.table(self.problem, self.constants, one, self._feet, b.x, b.v, self._one, self.scratch)
+        self._end(solve_packed_frames(table, dt, b.clearance), self._one)
         return self.joints.copy()
 
     def sole_corners(self) -> np.ndarray:
@@ -360,7 +367,11 @@ class WholeBodyRetargeter:
     def _solve(self, frames: FrameInputs, dt: float, out: FrameResults) -> None:
         before = self._before
         last = solve_whole_body_frames(self.problem, self.constants, frames, self._feet, before, dt, out, self.scratch)
-        self._before = before._replace(clearance=last)
+        self._end(last, out)
+
+    def _end(self, last: float, out: FrameResults) -> None:
+        """Go on from the last frame of some results, whose clearance is `last` [m]."""
+        self._before = self._before._replace(clearance=last)
         self.contacts = out.contact[-1].copy()
         self._publish(last, int(out.used_fallback[-1]))
 
