@@ -13,7 +13,10 @@ from humanoid_control.collision.pair_distance import PairsFound, boxed_distance,
 from humanoid_control.collision.shapes import ShapeArrays
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1, I2
-from humanoid_control.numerics.vec3 import Vec, add, cross, dot
+from humanoid_control.numerics.vec3 import Vec, add, cross, dot, row
+
+UNSEEN, PASSED_OVER, FOUND = range(3)
+SLACK = 0.3  # [m/s] faster than it closes now: what accelerates a little need not be looked at again
 
 
 class PairBounds(NamedTuple):
@@ -23,8 +26,10 @@ class PairBounds(NamedTuple):
         pairs: (P, 2) indices of shapes. common: (P,) last joint that carries both, 0 where none does.
         motion_bound: (n, P) bound on |d distance / d joint| in every posture [m/rad], 1 for a sliding joint.
         joints: (n,) joints at the last update [rad, m].
-        lower: (P,) no pair is closer than this [m]; exact for those that were found to be near.
+        lower: (P,) no pair is closer than this [m]; exact for those that were measured.
         travel: (P,) memory.
+        state: (P,) UNSEEN, PASSED_OVER or FOUND by the last update. normal, point: (P, 3) normal and witness point on
+            the first shape of those that were measured and passed over, in the world.
     """
 
     pairs: I2
@@ -33,6 +38,9 @@ class PairBounds(NamedTuple):
     joints: F1
     lower: F1
     travel: F1
+    state: I1
+    normal: F2
+    point: F2
 
     @classmethod
     def of(cls, pairs: np.ndarray, joint: np.ndarray, parent: np.ndarray, motion_bound: np.ndarray) -> PairBounds:
@@ -46,7 +54,8 @@ class PairBounds(NamedTuple):
         common = [common_joint(parent, int(joint[i]), int(joint[j])) for i, j in pairs]
         lower = np.full(count, -np.inf)
         common, joints = np.array(common, dtype=np.int64), np.zeros(len(motion_bound))
-        return cls(pairs, common, motion_bound, joints, lower, np.empty(count))
+        state, points = np.zeros(count, dtype=np.int64), (np.zeros((count, 3)) for _ in range(2))
+        return cls(pairs, common, motion_bound, joints, lower, np.empty(count), state, *points)
 
 
 def common_joint(parent: np.ndarray, i: int, j: int) -> int:
@@ -167,7 +176,7 @@ def update_pairs(
     pairs, lower, radii, count = bounds.pairs, bounds.lower, shapes.radii, 0
     moving = reach.twist.shape[0] > 0
     for k in range(pairs.shape[0]):
-        far = activation[k]
+        bounds.state[k], far = UNSEEN, activation[k]
         if lower[k] >= far:
             continue
         i, j = pairs[k, 0], pairs[k, 1]
@@ -180,23 +189,70 @@ def update_pairs(
         if gap >= far:
             lower[k] = gap
             continue
-        ok, d, n, x1 = boxed_distance(shapes, R, p, i, j)
-        if ok:
-            lower[k] = max(lower[k], d)
-            if moving:
-                speed = closing_speed(reach.twist, shapes.joint[i], shapes.joint[j], n, x1)
-                if d >= far_enough(reach, speed, activation[k]):
-                    continue
-            elif d >= far:
-                continue
+        least = boxed_distance(shapes, R, p, i, j)
+        if least >= far:
+            lower[k] = least
+            continue
         d, n, x1, x2 = pair_distance(shapes, R, p, i, j)
         lower[k] = d
         if moving:
-            far = far_enough(reach, closing_speed(reach.twist, shapes.joint[i], shapes.joint[j], n, x1), activation[k])
+            speed = closing_speed(reach.twist, shapes.joint[i], shapes.joint[j], n, x1)
+            far = far_enough(reach, speed + SLACK, np.inf)
         if d >= far:
+            _pass_over(bounds, k, n, x1)
             continue
+        bounds.state[k] = FOUND
         put_row(out, count, k, d, n, x1, x2)
         count += 1
+    return count
+
+
+@inlined
+def _pass_over(bounds: PairBounds, k: int, n: Vec, x1: Vec) -> None:
+    """Keep what says how fast pair k closes."""
+    bounds.state[k] = PASSED_OVER
+    bounds.normal[k, 0], bounds.normal[k, 1], bounds.normal[k, 2] = n[0], n[1], n[2]
+    bounds.point[k, 0], bounds.point[k, 1], bounds.point[k, 2] = x1[0], x1[1], x1[2]
+
+
+@kernel
+def find_faster_pairs(
+    shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, bounds: PairBounds, reach: PairReach, count: int, out: PairsFound
+) -> int:
+    """Of the pairs that `update_pairs` has passed over in this posture, those that matter at another velocity.
+
+    Args:
+        shapes, R, p, bounds: as of `update_pairs`. reach: with the twists of that velocity.
+        count: rows that are filled; the new ones come behind them.
+
+    Returns:
+        the number of rows that are filled.
+    """
+    lower, state = bounds.lower, bounds.state
+    for k in range(lower.shape[0]):
+        if state[k] == FOUND:
+            continue
+        i, j = bounds.pairs[k, 0], bounds.pairs[k, 1]
+        if state[k] == UNSEEN:
+            far = reach_of(reach, shapes, p, i, j, np.inf)
+            if lower[k] >= far:
+                continue
+            x, y, z = p[i, 0] - p[j, 0], p[i, 1] - p[j, 1], p[i, 2] - p[j, 2]
+            gap = np.sqrt(x * x + y * y + z * z) - shapes.radii[i] - shapes.radii[j]
+            least = gap if gap >= far else boxed_distance(shapes, R, p, i, j)
+            if least >= far:
+                lower[k] = least
+                continue
+            lower[k], n, x1, _ = pair_distance(shapes, R, p, i, j)
+            _pass_over(bounds, k, n, x1)
+        speed = closing_speed(
+            reach.twist, shapes.joint[i], shapes.joint[j], row(bounds.normal, k), row(bounds.point, k)
+        )
+        if lower[k] < far_enough(reach, speed, np.inf):
+            d, n, x1, x2 = pair_distance(shapes, R, p, i, j)
+            put_row(out, count, k, d, n, x1, x2)
+            state[k] = FOUND
+            count += 1
     return count
 
 

@@ -264,26 +264,24 @@ def half_sides(sizes: np.ndarray, i: int) -> Vec:
 
 
 @kernel
-def boxed_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
-    """Distance of shapes i and j, each solid being the box around it, which is measured several times as fast.
+def boxed_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int) -> float:
+    """Least distance of shapes i and j [m]: that of the boxes around solids, which is measured several times as fast.
 
-    Returns:
-        (ok, d, n, x1) as of `pair_distance`; not ok where nothing is faster than that, or d is not above 0.
+    -inf where nothing is faster than `pair_distance`.
     """
     kinds, sizes = shapes.kinds, shapes.sizes
     swept1, swept2 = kinds[i] <= CAPSULE, kinds[j] <= CAPSULE
     if (swept1 or kinds[i] == BOX) and (swept2 or kinds[j] == BOX):
-        return False, 0.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+        return -np.inf
     if swept1 and sizes[i, 3] > 0.0:
-        ok, d, n, x1, _ = _capsule_box(sizes, R, p, i, j)
+        ok, d, _, _, _ = _capsule_box(sizes, R, p, i, j)
     elif swept2 and sizes[j, 3] > 0.0:
-        ok, d, n, x1, _ = _capsule_box(sizes, R, p, j, i)
-        n = mul(-1.0, n)
+        ok, d, _, _, _ = _capsule_box(sizes, R, p, j, i)
     elif swept1 or swept2:
-        return False, 0.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+        return -np.inf
     else:
-        ok, d, n, x1, _ = box_box(half_sides(sizes, i), R[i], row(p, i), half_sides(sizes, j), R[j], row(p, j))
-    return ok and d > 0.0, d, n, x1
+        ok, d, _, _, _ = box_box(half_sides(sizes, i), R[i], row(p, i), half_sides(sizes, j), R[j], row(p, j))
+    return d if ok else -np.inf
 
 
 # -------- All near pairs of placed shapes

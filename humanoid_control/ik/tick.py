@@ -31,6 +31,7 @@ from humanoid_control.ik.limits.self_collision import (
     CollisionLaw,
     SelfCollisionLimit,
     fill_pair_rows,
+    watch_faster_pairs,
     watch_pairs,
 )
 from humanoid_control.ik.limits.stopping_path import Braking, max_safe_scale
@@ -147,20 +148,25 @@ def tick(table: np.ndarray, q: np.ndarray, v: np.ndarray, dt: float, out: np.nda
         return PENETRATING
     fill_task_cost(t, q, v, dt)
     violation = fill_bounds(t, q, v, dt, near)
-    rows = 0
+    rows, used, again = 0, 0, True
     n, program = t.numbers, unpack(t.program, SolverArrays)
-    if t.with_pairs:
-        law = CollisionLaw(n.margin, n.barrier_gain, n.pair_recovery_speed, t.free_acceleration, GRADIENT)
-        found = found_pairs(t.found, near)
-        rows = fill_pair_rows(t.pair_rows, found, unpack(t.tasks, TableArrays).twists, law)
-    used = solve_program(t.program, rows, 2.0 * n.slack_weight)
     share, desired, iv = 1.0, np.empty(v.shape[0]), v.shape[0] - t.limits.lower.shape[0]
+    while again:
+        if t.with_pairs:
+            law = CollisionLaw(n.margin, n.barrier_gain, n.pair_recovery_speed, t.free_acceleration, GRADIENT)
+            found = found_pairs(t.found, near)
+            rows = fill_pair_rows(t.pair_rows, found, unpack(t.tasks, TableArrays).twists, law)
+        used = solve_program(t.program, rows, 2.0 * n.slack_weight)
+        again, dofs = False, program.dofs
+        for c in range(v.shape[0]):
+            desired[c] = dofs.factor[c] * program.x[dofs.column[c]] if dofs.column[c] >= 0 else 0.0
+        if t.with_pairs and used >= 0:
+            law = CollisionLaw(n.margin, n.barrier_gain, n.pair_recovery_speed, t.acceleration, GRADIENT)
+            more = watch_faster_pairs(t.monitor, iv, desired, law, n.activation, dt, near)
+            again, near = more > near, more
     if used < 0:
         share, desired[:] = 0.0, program.brake
     else:
-        dofs = program.dofs
-        for c in range(v.shape[0]):
-            desired[c] = dofs.factor[c] * program.x[dofs.column[c]] if dofs.column[c] >= 0 else 0.0
         if t.with_pairs and t.swept:
             braking = Braking(dt, t.acceleration[iv:], PATH_SHARE * n.margin)
             share = max_safe_scale(t.path, q, program.brake[iv:], desired[iv:], braking)

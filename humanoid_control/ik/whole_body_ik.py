@@ -230,7 +230,7 @@ class WholeBodyIk:
         q = np.ascontiguousarray(q, dtype=float)
         compiled = self._compiled_for(tasks)
         outcome = None if compiled is None else compiled.run(q, self.v, dt)
-        return self._step_by_step(q, tasks, dt) if outcome is None else self._result(outcome, q)
+        return self._step_by_step(q, tasks, dt) if outcome is None else self._result(outcome, q, dt)
 
     @property
     def data(self) -> pin.Data:
@@ -261,7 +261,7 @@ class WholeBodyIk:
         self._tick.configure(self.settings, *self._accelerations())
         return self._tick
 
-    def _result(self, numbers: np.ndarray, q: np.ndarray) -> IkResult:
+    def _result(self, numbers: np.ndarray, q: np.ndarray, dt: float) -> IkResult:
         """The result of a tick in one call from q, by its outcome."""
         apart, nq, begun, before = self.self_collision, self.robot.nq, q.copy(), self.v
         self.v, self._begun = numbers[nq:-NUMBERS], begun
@@ -273,7 +273,7 @@ class WholeBodyIk:
             if apart.penetration_depth > 0.0:
                 apart.penetration_depth = 0.0
                 apart.recovery.reset()
-            near = partial(apart.look, begun, before, self.settings, self._limits[0])
+            near = partial(apart.look, begun, before, self.settings, self._limits[0], self.v, dt)
             apart.near = near
 
         def report() -> IkReport:
@@ -305,12 +305,20 @@ class WholeBodyIk:
         home = None if self.self_collision is None else self.self_collision.homing_task(state)
         self._fill_cost(state, tasks if home is None else [home])
         rows = self._fill_constraints(state)
-        used = solve_program(self._memory.table, rows, 2 * s.slack_weight)
+        used, apart = solve_program(self._memory.table, rows, 2 * s.slack_weight), self.self_collision
+        while used >= 0 and apart is not None:
+            near = apart.look_again(apart.near, state, self.dofs.expand(self._memory.record.x))
+            if near is apart.near:
+                break
+            apart.near = near
+            rows = self._fill_constraints(state)
+            used = solve_program(self._memory.table, rows, 2 * s.slack_weight)
         ok = used >= 0
         v, scale, status = self._velocity(state, ok)
         slack = float(largest_slack(self._memory.table, rows, v)) if rows else 0.0
-        apart, self.v = self.self_collision, v
-        near = NearPairs.none() if apart is None else apart.near
+        if apart is not None and apart.exact:
+            apart.near = apart.look(q, self.v, s, state.acceleration, v, dt)
+        self.v, near = v, NearPairs.none() if apart is None else apart.near
         report = IkReport(
             ok,
             speed_scale=scale,

@@ -16,6 +16,7 @@ from humanoid_control.collision.coal_backend import half_axes, shape_arrays
 from humanoid_control.collision.pair_bounds import (
     PairBounds,
     PairReach,
+    find_faster_pairs,
     lower_bounds,
     lower_bounds_and_needs,
     update_pairs,
@@ -140,6 +141,22 @@ def monitor_moving_shapes(table: np.ndarray, q: np.ndarray, v: np.ndarray, need:
     shape_poses(a.world.R, a.world.p, a.shapes, a.R, a.p)
     reach = PairReach(a.twist, law[0], law[1], law[2])
     return update_pairs(a.shapes, a.R, a.p, a.bounds, a.activation, reach, a.found)
+
+
+@kernel
+def find_faster_shapes(table: np.ndarray, v: np.ndarray, law: tuple, count: int) -> int:
+    """Of the pairs that `monitor_moving_shapes` has passed over, those that matter at the velocity v (nv,).
+
+    Args:
+        table: of the packed MonitorArrays. law: as of `monitor_moving_shapes`.
+        count: rows that are filled; the new ones come behind them.
+
+    Returns:
+        the number of rows that are filled.
+    """
+    a = unpack(table, MonitorArrays)
+    joint_twists(a.tree, a.world, v, a.twist)
+    return find_faster_pairs(a.shapes, a.R, a.p, a.bounds, PairReach(a.twist, law[0], law[1], law[2]), count, a.found)
 
 
 class ShapePairs(CollisionMonitor):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.collision.ssv.distance import measure_blocks, nearest_at
+from humanoid_control.ik.null_space.compiled_rate import rate_tick
 from humanoid_control.ik.null_space.weighted_step import factored_rows
 from humanoid_control.jit import are_compiled
 from humanoid_control.multibody.forward_dynamics import articulated_body_at, dense_at, sparse_at
@@ -24,6 +25,7 @@ KERNELS: tuple[Any, ...] = (
     reduced_rates,
     nearest_at,
     measure_blocks,
+    rate_tick,
     factored_rows,
     reach_cost,
     reach_cost_derivatives,
@@ -59,7 +61,9 @@ def compile_kernels() -> None:
         model.rates(0.0, model.initial(), np.zeros(model.inputs))
     tasks = lola_tasks(robot)
     tasks.take_targets(q)
-    ResolvedRate(robot, [SelfCollisionCost(robot)], dofs=DofSelection(robot, tasks.held)).step(q, tasks.all(), 0.01)
+    solver = ResolvedRate(robot, [SelfCollisionCost(robot)], dofs=DofSelection(robot, tasks.held))
+    for given in (tasks.all(), [*tasks.all(), tasks.all()[0]]):  # in one call; and rows that depend on each other
+        solver.step(q, given, 0.01)
     robot.collision_monitor().update(q, 0.05)
     pairs = segment_pairs(robot, volumes_of(robot), 0.2)
     pairs.nearest()

@@ -26,7 +26,12 @@ from humanoid_control.numerics.array_types import F1
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot, joint_columns
-from humanoid_control.robots.self_collision import CollisionMonitor, ShapePairs, monitor_moving_shapes
+from humanoid_control.robots.self_collision import (
+    CollisionMonitor,
+    ShapePairs,
+    find_faster_shapes,
+    monitor_moving_shapes,
+)
 
 BRAKING_SHARE = 0.5  # of what all joints of a pair could brake together that its own row counts on
 INSIDE_SCALE = 0.1  # of the rows of pairs that are inside: their slack costs a hundredth, so that others come first
@@ -70,6 +75,11 @@ class SelfCollisionLimit(Limit):
         self._limits = self._free_limits = np.empty(0)
 
     @property
+    def exact(self) -> bool:
+        """True where the monitor measures exact shapes."""
+        return isinstance(self.monitor, ShapePairs)
+
+    @property
     def near(self) -> NearPairs:
         """Pairs that were found near at the last tick."""
         if not isinstance(self._near, NearPairs):
@@ -93,7 +103,7 @@ class SelfCollisionLimit(Limit):
             self._activation[:] = s.activation
             self.near = self.monitor.update(state.q, self._activation)
         else:
-            self.near = self.look(state.q, state.v, s, state.acceleration)
+            self.near = self.look(state.q, state.v, s, state.acceleration, state.v, 0.0)
         closest = float(self.near.distance.min()) if len(self.near) else np.inf
         self.penetration_depth = max(0.0, -closest)
         if closest < 0:
@@ -101,13 +111,32 @@ class SelfCollisionLimit(Limit):
         else:
             self.recovery.reset()
 
-    def look(self, q: np.ndarray, v: np.ndarray, settings: IkSettings, acceleration: np.ndarray) -> NearPairs:
-        """Pairs of exact shapes that matter at q (nq,) and the velocity v (nv,) of the tick before."""
+    def look(
+        self, q: np.ndarray, v: np.ndarray, s: IkSettings, acceleration: np.ndarray, after: np.ndarray, dt: float
+    ) -> NearPairs:
+        """Pairs of exact shapes that matter at q (nq,) and the velocity of the tick before, or at that of this one.
+
+        Args:
+            v: (nv,) of the tick before. s: settings. acceleration: (nv,) limits.
+            after: (nv,) of this tick. dt: its length [s].
+        """
         assert isinstance(self.monitor, ShapePairs)
-        s, pairs = settings, self.monitor
-        law = CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, acceleration, GRADIENT)
+        pairs, law, iv = self.monitor, self._law(s, acceleration), 6 if len(q) > len(v) else 0
         count = watch_pairs(pairs.packed.table, q, v, law, s.activation)
+        count = watch_faster_pairs(pairs.packed.table, iv, after, law, s.activation, dt, count)
         return NearPairs(pairs.arrays.found.first(count), pairs.joints)
+
+    def look_again(self, near: NearPairs, state: IkState, v: np.ndarray) -> NearPairs:
+        """Pairs that were found, and those that were passed over but matter at the velocity v (nv,) for this tick."""
+        pairs = self.monitor
+        if not isinstance(pairs, ShapePairs) or self.recovery.is_homing:
+            return near
+        s, law = state.settings, self._law(state.settings, state.acceleration)
+        more = watch_faster_pairs(pairs.packed.table, state.robot.iv, v, law, s.activation, state.dt, len(near))
+        return near if more == len(near) else NearPairs(pairs.arrays.found.first(more), pairs.joints)
+
+    def _law(self, s: IkSettings, acceleration: np.ndarray) -> CollisionLaw:
+        return CollisionLaw(s.margin, s.barrier_gain, s.pair_recovery_speed, acceleration, GRADIENT)
 
     def _from_home(self, state: IkState) -> float:
         """Distance of the farthest joint from the neutral posture [rad]."""
@@ -225,9 +254,10 @@ class CollisionLaw(NamedTuple):
 def watch_pairs(monitor: np.ndarray, q: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float) -> int:
     """Measure the pairs that matter at q and the velocity of the last tick: how many were found.
 
-    A pair is a row from so far that its row allows the present velocity; one that appears asks for no jump. The allowed
-    closing speed at x above the margin is that of `max_closing_speed`. A pair closes at s = sum_c |g_c v_c| at the
-    most, its own deceleration is BRAKING_SHARE sum_c a_c |g_c|: at least s / T, with the longest time
+    A pair is a row from so far that its row allows the present velocity, and the next one: `watch_faster_pairs` looks
+    at that when it is known. So one that appears asks for no jump, but what its normal has turned. The allowed closing
+    speed at x above the margin is that of `max_closing_speed`. A pair closes at s = sum_c |g_c v_c| at the most, its
+    own deceleration is BRAKING_SHARE sum_c a_c |g_c|: at least s / T, with the longest time
     T = max_c |v_c| / (BRAKING_SHARE a_c) in which a joint could stop so. With that one its law allows s from
     x = s `distance_per_speed(gain, T)` on, and s is no more than sum_c bound_c |v_c|.
 
@@ -236,13 +266,33 @@ def watch_pairs(monitor: np.ndarray, q: np.ndarray, previous: np.ndarray, law: C
         activation: the least distance [m].
     """
     iv = 6 if q.shape[0] > previous.shape[0] else 0
-    need, longest = np.empty(previous.shape[0] - iv), 0.0
-    for c in range(need.shape[0]):
-        longest = max(longest, abs(previous[iv + c]) / (BRAKING_SHARE * law.acceleration[iv + c]))
-    per_speed = distance_per_speed(law.barrier_gain, longest)
+    need, per_speed = np.empty(previous.shape[0] - iv), _distance_for(previous, iv, law)
     for c in range(need.shape[0]):
         need[c] = per_speed * abs(previous[iv + c])
     return monitor_moving_shapes(monitor, q, previous, need, (activation, law.margin, per_speed))
+
+
+@kernel
+def watch_faster_pairs(
+    monitor: np.ndarray, iv: int, v: np.ndarray, law: CollisionLaw, activation: float, dt: float, count: int
+) -> int:
+    """After `watch_pairs` found so many: how many with those that were passed over, but matter at a velocity for dt.
+
+    A program without their rows has that solution, which is the same with them, where there are none.
+
+    Args:
+        iv: how many velocities the base has. v: (nv,) for the tick of length dt [s]. Others as of `watch_pairs`.
+    """
+    return find_faster_shapes(monitor, v, (activation, law.margin, _distance_for(v, iv, law) + dt), count)
+
+
+@kernel
+def _distance_for(v: np.ndarray, iv: int, law: CollisionLaw) -> float:
+    """`distance_per_speed` where joints move at v (nv,)."""
+    longest = 0.0
+    for c in range(iv, v.shape[0]):
+        longest = max(longest, abs(v[c]) / (BRAKING_SHARE * law.acceleration[c]))
+    return distance_per_speed(law.barrier_gain, longest)
 
 
 @kernel

@@ -327,13 +327,13 @@ def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
         travel, floor = a.bounds.travel[k], min(highest, path.nearest[k])
         if lower[k] - travel >= floor:
             continue
-        ok, d, _, _ = boxed_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
-        if ok and d - travel >= floor:
-            lower[k] = max(lower[k], d)
+        least = boxed_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
+        if least - travel >= floor:
+            lower[k] = least
             continue
         lower[k], n, _, _ = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
         keep = min(floor, SHRINKING * lower[k])
-        if lower[k] <= 0.0 or lower[k] - travel >= keep or least_on_way(a, k, n, moved) >= GUARANTEED * keep:
+        if lower[k] <= 0.0 or lower[k] - travel >= keep or least_on_way(a, k, n, moved) >= keep:
             continue
         w.pair[count], w.floor[count], w.start[0, count] = k, keep, lower[k]
         _keep_normal(a.world.R[a.bounds.common[k]], n, w.start_normal[0, count])
