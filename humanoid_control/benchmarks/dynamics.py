@@ -25,6 +25,7 @@ from humanoid_control.multibody.inertia_pass import inertia_pass
 from humanoid_control.multibody.kinematics_pass import add_wrenches, kinematics_pass
 from humanoid_control.multibody.mass_matrix import clear_pattern, dense_solve, fill_mass_matrix, sparse_solve
 from humanoid_control.robots import load_robot
+from humanoid_control.simulation.contact.points import ContactSettings
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
 from humanoid_control.simulation.engine import Engine, make_engine
 from humanoid_control.simulation.settings import WorldSettings
@@ -74,7 +75,8 @@ def _world(rows: list[dict[str, Any]]) -> list[str]:
     """Times of whole steps of 1 ms, and how deep the soles are in the ground."""
     t = {r["name"]: r["median"] for r in rows}
     depth = {r["name"]: r["sole_depth_mm"] for r in rows if "sole_depth_mm" in r}
-    words = {"world_step_lola": "ideal drives", "world_step_lola_rigid": "rigid", "world_step_lola_elastic": "elastic"}
+    words = {"world_step_lola": "ideal drives", "world_step_lola_stiff": "ideal drives on ground fifty times as stiff"}
+    words |= {"world_step_lola_rigid": "rigid", "world_step_lola_elastic": "elastic"}
     parts = [
         f"{word} {t[name]:.1f} us, {1000 / t[name]:.0f} times real time, soles {depth[name]:.3f} mm in the ground"
         for name, word in words.items()
@@ -213,17 +215,19 @@ def stage_runs(dynamics: ForwardDynamics, q: np.ndarray, v: np.ndarray) -> list[
 
 STEPS = 20  # of 1 ms in a call
 SETTLING = 500  # steps before the first measurement
+STIFF = 5e6  # [N/m] of each point of a sole: as hard as MuJoCo's ground
 
 
 def world_cases(name: str) -> list[TimedCall]:
     """Whole steps of 1 ms with contact, of the compiled worlds and of MuJoCo's; and MuJoCo's forward dynamics alone."""
     robot = load_robot(name, "floating")
-    rows = [("world_step_lola", "multibody", "ideal"), ("world_step_lola_rigid", "multibody", "rigid")]
-    rows += [("world_step_lola_elastic", "multibody", "elastic"), ("mujoco_step_lola", "mujoco", "ideal")]
+    plain, stiff = WorldSettings(), WorldSettings(contact=ContactSettings(stiffness=STIFF, shear_stiffness=STIFF))
+    rows = [("world_step_lola", "multibody", plain), ("world_step_lola_stiff", "multibody", stiff)]
+    rows += [(f"world_step_lola_{d}", "multibody", WorldSettings(drives=d)) for d in ("rigid", "elastic")]
     out: list[TimedCall] = []
-    for row, engine, drives in rows:
+    for row, engine, settings in [*rows, ("mujoco_step_lola", "mujoco", plain)]:
         try:
-            world = make_engine(robot, engine, WorldSettings(drives=drives))
+            world = make_engine(robot, engine, settings)
         except EnvironmentProblem as e:
             warn(f"{row} is left out: {e}")
             continue

@@ -285,6 +285,7 @@ def _dynamics(rows: ByName) -> str:
     }
     worlds = {
         "world_step_lola": "ideal drives",
+        "world_step_lola_stiff": "the same on ground fifty times as stiff",
         "mujoco_step_lola": "MuJoCo, ideal drives",
         "world_step_lola_rigid": "motors and rigid gears",
         "world_step_lola_elastic": "motors and elastic gears",

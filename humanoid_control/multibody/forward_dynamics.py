@@ -12,7 +12,7 @@ from humanoid_control.multibody.acceleration_pass import articulated_body
 from humanoid_control.multibody.arrays import Arrays, Tables, Work
 from humanoid_control.multibody.mass_matrix import mass_matrix, solve_dense, solve_sparse
 from humanoid_control.multibody.model import Model
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, uncounted, unpack
 
 
 class ModelArrays(NamedTuple):
@@ -26,28 +26,28 @@ class ModelArrays(NamedTuple):
 def articulated_body_at(table, q, v, tau, wrench, armature, qdd):
     """`articulated_body` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
-    articulated_body(m.tables, q, v, tau, wrench, armature, m.work, qdd)
+    articulated_body(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
 
 
 @kernel
 def sparse_at(table, q, v, tau, wrench, armature, qdd):
     """`solve_sparse` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
-    solve_sparse(m.tables, q, v, tau, wrench, armature, m.work, qdd)
+    solve_sparse(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
 
 
 @kernel
 def dense_at(table, q, v, tau, wrench, armature, qdd):
     """`solve_dense` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
-    solve_dense(m.tables, q, v, tau, wrench, armature, m.work, qdd)
+    solve_dense(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
 
 
 @kernel
 def mass_matrix_at(table, q, v, tau, wrench, armature):
     """`mass_matrix` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
-    mass_matrix(m.tables, q, v, tau, wrench, armature, m.work)
+    mass_matrix(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work)
 
 
 # -------- Solvers by name

@@ -34,6 +34,7 @@ def test_dynamics_has_a_row_for_each_model_solver_and_stage(capsys, monkeypatch)
     if "mujoco_step_lola" in rows:
         depths = [rows[n]["sole_depth_mm"] for n in ("world_step_lola", "mujoco_step_lola")]
         assert all(0 < d < 5 for d in depths) and rows["mujoco_forward"]["n"] > 0
+        assert rows["world_step_lola_stiff"]["sole_depth_mm"] < 0.2 * depths[0]
         assert any("mm" in line and "MuJoCo" in line for line in said["notes"])
     assert rows["pinocchio_constrained_type2"]["dof"] == 48 and rows["pinocchio_aba_tree"]["dof"] == 30
     assert [rows[f"dill_{n}{s}"]["dof"] for n in (1, 2, 3) for s in ("", "_sparse", "_dense")] == [2] * 3 + [4] * 3 + [

@@ -16,6 +16,7 @@ import numpy as np
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.layout import COORD, GRAD, NC, NW, RATE
+from humanoid_control.numerics.array_types import F1, F2, I1, I2
 from humanoid_control.robots.drives import Drive
 from humanoid_control.simulation.drives.drive_train import DriveTrain
 
@@ -272,12 +273,12 @@ class ShaftTable(NamedTuple):
     rigid), rows of `MotorSettings` and of `GearFriction`, and motor torques [N m].
     """
 
-    body: np.ndarray
-    joints: np.ndarray
-    gear: np.ndarray
-    motor: np.ndarray
-    friction: np.ndarray
-    torque: np.ndarray
+    body: I1
+    joints: I2
+    gear: F2
+    motor: F2
+    friction: F2
+    torque: F1
 
 
 def shaft_table(train: DriveTrain, friction: bool = True) -> ShaftTable:

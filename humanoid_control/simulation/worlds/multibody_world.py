@@ -13,7 +13,7 @@ from humanoid_control.multibody.couplings import Vector, checked_vector
 from humanoid_control.multibody.force_elements import ForceElements, JointElement, PathElement
 from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from humanoid_control.multibody.model import ENVIRONMENT, Model, PinocchioBodies, from_pinocchio
-from humanoid_control.numerics.packed import Packed
+from humanoid_control.numerics.packed import BoundRecord, Packed
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.contact.forces import (
     contact_points,
@@ -218,7 +218,7 @@ class DrivenWorld(CompiledWorld):
             np.zeros(m),
             np.zeros(m),
         )
-        self._motors = Motors(shaft_table(t), self._wiring)
+        self._motors, self._packed_motors = Motors(shaft_table(t), self._wiring), BoundRecord(Motors)
         self.full_q, self.full_v = t.model.neutral(), np.zeros(t.model.nv)
         self._full_a = np.zeros(t.model.nv)
         self.reset()
@@ -250,7 +250,8 @@ class DrivenWorld(CompiledWorld):
         x, pushes = self._state.record, self._push_table()
         x.q[:], x.v[:], x.acceleration[:], x.torque[:] = self.full_q, self.full_v, self._full_a, self.torque
         schedule, world, state = self._schedule(h, steps * self._substeps), self._world.table, self._state.table
-        done, bad = run_driven_steps(world, state, self._drives.table, pushes.table, self._motors, schedule)
+        drives, motors = self._drives.table, self._packed_motors.table(*self._motors)
+        done, bad = run_driven_steps(world, state, drives, pushes.table, motors, schedule)
         self.full_q, self.full_v, self._full_a, self.torque = (a.copy() for a in x[:4])
         self.time += done * h
         self._read()

@@ -21,7 +21,7 @@ from humanoid_control.multibody.kinematics_pass import add_wrenches, integrate_c
 from humanoid_control.multibody.layout import ACC, COORD, NW, RATE, ROT
 from humanoid_control.multibody.spatial import add_point_inertia, cross, symmetric_up, turn, turn_back
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import unpack
+from humanoid_control.numerics.packed import uncounted, unpack
 from humanoid_control.simulation.contact.forces import ContactTable, add_wrench, contact_step, place_carriers
 from humanoid_control.simulation.contact.ground import ground_height
 from humanoid_control.simulation.contact.points import DAMPING, FRICTION, STIFFNESS
@@ -125,15 +125,15 @@ class MotorWiring(NamedTuple):
         angles, rates: (n,) of all joints. current, desired, turning: (m,) of all shafts [A], [A], [rad/s].
     """
 
-    joint: np.ndarray
-    held: np.ndarray
-    speed: np.ndarray
-    motor_side: np.ndarray
-    angles: np.ndarray
-    rates: np.ndarray
-    current: np.ndarray
-    desired: np.ndarray
-    turning: np.ndarray
+    joint: I1
+    held: I1
+    speed: F1
+    motor_side: I1
+    angles: F1
+    rates: F1
+    current: F1
+    desired: F1
+    turning: F1
 
 
 class Motors(NamedTuple):
@@ -158,12 +158,21 @@ def run_steps(world, state, drives, pushes, schedule):
         How many steps were made, and FINE, or the coordinate whose velocity stopped being one: the state is then the
         last good one.
     """
+    memory = np.zeros((3, unpack(state, WorldState).v.shape[0]))
+    done, bad = _run_steps(world, state, drives, pushes, schedule, uncounted(memory))
+    memory[0] = 0.0  # it is kept until here
+    return done, bad
+
+
+@kernel
+def _run_steps(world, state, drives, pushes, schedule, memory):
+    """`run_steps` with memory (3, nv) of zeros."""
     t, w, c, elements = unpack(world, WorldArrays)
     x, pushes, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
     h, limits = schedule.h, ReferenceLimits(d.lower, d.upper, d.lead)
     n, nv = d.kp.shape[0], x.v.shape[0]
     iv, iq = nv - n, x.q.shape[0] - n
-    tau, armature, moved = np.zeros(nv), np.zeros(nv), np.empty(nv)
+    tau, armature, moved = memory[0], memory[1], memory[2]
     joints, speed, a = x.q[iq:], x.v[iv:], x.acceleration[iv:]
     force, inertia = tau[iv:], armature[iv:]
     done, now = 0, schedule.time
@@ -336,17 +345,27 @@ def run_driven_steps(world, state, drives, pushes, motors, schedule):
     """Advance a robot with its motors and gears by some short steps; see `run_steps`.
 
     Args:
-        motors: `Motors`.
+        motors: packed `Motors`.
     """
+    memory = np.zeros((8, unpack(state, WorldState).v.shape[0]))
+    done, bad = _run_driven_steps(world, state, drives, pushes, motors, schedule, uncounted(memory))
+    memory[0] = 0.0  # it is kept until here
+    return done, bad
+
+
+@kernel
+def _run_driven_steps(world, state, drives, pushes, motors, schedule, memory):
+    """`run_driven_steps` with memory (8, nv) of zeros."""
     t, w, c, elements = unpack(world, WorldArrays)
     x, pushes, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
-    s, e = motors
+    s, e = unpack(motors, Motors)
     W, limits = w.W, ReferenceLimits(d.lower, d.upper, d.lead)
-    h, nv, moving = schedule.h, x.v.shape[0], e.joint.shape[0]
+    h, moving = schedule.h, e.joint.shape[0]
     iv, iq = _first_joint(x)
-    tau, armature, goal, moved = np.zeros(nv), np.zeros(nv), np.zeros(nv), np.empty(nv)
-    free, light = np.zeros(nv), np.zeros(nv)  # tau and armature without the stops
-    limit, given = np.full(nv, np.inf), np.zeros(nv)  # torques of the motors at the joints
+    tau, armature, goal, moved = memory[0], memory[1], memory[2], memory[3]
+    free, light = memory[4], memory[5]  # tau and armature without the stops
+    limit, given = memory[6], memory[7]  # torques of the motors at the joints
+    limit[:] = np.inf
     for k in range(moving):
         limit[iv + k] = d.torque_limit[e.joint[k]]
     done, now = 0, schedule.time
