@@ -16,7 +16,7 @@ from humanoid_control.numerics.array_types import F1, F2, I1, I2
 from humanoid_control.numerics.vec3 import Vec, add, cross, dot, row
 
 UNSEEN, PASSED_OVER, FOUND = range(3)
-SLACK = 0.3  # [m/s] faster than it closes now: what accelerates a little need not be looked at again
+SLACK = 0.5  # [m/s] faster than it closes now: what accelerates a little need not be looked at again
 
 
 class PairBounds(NamedTuple):
