@@ -196,7 +196,7 @@ def _solve(
             if p < 0:
                 break
             used += _add(s, problem, guess, p)
-        exact = size == n + rows and _spread(s, problem, n) * (1 + used) < WELL_POSED
+        exact = used == 0 and size == n + rows and _spread(s, problem, n) < WELL_POSED
         if used >= limit or exact or not _polish(s, problem, rho, rows, x, multipliers, ROUGH * largest):
             break
     for k in range(size):

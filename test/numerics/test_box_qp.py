@@ -136,3 +136,18 @@ def test_an_indefinite_cost_is_found_whatever_the_guess():
         guess = Guess(np.array([side, side]), np.ones(1, dtype=bool))
         x, _, used = warm(-np.eye(2), np.ones(2), -np.ones(2), np.ones(2), np.ones((1, 2)), np.zeros(1), guess)
         assert used == -1 and x.tolist() == [0.0, 0.0] and not guess.side.any() and not guess.works.any()
+
+
+def test_many_steps_through_ill_posed_sets_leave_no_error():
+    """Conditions of the optimum to round-off, where H is all but singular and some tasks weigh 1e5: 70 steps each."""
+    rng, n, steps = np.random.default_rng(0), 38, 0
+    for damping in (1e-6, 1e-3):
+        for _ in range(25):
+            J, weight = rng.normal(size=(24, n)), np.where(rng.random(24) < 0.4, 1e5, 1.0)
+            H, g = (J.T * weight) @ J + damping * np.eye(n), -(J.T * weight) @ (0.2 * rng.normal(size=24))
+            low, high, A, b = -0.05 * rng.random(n), 0.05 * rng.random(n), rng.normal(size=(6, n)), rng.normal(size=6)
+            x, m, used = solve(H, g, low, high, A, 0.02 * b)
+            left = H @ x + g - m[:n] - A.T @ m[n:]
+            assert used > 0 and np.abs(left).max() < 2e-11 * np.abs(g).max()
+            steps += used
+    assert steps > 50 * 50

@@ -12,6 +12,7 @@ from humanoid_control.numerics.cholesky import (
     factor_block_row,
     solve_banded,
     solve_factored,
+    solve_upper,
     upper_cholesky,
 )
 
@@ -44,6 +45,17 @@ def test_systems_are_solved_and_inverted_as_lapack_does_it(n):
     cholesky_inverse(L, n, inverse)
     assert inverse[:n, :n] == pytest.approx(np.linalg.inv(M[:n, :n]), rel=1e-9, abs=1e-9)
     assert (inverse[n:] == 7).all() and (inverse[:, n:] == 7).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_an_upper_factor_solves_as_lapack_does(n):
+    rng = np.random.default_rng(n)
+    A = rng.normal(size=(n + 3, n + 3))
+    M, b = A @ A.T + np.eye(n + 3), rng.normal(size=n + 3)
+    U, x = M.copy(), b.copy()
+    assert upper_cholesky(U, n)
+    solve_upper(U, n, x)
+    assert x[:n] == pytest.approx(np.linalg.solve(M[:n, :n], b[:n]), rel=1e-9, abs=1e-9) and (x[n:] == b[n:]).all()
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 8, 11, 32])

@@ -12,7 +12,7 @@ import pytest
 
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
-from humanoid_control.numerics.packed import BoundRecord, Packed, unpack
+from humanoid_control.numerics.packed import BoundRecord, Packed, uncounted, unpack
 
 
 class Inner(NamedTuple):
@@ -181,7 +181,7 @@ import numpy as np
 from typing import NamedTuple
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1
-from humanoid_control.numerics.packed import BoundRecord, Packed, unpack
+from humanoid_control.numerics.packed import BoundRecord, Packed, uncounted, unpack
 
 class Numbers(NamedTuple):
     values: F1
@@ -209,3 +209,36 @@ def test_kept_on_disk_and_without_compilation(tmp_path):
     assert run() == ["12.0", "0"]
     assert run() == ["12.0", "1"]
     assert run(NUMBA_DISABLE_JIT="1") == ["12.0", "plain"]
+
+
+@kernel
+def twice_uncounted(record, rows):
+    """Change arrays of a record, of a record in it and one of its own, none of which is counted."""
+    r, memory = uncounted(record), np.zeros(rows)
+    m = uncounted(memory)
+    r.inner.weights[:] *= 2.0
+    for k in range(rows):
+        m[k] = r.table[0, 0] + r.inner.factor * k
+        r.cube[0, 0, 0] += m[k]
+    held = m[rows - 1]
+    memory[0] = 0.0
+    return held + r.count
+
+
+def test_what_is_not_counted_is_the_same_memory_and_stays_alive():
+    record = Outer(
+        np.full((2, 3), 1.5),
+        Inner(np.array([1.0, 2.0]), 0.5),
+        4,
+        True,
+        np.zeros((2, 3, 4)),
+        np.arange(3),
+        np.zeros((2, 2), dtype=np.int64),
+        np.ones(2, dtype=bool),
+    )
+    counts = [sys.getrefcount(a) for a in (record.table, record.inner.weights, record.cube)]
+    for _ in range(200):
+        assert twice_uncounted(record, 3) == 1.5 + 1.0 + 4
+        record.inner.weights[:] /= 2.0
+    assert record.inner.weights.tolist() == [1.0, 2.0] and record.cube[0, 0, 0] == 200 * (1.5 + 2.0 + 2.5)
+    assert [sys.getrefcount(a) for a in (record.table, record.inner.weights, record.cube)] == counts

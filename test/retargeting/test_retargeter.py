@@ -214,8 +214,12 @@ def _other_side(name):
     return {"l_": "r_", "r_": "l_"}.get(name[:2], name[:2]) + name[2:]
 
 
-def test_stepping_frame_by_frame_is_solving_the_clip(dance):
+@pytest.mark.parametrize("mimics", [False, True])
+def test_stepping_frame_by_frame_is_solving_the_clip(dance, mimics, monkeypatch):
     robot = load_robot("hrp2", "fixed")
+    leg, arm = robot.index["l_knee_flexion"], robot.index["r_elbow_flexion"]
+    if mimics:  # a joint that no clip moves follows one that it does
+        monkeypatch.setattr(robot, "mimic", [(leg, arm, 0.5, 0.1)])
     targets = scale_to_robot(dance, robot)
     for settings in (RetargetSettings(), RetargetSettings(method="weighted_dls", avoidance="shift")):
         whole = retarget_clip(targets, robot, settings)
@@ -223,6 +227,8 @@ def test_stepping_frame_by_frame_is_solving_the_clip(dance):
         live = [solver.start(targets.positions[0])]
         live += [solver.step(p, 1 / targets.rate) for p in targets.positions[1:400]]
         assert np.abs(np.array(live) - whole.positions[:400]).max() < 1e-9
+        moved = np.array(live)[:, leg]
+        assert np.allclose(moved, 0.5 * np.array(live)[:, arm] + 0.1) if mimics else np.ptp(moved) == 0.0
         assert solver.clearance == pytest.approx(whole.clearance[399])
 
 

@@ -29,8 +29,8 @@ from humanoid_control.ik.null_space.objectives import (
 )
 from humanoid_control.ik.null_space.velocity_solver import SolverSettings, apply_velocity_limits
 from humanoid_control.ik.null_space.weighted_step import factored_rows, null_part, task_part
-from humanoid_control.ik.task_table import GoalTable, TableArrays, TaskTable, fill_rows, is_tabled
-from humanoid_control.ik.tasks.task import Task, TaskGoal
+from humanoid_control.ik.task_table import TableArrays, TaskTable, fill_rows, is_tabled
+from humanoid_control.ik.tasks.task import Task
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_twists import fill_centroidal_map
 from humanoid_control.numerics.array_types import F1, F2, I1
@@ -123,13 +123,10 @@ def rate_tick(table: np.ndarray, q: np.ndarray, dt: float, out: np.ndarray) -> i
         out: filled with the next q (nq,), v (nv,) and NUMBERS.
 
     Returns:
-        DONE, or STEP_BY_STEP where rows depend on each other or a task has no weight: then nothing is filled.
+        DONE, or STEP_BY_STEP where rows depend on each other, as where a task has no weight: then nothing is filled.
     """
     t = unpack(table, RateTables)
     a = unpack(t.tasks, TableArrays)
-    for k in range(a.goals.shape[0]):
-        if unpack(unpack(a.goals[k], GoalTable).words, TaskGoal).numbers[0] == 0.0:
-            return STEP_BY_STEP
     near = monitor_shapes(t.pairs.table, q, t.pairs.activation) if t.pairs.kind == SHAPES else 0
     fill_rows(t.tasks, q, t.max_gain / dt, t.pairs.kind == SHAPES)
     w, WJ, U = factored_rows(a.J, t.mobility, 0.0)

@@ -134,6 +134,7 @@ def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_
     points, q, v = PointsTask(robot, hands, gain=30.0), robot.q(), np.zeros(robot.nv)
     points.set_target_from(q)
     home, known, came, fastest, closest = points.targets.copy(), set(), 0, 0.0, np.inf
+    apart = robot.collision_monitor("shapes")
     for k in range(1200):
         if k % 60 == 0:
             points.targets = home + rng.uniform(-0.5, 0.5, home.shape)
@@ -150,6 +151,13 @@ def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_
                 turned = 0.1 * np.abs(g[i]) @ most * dt  # its normal may have
                 assert g[i] @ v >= -allowed - turned
                 came, fastest = came + 1, max(fastest, -(g[i] @ v))
+        if k % 2 == 0:  # what is no row will still be none at the end of the tick, as far as its normal stays
+            every = apart.update(q, np.inf)
+            rate, g = -(every.gradient(robot.data.J) @ result.v), every.gradient(robot.data.J)
+            for i in np.setdiff1d(np.arange(apart.count), near.pair):
+                brake = BRAKING_SHARE * np.abs(g[i]) @ most
+                x = every.distance[i] - s.margin - max(rate[i], 0.0) * dt
+                assert rate[i] <= max_closing_speed(x, s.barrier_gain, brake) + 1e-9
         known, q, v = set(near.pair), result.q, result.v
         closest = min(closest, near.distance.min(initial=np.inf))
     assert came > 50 and fastest > 0.3, "rows must have come, some of them at speed"

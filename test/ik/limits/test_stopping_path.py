@@ -14,9 +14,12 @@ from humanoid_control.ik.limits.stopping_path import (
     braking_distance,
     least_by_gap,
     least_by_travel,
+    least_on_way,
 )
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.packed import unpack
 from humanoid_control.robots import load_robot
-from humanoid_control.robots.self_collision import ShapePairs, motion_bounds
+from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs, motion_bounds
 
 DT = 0.004
 
@@ -234,3 +237,40 @@ def test_what_a_shape_passes_on_its_way_is_seen(at, turned, tmp_path):
         q[robot.joint_index("lift")], q[slide], v[slide], v[turn] = height, -0.3, 6.0, turned / 0.1
         watch.update(q, np.full(len(robot.pairs), 0.12))
         assert (check.max_safe_scale(q, np.zeros(3), v, 0.1, np.full(3, 1e4), 0.01) == 1.0) == clear
+
+
+@kernel
+def least_at(table, k, n, moved):
+    """`least_on_way` of a monitor that has just been updated."""
+    return least_on_way(unpack(table, MonitorArrays), k, (n[0], n[1], n[2]), moved)
+
+
+@pytest.mark.parametrize(("name", "base"), [("lola", "floating"), ("wabian2", "fixed"), ("suralp", "fixed")])
+def test_no_distance_on_the_way_is_below_what_the_present_posture_says(name, base):
+    """Joints go their ways one before the other, as they stop at different times; solids are among the shapes."""
+    robot, rng = load_robot(name, base), np.random.default_rng(11)
+    watch, later = ShapePairs(robot), ShapePairs(robot)
+    bounds, everything = motion_bounds(robot)[:, robot.iv :], np.full(len(robot.pairs), np.inf)
+    followers = {f for f, *_ in robot.mimic}
+    tightest, helped, pairs = np.inf, 0, 0
+    for _ in range(40):
+        q = random_q(robot, rng)
+        moved = rng.normal(size=robot.n) * rng.choice([0.02, 0.1, 0.3]) * (rng.random(robot.n) < 0.7)
+        moved[list(followers)] = 0.0
+        found = watch.update(q, everything)
+        watch.arrays.bounds.travel[:] = bounds @ np.abs(moved)
+        says = np.array([least_at(watch.packed.table, k, found.normal[k], moved) for k in range(len(found))])
+        closest = found.distance.copy()
+        order = rng.uniform(0.3, 3.0, robot.n)
+        for share in np.linspace(0.0, 1.0, 40):
+            at = q.copy()
+            at[robot.iq :] += moved * share**order
+            closest = np.minimum(closest, later.update(at, everything).distance)
+        assert (says <= closest + 1e-9).all()
+        by_travel = found.distance - watch.arrays.bounds.travel
+        moving = watch.arrays.bounds.travel > 1e-3
+        helped, pairs = helped + int((says > by_travel + 0.01)[moving].sum()), pairs + int(moving.sum())
+        near = (closest - says)[moving & (closest < 0.3)]
+        tightest = min(tightest, near.min(initial=np.inf))
+    assert helped > 0.3 * pairs, "nearer to the truth than by the travel"
+    assert tightest < 0.01
