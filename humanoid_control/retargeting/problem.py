@@ -85,7 +85,7 @@ class Scratch(NamedTuple):
     """Memory that the kernels write to: body and shape poses, points, near pairs, and where they were measured; rows
     G (P + C, D) . step >= b (P + C,) of pairs and soles in a step of the solver; curvature (D, D), of the cost at its
     last step, lower triangle: zero before the first; J (3 K, D) of the points; vectors (VECTORS, D), price (D + P + C,)
-    and guess of a step."""
+    and guess of a step; memory (D, D)."""
 
     bodies: WorldPoses
     points: F2
@@ -100,6 +100,7 @@ class Scratch(NamedTuple):
     vectors: F2
     price: F1
     guess: Guess
+    memory: F2
 
 
 def problem_of(robot: Robot, lever: float = 0.0) -> RetargetingProblem:
@@ -205,6 +206,7 @@ def scratch_for(problem: RetargetingProblem) -> Scratch:
         np.empty((VECTORS, d)),
         np.empty(d + pairs + len(problem.soles)),
         Guess.nothing(d, pairs + len(problem.soles)),
+        np.empty((d, d)),
     )
 
 

@@ -154,19 +154,20 @@ def forget_posture(
     d = before.x.shape[0]
     own = n.damping**2 + n.posture**2 + n.smoothing**2  # what the solver has added to the diagonal
     z, e = np.exp(-feet.rules.posture_return * dt), INDIFFERENT**2
-    A, step = np.empty((d, d)), np.zeros(d)
+    A, step, last = w.memory, w.vectors[0], d - 1
+    for i in range(d):  # backwards: the lower triangle along rows is an upper one along rows
+        for j in range(i, d):
+            A[i, j] = w.curvature[last - i, last - j]
+        A[i, i] += e - own
     for i in range(d):
-        for j in range(i):
-            A[j, i] = w.curvature[i, j]
-        A[i, i] = w.curvature[i, i] - own + e
-        part = feet.whose[i]
+        step[last - i], part = 0.0, feet.whose[i]
         if part == OTHERS or (part != BASE and feet.memory.locked[part]):
             off = before.x[i] - problem.rest[i]
-            step[i] = (2.0 * z - 1.0) * off - z * z * (off - dt * before.v[i]) - dt * before.v[i]
+            step[last - i] = (2.0 * z - 1.0) * off - z * z * (off - dt * before.v[i]) - dt * before.v[i]
     if upper_cholesky(A, d):
         solve_upper(A, d, step)
         for i in range(d):
-            goal.expected[i] += e * step[i]
+            goal.expected[i] += e * step[last - i]
 
 
 @kernel
