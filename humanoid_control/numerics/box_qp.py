@@ -27,27 +27,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.jit import inlined, kernel
+from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, I1
 from humanoid_control.numerics.cholesky import dot
 from humanoid_control.numerics.packed import uncounted
-from humanoid_control.numerics.tiles import (
-    WIDTH,
-    add_outer,
-    lanes,
-    multiply_add,
-    put_lanes,
-    put_tile,
-    splat,
-    tile,
-    total,
+from humanoid_control.numerics.swept_system import (
+    PANEL,
+    VECTORS,
+    SweptSystem,
+    add_multiple,
+    multiply,
+    sweep,
+    sweep_panel,
+    take_column,
 )
+from humanoid_control.numerics.tiles import WIDTH, lanes, put_lanes
 
 TOLERANCE = 1e-10
 FREE, AT_LOW, AT_HIGH, HELD = 0, 1, -1, 2  # HELD: between two equal bounds
 LEAST_PIVOT = 1e-15  # of the diagonal of H, where a variable comes free that others determine
-PANEL = 4  # pivots that are swept together: the rest of the table is read and written a quarter as often
-VECTORS = 3 + 3 * PANEL  # of memory beside the table
 WELL_POSED = 1e5  # product of the largest numbers of H and its inverse up to which pivots leave ten digits
 ROUGH = 1e-12  # of the largest c: what may be left in w where it should be 0
 POLISHES = 3  # times that a solution is made more exact, and looked at again
@@ -85,31 +83,6 @@ class Guess(NamedTuple):
     def nothing(cls, n: int, rows: int) -> Guess:
         """No constraint does."""
         return cls(np.zeros(n, dtype=np.int64), np.zeros(rows, dtype=np.bool_))
-
-
-class SweptSystem(NamedTuple):
-    """The system Q with c behind it, swept over some of its N entries.
-
-    Variables that are not held come first that are free in the guess, and rows of its working set; then the others.
-
-    Attributes:
-        table: (W W,) by rows of W = `stride` numbers, a multiple of WIDTH above N: Q, and c as row N. Of the symmetric
-            table the tiles below the diagonal count, and those on it.
-        variable: (N,) number of the variable, or n + number of the row. swept: (N,) 1 where it is.
-        y, w: (W,). column: (W,), panel, scaled, swept_panel: (PANEL W,), block: (PANEL PANEL,) memory.
-    """
-
-    table: np.ndarray
-    stride: int
-    variable: np.ndarray
-    swept: np.ndarray
-    y: np.ndarray
-    w: np.ndarray
-    column: np.ndarray
-    panel: np.ndarray
-    scaled: np.ndarray
-    swept_panel: np.ndarray
-    block: np.ndarray
 
 
 @kernel
@@ -183,7 +156,7 @@ def _solve(
             return NOT_POSITIVE
         largest = max(largest, abs(s.table[size * s.stride + k]))
     for first in range(0, count, PANEL):
-        if not _sweep_panel(s, first, min(first + PANEL, count), n):
+        if not sweep_panel(s, first, min(first + PANEL, count), n):
             return NOT_POSITIVE
     while True:
         _place(s)
@@ -272,132 +245,6 @@ def _system(
 
 
 @kernel
-def _take_column(s: SweptSystem, p: int) -> None:
-    """Column p of the table, into `column`."""
-    T, stride, out = s.table, s.stride, s.column
-    whole = p + WIDTH - p % WIDTH
-    for i in range(0, whole, WIDTH):
-        put_lanes(out, i, lanes(T, p * stride + i))
-    for i in range(whole, stride):
-        out[i] = T[i * stride + p]
-
-
-@kernel
-def _put_column(s: SweptSystem, p: int) -> None:
-    """Write column p of the table from `column`."""
-    T, stride, column = s.table, s.stride, s.column
-    for i in range(0, p + 1, WIDTH):
-        put_lanes(T, p * stride + i, lanes(column, i))
-    for i in range(p - p % WIDTH, stride):
-        T[i * stride + p] = column[i]
-
-
-@inlined
-def _add_multiple(out: np.ndarray, factor: float, a: np.ndarray, count: int) -> None:
-    """out := out + factor a of so many numbers, a multiple of WIDTH."""
-    f = splat(factor)
-    for i in range(0, count, WIDTH):
-        put_lanes(out, i, multiply_add(f, lanes(a, i), lanes(out, i)))
-
-
-@kernel
-def _factor_block(s: SweptSystem, first: int, m: int, n: int) -> bool:
-    """Factor P = L D L', the block of a panel: `block` has L below the diagonal, -1/D on it, and D L' above it."""
-    L, C = s.block, s.panel
-    for q in range(PANEL):
-        d = C[q * s.stride + first + q] if q < m else 1.0
-        for k in range(q):
-            a = C[q * s.stride + first + k] if q < m else 0.0
-            for r in range(k):
-                a -= L[PANEL * q + r] * L[PANEL * r + k]
-            L[PANEL * k + q], L[PANEL * q + k] = a, -a * L[PANEL * k + k]
-            d -= a * L[PANEL * q + k]
-        if q < m and s.variable[first + q] < n and not d > 0.0:
-            return False
-        L[PANEL * q + q] = -1.0 / d
-    return True
-
-
-@kernel
-def _sweep_panel(s: SweptSystem, first: int, last: int, n: int) -> bool:
-    """Sweep a panel of entries; n: how many variables there are, whose pivots must be positive.
-
-    With its columns C and its own block P = L D L', E = C L'^-1 and F = E D^-1 L^-1: the rest becomes T - E D^-1 E',
-    the columns F, and the block -P^-1.
-    """
-    T, C, G, F, L, stride, m = s.table, s.panel, s.scaled, s.swept_panel, s.block, s.stride, last - first
-    one, two, three, begin = s.stride, 2 * s.stride, 3 * s.stride, first - first % WIDTH
-    for q in range(m):
-        for i in range(0, begin + WIDTH, WIDTH):
-            put_lanes(C, q * stride + i, lanes(T, (first + q) * stride + i))
-        for i in range(begin + WIDTH, stride):
-            C[q * stride + i] = T[i * stride + first + q]
-    for i in range(m * stride, PANEL * stride, WIDTH):
-        put_lanes(C, i, splat(0.0))
-    if not _factor_block(s, first, m, n):
-        return False
-    for q in range(m):
-        for k in range(m):
-            C[q * stride + first + k] = -1.0 if q == k else 0.0  # of which F is made -P^-1
-    minus, l10, l20, l21 = splat(-1.0), splat(-L[PANEL]), splat(-L[2 * PANEL]), splat(-L[2 * PANEL + 1])
-    l30, l31, l32 = splat(-L[3 * PANEL]), splat(-L[3 * PANEL + 1]), splat(-L[3 * PANEL + 2])
-    d0, d1, d2, d3 = splat(L[0]), splat(L[PANEL + 1]), splat(L[2 * PANEL + 2]), splat(L[3 * PANEL + 3])
-    for j in range(0, stride, WIDTH):
-        e0 = lanes(C, j)
-        e1 = multiply_add(l10, e0, lanes(C, one + j))
-        e2 = multiply_add(l21, e1, multiply_add(l20, e0, lanes(C, two + j)))
-        e3 = multiply_add(l32, e2, multiply_add(l31, e1, multiply_add(l30, e0, lanes(C, three + j))))
-        g0, g1, g2, f3 = d0 * e0, d1 * e1, d2 * e2, d3 * e3
-        f2 = multiply_add(l32, f3, g2)
-        f1 = multiply_add(l21, f2, multiply_add(l31, f3, g1))
-        f0 = multiply_add(l10, f1, multiply_add(l20, f2, multiply_add(l30, f3, g0)))
-        put_lanes(C, one + j, e1)
-        put_lanes(C, two + j, e2)
-        put_lanes(C, three + j, e3)
-        put_lanes(G, j, g0)
-        put_lanes(G, one + j, g1)
-        put_lanes(G, two + j, g2)
-        put_lanes(G, three + j, f3)
-        put_lanes(F, j, minus * f0)
-        put_lanes(F, one + j, minus * f1)
-        put_lanes(F, two + j, minus * f2)
-        put_lanes(F, three + j, minus * f3)
-    for j in range(0, stride, WIDTH):
-        c0, c1, c2, c3 = lanes(C, j), lanes(C, one + j), lanes(C, two + j), lanes(C, three + j)
-        for i in range(j, stride, WIDTH):
-            t = add_outer(tile(T, i * stride + j, stride), G, i, 1, c0)
-            t = add_outer(add_outer(t, G, one + i, 1, c1), G, two + i, 1, c2)
-            put_tile(T, i * stride + j, stride, add_outer(t, G, three + i, 1, c3))
-    for q in range(m):
-        s.swept[first + q] = 1
-        for i in range(0, begin + WIDTH, WIDTH):
-            put_lanes(T, (first + q) * stride + i, lanes(F, q * stride + i))
-        for i in range(begin, stride):
-            T[i * stride + first + q] = F[q * stride + i]
-    return True
-
-
-@kernel
-def _sweep(s: SweptSystem, p: int, least: float) -> None:
-    """Sweep entry p, or take that back; its pivot has a size of `least` at the least."""
-    T, c, stride = s.table, s.column, s.stride
-    _take_column(s, p)
-    inverse = 1.0 / (c[p] if abs(c[p]) > least else least)
-    scale, minus = splat(inverse if s.swept[p] == 0 else -inverse), splat(-inverse)
-    for i in range(0, stride, WIDTH):
-        put_lanes(s.scaled, i, minus * lanes(c, i))
-    for j in range(0, stride, WIDTH):
-        v = lanes(c, j)
-        for i in range(j, stride, WIDTH):
-            at = i * stride + j
-            put_tile(T, at, stride, add_outer(tile(T, at, stride), s.scaled, i, 1, v))
-    for i in range(0, stride, WIDTH):
-        put_lanes(c, i, scale * lanes(c, i))
-    c[p], s.swept[p] = -inverse, 1 - s.swept[p]
-    _put_column(s, p)
-
-
-@kernel
 def _place(s: SweptSystem) -> None:
     """What is free in y, and w, by what is not."""
     size, stride, y, w = s.variable.shape[0], s.stride, s.y, s.w
@@ -405,8 +252,8 @@ def _place(s: SweptSystem) -> None:
         put_lanes(w, i, lanes(s.table, size * stride + i))
     for k in range(size):
         if s.swept[k] == 0 and y[k] != 0.0:
-            _take_column(s, k)
-            _add_multiple(w, y[k], s.column, stride)
+            take_column(s, k)
+            add_multiple(w, y[k], s.column, stride)
     for k in range(size):
         if s.swept[k] == 1:
             y[k], w[k] = -w[k], 0.0
@@ -418,11 +265,11 @@ def _let_go(s: SweptSystem, problem: BoxQp, guess: Guess, k: int) -> None:
     n, i = guess.side.shape[0], s.variable[k]
     if i < n:
         guess.side[i] = FREE
-        _sweep(s, k, LEAST_PIVOT * problem.H[i, i])
+        sweep(s, k, LEAST_PIVOT * problem.H[i, i])
         s.w[k] = 0.0
     else:
         guess.works[i - n] = False
-        _sweep(s, k, 0.0)
+        sweep(s, k, 0.0)
         s.y[k] = 0.0
 
 
@@ -474,7 +321,7 @@ def _add(s: SweptSystem, problem: BoxQp, guess: Guess, p: int) -> int:
     a = float(sign) if bounds else -1.0
     while True:
         steps += 1
-        _take_column(s, p)
+        take_column(s, p)
         missed = (bound - y[p]) * sign if bounds else -w[p]
         step, blocking = max(0.0, missed / -column[p]), -1
         for k in range(size):
@@ -496,7 +343,7 @@ def _add(s: SweptSystem, problem: BoxQp, guess: Guess, p: int) -> int:
         if blocking < 0:
             break
         _let_go(s, problem, guess, blocking)
-    _sweep(s, p, 0.0)
+    sweep(s, p, 0.0)
     if bounds:
         y[p], side[i] = bound, sign
     else:
@@ -558,7 +405,7 @@ def _polish(
     left, out = s.column, s.scaled
     for k in range(s.stride):
         left[k] = w[k] if k < size and s.swept[k] == 1 else 0.0
-    _multiply(s, left, out)
+    multiply(s, left, out)
     for k in range(size):
         if s.swept[k] == 1:
             y[k] += out[k]
@@ -566,19 +413,3 @@ def _polish(
         else:
             w[k] -= out[k]
     return True
-
-
-@kernel
-def _multiply(s: SweptSystem, v: np.ndarray, out: np.ndarray) -> None:
-    """out := the table, without c, times v (W,), whose numbers behind the entries are zero."""
-    T, stride = s.table, s.stride
-    for j in range(0, stride, WIDTH):
-        put_lanes(out, j, splat(0.0))
-    for i in range(s.variable.shape[0]):
-        tile_of_i, f, along = i - i % WIDTH, splat(v[i]), splat(0.0)
-        for j in range(0, tile_of_i, WIDTH):
-            t = lanes(T, i * stride + j)
-            put_lanes(out, j, multiply_add(f, t, lanes(out, j)))
-            along = multiply_add(t, lanes(v, j), along)
-        put_lanes(out, tile_of_i, multiply_add(f, lanes(T, i * stride + tile_of_i), lanes(out, tile_of_i)))
-        out[i] += total(along)

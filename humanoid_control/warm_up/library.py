@@ -42,7 +42,7 @@ def compile_kernels() -> None:
     """Compile them by one call of each; quick where it is done already."""
     from humanoid_control.collision.ssv import volume_distances
     from humanoid_control.ik import DofSelection, lola_tasks
-    from humanoid_control.ik.null_space import ResolvedRate, SelfCollisionCost
+    from humanoid_control.ik.null_space import DampedLeastSquares, ResolvedRate, SelfCollisionCost
     from humanoid_control.multibody import SOLVERS, ForwardDynamics, Model, from_pinocchio, joint_wrenches, totals
     from humanoid_control.reaching import ReachSettings, robot_arm, synthesise
     from humanoid_control.robots import load_robot
@@ -61,9 +61,9 @@ def compile_kernels() -> None:
         model.rates(0.0, model.initial(), np.zeros(model.inputs))
     tasks = lola_tasks(robot)
     tasks.take_targets(q)
-    solver = ResolvedRate(robot, [SelfCollisionCost(robot)], dofs=DofSelection(robot, tasks.held))
-    for given in (tasks.all(), [*tasks.all(), tasks.all()[0]]):  # in one call; and rows that depend on each other
-        solver.step(q, given, 0.01)
+    dofs = DofSelection(robot, tasks.held)
+    for ik in (ResolvedRate(robot, [SelfCollisionCost(robot)], dofs=dofs), DampedLeastSquares(robot, dofs=dofs)):
+        ik.step(q, tasks.all(), 0.01)  # in one call, and step by step
     robot.collision_monitor().update(q, 0.05)
     pairs = segment_pairs(robot, volumes_of(robot), 0.2)
     pairs.nearest()
