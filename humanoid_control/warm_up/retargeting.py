@@ -8,8 +8,9 @@ import numpy as np
 
 from humanoid_control.jit import are_compiled
 from humanoid_control.kinematics.forward_kinematics import joint_poses
+from humanoid_control.numerics.butterworth import filtered_both_ways, low_pass
 from humanoid_control.retargeting import POINTS, Retargeter, Targets
-from humanoid_control.retargeting.frame_solver import solve_frame, solve_frames
+from humanoid_control.retargeting.frame_solver import solve_frame, solve_frames, step_frame
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.self_collision import ShapeParts, part_poses
 from humanoid_control.warm_up import compile_here
@@ -20,8 +21,10 @@ ADVICE = "compiling the solver for this machine, only this once: about half a mi
 KERNELS: tuple[Any, ...] = (
     solve_frame,
     solve_frames,
+    step_frame,
     joint_poses,
     part_poses,
+    filtered_both_ways,
 )
 
 
@@ -38,6 +41,7 @@ def compile_kernels() -> None:
     solver = Retargeter(robot)
     solver.solve(Targets("still", 50.0, still, still, POINTS))
     solver.step(still[0], 0.02)
+    filtered_both_ways(still.reshape(3, -1), low_pass(5.0, 0.02), 0)  # of a clip that is cleaned
 
 
 if __name__ == "__main__":
