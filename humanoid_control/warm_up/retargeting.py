@@ -9,7 +9,7 @@ import numpy as np
 from humanoid_control.jit import are_compiled
 from humanoid_control.kinematics.forward_kinematics import joint_poses
 from humanoid_control.numerics.butterworth import filtered_both_ways, low_pass
-from humanoid_control.retargeting import POINTS, Retargeter, Targets
+from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, Targets
 from humanoid_control.retargeting.frame_solver import solve_frame, solve_frames, step_frame
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.self_collision import ShapeParts, part_poses
@@ -38,9 +38,10 @@ def compile_kernels() -> None:
     robot = load_robot("wabian2", "fixed")
     ShapeParts(robot)
     still = np.tile(robot.point_positions(robot.q("neutral"), POINTS), (3, 1, 1))
-    solver = Retargeter(robot)
-    solver.solve(Targets("still", 50.0, still, still, POINTS))
-    solver.step(still[0], 0.02)
+    for settings in (RetargetSettings(), RetargetSettings(avoidance="none")):
+        solver = Retargeter(robot, settings)
+        solver.solve(Targets("still", 50.0, still, still, POINTS))
+        solver.step(still[0], 0.02)
     filtered_both_ways(still.reshape(3, -1), low_pass(5.0, 0.02), 0)  # of a clip that is cleaned
 
 
