@@ -51,9 +51,8 @@ class PairBounds(NamedTuple):
             motion_bound: (n, P).
         """
         count = len(pairs)
-        common = [common_joint(parent, int(joint[i]), int(joint[j])) for i, j in pairs]
-        lower = np.full(count, -np.inf)
-        common, joints = np.array(common, dtype=np.int64), np.zeros(len(motion_bound))
+        common = np.array([common_joint(parent, int(joint[i]), int(joint[j])) for i, j in pairs], dtype=np.int64)
+        lower, joints = np.full(count, -np.inf), np.zeros(len(motion_bound))
         state, points = np.zeros(count, dtype=np.int64), (np.zeros((count, 3)) for _ in range(2))
         return cls(pairs, common, motion_bound, joints, lower, np.empty(count), state, *points)
 

@@ -209,8 +209,8 @@ class WholeBodyRetargeter:
         self.clearance, self.used_fallback = FAR, 0
         d = len(self.problem.rest)
         self._before = FrameBefore(np.zeros(d), np.zeros(d), FAR)
-        self._feet, self._one, points = self._new_feet(), self._results(1), len(self.problem.point)
-        self._given = FrameInputs(np.zeros((1, points, 3)), np.zeros((1, 2, 5)), np.zeros((1, 4), dtype=np.bool_))
+        self._feet, self._one = self._new_feet(), self._results(1)
+        self._given = FrameInputs(np.zeros((1, len(points), 3)), np.zeros((1, 2, 5)), np.zeros((1, 4), dtype=np.bool_))
         self._packed = BoundRecord(FrameTables)
 
     @classmethod
