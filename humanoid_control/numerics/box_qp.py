@@ -46,7 +46,8 @@ from humanoid_control.numerics.tiles import WIDTH, lanes, put_lanes
 TOLERANCE = 1e-10
 FREE, AT_LOW, AT_HIGH, HELD = 0, 1, -1, 2  # HELD: between two equal bounds
 LEAST_PIVOT = 1e-15  # of the diagonal of H, where a variable comes free that others determine
-WELL_POSED = 1e5  # product of the largest numbers of H and its inverse up to which pivots leave ten digits
+WELL_POSED = 1e5  # product of the largest numbers of H and its inverse up to which
+FEW = 8  # pivots leave ten digits
 ROUGH = 1e-12  # of the largest c: what may be left in w where it should be 0
 POLISHES = 3  # times that a solution is made more exact, and looked at again
 NOT_POSITIVE, OUT_OF_STEPS = -1, -2
@@ -158,6 +159,7 @@ def _solve(
     for first in range(0, count, PANEL):
         if not sweep_panel(s, first, min(first + PANEL, count), n):
             return NOT_POSITIVE
+    spread = _spread(s, problem, n)
     while True:
         _place(s)
         if not _drop_wrong(s, problem, guess):
@@ -169,7 +171,7 @@ def _solve(
             if p < 0:
                 break
             used += _add(s, problem, guess, p)
-        exact = used == 0 and size == n + rows and _spread(s, problem, n) < WELL_POSED
+        exact = used <= FEW and size == n + rows and max(spread, _spread(s, problem, n)) < WELL_POSED
         if used >= limit or exact or not _polish(s, problem, rho, rows, x, multipliers, ROUGH * largest):
             break
     for k in range(size):
