@@ -46,8 +46,8 @@ from humanoid_control.numerics.tiles import WIDTH, lanes, put_lanes
 TOLERANCE = 1e-10
 FREE, AT_LOW, AT_HIGH, HELD = 0, 1, -1, 2  # HELD: between two equal bounds
 LEAST_PIVOT = 1e-15  # of the diagonal of H, where a variable comes free that others determine
-WELL_POSED = 1e5  # product of the largest numbers of H and its inverse up to which
-FEW = 8  # pivots leave ten digits
+WELL_POSED = 1e5  # product of the largest numbers of H and its inverse: up to it, FEW steps leave ten digits
+FEW = 8
 ROUGH = 1e-12  # of the largest c: what may be left in w where it should be 0
 POLISHES = 3  # times that a solution is made more exact, and looked at again
 NOT_POSITIVE, OUT_OF_STEPS = -1, -2
