@@ -150,7 +150,11 @@ def test_after_five_rounds_each_message_is_taken_once(graph, tmp_path):
         change(graph, "counter", DEACTIVATE, CLEANUP, CONFIGURE, ACTIVATE)
     heard, numbers = graph.listen(JointState, "heard"), graph.publisher(JointState, "numbers", 50)
     graph.until(lambda: graph.node.count_publishers("heard") == 1, "one publisher")
+    asked = JointState(position=[-1.0])  # until both ends have found each other: what is sent before that is lost
+    graph.until(lambda: heard, "an answer", meanwhile=lambda: numbers.publish(asked))
+    graph.spin(0.3)
     before = int(graph.diagnostics("counter")["taken"])
+    heard.clear()
     for k in range(20):
         numbers.publish(JointState(position=[float(k)]))
         graph.until(lambda k=k: any(m.position[0] == k for m in heard), f"message {k}")
