@@ -21,7 +21,7 @@ from humanoid_control.ik.task_rows import TaskStack
 from humanoid_control.ik.task_table import is_tabled
 from humanoid_control.ik.tasks.centroidal import AngularMomentumTask
 from humanoid_control.ik.tasks.joints import JointTask, PostureTask
-from humanoid_control.ik.tasks.task import Task, known_robot, prepare
+from humanoid_control.ik.tasks.task import Task, TickData, known_robot
 from humanoid_control.ik.tick import NUMBERS, CompiledTick
 from humanoid_control.ik.velocity_program import (
     SolverArrays,
@@ -161,8 +161,7 @@ class WholeBodyIk:
         self.limits = default_limits(robot) if limits is None else list(limits)
         self.self_collision = next((m for m in self.limits if isinstance(m, SelfCollisionLimit)), None)
         self._range = next((m for m in self.limits if isinstance(m, ConfigurationLimit)), None)
-        self._data, self._stack = robot.model.createData(), TaskStack(robot, self.dofs)
-        self._begun: np.ndarray | None = None  # q of which `_data` is to be computed
+        self._data, self._stack = TickData(robot), TaskStack(robot, self.dofs)
         k, self._with_rows = self.dofs.k, [m for m in self.limits if m.max_rows(robot)]
         most = sum(m.max_rows(robot) for m in self.limits)
         # One row more than there can be: what is left out is written there.
@@ -235,10 +234,7 @@ class WholeBodyIk:
     @property
     def data(self) -> pin.Data:
         """Kinematics, Jacobians and frame placements where the last tick began."""
-        if self._begun is not None:
-            prepare(self.robot, self._data, self._begun)
-            self._begun = None
-        return self._data
+        return self._data.get()
 
     # -- in one call --------------------------------------------------------------------------------------------
 
@@ -264,7 +260,8 @@ class WholeBodyIk:
     def _result(self, numbers: np.ndarray, q: np.ndarray, dt: float) -> IkResult:
         """The result of a tick in one call from q, by its outcome."""
         apart, nq, begun, before = self.self_collision, self.robot.nq, q.copy(), self.v
-        self.v, self._begun = numbers[nq:-NUMBERS], begun
+        self.v = numbers[nq:-NUMBERS]
+        self._data.later(begun)
         used, violation = int(numbers[-5]), float(numbers[-1])
         if self._range is not None:
             self._range.violation = violation
@@ -297,21 +294,21 @@ class WholeBodyIk:
 
     def _step_by_step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> IkResult:
         """The tick with what any class of tasks and limits computes, and with the recovery from collisions."""
-        s, r, self._begun = self.settings, self.robot, None
-        prepare(r, self._data, q)
-        state = IkState(r, s, self.dofs, self._data, q, self.v, dt, *self._accelerations())
+        s, r = self.settings, self.robot
+        state = IkState(r, s, self.dofs, self._data.at(q), q, self.v, dt, *self._accelerations())
         for limit in self.limits:
             limit.update(state)
         home = None if self.self_collision is None else self.self_collision.homing_task(state)
         self._fill_cost(state, tasks if home is None else [home])
-        rows = self._fill_constraints(state)
+        self._fill_bounds(state)
+        rows = self._fill_rows(state)
         used, apart = solve_program(self._memory.table, rows, 2 * s.slack_weight), self.self_collision
         while used >= 0 and apart is not None:
             near = apart.look_again(apart.near, state, self.dofs.expand(self._memory.record.x))
             if near is apart.near:
                 break
             apart.near = near
-            rows = self._fill_constraints(state)
+            rows = self._fill_rows(state)
             used = solve_program(self._memory.table, rows, 2 * s.slack_weight)
         ok = used >= 0
         v, scale, status = self._velocity(state, ok)
@@ -388,14 +385,17 @@ class WholeBodyIk:
                 v = v - (task.gain - max_gain) * task.error(r, state.data, q)
             add_rows(memory, np.ascontiguousarray(J), v, task.weight)
 
-    def _fill_constraints(self, state: IkState) -> int:
-        """Bounds, the velocity that brakes hardest, and rows: how many rows there are."""
+    def _fill_bounds(self, state: IkState) -> None:
+        """Bounds, and the velocity that brakes hardest."""
         m = self._memory.record
         m.lower[:], m.upper[:] = -np.inf, np.inf
         for limit in self.limits:
             limit.tighten(state, m.lower, m.upper)
         reduce_bounds(self._memory.table, self.v, self.robot.iv, state.dt)
-        count = 0
+
+    def _fill_rows(self, state: IkState) -> int:
+        """Rows between those bounds: how many there are."""
+        m, count = self._memory.record, 0
         for limit in self._with_rows:
             out = m.rows
             if count:  # the same object for the same count, so that limits may keep what they make of it

@@ -80,7 +80,7 @@ class ArmSwing:
         elif self.way == "legs":
             self._legs.forward, self._legs.v = heading[:, 0], v
         elif self.way == "nullspace":
-            self._tracking.place(self._data, q)
+            self._tracking.place(q)
             self._tracking.reference[2] = spin
             back -= self._tracking.rates(v)[self._columns]
         return back

@@ -15,6 +15,7 @@ from humanoid_control.ik import (
     IkSettings,
     IkStatus,
     JointTask,
+    Limit,
     LinearMomentumTask,
     OrientationTask,
     PointsTask,
@@ -110,6 +111,35 @@ def test_one_call_does_what_the_steps_do(name, base, collisions, idle, size):
     assert bound > 400, "limits should have held it back, or this shows nothing"
     assert rows > 50 or not collisions
     assert IkStatus.OPTIMAL in seen
+
+
+def test_pairs_that_are_looked_at_again_change_rows_only(monkeypatch):
+    """Limits with a memory, as that of idle joints, must not take a tick for two."""
+
+    class Once(Limit):
+        ticks = 0
+
+        def tighten(self, state, lower, upper):
+            self.ticks += 1
+
+    robot, once, again = load_robot("lola", "floating"), Once(), 0
+    solver = WholeBodyIk(robot, IkSettings(smoothing=0.02), [*default_limits(robot), once])
+    look = solver.self_collision.look_again
+
+    def look_again(near, *rest):
+        nonlocal again
+        found = look(near, *rest)
+        again += found is not near
+        return found
+
+    monkeypatch.setattr(solver.self_collision, "look_again", look_again)
+    tasks = all_tasks(robot)
+    home, q, once.ticks = (tasks[0].targets.copy(), tasks[1].target.copy()), robot.q(), 0
+    for k in range(300):
+        sweep(tasks, home, 3 * k, 0.2)
+        q = solver.step(q, tasks, DT).q
+    assert again > 0, "no pair was found at the second look, or this shows nothing"
+    assert once.ticks == 300
 
 
 def test_a_collision_is_left_the_same_way_and_ends_in_one_call_again():

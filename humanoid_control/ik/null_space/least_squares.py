@@ -88,7 +88,8 @@ class ResolvedRate(VelocitySolver):
         """The result of a tick in one call from q, by its outcome."""
         nq, begun = self.robot.nq, q.copy()
         residual, w, null_scale, speed_scale, finite, demand = outcome[-NUMBERS:].tolist()
-        self.v, self._begun = outcome[nq:-NUMBERS], begun
+        self.v = outcome[nq:-NUMBERS]
+        self._data.later(begun)
         if self.momentum is not None:
             self.momentum.demand = demand
         for objective in self.objectives:
@@ -102,7 +103,7 @@ class ResolvedRate(VelocitySolver):
     ) -> tuple[np.ndarray, np.ndarray, StepReport]:
         """The tick with what any class of tasks and objectives computes."""
         if self.momentum is not None:
-            self.momentum.place(self._data, q)
+            self.momentum.place(q)
         v, report = super().velocity(q, tasks, dt)
         return explicit_euler(self.robot, q, v, dt, self.settings.keep_range), v, report
 

@@ -73,9 +73,9 @@ class MomentumTracking:
         self.rows = 3 + np.flatnonzero(self.axes)
         self.J = np.zeros((len(self.rows), robot.nv))
 
-    def place(self, data: pin.Data, q: np.ndarray) -> None:
-        """Compute the momentum map at q (nq,); `data` is used for it."""
-        A = pin.computeCentroidalMap(self.robot.model, data, q)
+    def place(self, q: np.ndarray) -> None:
+        """Compute the momentum map at q (nq,)."""
+        A = pin.computeCentroidalMap(self.robot.model, self.robot.data, q)
         for k, row in enumerate(self.rows):
             self.J[k] = A[row]
 

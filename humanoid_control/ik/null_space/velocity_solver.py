@@ -20,7 +20,7 @@ from humanoid_control.ik.integrate import explicit_euler
 from humanoid_control.ik.null_space.objectives import Objective
 from humanoid_control.ik.solver import StepReport
 from humanoid_control.ik.task_rows import Rows, TaskStack
-from humanoid_control.ik.tasks.task import Task, prepare
+from humanoid_control.ik.tasks.task import Task, TickData
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.minimum_jerk import PEAK_ACCELERATION, PEAK_SPEED, minimum_jerk
 from humanoid_control.robots.robot import Robot
@@ -107,8 +107,7 @@ class VelocitySolver(ABC):
     ) -> None:
         self.robot, self.objectives = robot, list(objectives)
         self.settings, self.dofs = settings or SolverSettings(), dofs or DofSelection(robot)
-        self._data, self._begun = robot.model.createData(), None  # type: pin.Data, np.ndarray | None
-        self._stack = TaskStack(robot, self.dofs)
+        self._data, self._stack = TickData(robot), TaskStack(robot, self.dofs)
         s = self.settings.switch
         self._switching = TaskSwitching(s) if s is not None else None
         self.reset()
@@ -122,10 +121,7 @@ class VelocitySolver(ABC):
     @property
     def data(self) -> pin.Data:
         """Kinematics, Jacobians and frame placements where the last tick began."""
-        if self._begun is not None:
-            prepare(self.robot, self._data, self._begun)
-            self._begun = None
-        return self._data
+        return self._data.get()
 
     @abstractmethod
     def resolve(self, rows: Rows, v: np.ndarray, z: np.ndarray) -> ResolvedVelocity:
@@ -140,9 +136,7 @@ class VelocitySolver(ABC):
     def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
         """The velocity (nv,) of this tick, without moving; arguments as of `step`."""
         r, s, m = self.robot, self.settings, self.dofs
-        prepare(r, self._data, q)
-        self._begun = None
-        rows = self._stack.rows(self._data, q, tasks, s.max_gain / dt)
+        rows = self._stack.rows(self._data.at(q), q, tasks, s.max_gain / dt)
         z = self._null_velocity(q)
         v_desired = rows.v
         if self._switching is not None:
@@ -177,7 +171,7 @@ class VelocitySolver(ABC):
             return np.zeros(self.dofs.k)
         gradient = np.zeros(self.robot.nv)
         for objective in self.objectives:
-            gradient += objective.gradient(self.robot, self._data, q)
+            gradient += objective.gradient(self.robot, self.data, q)
         return self.dofs.downhill(self.settings.null_gain, gradient)
 
 

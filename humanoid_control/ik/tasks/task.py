@@ -227,6 +227,33 @@ def prepare(robot: Robot, data: pin.Data, q: np.ndarray) -> None:
     pin.updateFramePlacements(robot.model, data)
 
 
+class TickData:
+    """What `prepare` computes where a solver's last tick began: then, or when somebody looks."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot, self._data = robot, robot.model.createData()
+        self._begun: np.ndarray | None = None  # q of which it is still to be computed
+
+    def at(self, q: np.ndarray) -> pin.Data:
+        """The data of a tick that begins at q (nq,), computed now."""
+        self._begun = None
+        prepare(self._robot, self._data, q)
+        return self._data
+
+    def later(self, q: np.ndarray) -> None:
+        """Take q (nq,), which nobody changes afterwards, for the configuration at which a tick began."""
+        self._begun = q
+
+    @property
+    def waits(self) -> bool:
+        """True while the data of the last tick is not computed."""
+        return self._begun is not None
+
+    def get(self) -> pin.Data:
+        """The data of the last tick."""
+        return self._data if self._begun is None else self.at(self._begun)
+
+
 def prepared(robot: Robot, q: np.ndarray) -> pin.Data:
     """Data of its own with what tasks ask for at the configuration q."""
     data = robot.model.createData()

@@ -217,7 +217,7 @@ class TrackingWalker(NullSpaceWalker):
         self.rate_demand = self.residual = 0.0
 
     def velocity(self, q: np.ndarray, J: np.ndarray, xdot: np.ndarray, y: np.ndarray) -> np.ndarray:
-        self.tracking.place(self.data, q)
+        self.tracking.place(q)
         v = resolved_rate(J, xdot, self._ones, np.zeros(len(y)))
         rates = self.tracking.rates(v)
         self.rate_demand = max(self.rate_demand, self.tracking.demand)

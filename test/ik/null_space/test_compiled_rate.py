@@ -88,7 +88,7 @@ def test_one_call_does_what_the_steps_do(name, base, kinds, monitor, axis, size)
         demand = None if momentum is None else (momentum.demand, momentum.J.copy())
         near = [o.near for o in objectives if isinstance(o, SelfCollisionCost)]
         a = one.step(q, tasks, DT)
-        assert one._compiled._packed is not None and one._begun is not None, "it was to be done in one call"
+        assert one._compiled._packed is not None and one._data.waits, "it was to be done in one call"
         scale = 1.0 + np.abs(b[1]).max()
         assert np.allclose(a[1], b[1], atol=1e-8 * scale) and np.allclose(a[0], b[0], atol=1e-10 * scale)
         for field in ("ok", "note", "damping", "iterations"):
@@ -136,7 +136,7 @@ def test_what_is_not_known_goes_step_by_step():
                 task.set_target_from(q)
         solver, plain = (ResolvedRate(robot, **options) for _ in range(2))
         a, b = solver.step(q + 0.01, given, DT), plain._step_by_step(q + 0.01, given, DT)
-        assert solver._begun is None, "this is no tick in one call"
+        assert not solver._data.waits, "this is no tick in one call"
         assert np.array_equal(a[1], b[1]) and a[2] == b[2] and np.abs(a[1]).max() > 0.1
 
 
@@ -179,4 +179,4 @@ def test_momentum_that_is_a_task_and_tracked_too():
     tasks[0].target = tasks[0].target + [0.0, 0.05, 0.1]
     one, steps = ResolvedRate(robot, momentum=momentum), ResolvedRate(robot, momentum=momentum)
     a, b = one.step(robot.q(), tasks, DT), steps._step_by_step(robot.q(), tasks, DT)
-    assert one._begun is not None and np.allclose(a[1], b[1], atol=1e-9) and np.abs(a[1]).max() > 0.1
+    assert one._data.waits and np.allclose(a[1], b[1], atol=1e-9) and np.abs(a[1]).max() > 0.1

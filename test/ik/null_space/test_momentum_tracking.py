@@ -160,7 +160,7 @@ def test_clamped_rates_keep_limits_and_direction(seed, size):
         free = MomentumTracking(robot, arms(), axes=axes, speed_share=0.5, clamp=False)
         clamped = MomentumTracking(robot, arms(), axes=axes, speed_share=0.5)
         for tracking in (free, clamped):
-            tracking.place(robot.data, robot.q("neutral"))
+            tracking.place(robot.q("neutral"))
         rates, kept = free.rates(v)[columns], clamped.rates(v)[columns]
         assert clamped.demand == free.demand == pytest.approx(0.5 * np.abs(rates / limit).max())
         assert (np.abs(kept) <= limit * (1 + 1e-12)).all()
@@ -169,7 +169,7 @@ def test_clamped_rates_keep_limits_and_direction(seed, size):
         if (np.abs(rates) <= limit).all():
             assert np.array_equal(kept, rates)
         default = MomentumTracking(robot, arms(), axes=axes)
-        default.place(robot.data, robot.q("neutral"))
+        default.place(robot.q("neutral"))
         assert (np.abs(default.rates(1e6 * v)[columns]) / limit).max() == pytest.approx(1.6), "0.8 of the speed limit"
 
 
@@ -180,7 +180,7 @@ def test_residual_is_the_momentum_that_the_rates_leave():
     exact = MomentumTracking(robot, arms(), (0.1, -0.2, 0.3), mode="damped", mu=0.0, clamp=False)
     weak = MomentumTracking(robot, arms(), (0.1, -0.2, 0.3), mode="damped", mu=0.0, speed_share=1e-3)
     for tracking in (exact, weak):
-        tracking.place(robot.data, robot.q("neutral"))
+        tracking.place(robot.q("neutral"))
     L = centroidal_momentum_map(robot.model, robot.data, robot.q("neutral")).angular[2]
     assert np.allclose(exact.residual(v, exact.rates(v)), 0.0, atol=1e-12)
     rates, others = weak.rates(v), v.copy()
