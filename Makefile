@@ -57,7 +57,7 @@ demo-walk: $(VENV)/.installed
 TIMED := timed or ((ros or browser) and not patient)
 test: setup
 	@$(RUN)/python -m pytest -n 3 --dist loadfile -m "not thorough and not ($(TIMED))"; first=$$?; \
-	$(RUN)/python -m pytest -m "not thorough and ($(TIMED))" $$(grep -rlE 'mark\.(ros|browser)' test --include='test_*.py') && exit $$first
+	$(RUN)/python -m pytest -m "not thorough and ($(TIMED))" $$(grep -rlE 'mark\.(ros|browser|timed)' test --include='test_*.py') && exit $$first
 
 # Longer runs of what other tests show in short.
 thorough: setup

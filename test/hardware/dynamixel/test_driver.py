@@ -39,6 +39,10 @@ joints:
 """
 
 
+# Servos that are silent for 10 of these cycles are a fault, and beside other tests this process can be.
+pytestmark = pytest.mark.timed
+
+
 class Cycles:
     """The driver at 50 Hz of this computer's time, as its node runs it."""
 
