@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import gc
 import inspect
@@ -22,7 +23,7 @@ from humanoid_control.hardware.realtime import COMPILER, SpareTimeCollector, giv
 from humanoid_control.nodes.base.tick_node import TickNode
 
 READY = "READY"  # first word of the line that tells the supervisor so
-EXIT_BAD_INPUT = 2
+EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
 TEARDOWN_LIMIT = 1.5  # [s] after which a process that cannot leave the network is ended by force
 LAST = 1e-4  # [s] before the deadline of a punctual node: the executor would come back from waiting too late
 WAIT = 0.1  # [s] for which a node waits for callbacks at once, however far its next tick is
@@ -65,18 +66,21 @@ def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
     for s in (signal.SIGINT, signal.SIGTERM):
         signal.signal(s, lambda *_: stop.set())
     rclpy.init(args=list(args) if args is not None else None, signal_handler_options=SignalHandlerOptions.NO)
-    node, executor, code = None, None, 0
+    node, executor, code = None, None, EXIT_FAILED
     try:
         node = node_class()
         executor = make_executor()
         executor.add_node(node)
         code = _start(node)
         if code == 0:
+            code = EXIT_FAILED  # what a loop that raises ends with
             _loop(node, executor, stop)
+            code = 0
     except HumanoidError as e:
         print(f"{node_class.node_name}: {e}", file=sys.stderr, flush=True)
         code = EXIT_BAD_INPUT
     finally:
+        deadline = ExitDeadline(TEARDOWN_LIMIT, code)
         _teardown(node, executor)
         # The participant leaves the network, and its shared memory, when the last reference to the node is gone.
         node = executor = None
@@ -84,7 +88,7 @@ def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
         gc.enable()
         gc.collect()
         rclpy.try_shutdown()
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        deadline.cancel()
     return code
 
 
@@ -143,9 +147,6 @@ def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
 def _teardown(node: TickNode | None, executor: Any) -> None:
     for s in (signal.SIGINT, signal.SIGTERM):
         signal.signal(s, signal.SIG_IGN)
-    # The middleware can rarely lock up when several participants leave at once; the alarm ends the process then.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, TEARDOWN_LIMIT)
     if node is not None:
         node.active = False
         node.heartbeat.rest()
@@ -154,6 +155,54 @@ def _teardown(node: TickNode | None, executor: Any) -> None:
         executor.shutdown()
     if node is not None:
         node.destroy_node()
+
+
+class _Event(ctypes.Structure):
+    """`struct sigevent` of a call in a thread of its own."""
+
+    _fields_ = (
+        ("value", ctypes.c_void_p),
+        ("signal", ctypes.c_int),
+        ("notify", ctypes.c_int),
+        ("function", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("rest", ctypes.c_char * 32),
+    )
+
+
+class _Times(ctypes.Structure):
+    """`struct itimerspec`: period and first time, each in seconds and nanoseconds."""
+
+    _fields_ = tuple((name, ctypes.c_long) for name in ("every_s", "every_ns", "s", "ns"))
+
+
+class ExitDeadline:
+    """The process ends with an exit code after a time, unless it is cancelled before.
+
+    The middleware can rarely lock up when several participants leave at once, also in a call that keeps the
+    interpreter's lock: so the C library's timer calls its `_exit`, and Python is not asked.
+    """
+
+    IN_A_THREAD = 2  # SIGEV_THREAD
+
+    def __init__(self, limit: float, code: int) -> None:
+        """Begin: `limit` [s] from now on, exit code `code`."""
+        libc, self._timer = ctypes.CDLL(None), ctypes.c_void_p()
+        function = ctypes.cast(libc._exit, ctypes.c_void_p)
+        event = _Event(value=code, notify=self.IN_A_THREAD, function=function)
+        if libc.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(self._timer)):
+            return  # no room for one: then without a deadline
+        self._libc = libc
+        self._set(limit)
+
+    def cancel(self) -> None:
+        """It does not end."""
+        self._set(0.0)
+
+    def _set(self, seconds: float) -> None:
+        if self._timer:
+            times = _Times(s=int(seconds), ns=int(seconds % 1 * 1e9))
+            self._libc.timer_settime(self._timer, 0, ctypes.byref(times), None)
 
 
 def main_of(node_class: type[TickNode]) -> int:

@@ -86,6 +86,37 @@ def test_signals_end_a_node_within_two_seconds(graph, node, number, fresh):
     assert "Traceback" not in graph.output(process)
 
 
+STUCK = """
+import ctypes
+from humanoid_control.errors import ConfigError
+from humanoid_control.nodes.base.runner import main_of
+from humanoid_control.nodes.base.tick_node import TickNode
+
+class Stuck(TickNode):
+    node_name = "stuck"
+
+    def configure(self):
+        if self.get_name() == "refused":
+            raise ConfigError("no")
+        return 50.0
+
+    def destroy_node(self):
+        ctypes.PyDLL(None).sleep(30)  # no thread of Python runs meanwhile
+
+if __name__ == "__main__":
+    main_of(Stuck)
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("refused", 2), ("good", 0)])
+def test_a_node_that_cannot_leave_the_network_ends_with_its_exit_code(graph, tmp_path, name, code):
+    script = tmp_path / "stuck.py"
+    script.write_text(STUCK)
+    process, begin = graph.start(str(script), args=("-r", f"__node:={name}"), wait=code == 0), time.monotonic()
+    found = process.wait(60) if code else graph.stop(process)[0]
+    assert found == code and time.monotonic() - begin < 20.0
+
+
 def test_two_interrupts_are_one(graph):
     process = graph.start("simulator", fresh=True)
     process.send_signal(signal.SIGINT)
