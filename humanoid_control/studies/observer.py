@@ -111,19 +111,14 @@ def listen(robot: Robot, topics: Sequence[str]) -> None:
     from humanoid_control.nodes.base.messages import EVENTS
     from humanoid_control.nodes.base.runner import make_executor
     from humanoid_control.nodes.base.serialized_markers import MarkerReader
-    from humanoid_control.nodes.base.tick_node import WITH_INFO, set_priority
+    from humanoid_control.nodes.base.tick_node import set_priority, with_info
 
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     node, heard, reader = rclpy.create_node("observer"), Heard(robot, topics), MarkerReader()
     qos = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
 
     def hears(topic: str) -> Any:
-        def on_joint(*given: Any) -> None:  # rclpy's events executor hands over one tuple, its others two arguments
-            message, info = given if len(given) == 2 else given[0]
-            heard.joint(topic, message, gid_of(info))
-
-        on_joint.__signature__ = WITH_INFO  # type: ignore[attr-defined]
-        return on_joint
+        return with_info(lambda message, info: heard.joint(topic, message, gid_of(info)))
 
     for topic in heard.joints:
         node.create_subscription(JointState, topic, hears(topic), qos)

@@ -11,6 +11,7 @@ from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.nodes.base.command_owner import gid_of
 from humanoid_control.nodes.base.messages import seconds, target_markers
+from humanoid_control.nodes.base.tick_node import with_info
 from humanoid_control.robots import load_robot
 
 POINTS = ("l_wrist", "r_wrist")
@@ -30,7 +31,7 @@ class FollowingRobot:
         self.graph, self.robot, self.rows = graph, load_robot(name, "fixed"), []
         self.joints, self.fault = self.robot.postures["neutral"].copy(), lambda q: q
         self.silent = self.stays = False
-        self.commands = graph.node.create_subscription(JointState, "joint_commands", self._hear, 50)
+        self.commands = graph.node.create_subscription(JointState, "joint_commands", with_info(self._hear), 50)
         self.states = graph.node.create_publisher(JointState, "estimated_joint_states", 5)
         self.targets = graph.node.create_publisher(MarkerArray, "targets", 5)
         self.home = self.robot.point_positions(self.robot.q(), POINTS)

@@ -82,13 +82,15 @@ def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
     finally:
         deadline = ExitDeadline(TEARDOWN_LIMIT, code)
         _teardown(node, executor)
-        # The participant leaves the network, and its shared memory, when the last reference to the node is gone.
+        # The participant leaves the network, and its shared memory, with the last reference to what the node had. To
+        # collect cycles would find it too, but goes through all that was ever imported: 0.1 to 0.25 s.
+        if node is not None:
+            vars(node).clear()
         node = executor = None
-        gc.unfreeze()
-        gc.enable()
-        gc.collect()
         rclpy.try_shutdown()
         deadline.cancel()
+        gc.unfreeze()
+        gc.enable()
     return code
 
 

@@ -83,6 +83,16 @@ def descriptor(f: dataclasses.Field) -> ParameterDescriptor:
     return d
 
 
+def with_info(callback: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """A callback of a message and what rclpy says about it, its publisher among others, as every executor calls it."""
+
+    def both(*given: Any) -> Any:  # rclpy's events executor hands over one tuple, its others two arguments
+        return callback(*(given if len(given) == 2 else given[0]))
+
+    both.__signature__ = WITH_INFO  # type: ignore[attr-defined]
+    return both
+
+
 def set_priority(priority: int) -> str:
     """Ask for real-time scheduling of every thread of this process, for a negative priority for a lower one.
 
@@ -255,14 +265,10 @@ class TickNode(LifecycleNode):
                 text = f"message on {topic} failed, passed over: {type(e).__name__}: {e}"
                 self.health.report(key, Level.ERROR, text)
 
-        def with_info(*given: Any) -> None:  # rclpy's events executor hands over one tuple, its others two arguments
-            guarded(*(given if len(given) == 2 else given[0]))
-
         def alone(message: Any) -> None:
             guarded(message)
 
-        with_info.__signature__ = WITH_INFO  # type: ignore[attr-defined]
-        taken = with_info if takes_info else alone
+        taken = with_info(guarded) if takes_info else alone
         return super().create_subscription(msg_type, topic, taken, *args, **kwargs)
 
     def create_service(self, srv_type: Any, srv_name: str, callback: Any, *args: Any, **kwargs: Any) -> Any:
