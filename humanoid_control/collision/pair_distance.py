@@ -7,6 +7,7 @@ the gradient of a distance.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,8 +86,9 @@ class NearPairs:
     joints: Packed[PairJoints]
 
     @classmethod
+    @functools.cache
     def none(cls) -> NearPairs:
-        """No pair."""
+        """No pair; always the same object."""
         no_joint = np.zeros(0, dtype=np.int64)
         return cls(PairsFound.buffer(0), Packed(PairJoints(no_joint, no_joint, np.zeros((0, 0)))))
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from humanoid_control.ik.limits.limit import AccelerationLimit as AccelerationLimit
     from humanoid_control.ik.limits.limit import ConfigurationLimit as ConfigurationLimit
     from humanoid_control.ik.limits.limit import IkState as IkState
+    from humanoid_control.ik.limits.limit import JointSideLimit as JointSideLimit
     from humanoid_control.ik.limits.limit import Limit as Limit
     from humanoid_control.ik.limits.limit import VelocityLimit as VelocityLimit
     from humanoid_control.ik.limits.limit import clamp_bounds as clamp_bounds
@@ -82,6 +83,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "AccelerationLimit",
             "ConfigurationLimit",
             "IkState",
+            "JointSideLimit",
             "Limit",
             "VelocityLimit",
             "clamp_bounds",

@@ -18,11 +18,13 @@ from humanoid_control.ik.limits.idle_joints import START, IdleJointLimit, Return
 from humanoid_control.ik.limits.limit import (
     AccelerationLimit,
     ConfigurationLimit,
+    JointSideLimit,
     Limit,
     RangeLimits,
     RangeSpeeds,
     VelocityLimit,
     keep_configuration,
+    keep_sides,
     keep_speed,
 )
 from humanoid_control.ik.limits.self_collision import (
@@ -56,11 +58,12 @@ from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import ShapePairs
 
-SPEED, APART, IDLE, RANGE, ACCELERATION = range(5)
+SPEED, APART, IDLE, SIDE, RANGE, ACCELERATION = range(6)
 KINDS: dict[type[Limit], int] = {
     VelocityLimit: SPEED,
     SelfCollisionLimit: APART,
     IdleJointLimit: IDLE,
+    JointSideLimit: SIDE,
     ConfigurationLimit: RANGE,
     AccelerationLimit: ACCELERATION,
 }
@@ -76,7 +79,7 @@ class TickTables(NamedTuple):
     """Tables of one tick: packed records of its parts, and what belongs to none of them.
 
     Attributes:
-        program, tasks, range, idle: tables of SolverArrays, TableArrays, RangeLimits, IdleJoints.
+        program, tasks, range, idle, sides: tables of SolverArrays, TableArrays, RangeLimits, IdleJoints, JointSides.
         monitor, path, pair_rows: tables of MonitorArrays, PathArrays, PairRows.
         with_pairs: whether there are any, or these are not used. swept: whether the path to the stop is checked.
         order: kinds of the limits. goals: of the PostureTasks, as of `PackedGoals`.
@@ -91,6 +94,7 @@ class TickTables(NamedTuple):
     tasks: I1
     range: I1
     idle: I1
+    sides: I1
     monitor: I1
     path: I1
     pair_rows: I1
@@ -229,6 +233,8 @@ def fill_bounds(t: TickTables, q: np.ndarray, v: np.ndarray, dt: float, near: in
             rule = ReturnRule(min(n.idle_gain, n.max_gain / dt), n.joint_recovery_speed, n.idle_start * dt, n.margin)
             found = found_pairs(t.found, near)
             hold_joints(t.idle, q, v, rule, found, lower, upper)
+        elif kind == SIDE:
+            keep_sides(t.sides, q, dt, lower, upper)
         elif kind == RANGE:
             speeds = RangeSpeeds(n.joint_recovery_speed, n.recovery_joint_speed, n.range_ease)
             violation = keep_configuration(t.range, q, dt, speeds, v, lower, upper)
@@ -256,6 +262,8 @@ class CompiledTick:
         self.robot, self._dofs, self._program = robot, dofs, program
         self._apart = next((m for m in limits if type(m) is SelfCollisionLimit), None)
         self.idle = next((m for m in limits if type(m) is IdleJointLimit), None)
+        sides = next((m for m in limits if type(m) is JointSideLimit), None)
+        self._sides = NO_TABLE if sides is None else sides.packed.table
         self._settings: IkSettings | None = None
         self._idle_key: tuple[bool | None, float] = (None, 0.0)
         self._order = np.array([KINDS[type(m)] for m in limits], dtype=np.int64)
@@ -318,6 +326,7 @@ class CompiledTick:
                 tasks=self._tasks.packed.table,
                 range=self._range.table,
                 idle=NO_TABLE if idle is None else idle.packed.table,
+                sides=self._sides,
                 **self._pair_tables,
                 with_pairs=apart is not None,
                 swept=s.swept,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -270,8 +270,7 @@ class WholeBodyIk:
             if apart.penetration_depth > 0.0:
                 apart.penetration_depth = 0.0
                 apart.recovery.reset()
-            near = partial(apart.look, begun, before, self.settings, self._limits[0], self.v, dt)
-            apart.near = near
+            near = apart.near_later(begun, before, self.settings, self._limits[0], self.v, dt)
 
         def report() -> IkReport:
             share = float(numbers[-4])
@@ -304,25 +303,27 @@ class WholeBodyIk:
         rows = self._fill_rows(state)
         used, apart = solve_program(self._memory.table, rows, 2 * s.slack_weight), self.self_collision
         while used >= 0 and apart is not None:
-            near = apart.look_again(apart.near, state, self.dofs.expand(self._memory.record.x))
-            if near is apart.near:
+            more = apart.look_again(apart.near, state, self.dofs.expand(self._memory.record.x))
+            if more is apart.near:
                 break
-            apart.near = near
+            apart.near = more
             rows = self._fill_rows(state)
             used = solve_program(self._memory.table, rows, 2 * s.slack_weight)
         ok = used >= 0
         v, scale, status = self._velocity(state, ok)
         slack = float(largest_slack(self._memory.table, rows, v)) if rows else 0.0
+        found = NearPairs.none() if apart is None else apart.near
+        near: Callable[[], NearPairs] | None = None
         if apart is not None and apart.exact:
-            apart.near = apart.look(q, self.v, s, state.acceleration, v, dt)
-        self.v, near = v, NearPairs.none() if apart is None else apart.near
+            near = apart.near_later(q.copy(), self.v, s, state.acceleration, v, dt)
+        self.v = v
         report = IkReport(
             ok,
             speed_scale=scale,
             iterations=used,
             note=status.value,
             status=status,
-            look=lambda: near,
+            look=near or (lambda: found),
             rows=rows,
             slack=slack,
             penetration_depth=0.0 if apart is None else apart.penetration_depth,

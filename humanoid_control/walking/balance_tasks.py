@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.ik.limits.limit import IkState, Limit
+from humanoid_control.ik.limits.limit import JointSideLimit, Limit
 from humanoid_control.ik.limits.self_collision import default_limits
 from humanoid_control.ik.solver import IkSettings
 from humanoid_control.ik.tasks.centroidal import CenterOfMassTask
@@ -53,7 +53,7 @@ def walking_settings(dt: float) -> IkSettings:
 def walking_limits(robot: Robot, feet: Feet, self_collision: bool = True) -> list[Limit]:
     """Limits of the inverse kinematics: those of the robot, and knees that stay bent."""
     limits = default_limits(robot, self_collision)
-    return [*limits[:-2], BentKnees(robot, feet), *limits[-2:]]
+    return [*limits[:-2], bent_knees(robot, feet), *limits[-2:]]
 
 
 class BalanceTasks:
@@ -167,35 +167,17 @@ def gesture_tasks(robot: Robot) -> list[PointTask]:
     return [PointTask(robot, p, "sternum", "sternum", weight=w, gain=GESTURE_GAIN) for p, w in pairs]
 
 
-class BentKnees(Limit):
+def bent_knees(robot: Robot, feet: Feet, bend: float = 0.12, gain: float = 20.0) -> JointSideLimit:
     """Knees stay bent: a stretched leg has no way to go on, and one that has gone past it bends to the wrong side.
 
-    Attributes:
-        joints: indices of both knees. sign: +1 where a knee bends toward larger angles, else -1.
-        stretched: angles at which the legs are straight [rad]. bend: least angle from there [rad].
+    A knee is in each leg the joint that changes the distance from hip to ankle most.
+
+    Args:
+        robot, feet: whose. bend: least angle from where the leg is straight [rad]. gain: as of the limit.
     """
-
-    def __init__(self, robot: Robot, feet: Feet, bend: float = 0.12, gain: float = 20.0) -> None:
-        """Find the knees: in each leg the joint that changes the distance from hip to ankle most.
-
-        Args:
-            robot, feet: whose. bend: [rad]. gain: how fast a knee may come near it [1/s].
-        """
-        self.bend, self.gain = bend, gain
-        g = JointGroups.of(robot)
-        found = [_knee(robot, leg) for leg in (g.l_leg, g.r_leg)]
-        self.joints = [k for k, _, _ in found]
-        self.stretched, self.sign = [a for _, a, _ in found], [s for _, _, s in found]
-
-    def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
-        iv, iq = state.robot.iv, state.robot.iq
-        for k, straight, sign in zip(self.joints, self.stretched, self.sign, strict=True):
-            room = sign * (float(state.q[iq + k]) - straight) - self.bend
-            speed = -min(self.gain, 0.5 / state.dt) * room if room > 0 else min(0.5, -room / state.dt)
-            if sign > 0:
-                lower[iv + k] = min(max(lower[iv + k], speed), upper[iv + k])
-            else:
-                upper[iv + k] = max(min(upper[iv + k], -speed), lower[iv + k])
+    g = JointGroups.of(robot)
+    joints, straight, side = zip(*(_knee(robot, leg) for leg in (g.l_leg, g.r_leg)), strict=True)
+    return JointSideLimit(joints, [a + s * bend for a, s in zip(straight, side, strict=True)], side, gain)
 
 
 def _knee(robot: Robot, leg: np.ndarray) -> tuple[int, float, float]:

@@ -14,6 +14,7 @@ from humanoid_control.ik import (
     IdleJointLimit,
     IkSettings,
     IkStatus,
+    JointSideLimit,
     JointTask,
     Limit,
     LinearMomentumTask,
@@ -68,6 +69,8 @@ def limits_of(robot, collisions, idle):
         held = IdleJointLimit(robot, robot.postures["neutral"], 2.0, apart)
         held.follow([robot.point_frame(p) for p in ("l_wrist", "r_wrist", "sternum")])
         limits.insert(-2, held)
+        elbows = [robot.joint_index(f"{side}_elbow_flexion") for side in "lr"]
+        limits.insert(-2, JointSideLimit(elbows, [0.3, 0.6], [1.0, -1.0], 20.0))
     return limits
 
 

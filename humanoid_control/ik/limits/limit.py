@@ -5,6 +5,7 @@ Joints have a speed, a range with room to brake, an acceleration; and a velocity
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from humanoid_control.ik.free_velocities import Bounds, DofMap, DofSelection
 from humanoid_control.ik.solver import IkSettings
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, keep_acceleration, keep_range
-from humanoid_control.numerics.array_types import F1, F2
+from humanoid_control.numerics.array_types import F1, F2, I1
 from humanoid_control.numerics.packed import Packed, unpack
 from humanoid_control.robots.robot import Robot
 
@@ -150,6 +151,58 @@ class AccelerationLimit(Limit):
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         iv = state.robot.iv
         keep_acceleration(lower[iv:], upper[iv:], state.v[iv:], state.acceleration[iv:], state.dt)
+
+
+class JointSideLimit(Limit):
+    """Some joints stay on one side of an angle each, such as knees that must not stretch: later limits may cut it.
+
+    A joint comes near the angle as an error that decays, and from the wrong side back at 0.5 rad/s at the most.
+
+    Attributes:
+        packed: the JointSides; what is changed in them counts from the next tick on.
+    """
+
+    def __init__(self, joints: Sequence[int], angles: Sequence[float], sides: Sequence[float], gain: float) -> None:
+        """Make the limit.
+
+        Args:
+            joints: indices (m,). angles: [rad]. sides: +1 where a joint stays above its angle, -1 below it.
+            gain: how fast a joint may come near it [1/s].
+        """
+        given = [np.array(x, dtype=float) for x in (angles, sides, [gain])]
+        self.packed = Packed(JointSides(np.array(joints, dtype=np.int64), *given))
+
+    def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
+        keep_sides(self.packed.table, state.q, state.dt, lower, upper)
+
+
+class JointSides(NamedTuple):
+    """Sides of m joints: indices, angles [rad] and signs (m,) as of `JointSideLimit`; gain (1,) [1/s]."""
+
+    joints: I1
+    angle: F1
+    side: F1
+    gain: F1
+
+
+@kernel
+def keep_sides(table: np.ndarray, q: np.ndarray, dt: float, lower: np.ndarray, upper: np.ndarray) -> None:
+    """Tighten velocity bounds (nv,) of joints that stay on one side of an angle, never to nothing.
+
+    Args:
+        table: of the packed JointSides. q: (nq,). dt: [s].
+    """
+    own, more = unpack(table, JointSides), q.shape[0] - lower.shape[0]
+    first = 7 if more else 0
+    gain = min(own.gain[0], 0.5 / dt)
+    for i in range(own.joints.shape[0]):
+        k = first + own.joints[i]
+        room, c = own.side[i] * (q[k] - own.angle[i]), k - more
+        speed = -gain * room if room > 0.0 else min(0.5, -room / dt)
+        if own.side[i] > 0.0:
+            lower[c] = min(max(lower[c], speed), upper[c])
+        else:
+            upper[c] = max(min(upper[c], -speed), lower[c])
 
 
 @kernel

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -125,6 +126,11 @@ class SelfCollisionLimit(Limit):
         count = watch_pairs(pairs.packed.table, q, v, law, s.activation)
         count = watch_faster_pairs(pairs.packed.table, iv, after, law, s.activation, dt, count)
         return NearPairs(pairs.arrays.found.first(count), pairs.joints)
+
+    def near_later(self, *tick: Any) -> Callable[[], NearPairs]:
+        """What `look` finds at the end of a tick, with its arguments, when somebody asks: the `near` of that tick."""
+        self._near = near = partial(self.look, *tick)
+        return near
 
     def look_again(self, near: NearPairs, state: IkState, v: np.ndarray) -> NearPairs:
         """Pairs that were found, and those that were passed over but matter at the velocity v (nv,) for this tick."""

@@ -8,6 +8,7 @@ from humanoid_control.ik import (
     ConfigurationLimit,
     DofSelection,
     IkSettings,
+    JointSideLimit,
     Limit,
     PointsTask,
     PostureTask,
@@ -257,3 +258,57 @@ def test_a_free_velocity_is_limited_by_all_that_it_moves(tmp_path):
             for k in range(dofs.k):
                 moved = np.abs(dofs.expand(np.eye(dofs.k)[k]))
                 assert found[k] == pytest.approx(min(own[c] / moved[c] for c in np.flatnonzero(moved)))
+
+
+@pytest.mark.parametrize("base", ["floating", "fixed"])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_joints_stay_on_one_side_of_an_angle_and_come_back_to_it_slowly(base, compiled):
+    robot = load_robot("hrp2", base)
+    joints = [robot.joint_index(f"{side}_elbow_flexion") for side in "lr"]
+    limit = JointSideLimit(joints, [0.4, 0.7], [1.0, -1.0], gain=20.0)
+    limits = default_limits(robot, False)
+    solver = WholeBodyIk(robot, IkSettings(), [*limits[:-2], limit, *limits[-2:]])
+    posture, q, angles = PostureTask(robot, weight=10.0, gain=50.0), robot.q(), []
+
+    def run(ticks):
+        nonlocal q
+        for _ in range(ticks):
+            q = (solver.step if compiled else solver._step_by_step)(q, [posture], DT).q
+            angles.append(q[[robot.iq + k for k in joints]])
+
+    posture.posture = robot.postures["neutral"].copy()
+    posture.posture[joints] = 0.1, 1.2
+    run(400)
+    assert np.min(angles, axis=0)[0] > 0.4 - 1e-9 and np.max(angles, axis=0)[1] < 0.7 + 1e-9
+    assert np.allclose(angles[-1], [0.4, 0.7], atol=1e-3), "as near as they may"
+    limit.packed.record.angle[:] = 0.6, 0.5  # now both are on the wrong side, and are to go on into it
+    angles.clear()
+    run(400)
+    speed = np.abs(np.diff(angles, axis=0)) / DT
+    assert np.allclose(angles[-1], [0.6, 0.5], atol=1e-3) and 0.49 < speed.max() < 0.5 + 1e-6
+    limit.packed.record.gain[0] = 1.0
+    posture.posture[joints] = 1.0, 0.1  # away from their angles as fast as ever, and back no faster than the gain says
+    run(200)
+    posture.posture[joints] = 0.1, 1.2
+    angles.clear()
+    run(50)
+    room = np.array([1.0, -1.0]) * (np.array(angles) - [0.6, 0.5])
+    assert (room[1:] > room[:-1] * (1 - 1.001 * DT)).all()
+
+
+def test_a_later_limit_cuts_the_side_of_a_joint(robot):
+    """Without room to brake a joint passes its angle, rather than that its acceleration does not hold."""
+    joint = robot.joint_index("l_elbow_flexion")
+    limits = default_limits(robot, False)
+    solver = WholeBodyIk(robot, IkSettings(), [*limits[:-2], JointSideLimit([joint], [0.6], [1.0], 20.0), *limits[-2:]])
+    posture = PostureTask(robot, weight=10.0, gain=50.0)
+    solver.v[robot.iv + joint] = -3.0
+    q = robot.q()
+    q[robot.iq + joint] = 0.61
+    before, least = solver.v.copy(), np.inf
+    own = robot.accelerations_within(IkSettings().acceleration, IkSettings().acceleration_scale)
+    for _ in range(200):
+        q, v, _ = solver.step(q, [posture], DT)
+        assert (np.abs(v - before)[robot.iv :] <= own.acceleration * DT * (1 + 1e-9)).all()
+        before, least = v.copy(), min(least, q[robot.iq + joint])
+    assert least < 0.6 and q[robot.iq + joint] > 0.6 - 1e-3
