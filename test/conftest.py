@@ -32,8 +32,13 @@ if threading.current_thread() is threading.main_thread():
 DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
 
 
-# What one worker takes as if it were one file: nodes are mostly waited for, while the others use the processor.
-TOGETHER = {"waiting": ("test/nodes/", "test/cli/test_stack.py"), "pages": ("test/viewer/",)}
+# What one worker takes as if it were one file, the first of these that fits: nodes and pages are mostly waited for, while
+# the others use the processor.
+TOGETHER = {
+    "stacks": ("test/nodes/base/", "test/nodes/session/", "test/cli/test_stack.py"),
+    "nodes": ("test/nodes/",),
+    "pages": ("test/viewer/",),
+}
 ALONE = ("test/nodes/walking/",)  # whole walks without DDS, which compute
 # They begin first, or a worker would be left with one of them while the others have nothing to do.
 LONG = (

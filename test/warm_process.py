@@ -2,8 +2,8 @@
 
 The start of a command or node is mostly imports, and the tests run hundreds of them. What runs in the fork is the same
 `main`, with its own environment, folder, standard streams, signals and exit code. Tests of start-up and of running
-stacks start afresh instead, and some of signals. rclpy is not imported beforehand: it starts threads, which a fork
-would not have.
+stacks start afresh instead, and some of signals. Where rclpy's tracing is in use rclpy is not imported beforehand: the
+threads of that would be lacking in a fork.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ import pkgutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import humanoid_control
+from humanoid_control.nodes.session.fork_server import load_messages, run_main, traced
 
 LIBRARIES = ("scipy.spatial", "coal", "rich.table", "rich.progress", "matplotlib.figure", "rosbags.typesys")
-LEFT_OUT = ("rclpy", "viser")  # they have threads, or what imports them may not be at hand
 PR_SET_PDEATHSIG = 1  # of Linux
 
 
@@ -125,8 +126,6 @@ def _become(job: dict) -> int:
         os.dup2(opened, number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.argv = [job["module"], *job["argv"]]
-    from humanoid_control.nodes.session.fork_server import run_main  # the fork's environment is the job's by now
-
     return run_main(job["module"])
 
 
@@ -136,17 +135,20 @@ def _ended(pid: int) -> int | None:
 
 
 def _import_everything() -> None:
-    """The package, and what its modules import where they need it, but for what imports `LEFT_OUT`."""
-    sys.modules.update(dict.fromkeys(LEFT_OUT))  # importing them is an ImportError
+    """The package, and what its modules import where they need it, but for what imports rclpy where it is traced."""
+    if traced():
+        sys.modules["rclpy"] = None  # importing it is an ImportError
+    else:
+        load_messages()
     rooms = [m.name for m in pkgutil.walk_packages(humanoid_control.__path__, f"{humanoid_control.__name__}.")]
     for name in (*LIBRARIES, *rooms):
         with contextlib.suppress(ImportError):  # ROS, and libraries to compare with, may be absent
             importlib.import_module(name)
     _load_kernels()
-    for name in LEFT_OUT:
-        del sys.modules[name]
+    if traced():
+        del sys.modules["rclpy"]
     gc.freeze()  # or a collection in each fork would copy all of it
-    assert len(os.listdir("/proc/self/task")) == 1, "a fork has the thread that forks alone"
+    assert threading.active_count() == 1, "a fork has the thread that forks alone"
 
 
 def _load_kernels() -> None:

@@ -334,10 +334,14 @@ def load_messages() -> None:
                 type(getattr(importlib.import_module(module), name)).__import_type_support__()
 
 
+def traced() -> bool:
+    """True where rclpy must not be imported before a fork."""
+    return any(Path(place).expanduser().exists() for place in TRACING)
+
+
 def main() -> None:
     """Serve: the process that a `ForkServer` starts."""
-    traced = any(Path(place).expanduser().exists() for place in TRACING)
-    for name in (*LIBRARIES, *([] if traced else [NODE])):
+    for name in (*LIBRARIES, *([] if traced() else [NODE])):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     load_messages()
