@@ -32,10 +32,16 @@ if threading.current_thread() is threading.main_thread():
 DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
 
 
-# What one worker takes as if it were one file, the first of these that fits: nodes and pages are mostly waited for, while
-# the others use the processor.
+# What one worker takes as if it were one file, the first of these that fits: nodes and pages are mostly waited for,
+# while the others use the processor.
 TOGETHER = {
-    "stacks": ("test/nodes/base/", "test/nodes/session/", "test/cli/test_stack.py"),
+    "stacks": (
+        "test/nodes/base/",
+        "test/nodes/session/",
+        "test/cli/test_stack.py",
+        "test/cli/test_reach_demo.py",  # looks for what stacks left
+        "test/hosts/",
+    ),
     "nodes": ("test/nodes/",),
     "pages": ("test/viewer/",),
 }

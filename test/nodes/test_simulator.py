@@ -17,6 +17,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
+from humanoid_control.nodes.base.command_owner import Claim
 from humanoid_control.nodes.base.messages import GROUND_TRUTH, LATCHED, seconds
 from humanoid_control.nodes.session.supervisor import Supervisor, node_command
 from humanoid_control.robots import load_robot
@@ -317,3 +318,17 @@ def test_many_steps_at_once_are_not_taken_for_a_hang(graph, tmp_path):
         assert not [text for text in said if "stood still" in text]
     finally:
         supervisor.stop()
+
+
+def test_a_clock_that_the_graph_does_not_show_yet_is_none_to_publish_beside(graph):
+    """On a busy machine the graph shows another simulator after seconds; its claim is there at once."""
+    clock, claim = graph.listen(Clock, "/clock"), Claim("/clock", graph.node.context.get_domain_id())
+    assert claim.take()
+    graph.start("simulator", "robot:=hrp2", "rate:=50.0", "stamp:=sim")
+    said = graph.until_said(
+        "simulator", "/clock is published by a node of this machine that the graph does not show yet"
+    )
+    assert said["level"] == 2 and not clock and graph.node.count_publishers("/clock") == 0
+    claim.release()
+    graph.until(lambda: len(clock) > 3, "it to take over")
+    assert not claim.take(), "now it is the simulator's"

@@ -1,7 +1,8 @@
 """`/clock` of a ROS domain: simulated time, from one publisher alone.
 
 Nodes with `use_sim_time` take whatever comes on this one topic, whatever their namespace. Of two publishers their time
-would jump to and fro, so the second one stays silent and says who the first is; once that is gone, it takes over.
+would jump to and fro, so the second one stays silent and says who the first is; once that is gone, it takes over. On
+one machine the first also has the `Claim`: where that is busy, the second does not see it on the graph for seconds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from builtin_interfaces.msg import Time
 from rosgraph_msgs.msg import Clock
 
+from humanoid_control.nodes.base.command_owner import Claim
 from humanoid_control.nodes.base.messages import STREAM_OUT
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 
@@ -28,6 +30,8 @@ class ClockPublisher:
         self._publisher: Any = None
         self._gid: tuple[int, ...] = ()
         self._look = time.monotonic() + LOOK
+        self._claim = Claim(TOPIC, node.context.get_domain_id())
+        node.when_stopped.append(self._claim.release)
 
     def publish(self, stamp: Time) -> None:
         """Send the time, unless somebody else does."""
@@ -40,15 +44,18 @@ class ClockPublisher:
 
     def _look_around(self) -> None:
         others = {gid: name for gid, name in self._publishers().items() if gid != self._gid}
-        if self._publisher is None and not others:
-            self._publisher = self._node.create_publisher(Clock, TOPIC, STREAM_OUT)
-            self._gid = next(iter(self._publishers().keys() - others.keys()), ())
-        elif self._publisher is not None and self._gid and any(gid < self._gid for gid in others):
-            # Both began at once, before they could know of each other: one of them goes on.
+        if self._publisher is None:
+            if not others and self._claim.take():
+                self._publisher = self._node.create_publisher(Clock, TOPIC, STREAM_OUT)
+                self._gid = next(iter(self._publishers().keys() - others.keys()), ())
+        elif (self._gid and any(gid < self._gid for gid in others)) or not self._claim.take():
+            # Of two machines both began at once, before they could know of each other, or one did while this node was
+            # not active: one of them goes on.
             self._node.destroy_publisher(self._publisher)
             self._publisher, self._gid = None, ()
+            self._claim.release()
         if self._publisher is None:
-            first = others[min(others)] if others else "nobody"
+            first = others[min(others)] if others else "a node of this machine that the graph does not show yet"
             text = (
                 f"{TOPIC} is published by {first}: not by this node too; give it a ROS domain of its own, or stamp wall"
             )
