@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 import numba
 from numba import njit
-from numba.core import codegen
+from numba.core import codegen, serialize
 
 config: Any = numba.config  # untyped
 PACKAGE = __name__.rpartition(".")[0]
@@ -269,5 +269,17 @@ def _link_apart() -> None:
     library._unserialize, library._get_module_for_linking = classmethod(unserialize), module_for_linking
 
 
+def _ask_without_python() -> None:
+    """Have numba find the class of what a kernel returns, a record or an array, without running Python.
+
+    It asks for it at each call. In Python an interrupt may end the question without an answer, which numba takes for
+    one, and the process crashes: so did every fifteenth command that was interrupted among such calls.
+    """
+    known: Any = serialize  # numba offers no other way; test_jit.py fails should the name change
+    if hasattr(known, "_numba_unpickle") and not hasattr(known._numba_unpickle, "cache_info"):
+        known._numba_unpickle = functools.cache(known._numba_unpickle)
+
+
+_ask_without_python()
 if _PATCHED:
     _link_apart()

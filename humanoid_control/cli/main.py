@@ -105,6 +105,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_BAD_INPUT
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except SystemError as e:  # what numba makes of an interrupt while it makes a record within another one
+        if not isinstance(e.__cause__, KeyboardInterrupt):
+            raise
+        return EXIT_INTERRUPTED
     except BrokenPipeError:  # `humanoid robots | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

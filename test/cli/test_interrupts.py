@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 SWALLOWS = """
 import ctypes, sys, time
 from humanoid_control.cli.main import keep_interrupts
@@ -36,3 +38,20 @@ def test_other_exceptions_that_cannot_be_raised_are_still_reported():
     code += "ctypes.CFUNCTYPE(None)(lambda: 1 / 0)()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "ZeroDivisionError" in result.stderr
+
+
+def test_an_interrupt_that_numba_hides_in_an_error_of_its_own_is_one(monkeypatch):
+    """As it is raised where the fields of a record that a kernel returns are records themselves."""
+    from humanoid_control.cli import main, robots
+
+    def run(_, cause=KeyboardInterrupt):
+        try:
+            raise cause
+        except BaseException as e:
+            raise SystemError("returned a result with an exception set") from e
+
+    monkeypatch.setattr(robots, "run", run)
+    assert main.main(["robots"]) == main.EXIT_INTERRUPTED
+    monkeypatch.setattr(robots, "run", lambda args: run(args, ValueError))
+    with pytest.raises(SystemError, match="exception set"):
+        main.main(["robots"])

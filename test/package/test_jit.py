@@ -30,6 +30,9 @@ SOURCES = {
     "@kernel\ndef small(x):\n    return large(x) + 1.0\n\n"
     "@kernel\ndef first(x):\n    return small(x) + large(2.0 * x)\n\n"
     "@kernel\ndef second(x):\n    return small(x) - large(2.0 * x)\n",
+    "halves.py": "from ours.jit import kernel\nfrom ours.records import Pair\n\n"
+    "@kernel\ndef halves(x):\n    return Pair(0.5 * x[0], 0.5 * x[1])\n\n"
+    "@kernel\ndef same(x):\n    return x\n",
     "stranger.py": "NOBODY_NEEDS_THIS = 1.0\n",
 }
 
@@ -243,3 +246,33 @@ def test_somebody_elses_kernel_may_call_a_large_one(package):
     run = "from theirs import theirs\nprint(theirs(0.7), sum(theirs.stats.cache_hits.values()))"
     (value, hits), (again, found) = (package.python(run).split() for _ in range(2))
     assert value == again and (hits, found) == ("0", "1")
+
+
+INTERRUPTS = """
+import signal, time
+import numpy as np
+from ours.halves import halves, same
+
+class Interrupt(Exception):
+    pass
+
+def interrupt(*_):
+    raise Interrupt
+
+x, count, end = np.array([2.0, 4.0]), 0, time.monotonic() + 0.5
+halves(x), same(x)
+signal.signal(signal.SIGALRM, interrupt)
+while time.monotonic() < end:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 5e-5)
+        while True:
+            halves(same(x))
+    except Interrupt:
+        count += 1
+print(count > 500, *halves(x))
+"""
+
+
+def test_an_interrupt_among_calls_of_kernels_is_raised_and_no_crash(package):
+    """Where a kernel returns a record numba asks for its class, and took an interrupt of that for an answer."""
+    assert package.python(INTERRUPTS) == "True 1.0 2.0\n"
