@@ -53,11 +53,11 @@ demo-walk: $(VENV)/.installed
 	@$(RUN)/humanoid demo walk --robot "$(WALKER)" --port $(PORT) $(if $(HOLD),--hold)
 
 # What only computes, or may take its time, runs at once: two workers for two cores, and two that mostly wait for nodes
-# and pages (test/conftest.py). What looks at times comes after it, two at once, which leaves each most of a core.
+# and pages (test/conftest.py). What is timed comes one after the other.
 TIMED := timed or ((ros or browser) and not patient)
 test: setup
 	@$(RUN)/python -m pytest -n 4 --dist loadfile -m "not thorough and not ($(TIMED))"; first=$$?; \
-	$(RUN)/python -m pytest -n 2 --dist loadfile -m "not thorough and ($(TIMED))" $$(grep -rlE 'mark\.(ros|browser|timed)' test --include='test_*.py') && exit $$first
+	$(RUN)/python -m pytest -m "not thorough and ($(TIMED))" $$(grep -rlE 'mark\.(ros|browser|timed)' test --include='test_*.py') && exit $$first
 
 # Longer runs of what other tests show in short.
 thorough: setup

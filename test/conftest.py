@@ -39,7 +39,6 @@ TOGETHER = {
         "test/nodes/base/",
         "test/nodes/session/",
         "test/cli/test_stack.py",
-        "test/cli/test_reach_demo.py",  # looks for what stacks left
         "test/hosts/",
     ),
     "nodes": ("test/nodes/",),

@@ -108,6 +108,7 @@ def test_the_page_begins_with_what_is_worst_and_needs_no_network(figure):
 
 
 @pytest.mark.browser
+@pytest.mark.patient
 def test_a_thousand_clips_in_a_browser(figure, tmp_path):
     """Only what is in sight is made and drawn; filters leave what they say."""
     from humanoid_control.viewer.browser import Browser, find_chromium

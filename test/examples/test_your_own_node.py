@@ -14,6 +14,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 
 @pytest.mark.ros
+@pytest.mark.patient
 @pytest.mark.slow
 def test_the_hand_follows_its_target(tmp_path):
     env = {**os.environ, "HUMANOID_HOME": str(tmp_path), "ROS_DOMAIN_ID": domain("examples")}

@@ -10,7 +10,7 @@ from humanoid_control.studies.hosts.split import ROBOT_SIDE, SplitStack, speeds
 from humanoid_control.studies.hosts.study import AGAIN, FOLLOWABLE, NAMED, SPEED, TINY, cut_row, jobs_of
 from test.places import domain
 
-pytestmark = [pytest.mark.ros, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = [pytest.mark.ros, pytest.mark.patient, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 
 def test_a_cut_is_named_on_both_hosts_and_the_robot_moves_on_within_its_limits():

@@ -154,6 +154,7 @@ def test_a_server_that_cannot_be_closed_is_not_opened(monkeypatch):
 
 
 @pytest.mark.browser
+@pytest.mark.patient
 @pytest.mark.skipif(find_chromium() is None, reason="needs Chromium")
 def test_a_page_of_another_site_in_a_browser_is_turned_away(server_port, tmp_path):
     """A page in a file, which its browser reports as of 'null', tries the socket."""

@@ -68,6 +68,7 @@ def run(code: str, env: dict[str, str], words=(), **options) -> subprocess.Compl
 
 
 @pytest.mark.ros
+@pytest.mark.patient
 @pytest.mark.skipif(ros_env.ros_flavour() != "wheels", reason="an installed ROS is left as it is")
 def test_a_bare_node_of_the_wheels_stays_on_this_machine():
     assert run(PRINTS, environment()).stdout == "SYSTEM_DEFAULT\n"
@@ -76,6 +77,7 @@ def test_a_bare_node_of_the_wheels_stays_on_this_machine():
 
 
 @pytest.mark.ros
+@pytest.mark.patient
 @pytest.mark.skipif(ros_env.ros_flavour() != "wheels", reason="an installed ROS is left as it is")
 @pytest.mark.parametrize("said", [{}, {RANGE: "LOCALHOST"}, {RANGE: "SUBNET"}, {"ROS_LOCALHOST_ONLY": "1"}])
 def test_a_tool_of_ros_on_this_machine_hears_a_bare_node(said):
@@ -159,6 +161,7 @@ def test_a_network_of_the_users_is_joined_without_shared_memory(monkeypatch, nam
 
 
 @pytest.mark.ros
+@pytest.mark.patient
 @pytest.mark.parametrize("home", [None, "/proc/nowhere"])
 def test_a_node_starts_without_a_home_and_with_one_that_it_cannot_write_to(home, tmp_path):
     done = run(STARTS, environment(HOME=home, TMPDIR=str(tmp_path)))
