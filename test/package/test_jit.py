@@ -249,7 +249,7 @@ def test_somebody_elses_kernel_may_call_a_large_one(package):
 
 
 INTERRUPTS = """
-import signal, time
+import signal
 import numpy as np
 from ours.halves import halves, same
 
@@ -259,20 +259,20 @@ class Interrupt(Exception):
 def interrupt(*_):
     raise Interrupt
 
-x, count, end = np.array([2.0, 4.0]), 0, time.monotonic() + 0.5
+x, count = np.array([2.0, 4.0]), 0
 halves(x), same(x)
 signal.signal(signal.SIGALRM, interrupt)
-while time.monotonic() < end:
+while count < 2000:
     try:
         signal.setitimer(signal.ITIMER_REAL, 5e-5)
         while True:
             halves(same(x))
     except Interrupt:
         count += 1
-print(count > 500, *halves(x))
+print(*halves(x))
 """
 
 
 def test_an_interrupt_among_calls_of_kernels_is_raised_and_no_crash(package):
     """Where a kernel returns a record numba asks for its class, and took an interrupt of that for an answer."""
-    assert package.python(INTERRUPTS) == "True 1.0 2.0\n"
+    assert package.python(INTERRUPTS) == "1.0 2.0\n"
