@@ -189,22 +189,19 @@ class ExitDeadline:
 
     def __init__(self, limit: float, code: int) -> None:
         """Begin: `limit` [s] from now on, exit code `code`."""
-        libc, self._timer = ctypes.CDLL(None), ctypes.c_void_p()
-        function = ctypes.cast(libc._exit, ctypes.c_void_p)
+        self._libc, self._timer = ctypes.CDLL(None), ctypes.c_void_p()
+        function = ctypes.cast(self._libc._exit, ctypes.c_void_p)
         event = _Event(value=code, notify=self.IN_A_THREAD, function=function)
-        if libc.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(self._timer)):
-            return  # no room for one: then without a deadline
-        self._libc = libc
-        self._set(limit)
+        create = getattr(self._libc, "timer_create", None)  # of Linux
+        # Where there is none, or no room for one more: without a deadline.
+        if create is not None and not create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(self._timer)):
+            times = _Times(s=int(limit), ns=int(limit % 1 * 1e9))
+            self._libc.timer_settime(self._timer, 0, ctypes.byref(times), None)
 
     def cancel(self) -> None:
         """It does not end."""
-        self._set(0.0)
-
-    def _set(self, seconds: float) -> None:
         if self._timer:
-            times = _Times(s=int(seconds), ns=int(seconds % 1 * 1e9))
-            self._libc.timer_settime(self._timer, 0, ctypes.byref(times), None)
+            self._libc.timer_delete(self._timer)
 
 
 def main_of(node_class: type[TickNode]) -> int:
