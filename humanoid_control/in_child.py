@@ -62,6 +62,21 @@ def in_child(function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -
     raise raised
 
 
+def check_robot(name_or_path: str) -> None:
+    """Test, in a child, that a robot can be loaded.
+
+    Raises:
+        UnknownNameError, RobotError: as `load_robot`.
+    """
+    in_child(_load, name_or_path)
+
+
+def _load(name_or_path: str) -> None:
+    from humanoid_control.robots import load_robot
+
+    load_robot(name_or_path)
+
+
 def _answer(pipe: int, function: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> int:
     """What the child does; its exit code."""
     try:

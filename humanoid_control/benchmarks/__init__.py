@@ -46,18 +46,26 @@ class BenchEntry(NamedTuple):
         task: what it measures, in one line.
         options: that `measure` takes, with their defaults.
         module: below this package.
+        page: arguments with which it is run for the page of all.
     """
 
     task: str
     options: Mapping[str, Any]
     module: str
+    page: tuple[str, ...] = ()
 
 
 BENCHES = {
     "stack": BenchEntry(
-        "the five nodes together: latency, rates, processor, memory, start (about 70 s)",
+        "the five nodes together: latency, rates, processor, memory (about 60 s)",
         {"robot": "hrp2", "seconds": 40.0},
-        "stack",
+        "nodes.stack",
+    ),
+    "start": BenchEntry(
+        "from a command to a robot that moves, killed nodes back; --cold: kernels and a checkout anew (2 or 8 min)",
+        {"robot": "hrp2", "rounds": 5, "cold": False},
+        "nodes.start",
+        ("--cold",),
     ),
     "retarget": BenchEntry(
         "a frame of retargeting, its error and smoothness, beside PlaCo, mink and pink where installed (about 90 s)",
@@ -90,7 +98,7 @@ BENCHES = {
     "loop": BenchEntry(
         "the inverse kinematics node in closed loop at 500 Hz: latency, period, missed ticks (about 60 s)",
         {"robot": "lola", "seconds": 40.0},
-        "loop",
+        "nodes.loop",
     ),
     "dynamics": BenchEntry(
         "forward dynamics by three solvers, Lola with drives and Dill, beside pinocchio and MuJoCo (about 2 min)",
@@ -131,6 +139,7 @@ BENCHES = {
         "walking: a tick, top speeds of four robots, worst push, odometry (with --quick about 6 min, else hours)",
         {"quick": False, "keep": ""},
         "walk",
+        ("--quick",),
     ),
 }
 

@@ -64,7 +64,7 @@ def measure_all(
 
 def run_bench(name: str) -> Result:
     """One bench with its default options, in a process of its own."""
-    short = ["--quick"] if name in BENCHES and "quick" in BENCHES[name].options else []
+    short = BENCHES[name].page if name in BENCHES else ()
     command = [sys.executable, "-m", "humanoid_control.cli.main", "bench", name, *short, "--json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
@@ -96,7 +96,11 @@ def markdown_page(results: Sequence[Result]) -> str:
     ]
     for name in BENCHES:
         if name in by_name:
-            parts += [f"## {TITLES[name]}", f"`humanoid bench {name}`", *_section(name, by_name[name])]
+            parts += [
+                f"## {TITLES[name]}",
+                f"`{' '.join(('humanoid bench', name, *BENCHES[name].page))}`",
+                *_section(name, by_name[name]),
+            ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -148,8 +152,13 @@ def _key(row: Row) -> str:
 
 
 def _plain(rows: ByName) -> str:
-    """Every row with the columns that all benches have, or with those of the first row that are no collections."""
+    """Every row with the columns that all benches have, or with those of the first row that are no collections.
+
+    Where rows say in words what they are, these stand for names and numbers of values.
+    """
     first = next(iter(rows.values()))
+    if "what" in first:
+        return _told(rows, {name: r["what"] for name, r in rows.items()})
     columns = [c for c in COLUMNS if c in first] or [c for c, v in first.items() if not isinstance(v, (dict, list))]
     return markdown_table(columns, [[r[c] for c in columns] for r in rows.values()])
 
@@ -183,8 +192,6 @@ def _stack(rows: ByName) -> str:
         "cores": "processor, all nodes and their supervisor",
         "memory_mb": "memory (PSS), all nodes and their supervisor",
         "memory_simulator_mb": "memory, the simulator alone",
-        "start_s": "start to first motion",
-        "ready_simulator_s": "simulator ready",
     }
     return "All five nodes with the built-in dance:\n\n" + _told(rows, words)
 
@@ -398,6 +405,7 @@ def _retarget(rows: ByName) -> str:
 QUALITY = ("error_cm", "error_p95_cm", "closest_mm", "touching_percent", "peak_rad_s2", "rms_rad_s2", "speed_percent")
 TITLES = {
     "stack": "The whole stack",
+    "start": "Start",
     "retarget": "Retargeting",
     "whole_body": "Retargeting of the whole body",
     "batch": "Whole libraries",
@@ -440,6 +448,8 @@ SUMMARY = (
      {"pinocchio_constrained_type2": "pinocchio, constrained"}),
     ("tendons", "joint angles from tendons, an update of 8 joints by 10 tendons", "update_8x10",
      {"numba_8x10": "plain numba loop without gate", "information_8x10": "numpy", "filterpy_8x10": "filterpy"}),
+    ("start", "from the command to five nodes and a robot that moves, HRP-2", "start_s",
+     {"alone_s": "each node started by itself"}),
 )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ from humanoid_control.terminal import console, machine, print_json, table, warn
 EXAMPLES = """examples:
   humanoid bench stack
   humanoid bench stack --seconds 60 --robot lola --json
+  humanoid bench start --rounds 10
+  humanoid bench start --cold --json
   humanoid bench retarget --motion my.trc --robot wabian2
   humanoid bench bounding_volumes
   humanoid bench self_distance --robot we4rii
@@ -41,9 +43,10 @@ HELP = {
     "seconds": "how long to measure",
     "clips": "clips in a round",
     "only": "some parts, with commas between them",
-    "rounds": "how often each thing is timed",
+    "rounds": "how often each thing is timed, or the stack started",
     "trials": "how often a driver is killed; a tenth of it: how often an emergency stop is called",
     "quick": "a sample of all trials",
+    "cold": "also all kernels compiled anew, and `make demo` in a new checkout, with the network",
     "keep": "folder of trials; those that are there are not done again",
 }
 ALL = "all benches one after the other, as a page (about 10 min)"

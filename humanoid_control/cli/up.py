@@ -8,7 +8,7 @@ import re
 
 from humanoid_control.cli.parser import comma_list, given, refuse_unused
 from humanoid_control.errors import ConfigError
-from humanoid_control.in_child import in_child
+from humanoid_control.in_child import check_robot
 from humanoid_control.nodes import STACKS, Session, find_stack, parse_settings, require_ros
 from humanoid_control.terminal import console, table
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--seconds must be above 0, got {seconds:g}")
     robot = args.robot or "hrp2"
     require_ros()
-    in_child(_check_robot, robot)  # which stays no longer in this process
+    check_robot(robot)
     settings = parse_settings(stack, args.set)
     session = Session(stack, robot, settings, namespace=args.namespace or "", record=args.record)
     if session.viewer_url is not None:
@@ -68,9 +68,3 @@ def run(args: argparse.Namespace) -> int:
         took = session.stop()
     console.print(f"stopped in {took:.1f} s")
     return 0
-
-
-def _check_robot(robot: str) -> None:
-    from humanoid_control.robots.catalogue import load_robot
-
-    load_robot(robot)

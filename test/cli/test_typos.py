@@ -248,6 +248,7 @@ ROWS = {
         "--calibration": ("robot.yaml l_elbow_flexion --to 0.1 --calibration nowhere/zeros.yaml", "nowhere/zeros.yaml"),
     },
     "bench stack": {"--robot": ("--robot hpr2", "did you mean hrp2")},
+    "bench start": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench retarget": {
         "--robot": ("--robot hpr2", "did you mean hrp2"),
         "--motion": ("--motion dnace", "did you mean dance"),

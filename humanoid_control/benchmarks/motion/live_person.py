@@ -19,7 +19,7 @@ import numpy as np
 
 from humanoid_control.benchmarks import Row, row
 from humanoid_control.benchmarks.motion.person import CLIPS, recording_folder
-from humanoid_control.benchmarks.stack import check_seconds
+from humanoid_control.benchmarks.nodes.stack import check_seconds
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.human.forces.loads import read_loads
 from humanoid_control.mocap import load_clip

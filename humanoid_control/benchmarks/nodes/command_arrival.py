@@ -23,7 +23,7 @@ import numpy as np
 from humanoid_control.benchmarks import Row, row_of
 from humanoid_control.terminal import warn
 
-MODULE = "humanoid_control.benchmarks.command_arrival"
+MODULE = "humanoid_control.benchmarks.nodes.command_arrival"
 TIMEOUT = 30.0  # [s] for the listener to hear a command, and to tell what it heard
 LONGEST = 0.1  # [s] targets that no command answers in this time are left out
 COMMAND_STAMP, MARKER_STAMP = 4, 8  # places of the first stamp in the bytes of a JointState and of a MarkerArray

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from humanoid_control.benchmarks import Row, row
-from humanoid_control.benchmarks.command_arrival import Listener
-from humanoid_control.benchmarks.stack import check_seconds, told_scheduling
+from humanoid_control.benchmarks.nodes.command_arrival import Listener
+from humanoid_control.benchmarks.nodes.stack import check_seconds, told_scheduling
 from humanoid_control.nodes import Session, find_stack
 from humanoid_control.robots import load_robot
 from humanoid_control.terminal import progress

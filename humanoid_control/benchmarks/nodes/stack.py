@@ -1,4 +1,4 @@
-"""The whole stack measured from outside (processor, memory, start) and by its own diagnostics (ticks, latency)."""
+"""The whole stack measured from outside (processor, memory) and by its own diagnostics (ticks, latency)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from humanoid_control.benchmarks import Row, row, row_of
-from humanoid_control.benchmarks.command_arrival import Listener
+from humanoid_control.benchmarks.nodes.command_arrival import Listener
 from humanoid_control.errors import ConfigError
-from humanoid_control.in_child import in_child
+from humanoid_control.in_child import check_robot
 from humanoid_control.nodes import Session, require_ros
 from humanoid_control.terminal import progress
 
-STARTS = 3
 PORT = 8097
 SETTLE = 5.0
 PERIOD = 0.004  # [s] of regular commands
@@ -24,13 +23,16 @@ MEMORY_EVERY = 10  # samples
 
 
 def measure(robot: str = "hrp2", seconds: float = 40.0, quiet: bool = True) -> list[Row]:
-    """Rows: ik_tick, marker_to_command, following_error, missed_ticks_percent, cores, memory_mb, start_s; missed
-    ticks, memory and time until it is ready of every node."""
+    """Rows: ik_tick, marker_to_command, following_error, missed_ticks_percent, cores, memory_mb; missed ticks and
+    memory of every node."""
     check_seconds(seconds)
-    in_child(_check_robot, robot)  # a robot that is none leaves no run behind
-    starts = [_start_once(robot, seconds) for _ in range(STARTS - 1)]
-    with Listener() as listener, _session(robot, seconds) as session:
-        starts.append(_started(session))
+    check_robot(robot)  # a robot that is none leaves no run behind
+    settings = {"viewer": {"port": PORT}}
+    with (
+        Listener() as listener,
+        Session("imitation", robot, settings, window=max(5.0, seconds), quiet=True) as session,
+    ):
+        session.wait_first_motion()
         session.run(SETTLE)
         listener.begin()
         before = _totals(session)
@@ -62,15 +64,7 @@ def measure(robot: str = "hrp2", seconds: float = 40.0, quiet: bool = True) -> l
         row_of("cores", "cores", [s[0] for s in samples]),
         row_of("memory_mb", "MB", [sum(memory.values()) for _, memory in samples]),
         *(row_of(f"memory_{n}_mb", "MB", [m[n] for _, m in samples]) for n in sorted(samples[0][1])),
-        row_of("start_s", "s", [first for first, _ in starts]),
-        *(row_of(f"ready_{n}_s", "s", [ready[n] for _, ready in starts]) for n in sorted(ticks)),
     ]
-
-
-def _check_robot(robot: str) -> None:
-    from humanoid_control.robots import load_robot
-
-    load_robot(robot, "fixed")
 
 
 def check_seconds(seconds: float) -> None:
@@ -82,22 +76,6 @@ def check_seconds(seconds: float) -> None:
     require_ros()
     if not 5 <= seconds <= 3600:
         raise ConfigError(f"seconds must be between 5 and 3600, got {seconds:g}")
-
-
-def _session(robot: str, seconds: float) -> Session:
-    settings = {"viewer": {"port": PORT}}
-    return Session("imitation", robot, settings, window=max(5.0, seconds), quiet=True)
-
-
-def _start_once(robot: str, seconds: float) -> tuple[float, dict[str, float]]:
-    with _session(robot, seconds) as session:
-        return _started(session)
-
-
-def _started(session: Session) -> tuple[float, dict[str, float]]:
-    """Time until the robot first moves, and until each node was ready since it was started [s]."""
-    ready = {row["name"]: float(row["ready_s"]) for row in session.processes()}
-    return session.wait_first_motion(), ready
 
 
 Usage = tuple[float, dict[str, float]]
@@ -173,6 +151,5 @@ def notes(rows: list[Row]) -> list[str]:
         f"diagnostics; the farthest of all was {by['following_error']['joint']}.",
         "cores, memory (PSS): of all nodes, their supervisor, the process that nodes are forked from and the keeper of "
         "shared memory, each 1 and 10 s.",
-        "start: until the robot first moves; ready: until a node says so.",
         told_scheduling(by["ik_tick"]) + ".",
     ]

@@ -1,0 +1,1 @@
+"""Benches of running nodes, heard by a process beside them."""
