@@ -46,7 +46,7 @@ fi
 say "installing into $venv with $($python --version), and compiling the kernels of a first dance (about a minute and a half)"
 pip() { "$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt "$@"; }
 pip -e .
-"$venv/bin/humanoid" warm retargeting simulation inverse_kinematics >"$venv/warm.log" 2>&1 &
+"$venv/bin/humanoid" warm inverse_kinematics simulation retargeting >"$venv/warm.log" 2>&1 &
 kernels=$!
 trap 'kill "$kernels" 2>/dev/null || true' EXIT
 pip -e '.[all]'

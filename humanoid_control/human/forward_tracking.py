@@ -399,7 +399,7 @@ def follow(table: np.ndarray) -> None:
             for i in range(n):
                 frame.qdd[0, i] = measured[2][i] - 2.0 * c * (v[i] - measured[1][i]) - c * c * (x[i] - measured[0][i])
             frame.corrected[0] = frame.qdd[0]
-            forces_of_frame(frame, 0, work)
+            forces_of_frame(frame, np.int64(0), work)  # a constant would be a version of its own
             if k == 0:
                 record.x[t], record.v[t] = x, v
                 record.a[t], record.tau[t] = frame.corrected[0], frame.tau[0]

@@ -6,7 +6,7 @@ a solution, so that few steps are needed, and that of Gauss and Newton where the
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -201,7 +201,7 @@ def solve_frame(
             if new_cost <= cost:
                 q[:] = trial
                 return new_cost, new_markers, count, CONVERGED
-            build(chain, layout, work, q, measured, prior, False)
+            build(chain, layout, work, q, measured, prior, np.bool_(False))
             return cost, markers, count, CONVERGED
         if new_cost <= cost:
             q[:] = trial
@@ -252,11 +252,17 @@ def try_starts(
         for c in range(len(q)):
             q[c] = start[c] + (problem.offsets[k, c] if problem.turning[c] else 0.0)
         clip_to_bounds(problem.layout, problem.rest, q)
-        cost, _, _, _ = solve_frame(chain, problem, work, measured, prior, held, q, (LOOSE, LOOSE_STEPS, False))
+        cost, _, _, _ = solve_frame(chain, problem, work, measured, prior, held, q, _loosely())
         if cost < BETTER * cost_best:
             cost_best = cost
             q_best[:] = q
     return cost_best
+
+
+@kernel
+def _loosely() -> tuple[float, Any, Any]:
+    """Limits of a search. Of their types, not constants: of those the compiler makes another version of all behind."""
+    return LOOSE, np.int64(LOOSE_STEPS), np.bool_(False)
 
 
 @kernel
@@ -274,13 +280,13 @@ def first_posture(
     for k in range(len(problem.headings)):
         trial[:] = problem.headings[k]
         clip_to_bounds(problem.layout, problem.rest, trial)
-        cost, _, _, _ = solve_frame(chain, problem, work, measured, prior, held, trial, (LOOSE, LOOSE_STEPS, False))
+        cost, _, _, _ = solve_frame(chain, problem, work, measured, prior, held, trial, _loosely())
         if cost < BETTER * least:
             least = cost
             start[:] = trial
     held[:] = False
     q[:] = start
-    cost, _, _, _ = solve_frame(chain, problem, work, measured, prior, held, q, (LOOSE, LOOSE_STEPS, False))
+    cost, _, _, _ = solve_frame(chain, problem, work, measured, prior, held, q, _loosely())
     try_starts(chain, problem, work, measured, prior, start, (q, cost))
 
 
@@ -432,7 +438,7 @@ def root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
     reference = data.reference[min(t, len(data.reference) - 1)]
     prior = Prior(problem.u, reference, problem.hold, results.q[t])
     measured = (data.markers[t], data.weights[t], centre)
-    build(chain, layout, work, results.q[t], measured, prior, False)
+    build(chain, layout, work, results.q[t], measured, prior, np.bool_(False))
     if skyline_cholesky(eq.H, layout.skyline, len(layout.entry), eq.L):
         factored_root_covariance(record, t, out)
 

@@ -19,7 +19,7 @@ from humanoid_control.terminal import progress, warn
 RETARGETING, INVERSE_KINEMATICS, SIMULATION, TENDONS = "retargeting", "inverse_kinematics", "simulation", "tendons"
 WALKING, HARDWARE, HUMAN, WHOLE_BODY = "walking", "hardware", "human", "whole_body"
 # Modules of this room, in the order in which they are begun: the longest first, and what calls others' kernels later.
-GROUPS = (RETARGETING, SIMULATION, INVERSE_KINEMATICS, HUMAN, "library", WHOLE_BODY, TENDONS, WALKING, HARDWARE)
+GROUPS = (INVERSE_KINEMATICS, SIMULATION, RETARGETING, HUMAN, "library", WHOLE_BODY, TENDONS, WALKING, HARDWARE)
 RARE_COLLECTIONS = (100_000, 50, 100)  # a compiler makes millions of objects that live as long as it
 
 

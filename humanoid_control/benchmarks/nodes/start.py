@@ -45,7 +45,7 @@ STREAMS = {
     "trajectory_streamer": ("targets", MARKER_STAMP),
     "whole_body_ik": (COMMANDS, COMMAND_STAMP),
 }
-DANCE = ("retargeting", "simulation", "inverse_kinematics")  # groups of kernels that a first dance needs
+DANCE = ("inverse_kinematics", "simulation", "retargeting")  # groups of kernels that a first dance needs
 FOREIGN = ("PYTHONPATH", "VIRTUAL_ENV", "NUMBA_CACHE_DIR", "PIP_CACHE_DIR")  # variables that a new checkout is without
 
 

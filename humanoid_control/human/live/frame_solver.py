@@ -87,11 +87,12 @@ def fit_live(table: np.ndarray, markers: np.ndarray, turn: np.ndarray) -> float:
         for i in range(3):
             markers[m, i] = turn[i, 0] * x + turn[i, 1] * y + turn[i, 2] * z
             target[m, i] = markers[m, i] if seen else 0.0
-    fit_frame(fit, live.memory, 0, True, work)
+    first, anew = np.int64(0), np.bool_(True)  # no constants, of which the compiler makes a version of their own
+    fit_frame(fit, live.memory, first, anew, work)
     for _ in range(PASSES):
         if not weigh(live, weight, residual):
             break
-        fit_frame(fit, live.memory, 0, True, work)
+        fit_frame(fit, live.memory, first, anew, work)
     follow_usual(live, weight, residual)
     tell_frame(live)
     total, count = 0.0, 0
@@ -140,6 +141,6 @@ def tell_frame(live: LiveRecord) -> None:
         live.std[layout.entry[r]] = np.sqrt(fit.results.variance[0, r])
     live.covariance[:] = np.nan
     if fit.results.info[0, 1] in (TOO_MANY_STEPS, NOTHING_SEEN):
-        root_covariance(fit, 0, live.covariance)
+        root_covariance(fit, np.int64(0), live.covariance)
     elif not np.isinf(fit.results.variance[0]).all():
-        factored_root_covariance(fit, 0, live.covariance)
+        factored_root_covariance(fit, np.int64(0), live.covariance)
