@@ -6,20 +6,25 @@ compiles them with checked indices, `NUMBA_CACHE_DIR` says where they are kept.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import hashlib
+import inspect
 import re
 import struct
+import textwrap
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import numba
-from numba import njit
+from numba import njit, types
 from numba.core import codegen, serialize
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError
 
 config: Any = numba.config  # untyped
 PACKAGE = __name__.rpartition(".")[0]
@@ -78,7 +83,8 @@ def source_stamp(source: Path) -> str:
     return digest.hexdigest()
 
 
-_OPTIONS: Any = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # no C program calls a kernel
+# No C program calls a kernel. Whether arrays are counted is said of each: it would be as in its first caller.
+_OPTIONS: Any = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": True}
 
 
 def kernel(function: Any) -> Any:
@@ -94,6 +100,7 @@ def inlined(function: Any) -> Any:
 def _guarded(compiled: Any) -> Any:
     """Make what numba has kept valid for these sources only."""
     if not config.DISABLE_JIT:
+        _count_where_needed(compiled)
         source = Path(compiled.py_func.__code__.co_filename)
         # numba offers no other way to say what a kept kernel depends on; test_jit.py fails should these names change.
         kept = compiled._cache._cache_file
@@ -119,6 +126,83 @@ def _guarded(compiled: Any) -> Any:
 
         kept._load_index, kept.load, compiled._cache.save_overload = index, load_and_tell, save_if_whole
     return compiled
+
+
+# -------- references to arrays
+
+_BUILTINS = frozenset(("abs", "bool", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow", "range"))
+_BUILTINS |= {"reversed", "round", "tuple", "zip"}
+_OF_NUMBERS = frozenset(("abs", "arccos", "arcsin", "arctan", "arctan2", "bool_", "ceil", "copysign", "cos", "exp"))
+_OF_NUMBERS |= {"expm1", "float64", "floor", "hypot", "int64", "isfinite", "isinf", "isnan", "log", "round", "sign"}
+_OF_NUMBERS |= {"sin", "sqrt", "tan", "tanh"}  # of numpy
+_MAKERS = (ast.List, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.JoinedStr)
+
+
+def _count_where_needed(compiled: Any) -> None:
+    """Have a kernel count who has an array only where it makes, copies or returns some.
+
+    numba counts each array that a function is given, on entry and exit, by atomic instructions of 5 ns each, and by a
+    call also for arrays that have no count: together a seventh of a tick. What only reads and writes its arguments can
+    do without, since its caller has them. That is tried where the source calls nothing that could make an array;
+    whether it made one after all is known when it is compiled.
+    """
+    compiler = compiled._compiler  # numba offers no other way; test_jit.py fails should these names change
+    compile_core, options = compiler._compile_core, compiler.targetoptions
+
+    def compile_uncounted(args: Any, return_type: Any) -> Any:
+        if not _calls_no_makers(compiled.py_func):
+            return compile_core(args, return_type)
+        compiler.targetoptions = options | {"_nrt": False}
+        try:
+            result = compile_core(args, return_type)
+        except NumbaError:  # it makes one, or is wrong in another way, which the second attempt tells
+            result = None
+        finally:
+            compiler.targetoptions = options
+        return result if result and _has_only_its_own(result) else compile_core(args, return_type)
+
+    compiler._compile_core = compile_uncounted
+
+
+def _calls_no_makers(function: Any) -> bool:
+    """True where a function calls only kernels, records and functions of numbers, by its source.
+
+    Asked when it is compiled: what it calls may be defined behind it.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except OSError:  # typed at the prompt
+        return False
+    called = [node.func for node in ast.walk(tree.body[0]) if isinstance(node, ast.Call)]
+    if any(isinstance(node, (*_MAKERS, ast.MatMult)) for node in ast.walk(tree)):
+        return False
+    return all(_is_no_maker(each, function.__globals__) for each in called)
+
+
+def _is_no_maker(called: ast.expr, names: Mapping[str, Any]) -> bool:
+    if isinstance(called, ast.Attribute):
+        home = called.value.id if isinstance(called.value, ast.Name) else ""
+        return home == "math" or (home == "np" and called.attr in _OF_NUMBERS)
+    if not isinstance(called, ast.Name):
+        return False
+    known = names.get(called.id)
+    if known is None:
+        return called.id in _BUILTINS or called.id.endswith("Error")
+    if isinstance(known, type):
+        return hasattr(known, "_fields")
+    # A function of the package that is no kernel is one that numba was taught (`type_callable`): none makes arrays.
+    home = str(getattr(known, "__module__", ""))
+    return isinstance(known, Dispatcher) or home == "math" or home.startswith(f"{PACKAGE}.")
+
+
+def _has_only_its_own(result: Any) -> bool:
+    """True where a compiled kernel neither returns arrays nor is given any by another kernel, which it would keep."""
+    models, told = result.target_context.data_model_manager, result.type_annotation
+    kept = [result.signature.return_type]
+    for call, signature in told.calltypes.items():
+        if getattr(call, "op", "") == "call" and isinstance(told.typemap[call.func.name], types.Dispatcher):
+            kept.append(signature.return_type)
+    return not any(models[kind].contains_nrt_meminfo() for kind in kept)
 
 
 def are_compiled(kernels: Iterable[Any]) -> bool:

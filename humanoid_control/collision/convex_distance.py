@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.collision.shapes import BOX
-from humanoid_control.jit import kernel
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.packed import local_indices, local_matrix, local_vector
 from humanoid_control.numerics.vec3 import Vec, add, dot, mul, norm, rotate, sub, unrotate
 
 
@@ -133,10 +134,8 @@ def gjk(solid1: Solid, solid2: Solid, tolerance: float) -> tuple:
     Returns:
         (d, n, x1, x2): d = 0 when they overlap, n then only the last direction searched.
     """
-    W, X = np.empty((4, 3)), np.empty((4, 3))  # the simplex: difference points, and what shape 1 gave to each
-    work = np.empty((2, 3))
-    keep = np.empty(4, dtype=np.int64)
-    order = np.empty((3, 6))
+    W, X = local_matrix(4, 3), local_matrix(4, 3)  # the simplex: difference points, and what shape 1 gave to each
+    work, order, keep = local_matrix(2, 3), local_matrix(3, 6), local_indices(4)
     p1 = solid1.p
     v = sub(solid2.p, p1)
     if norm(v) <= TOUCH:
@@ -181,6 +180,13 @@ def gjk(solid1: Solid, solid2: Solid, tolerance: float) -> tuple:
 
 STEPS = 25
 SMOOTH = 1e-6  # a swept disc seen along its axis has no unique farthest point
+
+
+@inlined
+def _clear(A: np.ndarray) -> None:
+    for r in range(A.shape[0]):
+        for c in range(A.shape[1]):
+            A[r, c] = 0.0
 
 
 @kernel
@@ -253,24 +259,23 @@ def newton(solid1: Solid, solid2: Solid, n: Vec, d: float) -> tuple:
         (ok, d, n, x1): ok is False if it did not converge near the guess; x1 lies on shape 1.
     """
     p1, p2 = solid1.p, solid2.p
-    W, length, alpha = np.empty((6, 3)), np.empty(6), np.empty(6)
-    H, A = np.empty((3, 3)), np.empty((6, 7))
-    free = np.zeros(6, dtype=np.bool_)
+    W, length, alpha, free = local_matrix(6, 3), local_vector(6), local_vector(6), local_indices(6)
+    H, A = local_matrix(3, 3), local_matrix(6, 7)
     first = _edges(solid1, W, length, 0)
     count = _edges(solid2, W, length, first)
     start, scale = n, norm(sub(p2, p1)) + solid1.size[0] + solid2.size[0]
     for j in range(count):
         lean = n[0] * W[j, 0] + n[1] * W[j, 1] + n[2] * W[j, 2]
-        free[j] = abs(lean) < 1e-5
+        free[j] = 1 if abs(lean) < 1e-5 else 0
         alpha[j] = 0.0 if free[j] else math.copysign(length[j], lean)
     for _ in range(STEPS):
-        H[:] = 0.0
+        _clear(H)
         ok1, e1 = _bulge(solid1, n, H)
         ok2, e2 = _bulge(solid2, n, H)
         if not (ok1 and ok2):
             break
         rest = sub(sub(sub(p2, p1), add(e1, e2)), mul(d, n))
-        A[:] = 0.0
+        _clear(A)
         size, error = 4, abs(dot(n, n) - 1.0)
         for r in range(3):
             for c in range(3):
@@ -311,7 +316,7 @@ def newton(solid1: Solid, solid2: Solid, n: Vec, d: float) -> tuple:
                 alpha[j] += A[k, size]
                 k += 1
                 if abs(alpha[j]) > length[j]:
-                    free[j], alpha[j] = False, math.copysign(length[j], alpha[j])
+                    free[j], alpha[j] = 0, math.copysign(length[j], alpha[j])
             elif lean * alpha[j] < 0.0:
-                free[j] = True
+                free[j] = 1
     return False, d, start, p1

@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.packed import local_indices, local_matrix, local_vector
 from humanoid_control.numerics.vec3 import Vec, add, along, dot, mul, norm, rotate, sub, unrotate
 
 STEPS = 30
@@ -79,11 +80,10 @@ def _held(q: float, slope: float, side: float) -> bool:
 @kernel
 def _step(u: Vec, e: Vec, end: float, out: float, turn: float, g: Vec, q: Vec, sides: Vec) -> Vec:
     """-(H + SINGULAR)^-1 g in the coordinates that are free."""
-    H = np.empty((3, 3))
+    H, x, free = local_matrix(3, 3), local_vector(3), local_indices(3)
     t = (u[1] * e[2] - u[2] * e[1], u[2] * e[0] - u[0] * e[2], u[0] * e[1] - u[1] * e[0])
-    x, free = np.empty(3), np.empty(3, dtype=np.bool_)
     for i in range(3):
-        free[i], x[i] = not _held(q[i], g[i], sides[i]), -g[i]
+        free[i], x[i] = 0 if _held(q[i], g[i], sides[i]) else 1, -g[i]
     for i in range(3):
         for j in range(3):
             both = free[i] and free[j]

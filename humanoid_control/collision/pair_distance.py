@@ -22,7 +22,7 @@ from humanoid_control.collision.penetration_depth import overlap, separation, so
 from humanoid_control.collision.shapes import BOX, CAPSULE, CYLINDER, ELLIPSOID, ShapeArrays
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, uncounted, unpack
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, rotate, row, sub, unrotate
 
 # -------- Near pairs and their gradients
@@ -365,6 +365,7 @@ def pair_distances(
     Returns:
         the number of rows that are filled.
     """
+    shapes, R, p, pairs = uncounted(shapes), uncounted(R), uncounted(p), uncounted(pairs)
     radii, kinds, count = shapes.radii, shapes.kinds, 0
     selective = 0.0 < threshold < np.inf
     for k in range(pairs.shape[0]):

@@ -13,6 +13,7 @@ import pinocchio as pin
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.kinematics.forward_kinematics import ModelTree, WorldPoses
 from humanoid_control.numerics.array_types import F1, F2, F3
+from humanoid_control.numerics.packed import local_matrix
 
 
 @kernel
@@ -103,7 +104,7 @@ def fill_centroidal_map(tree: ModelTree, world: WorldPoses, links: LinkInertias)
         return
     for i in range(3):
         c[i] /= total
-    A = np.empty((3, 3))
+    A = local_matrix(3, 3)
     for j in range(1, n):
         m = links.mass[j]
         x, y, z = carried[j, 1] - c[0], carried[j, 2] - c[1], carried[j, 3] - c[2]

@@ -9,10 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
-from humanoid_control.jit import kernel
+from humanoid_control.jit import config, kernel
 from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
-from humanoid_control.numerics.packed import BoundRecord, Packed, uncounted, unpack
+from humanoid_control.numerics.packed import (
+    BoundRecord,
+    Packed,
+    local_indices,
+    local_matrix,
+    local_vector,
+    uncounted,
+    unpack,
+)
 
 
 class Inner(NamedTuple):
@@ -179,9 +188,17 @@ def test_fields_must_be_declared():
 PROGRAM = """
 import numpy as np
 from typing import NamedTuple
-from humanoid_control.jit import kernel
+from humanoid_control.jit import config, kernel
 from humanoid_control.numerics.array_types import F1
-from humanoid_control.numerics.packed import BoundRecord, Packed, uncounted, unpack
+from humanoid_control.numerics.packed import (
+    BoundRecord,
+    Packed,
+    local_indices,
+    local_matrix,
+    local_vector,
+    uncounted,
+    unpack,
+)
 
 class Numbers(NamedTuple):
     values: F1
@@ -242,3 +259,46 @@ def test_what_is_not_counted_is_the_same_memory_and_stays_alive():
         record.inner.weights[:] /= 2.0
     assert record.inner.weights.tolist() == [1.0, 2.0] and record.cube[0, 0, 0] == 200 * (1.5 + 2.0 + 2.5)
     assert [sys.getrefcount(a) for a in (record.table, record.inner.weights, record.cube)] == counts
+
+
+@kernel
+def turned(A):
+    """Rows of A (2, 3) in another order, by arrays of this call."""
+    B, v, order = local_matrix(2, 3), local_vector(3), local_indices(2)
+    order[0], order[1] = 1, 0
+    for r in range(2):
+        for c in range(3):
+            B[order[r], c] = A[r, c]
+    for c in range(3):
+        v[c] = B[0, c] - B[1, c]
+    return B.shape[0] * 100 + B.shape[1] * 10 + v.shape[0], B[0, 0], B[1, 2], v[0], v[1], v[2]
+
+
+@kernel
+def turned_twice(A):
+    """Two calls in a loop: neither's arrays reach the other's."""
+    total = 0.0
+    for k in range(A.shape[0]):
+        work = local_vector(2)
+        work[0], work[1] = A[k, 0, 0], 1.0
+        total += turned(A[k])[1] + work[0] * work[1]
+    return total
+
+
+def test_arrays_of_one_call_are_on_its_stack():
+    A = np.array([[1.0, 2.0, 3.0], [40.0, 50.0, 60.0]])
+    assert turned(A) == (233, 40.0, 3.0, 39.0, 48.0, 57.0) == getattr(turned, "py_func", turned)(A)
+    many = np.random.default_rng(1).normal(size=(200_000, 2, 3))  # a stack that grew by each would end here
+    assert turned_twice(many) == pytest.approx(many[:, 1, 0].sum() + many[:, 0, 0].sum())
+
+
+def test_arrays_of_one_call_have_a_constant_shape():
+    if config.DISABLE_JIT:
+        pytest.skip("arrays of plain Python have any shape")
+
+    @kernel
+    def of_any_length(n):
+        return local_vector(n)[0]
+
+    with pytest.raises(TypingError):
+        of_any_length(3)

@@ -33,6 +33,15 @@ SOURCES = {
     "halves.py": "from ours.jit import kernel\nfrom ours.records import Pair\n\n"
     "@kernel\ndef halves(x):\n    return Pair(0.5 * x[0], 0.5 * x[1])\n\n"
     "@kernel\ndef same(x):\n    return x\n",
+    "arrays.py": "import numpy as np\nfrom ours.jit import kernel\n\n"
+    "@kernel\ndef adds(x, y):\n    y[0] += x[0]\n    return max(x[1], y[1]) + np.sqrt(x[0])\n\n"
+    "@kernel\ndef row(A):\n    return A[1]\n\n"
+    "@kernel\ndef adds_rows(A):\n    return adds(A[0], A[1])\n\n"
+    "@kernel\ndef adds_a_row(A):\n    return adds(row(A), A[0])\n\n"
+    "@kernel\ndef makes(A):\n    z = np.zeros(2)\n    return adds(A[0], z)\n\n"
+    "@kernel\ndef doubles(A):\n    return (A[0] + A[0])[1]\n\n"
+    "@kernel\ndef copies(A):\n    return A.copy()[0, 1]\n\n"
+    "@kernel\ndef both(A):\n    return A[0], 1.0\n",
     "stranger.py": "NOBODY_NEEDS_THIS = 1.0\n",
 }
 
@@ -276,3 +285,49 @@ print(*halves(x))
 def test_an_interrupt_among_calls_of_kernels_is_raised_and_no_crash(package):
     """Where a kernel returns a record numba asks for its class, and took an interrupt of that for an answer."""
     assert package.python(INTERRUPTS) == "1.0 2.0\n"
+
+
+COUNTING = {"adds": False, "adds_rows": False} | dict.fromkeys(
+    ("row", "adds_a_row", "makes", "doubles", "copies", "both"), True
+)
+
+
+def test_only_kernels_that_make_or_return_arrays_count_who_has_them(package):
+    program = "import numpy as np\nfrom ours import arrays\n" + f"names = {tuple(COUNTING)}\n"
+    program += "A = np.array([[1.0, 2.0], [3.0, 4.0]])\nkernels = [getattr(arrays, n) for n in names]\n"
+    program += "values = [k(*([A[0], A[1]] if k is arrays.adds else [A])) for k in kernels]\n"
+    program += "print({n: k.overloads[k.signatures[0]].target_context.enable_nrt for n, k in zip(names, kernels)})"
+    assert eval(package.python(program)) == COUNTING
+
+
+def test_no_array_is_lost_or_kept_by_kernels(package):
+    """Compiled and read again: all arrays that kernels made are gone, those given are held by nobody else."""
+    program = """
+import gc, sys
+import numpy as np
+from numba.core.runtime import rtsys
+from ours import arrays as a
+
+A = np.array([[1.0, 2.0], [3.0, 4.0]])
+
+def call_all():
+    a.adds(A[0], A[1])
+    for f in (a.adds_rows, a.adds_a_row, a.makes, a.doubles, a.copies, a.both, a.row):
+        f(A)
+
+call_all()
+held, before = sys.getrefcount(A), rtsys.get_allocation_stats()
+for _ in range(100):
+    call_all()
+after = rtsys.get_allocation_stats()
+made, freed = after.alloc - before.alloc, after.free - before.free
+print(sys.getrefcount(A) - held, made > 500, made - freed)
+kept, values = a.row(A), A[1].tolist()
+del A
+gc.collect()
+others = [np.full((2, 2), 7.0 * k) for k in range(1000)]
+print(kept.tolist() == values)
+"""
+    for _ in range(2):
+        held, made, lost, kept = package.python(program, NUMBA_NRT_STATS="1").split()
+        assert (held, made, lost, kept) == ("0", "True", "0", "True")

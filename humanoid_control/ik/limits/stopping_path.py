@@ -59,7 +59,7 @@ class StoppingPathCheck:
     def __init__(self, robot: Robot, monitor: ShapePairs) -> None:
         """Prepare for the pairs of a monitor, which must have been updated at q before each call."""
         self._robot, self.motion_bound = robot, monitor.motion_bound
-        scratch = ProofMemory.of(robot.model.njoints, len(monitor.R), len(monitor.pairs))
+        scratch = ProofMemory.of(robot.model.njoints, robot.n, len(monitor.R), len(monitor.pairs))
         at_rest = monitor.largest_margins(robot)
         nearest = np.where(at_rest > 0.0, REST_SHARE * at_rest, np.inf)
         self.packed = Packed(PathArrays(monitor.arrays, scratch, nearest))
@@ -102,6 +102,10 @@ class ProofMemory(NamedTuple):
             of them but not all, which move these pairs. column: (njoints,) where these are in v.
         lever: (P, njoints) their motion bounds of these pairs. turns: (P, njoints) 1 where that is not 0.
         shapes: (S,) of these pairs. used: (S,) whether a shape is one.
+        trial, lost, moved: (n,) a velocity that is tried, what a joint loses of it in a tick, and its way to its stop.
+        travelled, beside: (n,) of the joints that move these pairs, their ways in a part of the path and how far off a
+            line in time these are.
+        begin, end_time: (MAX_DEPTH,) times of the parts of the path that wait [ticks].
     """
 
     world: WorldPoses
@@ -123,10 +127,17 @@ class ProofMemory(NamedTuple):
     turns: F2
     shapes: I1
     used: B1
+    trial: F1
+    lost: F1
+    moved: F1
+    travelled: F1
+    beside: F1
+    begin: F1
+    end_time: F1
 
     @classmethod
-    def of(cls, joints: int, shapes: int, pairs: int) -> ProofMemory:
-        """Memory for so many."""
+    def of(cls, joints: int, velocities: int, shapes: int, pairs: int) -> ProofMemory:
+        """Memory for so many, `velocities` of joints."""
         return cls(
             WorldPoses.of(joints, joints),
             np.tile(np.eye(3), (shapes, 1, 1)),
@@ -147,6 +158,8 @@ class ProofMemory(NamedTuple):
             np.empty((pairs, joints)),
             np.empty(shapes, dtype=np.int64),
             np.zeros(shapes, dtype=np.bool_),
+            *(np.empty(velocities) for _ in range(5)),
+            *(np.empty(MAX_DEPTH) for _ in range(2)),
         )
 
 
@@ -175,7 +188,9 @@ def braking_distance(speed: float, step: float, ticks: float) -> float:
 def max_safe_scale(table: np.ndarray, q: np.ndarray, brake: np.ndarray, v: np.ndarray, braking: Braking) -> float:
     """As `StoppingPathCheck.max_safe_scale`; brake and v are those of the joints (n,), the table of PathArrays."""
     path = unpack(table, PathArrays)
-    u = v.copy()
+    u = path.scratch.trial
+    for i in range(v.shape[0]):
+        u[i] = v[i]
     if _is_clear(path, q, u, braking):
         return FULL_MOTION
     low, high = NO_MOTION, FULL_MOTION
@@ -235,10 +250,11 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
     """True where the path at v is proven to be clear; the monitor's bounds get exact where they were not enough."""
     a, w = path.monitor, path.scratch
     dt, n, last = braking.dt, v.shape[0], 1.0
-    step = dt * braking.acceleration
+    step = w.lost
     start, end, d, floors = w.start, w.end, w.distance, w.floor
-    travelled, beside, moved = np.empty(n), np.empty(n), np.empty(n)
+    travelled, beside, moved, begins, ends = w.travelled, w.beside, w.moved, w.begin, w.end_time
     for i in range(n):
+        step[i] = dt * braking.acceleration[i]
         last = max(last, 1.0 + abs(v[i]) / step[i])
     for i in range(n):
         way = dt * braking_distance(abs(v[i]), step[i], last)
@@ -247,14 +263,15 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
     if count == 0:
         return True
     moving = _begin_path(a, q.shape[0] - n, count, w)
-    d[:count] = 0.0
+    for k in range(count):
+        d[k] = 0.0
     _measure(a, q, v, braking, last, count, moving, w)
-    begins, ends = np.empty(MAX_DEPTH), np.empty(MAX_DEPTH)
     begins[0], ends[0], depth, postures = 0.0, last, 1, 1
     for k in range(count):
         if d[k] < floors[k]:
             return False
-        end[0, k], w.end_normal[0, k] = d[k], w.normal[k]
+        end[0, k] = d[k]
+        _copy(w.normal[k], w.end_normal[0, k])
         w.chord[0, k] = min(start[0, k], _gap(a, w, k, w.start_normal[0, k]))
     while depth > 0:
         t0, t1, top = begins[depth - 1], ends[depth - 1], depth - 1
@@ -287,11 +304,13 @@ def _is_clear(path: PathArrays, q: np.ndarray, v: np.ndarray, braking: Braking) 
             if d[k] < floors[k]:
                 return False
             end[top + 1, k], start[top + 1, k] = end[top, k], d[k]
-            w.end_normal[top + 1, k], w.start_normal[top + 1, k] = w.end_normal[top, k], w.normal[k]
+            _copy(w.end_normal[top, k], w.end_normal[top + 1, k])
+            _copy(w.normal[k], w.start_normal[top + 1, k])
             if d[k] < np.inf:
                 w.chord[top + 1, k] = min(end[top, k], _gap(a, w, k, w.end_normal[top, k]))
                 w.chord[top, k] = min(start[top, k], _gap(a, w, k, w.start_normal[top, k]))
-            end[top, k], w.end_normal[top, k] = d[k], w.normal[k]
+            end[top, k] = d[k]
+            _copy(w.normal[k], w.end_normal[top, k])
         begins[top + 1], ends[top + 1], ends[top] = middle, t1, middle
         depth += 1
     return True
@@ -305,6 +324,12 @@ def _gap(a: MonitorArrays, w: ProofMemory, k: int, normal: np.ndarray) -> float:
     first = Solid(a.shapes.kinds[i], a.shapes.sizes[i], w.R[i], (w.p[i, 0], w.p[i, 1], w.p[i, 2]))
     second = Solid(a.shapes.kinds[j], a.shapes.sizes[j], w.R[j], (w.p[j, 0], w.p[j, 1], w.p[j, 2]))
     return separation(first, second, n)
+
+
+@inlined
+def _copy(given: np.ndarray, out: np.ndarray) -> None:
+    """Numbers of one row to another, one by one: assigned as slices they take several times as long."""
+    out[0], out[1], out[2] = given[0], given[1], given[2]
 
 
 @kernel
@@ -404,9 +429,11 @@ def _begin_path(a: MonitorArrays, iq: int, count: int, w: ProofMemory) -> Moving
     The first kind, a chain from the root, keeps its present pose.
     """
     parent, first, total, joints = a.tree.parent, 2 if a.tree.floating else 1, 0, 0
-    w.carries[:] = 0
+    for j in range(parent.shape[0]):
+        w.carries[j] = 0
     for k in range(count):
-        for s in a.bounds.pairs[w.pair[k]]:
+        for side in range(2):
+            s = a.bounds.pairs[w.pair[k], side]
             if not w.used[s]:
                 w.used[s], w.shapes[total] = True, s
                 total += 1
@@ -424,7 +451,9 @@ def _begin_path(a: MonitorArrays, iq: int, count: int, w: ProofMemory) -> Moving
                 w.turns[k, joints] = 1.0 if w.lever[k, joints] > 0.0 else 0.0
             joints += 1
         else:
-            w.world.R[j], w.world.p[j] = a.world.R[j], a.world.p[j]
+            _copy(a.world.p[j], w.world.p[j])
+            for c in range(3):
+                _copy(a.world.R[j, c], w.world.R[j, c])
     return Moving(joints, total)
 
 
