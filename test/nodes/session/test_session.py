@@ -61,7 +61,7 @@ def test_nodes_start_when_the_kernels_that_they_need_first_are_loaded(session):
     session.start()
     assert session.order[0] == ()
     names = [entry[0] for entry in session.order[1:]]
-    assert session.order[1] == (RETARGETING, SIMULATION, INVERSE_KINEMATICS, TENDONS)
+    assert session.order[1] == (INVERSE_KINEMATICS, SIMULATION, RETARGETING, TENDONS)
     assert names.index("simulator") < names.index("state_estimator") < names.index("viewer") == len(names) - 1
     assert all(forked for _, forked in (e for e in session.order if len(e) == 2 and e[0] in session.stack.executables))
 
@@ -78,9 +78,9 @@ def test_the_kernels_of_a_stack():
     assert find_stack("walking").kernel_groups({}) == [SIMULATION, WALKING]
     assert "hardware" in find_stack("hardware").kernel_groups({})
     assert find_stack("imitation").kernel_groups({"state_estimator": {"source": "tendons"}}) == [
-        RETARGETING,
-        SIMULATION,
         INVERSE_KINEMATICS,
+        SIMULATION,
+        RETARGETING,
         TENDONS,
     ]
 
