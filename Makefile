@@ -37,7 +37,7 @@ $(VENV)/.installed: setup.py constraints.txt .ci/make_environment.sh
 	@sh .ci/make_environment.sh $(VENV)
 
 $(VENV)/.ready: $(VENV)/.installed
-	@echo "setup: tools and tests, and all other kernels (a minute on two cores)" >&2
+	@echo "setup: tools and tests, and all other kernels (a minute and a half on two cores)" >&2
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,test,check]'
 	@$(RUN)/humanoid warm
 	@touch $@
