@@ -62,7 +62,7 @@ BENCHES = {
         "nodes.stack",
     ),
     "start": BenchEntry(
-        "from a command to a robot that moves, killed nodes back; --cold: kernels and a checkout anew (2 or 8 min)",
+        "from a command to a robot that moves, killed nodes back; --cold: kernels and a checkout anew (2 or 6 min)",
         {"robot": "hrp2", "rounds": 5, "cold": False},
         "nodes.start",
         ("--cold",),

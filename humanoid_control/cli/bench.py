@@ -49,7 +49,7 @@ HELP = {
     "cold": "also all kernels compiled anew, and `make demo` in a new checkout, with the network",
     "keep": "folder of trials; those that are there are not done again",
 }
-ALL = "all benches one after the other, as a page (about 10 min)"
+ALL = "all benches one after the other, as a page (about 20 min)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

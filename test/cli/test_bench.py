@@ -37,7 +37,7 @@ def test_help_lists_the_bench(capsys, word):
     ("args", "words"),
     [
         ([], "required: bench"),
-        (["stcak"], "unknown bench 'stcak': did you mean stack"),
+        (["stcak"], "unknown bench 'stcak': did you mean stack or start?"),
         (["ik", "--motion", "dance"], "--motion is not for the bench 'ik'"),
         (["bounding_volumes", "--robot", "hrp2"], "--robot is not for the bench 'bounding_volumes'"),
         (["loop", "--secods", "3"], "unknown argument '--secods': did you mean --seconds"),

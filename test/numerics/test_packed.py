@@ -188,17 +188,9 @@ def test_fields_must_be_declared():
 PROGRAM = """
 import numpy as np
 from typing import NamedTuple
-from humanoid_control.jit import config, kernel
+from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1
-from humanoid_control.numerics.packed import (
-    BoundRecord,
-    Packed,
-    local_indices,
-    local_matrix,
-    local_vector,
-    uncounted,
-    unpack,
-)
+from humanoid_control.numerics.packed import BoundRecord, Packed, uncounted, unpack
 
 class Numbers(NamedTuple):
     values: F1

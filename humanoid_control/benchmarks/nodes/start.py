@@ -50,7 +50,7 @@ FOREIGN = ("PYTHONPATH", "VIRTUAL_ENV", "NUMBA_CACHE_DIR", "PIP_CACHE_DIR")  # v
 
 
 def measure(robot: str = "hrp2", rounds: int = 5, cold: bool = False, quiet: bool = True) -> list[Row]:
-    """Rows, most of them in seconds: start_s, ready_NODE_s, stop_s, alone_s, killed_NODE_s; with `cold` compile_dance_s
+    """Rows [s]: start_s, ready_NODE_s, stop_s, alone_s, killed_NODE_s; with `cold` compile_dance_s
     and compile_all_s with their processor time, and nothing_installed_s and nothing_moving_s.
 
     Args:
@@ -68,7 +68,7 @@ def measure(robot: str = "hrp2", rounds: int = 5, cold: bool = False, quiet: boo
     check_robot(robot)  # a robot that is none leaves no run behind
     if Path(robot).is_file():
         robot = str(Path(robot).resolve())  # a demo in a new checkout has another folder
-    total, done = 2.0 * rounds + KILLS + (3 if cold else 0), 0
+    total, done = 2.0 * rounds + KILLS + (2 if cold else 0), 0
     seconds: dict[str, list[float]] = {}
     with Ear() as ear, progress("measuring", total, quiet) as show:
         for _ in range(rounds):

@@ -309,7 +309,7 @@ def place_at(table: np.ndarray, poses: np.ndarray) -> None:
 def nearest_at(table: np.ndarray, broad_phase: int, activation: float) -> int:
     """`nearest_volumes` of packed `SegmentMemory`."""
     m = unpack(table, SegmentMemory)
-    return nearest_volumes(m.arrays, m.placed, np.int64(broad_phase), activation, m.lanes, m.found)
+    return nearest_volumes(m.arrays, m.placed, broad_phase, activation, m.lanes, m.found)
 
 
 @kernel
@@ -327,6 +327,7 @@ def measure_segments(table: np.ndarray, R: np.ndarray, p: np.ndarray, poses: np.
             poses[j, i], poses[j, 3 + i], poses[j, 6 + i], poses[j, 9 + i] = R[j, i, 0], R[j, i, 1], R[j, i, 2], p[j, i]
     m = unpack(table, SegmentMemory)
     place_segments(poses, m.arrays, m.placed)
+    # Of the type that other callers give: a constant would be compiled as another version of all behind.
     return nearest_volumes(m.arrays, m.placed, np.int64(OBB), activation, m.lanes, m.found)
 
 
