@@ -99,16 +99,20 @@ def test_sparsity_of_lola_with_drives_is_that_of_table_2_4(depth, counts, loops)
 
 
 def quickest(cases, calls):
-    """Shortest of many calls of each [s], in turns: other work on the machine only ever adds."""
+    """Shortest of many calls of each [s], in turns: other work on the machine only ever adds.
+
+    By the clock on the wall: what a system counts for a thread may jump back and forth by more than a call takes.
+    """
     best = dict.fromkeys(cases, np.inf)
     for _ in range(calls):
         for name, (dynamics, state) in cases.items():
-            start = time.thread_time()
+            start = time.perf_counter()
             dynamics(*state)
-            best[name] = min(best[name], time.thread_time() - start)
+            best[name] = min(best[name], time.perf_counter() - start)
     return best
 
 
+@pytest.mark.flaky(reruns=5)  # times are compared while other tests run
 def test_cost_grows_linearly_and_the_solvers_rank_as_in_the_source_on_dill():
     cases = {}
     for n in (6, 8, 9):
