@@ -69,12 +69,13 @@ check: setup
 	$(RUN)/mypy
 	@$(MAKE) --no-print-directory test
 
-# An index beyond its array is an error then, and not another number. Kernels are kept apart from the fast ones. The
-# test of one instruction for several pairs is left out: checks are branches.
-KERNELS := test/numerics test/kinematics test/collision test/multibody test/tendons test/ik
+# An index beyond its array, or before it, is an error then, and not another number. Kernels are kept apart from the fast
+# ones. The test of one instruction for several pairs is left out: checks are branches.
+KERNELS := numerics kinematics collision multibody tendons ik simulation retargeting human walking hardware reaching \
+	estimation viewer evaluation
 boundscheck: setup
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/boundscheck" $(RUN)/python -m pytest -n 2 --dist loadfile \
-		-m "not ros and not browser" -k "not one_instruction" $(wildcard $(KERNELS))
+		-m "not ros and not browser and not timed and not thorough" -k "not one_instruction" $(wildcard $(KERNELS:%=test/%))
 
 # A sample of changes, one at a time, in a copy; it goes on where it was interrupted.
 ROOM ?= ik

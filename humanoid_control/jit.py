@@ -25,6 +25,7 @@ from numba import njit, types
 from numba.core import codegen, serialize
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
+from numba.np import arrayobj
 
 config: Any = numba.config  # untyped
 PACKAGE = __name__.rpartition(".")[0]
@@ -100,7 +101,7 @@ def inlined(function: Any) -> Any:
 def _guarded(compiled: Any) -> Any:
     """Make what numba has kept valid for these sources only."""
     if not config.DISABLE_JIT:
-        _count_where_needed(compiled)
+        _compile_by_source(compiled)
         source = Path(compiled.py_func.__code__.co_filename)
         # numba offers no other way to say what a kept kernel depends on; test_jit.py fails should these names change.
         kept = compiled._cache._cache_file
@@ -138,8 +139,8 @@ _OF_NUMBERS |= {"sin", "sqrt", "tan", "tanh"}  # of numpy
 _MAKERS = (ast.List, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.JoinedStr)
 
 
-def _count_where_needed(compiled: Any) -> None:
-    """Have a kernel count who has an array only where it makes, copies or returns some.
+def _compile_by_source(compiled: Any) -> None:
+    """Have a kernel count who has an array only where it makes, copies or returns some; and take indices as they are.
 
     numba counts each array that a function is given, on entry and exit, by atomic instructions of 5 ns each, and by a
     call also for arrays that have no count: together a seventh of a tick. What only reads and writes its arguments can
@@ -148,6 +149,13 @@ def _count_where_needed(compiled: Any) -> None:
     """
     compiler = compiled._compiler  # numba offers no other way; test_jit.py fails should these names change
     compile_core, options = compiler._compile_core, compiler.targetoptions
+
+    def compile_as_needed(args: Any, return_type: Any) -> Any:
+        _from_the_end.append(_counts_from_the_end(compiled.py_func))
+        try:
+            return compile_uncounted(args, return_type)
+        finally:
+            _from_the_end.pop()
 
     def compile_uncounted(args: Any, return_type: Any) -> Any:
         if not _calls_no_makers(compiled.py_func):
@@ -161,7 +169,17 @@ def _count_where_needed(compiled: Any) -> None:
             compiler.targetoptions = options
         return result if result and _has_only_its_own(result) else compile_core(args, return_type)
 
-    compiler._compile_core = compile_uncounted
+    compiler._compile_core = compile_as_needed
+
+
+@functools.cache
+def _tree(function: Any) -> Any:
+    """A function's source as a tree; None where it is unknown: it was typed at the prompt, or its file has changed."""
+    try:
+        tree: Any = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, SyntaxError):
+        return None
+    return tree if getattr(tree, "name", "") == function.__name__ else None
 
 
 def _calls_no_makers(function: Any) -> bool:
@@ -169,11 +187,10 @@ def _calls_no_makers(function: Any) -> bool:
 
     Asked when it is compiled: what it calls may be defined behind it.
     """
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except OSError:  # typed at the prompt
+    tree = _tree(function)
+    if tree is None:
         return False
-    called = [node.func for node in ast.walk(tree.body[0]) if isinstance(node, ast.Call)]
+    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     if any(isinstance(node, (*_MAKERS, ast.MatMult)) for node in ast.walk(tree)):
         return False
     return all(_is_no_maker(each, function.__globals__) for each in called)
@@ -208,6 +225,47 @@ def _has_only_its_own(result: Any) -> bool:
 def are_compiled(kernels: Iterable[Any]) -> bool:
     """True where all these kernels are in memory or, compiled from the sources as they are, on disk."""
     return bool(config.DISABLE_JIT) or all(k.signatures or k._cache._cache_file._load_index() for k in kernels)
+
+
+# -------- indices
+
+_from_the_end = [False]  # whether the kernel that is being compiled has indices that count from there
+
+
+def _take_indices_as_they_are() -> None:
+    """Have kernels take an index as it is, but for those kernels where one is written that counts from the end.
+
+    numba looks at each index whether it is negative, which takes a fifth of a step of a simulated world: the compiler
+    does not see any more what lies side by side. Slices may begin and end as in Python. With NUMBA_BOUNDSCHECK=1 an
+    index that turns out to be negative is an error.
+    """
+    arrays: Any = arrayobj  # numba offers no other way; test_jit.py fails should these names change
+    fix: Any = getattr(arrays, "fix_integer_index", None)
+    own = f"_ZN{len(PACKAGE)}{PACKAGE}"
+
+    def fix_index(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
+        if _from_the_end[-1] or not kind.signed or not builder.function.name.startswith(own):
+            return fix(context, builder, kind, index, size)
+        return context.cast(builder, index, kind, types.intp)
+
+    if fix:  # else all are looked at
+        arrays.fix_integer_index = fix_index
+
+
+def _counts_from_the_end(function: Any) -> bool:
+    """True where an index of a function is written as a negative number, or as a name of one, by its source."""
+    tree = _tree(function)
+    if tree is None:
+        return True
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            for part in (each for whole in parts if not isinstance(whole, ast.Slice) for each in ast.walk(whole)):
+                known = function.__globals__.get(part.id) if isinstance(part, ast.Name) else 0
+                negative = isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub)
+                if negative or (isinstance(known, int) and known < 0):
+                    return True
+    return False
 
 
 # -------- linking and loading of kernels
@@ -365,5 +423,6 @@ def _ask_without_python() -> None:
 
 
 _ask_without_python()
+_take_indices_as_they_are()
 if _PATCHED:
     _link_apart()

@@ -50,10 +50,10 @@ def walking_settings(dt: float) -> IkSettings:
     )
 
 
-def walking_limits(robot: Robot, feet: Feet, self_collision: bool = True) -> list[Limit]:
+def walking_limits(robot: Robot, self_collision: bool = True) -> list[Limit]:
     """Limits of the inverse kinematics: those of the robot, and knees that stay bent."""
     limits = default_limits(robot, self_collision)
-    return [*limits[:-2], bent_knees(robot, feet), *limits[-2:]]
+    return [*limits[:-2], bent_knees(robot), *limits[-2:]]
 
 
 class BalanceTasks:
@@ -167,13 +167,13 @@ def gesture_tasks(robot: Robot) -> list[PointTask]:
     return [PointTask(robot, p, "sternum", "sternum", weight=w, gain=GESTURE_GAIN) for p, w in pairs]
 
 
-def bent_knees(robot: Robot, feet: Feet, bend: float = 0.12, gain: float = 20.0) -> JointSideLimit:
+def bent_knees(robot: Robot, bend: float = 0.12, gain: float = 20.0) -> JointSideLimit:
     """Knees stay bent: a stretched leg has no way to go on, and one that has gone past it bends to the wrong side.
 
     A knee is in each leg the joint that changes the distance from hip to ankle most.
 
     Args:
-        robot, feet: whose. bend: least angle from where the leg is straight [rad]. gain: as of the limit.
+        robot: whose. bend: least angle from where the leg is straight [rad]. gain: as of the limit.
     """
     g = JointGroups.of(robot)
     joints, straight, side = zip(*(_knee(robot, leg) for leg in (g.l_leg, g.r_leg)), strict=True)

@@ -77,7 +77,7 @@ class TrialWalk:
         self.roll = ToeRoll.of(robot, feet, roll)
         self.robot, self.feet, self.height, self.dt = robot, feet, height, dt
         self._tasks = BalanceTasks(robot, feet, dt)
-        self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, feet, self_collision))
+        self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, self_collision))
         self._data = robot.model.createData()
         pin.framesForwardKinematics(robot.model, self._data, robot.q("neutral"))
         self.soles = [planar(self._data.oMf[f]) for f in feet.frames]

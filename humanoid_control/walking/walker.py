@@ -106,7 +106,7 @@ class Walker:
         self.estimator = FloatingBaseEstimator(robot, self.feet.frames)
         self.stabilizer = Stabilizer(self.feet, robot.mass, s.gains)
         self.roll = ToeRoll.of(robot, self.feet, s.roll)
-        self.ik = WholeBodyIk(robot, walking_settings(s.dt), limits=walking_limits(robot, self.feet))
+        self.ik = WholeBodyIk(robot, walking_settings(s.dt), limits=walking_limits(robot))
         self.observer = DisturbanceObserver(robot.mass, s.observer)
         self.tasks = BalanceTasks(robot, self.feet, s.dt, s.arms)
         self._data = robot.model.createData()

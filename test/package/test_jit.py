@@ -42,6 +42,11 @@ SOURCES = {
     "@kernel\ndef doubles(A):\n    return (A[0] + A[0])[1]\n\n"
     "@kernel\ndef copies(A):\n    return A.copy()[0, 1]\n\n"
     "@kernel\ndef both(A):\n    return A[0], 1.0\n",
+    "indices.py": "from ours.jit import kernel\n\n"
+    "LAST = -1\n\n"
+    "@kernel\ndef written(a):\n    a[0, -1] += 10.0\n"
+    "    return a[-1, -2] + a[LAST, LAST] + a[-1:, -1:][0, 0] + a[0][-1]\n\n"
+    "@kernel\ndef computed(a, i):\n    return a[0, i]\n",
     "stranger.py": "NOBODY_NEEDS_THIS = 1.0\n",
 }
 
@@ -331,3 +336,24 @@ print(kept.tolist() == values)
     for _ in range(2):
         held, made, lost, kept = package.python(program, NUMBA_NRT_STATS="1").split()
         assert (held, made, lost, kept) == ("0", "True", "0", "True")
+
+
+def test_indices_count_from_the_end_only_as_written(package):
+    """That numbers lie side by side is seen by the compiler only where no index can mean another one."""
+    program = """
+import numba
+import numpy as np
+from ours.indices import computed, written
+
+@numba.njit
+def theirs(a, i):
+    return a[0, i]
+
+a = np.array([[1.0, 2.0], [3.0, 4.0]])
+print(written(a) == 3.0 + 4.0 + 4.0 + 12.0, computed(a, 1), theirs(a, -1))
+try:
+    print(computed(a, -1))
+except IndexError:
+    print("refused")
+"""
+    assert package.python(program, NUMBA_BOUNDSCHECK="1").split() == ["True", "12.0", "12.0", "refused"]

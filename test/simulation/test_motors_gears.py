@@ -14,6 +14,7 @@ from humanoid_control.simulation.drives.motors_gears import (
     current_controlled_step,
     current_rate,
     deadbeat_voltage,
+    decays,
     friction_torque,
     gear_torque,
     motor_step,
@@ -87,7 +88,7 @@ def test_all_drives_at_once_are_the_single_ones():
         motor_step(i, deadbeat_voltage(i, goal, w, 1e-3, m), w, 1e-3, m)
         for i, goal, w, m in zip(current, wanted, speed, motors, strict=True)
     ]
-    current_controlled_step(current, wanted, speed, 1e-3, motors, torque)
+    current_controlled_step(current, wanted, speed, decays(motors, 1e-3), motors, torque)
     assert current == pytest.approx([a for a, _, _ in single])
     assert torque == pytest.approx([m[3] * mean for (_, mean, _), m in zip(single, motors, strict=True)])
     in_reach = np.abs([u for _, _, u in single]) < 400.0

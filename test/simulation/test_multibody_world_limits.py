@@ -29,7 +29,6 @@ from humanoid_control.simulation.drives.position_control import (
     switch_drive_step,
     way_of,
 )
-from humanoid_control.simulation.worlds.step import Motors
 from test.simulation.recovered import DrivenForces, joint_forces
 from test.simulation.scenes import SCENES, command_anywhere
 
@@ -87,7 +86,7 @@ def test_motors_give_what_they_report_and_no_more_than_joints_may_get(name, driv
     robot, rng = load_robot(name, base), np.random.default_rng(2)
     step = {"rigid": 5e-4, "elastic": 2.5e-4}[drives]
     world = make(robot, WorldSettings(touching="all", drives=drives, step=step))
-    world._motors = Motors(shaft_table(world.train, friction=False), world._wiring)
+    world._motors = world._motors._replace(shafts=shaft_table(world.train, friction=False))
     forces, t, index = DrivenForces(world), world.train, [robot.index[j] for j in world.train.joints]
     number = {c: k for k, c in enumerate(t.model.coordinates)}
     strained = 0

@@ -153,10 +153,14 @@ class AccelerationLimit(Limit):
         keep_acceleration(lower[iv:], upper[iv:], state.v[iv:], state.acceleration[iv:], state.dt)
 
 
+SIDE_SPEED = 0.5  # [rad/s] back from the wrong side of an angle
+SIDE_SHARE = 0.5  # of the way to the angle that a joint may go in one tick, however large the gain
+
+
 class JointSideLimit(Limit):
     """Some joints stay on one side of an angle each, such as knees that must not stretch: later limits may cut it.
 
-    A joint comes near the angle as an error that decays, and from the wrong side back at 0.5 rad/s at the most.
+    A joint comes near the angle as an error that decays, and from the wrong side back at SIDE_SPEED at the most.
 
     Attributes:
         packed: the JointSides; what is changed in them counts from the next tick on.
@@ -194,11 +198,11 @@ def keep_sides(table: np.ndarray, q: np.ndarray, dt: float, lower: np.ndarray, u
     """
     own, more = unpack(table, JointSides), q.shape[0] - lower.shape[0]
     first = 7 if more else 0
-    gain = min(own.gain[0], 0.5 / dt)
+    gain = min(own.gain[0], SIDE_SHARE / dt)
     for i in range(own.joints.shape[0]):
         k = first + own.joints[i]
         room, c = own.side[i] * (q[k] - own.angle[i]), k - more
-        speed = -gain * room if room > 0.0 else min(0.5, -room / dt)
+        speed = -gain * room if room > 0.0 else min(SIDE_SPEED, -room / dt)
         if own.side[i] > 0.0:
             lower[c] = min(max(lower[c], speed), upper[c])
         else:

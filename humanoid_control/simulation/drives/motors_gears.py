@@ -72,11 +72,26 @@ def current_rate(current: float, voltage: float, speed: float, motor: np.ndarray
 
 
 @kernel
+def decay_of(h: float, motor: np.ndarray) -> tuple[float, float]:
+    """What a step of h [s] leaves of a current that decays by itself: at its end, and in the mean over it."""
+    x = h * motor[RESISTANCE] / motor[INDUCTANCE]
+    return np.exp(-x), -np.expm1(-x) / x
+
+
+def decays(motors: np.ndarray, h: float) -> np.ndarray:
+    """`decay_of` each of the motors (n, 6) in a step of h [s]: (n, 2)."""
+    return np.array([decay_of(h, motor) for motor in motors]).reshape(-1, 2)
+
+
+@kernel
 def deadbeat_voltage(current: float, desired: float, speed: float, h: float, motor: np.ndarray) -> float:
     """The constant voltage [V] that takes the current to `desired` [A] within h [s], before any limit."""
-    R = motor[RESISTANCE]
-    keep = np.exp(-h * R / motor[INDUCTANCE])
-    return R * (desired - keep * current) / (1.0 - keep) + motor[BACK_EMF] * speed
+    return _deadbeat(current, desired, speed, decay_of(h, motor)[0], motor)
+
+
+@inlined
+def _deadbeat(current, desired, speed, keep, motor):
+    return motor[RESISTANCE] * (desired - keep * current) / (1.0 - keep) + motor[BACK_EMF] * speed
 
 
 @kernel
@@ -92,33 +107,44 @@ def motor_step(current: float, voltage: float, speed: float, h: float, motor: np
     Returns:
         The current at the end, its mean over the step (times k_m the mean torque) [A], and the voltage given [V].
     """
+    return _motor_step(current, voltage, speed, decay_of(h, motor), motor)
+
+
+@inlined
+def _motor_step(current, voltage, speed, decay, motor):
+    """`motor_step` of a motor whose decay in the step is known."""
     R, ke, most, highest = motor[RESISTANCE], motor[BACK_EMF], motor[CURRENT_LIMIT], motor[VOLTAGE_LIMIT]
-    x = h * R / motor[INDUCTANCE]
-    keep = np.exp(-x)
+    keep, in_the_mean = decay
     u = min(max(voltage, -highest), highest)
     settled = (u - ke * speed) / R
     after = settled + (current - settled) * keep
     if abs(after) > most:
-        u = deadbeat_voltage(current, most if after > 0.0 else -most, speed, h, motor)
+        u = _deadbeat(current, most if after > 0.0 else -most, speed, keep, motor)
         u = min(max(u, -highest), highest)
         settled = (u - ke * speed) / R
         after = settled + (current - settled) * keep
-    return after, settled + (current - settled) * (-np.expm1(-x) / x), u
+    return after, settled + (current - settled) * in_the_mean, u
 
 
 @kernel
 def current_controlled_step(
-    current: np.ndarray, desired: np.ndarray, speed: np.ndarray, h: float, motors: np.ndarray, torque: np.ndarray
+    current: np.ndarray,
+    desired: np.ndarray,
+    speed: np.ndarray,
+    decay: np.ndarray,
+    motors: np.ndarray,
+    torque: np.ndarray,
 ) -> None:
     """All drives (n,) under a deadbeat current controller: `desired` [A] is reached in one step where limits allow.
 
-    Moves `current` (n,) in place and writes the mean torque (n,) [N m]; motors (n, 6).
+    Moves `current` (n,) in place and writes the mean torque (n,) [N m]; motors (n, 6), their `decays` in a step (n, 2).
     """
     for k in range(current.shape[0]):
-        goal = min(max(desired[k], -motors[k, CURRENT_LIMIT]), motors[k, CURRENT_LIMIT])
-        u = deadbeat_voltage(current[k], goal, speed[k], h, motors[k])
-        current[k], mean, _ = motor_step(current[k], u, speed[k], h, motors[k])
-        torque[k] = motors[k, TORQUE_CONSTANT] * mean
+        motor, left = motors[k], (decay[k, 0], decay[k, 1])
+        goal = min(max(desired[k], -motor[CURRENT_LIMIT]), motor[CURRENT_LIMIT])
+        u = _deadbeat(current[k], goal, speed[k], left[0], motor)
+        current[k], mean, _ = _motor_step(current[k], u, speed[k], left, motor)
+        torque[k] = motor[TORQUE_CONSTANT] * mean
 
 
 # -------- Gears
@@ -188,7 +214,7 @@ def friction_torque(speed: float, load: float, friction: np.ndarray) -> tuple[fl
     """
     coulomb, stiction, vs, viscous, v0, share = friction
     x, y = speed / vs, speed / v0
-    peak = (stiction - coulomb) * np.exp(-x * x)
+    peak = (stiction - coulomb) * np.exp(-x * x) if stiction != coulomb else 0.0
     size = coulomb + peak + share * abs(load)
     sign = np.tanh(y)
     slope = size * (1.0 - sign * sign) / v0 - 2.0 * x / vs * peak * sign + viscous

@@ -23,7 +23,7 @@ from humanoid_control.simulation.contact.forces import (
     place_carriers,
 )
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
-from humanoid_control.simulation.drives.motors_gears import shaft_table
+from humanoid_control.simulation.drives.motors_gears import decays, shaft_table
 from humanoid_control.simulation.drives.position_control import DriveGains, default_gains, drive_table, driven_gains
 from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonStates
 from humanoid_control.simulation.settings import WorldSettings
@@ -218,7 +218,9 @@ class DrivenWorld(CompiledWorld):
             np.zeros(m),
             np.zeros(m),
         )
-        self._motors, self._packed_motors = Motors(shaft_table(t), self._wiring), BoundRecord(Motors)
+        shafts = shaft_table(t)
+        self._motors = Motors(shafts, self._wiring, decays(shafts.motor, settings.step / self._substeps))
+        self._packed_motors = BoundRecord(Motors)
         self.full_q, self.full_v = t.model.neutral(), np.zeros(t.model.nv)
         self._full_a = np.zeros(t.model.nv)
         self.reset()

@@ -137,10 +137,11 @@ class MotorWiring(NamedTuple):
 
 
 class Motors(NamedTuple):
-    """The shafts of a robot, and how they are wired to its joints."""
+    """The shafts of a robot, how they are wired to its joints, and their `decays` (m, 2) in a step."""
 
     shafts: ShaftTable
     wiring: MotorWiring
+    decay: F2
 
 
 # -------- Ideal drives
@@ -358,7 +359,7 @@ def _run_driven_steps(world, state, drives, pushes, motors, schedule, memory):
     """`run_driven_steps` with memory (8, nv) of zeros."""
     t, w, c, elements = unpack(world, WorldArrays)
     x, pushes, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
-    s, e = unpack(motors, Motors)
+    s, e, decay = unpack(motors, Motors)
     W, limits = w.W, ReferenceLimits(d.lower, d.upper, d.lead)
     h, moving = schedule.h, e.joint.shape[0]
     iv, iq = _first_joint(x)
@@ -386,7 +387,7 @@ def _run_driven_steps(world, state, drives, pushes, motors, schedule, memory):
         desired_currents(t, W, s, goal, e.desired)
         for k in range(s.body.shape[0]):
             e.turning[k] = W[(s.body[k] + 1) * NW + RATE]
-        current_controlled_step(e.current, e.desired, e.turning, h, s.motor, s.torque)
+        current_controlled_step(e.current, e.desired, e.turning, decay, s.motor, s.torque)
         limit_joint_torques(W, s, limit, e.current, given)
         shaft_forces(t, W, s, x.q, x.v, h, tau, armature)
         free[:], light[:] = tau, armature

@@ -55,7 +55,7 @@ def _standing_on(robot: Robot, feet: Feet, soles: Sequence[pin.SE3]) -> np.ndarr
     q[:3] += np.mean(offs, axis=0)
     points = [X.act(np.array([*m, 0.0])) for X, m in zip(soles, feet.middle, strict=True)]
     center = 0.5 * (points[0] + points[1]) + [0.0, 0.0, LegReach(robot, feet, CROUCH).height(0.0)]
-    ik = WholeBodyIk(robot, walking_settings(DT), limits=walking_limits(robot, feet))
+    ik = WholeBodyIk(robot, walking_settings(DT), limits=walking_limits(robot))
     tasks = BalanceTasks(robot, feet, DT)
     for _ in range(SAMPLES):
         tasks.set(soles, center, np.eye(3), None)

@@ -75,7 +75,7 @@ class DynamicsFilter:
         self.robot, self.dt = robot, dt
         self.lean = np.zeros(3)
         self._tasks = BalanceTasks(robot, feet, dt, arms)
-        self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, feet, False))
+        self._ik = WholeBodyIk(robot, walking_settings(dt), limits=walking_limits(robot, False))
         self._data = robot.model.createData()
         self._filter = low_pass(CUTOFF, dt)
         self.reset()

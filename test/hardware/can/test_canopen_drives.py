@@ -208,7 +208,7 @@ def test_a_value_that_is_read_back_as_another_is_refused(rig):
 
 def test_limits_may_be_left_to_the_drive(rig):
     r = rig(1, drive={"without": (0x607D, 0x6080, 0x6065)}, actuator={"options": {"drive_limits": False}})
-    r.open()
+    assert r.open().transport.trouble() == ""
 
 
 @pytest.mark.parametrize("without", [0x1016, 0x6007])
