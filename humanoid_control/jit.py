@@ -235,9 +235,8 @@ _from_the_end = [False]  # whether the kernel that is being compiled has indices
 def _take_indices_as_they_are() -> None:
     """Have kernels take an index as it is, but for those kernels where one is written that counts from the end.
 
-    numba looks at each index whether it is negative, which takes a fifth of a step of a simulated world: the compiler
-    does not see any more what lies side by side. Slices may begin and end as in Python. With NUMBA_BOUNDSCHECK=1 an
-    index that turns out to be negative is an error.
+    numba looks at each index whether it is negative, so that the compiler does not see any more what lies side by side.
+    Slices may begin and end as in Python. With NUMBA_BOUNDSCHECK=1 an index that turns out to be negative is an error.
     """
     arrays: Any = arrayobj  # numba offers no other way; test_jit.py fails should these names change
     fix: Any = getattr(arrays, "fix_integer_index", None)
