@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import os
 import signal
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from test import workers
 from test.ending import leave
 from test.warm_process import WarmProcess
 
@@ -32,38 +31,6 @@ if threading.current_thread() is threading.main_thread():
 DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
 
 
-# What one worker takes as if it were one file, the first of these that fits: nodes and pages are mostly waited for,
-# while the others use the processor.
-TOGETHER = {
-    "stacks": (
-        "test/nodes/base/",
-        "test/nodes/session/",
-        "test/cli/test_stack.py",
-        "test/hosts/",
-    ),
-    "nodes": ("test/nodes/",),
-    "pages": ("test/viewer/",),
-}
-ALONE = ("test/nodes/walking/",)  # whole walks without DDS, which compute
-# They begin first, or a worker would be left with one of them while the others have nothing to do.
-LONG = (
-    "test/nodes/",
-    "test/viewer/",
-    "test/studies/",
-    "test/walking/",
-    "test/ik/limits/",
-    "test/retargeting/",
-    "test/examples/",
-    "test/cli/",
-    "test/benchmarks/",
-    "test/warm_up/",
-    "test/simulation/",
-    "test/robots/",
-    "test/ik/",
-    "test/package/test_jit.py",
-)
-
-
 # What goes by the clock of a machine that may be busy is tried once more before it counts as failed; the summary lists
 # it (RERUN). What is really broken fails each time.
 CLOCK, TRIES = ("ros", "browser", "timed"), 3
@@ -79,46 +46,16 @@ def ordinary_priority():
                 os.sched_setscheduler(int(thread), os.SCHED_OTHER, os.sched_param(0))
 
 
-def pytest_sessionstart(session):
-    """In a worker: import a share of the tests before all are collected.
-
-    What pytest makes of a test file is kept on disk: so each worker makes a part of it, and reads the rest.
-    """
-    given = getattr(session.config, "workerinput", None)
-    if given is None or sys.dont_write_bytecode or session.config.args != session.config.getini("testpaths"):
-        return
-    files = sorted((REPOSITORY / "test").rglob("test_*.py"))
-    for path in files[int(given["workerid"][2:]) :: given["workercount"]]:
-        with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting it will say so
-            importlib.import_module(".".join(path.relative_to(REPOSITORY).with_suffix("").parts))
+def pytest_configure(config):
+    """Tests are shared between workers."""
+    config.pluginmanager.register(workers, "workers")
 
 
-def pytest_collection_modifyitems(config, items):
-    """Nodes, pages and timings are tried again; in a worker, what takes long comes first."""
+def pytest_collection_modifyitems(items):
+    """Nodes, pages and timings are tried again."""
     for item in items:
         if any(item.get_closest_marker(name) for name in CLOCK):
             item.add_marker(pytest.mark.flaky(reruns=TRIES - 1))
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: next((k for k, f in enumerate(LONG) if item.nodeid.startswith(f)), len(LONG)))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    """`--dist loadfile`, in the order of the tests, with those of `TOGETHER` as if they were of one file."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            if not nodeid.startswith(ALONE):
-                for scope, folders in TOGETHER.items():
-                    if nodeid.startswith(folders):
-                        return scope
-            return super()._split_scope(nodeid)
-
-    if config.getvalue("dist") != "loadfile":
-        return None
-    config.option.loadscopereorder = False
-    return Scheduling(config, log)
 
 
 def pytest_sessionfinish(session, exitstatus):

@@ -26,6 +26,21 @@ from humanoid_control.nodes.session.fork_server import load_messages, run_main, 
 
 LIBRARIES = ("scipy.spatial", "coal", "rich.table", "rich.progress", "matplotlib.figure", "rosbags.typesys")
 PR_SET_PDEATHSIG = 1  # of Linux
+OWN_SHARE = Path("/proc/self/autogroup")  # of a session, where Linux shares the processor between sessions first
+
+
+def give_way(more: int = 0) -> None:
+    """Let processes that do not give way go first, those of other sessions, too.
+
+    Where Linux shares the processor between sessions (autogroup), `nice` counts only among the processes of one, and
+    the session has a `nice` of its own.
+
+    Args:
+        more: steps of `nice`; 0: as this process does already, in the session that it has now.
+    """
+    nice = os.nice(more)
+    with contextlib.suppress(OSError):
+        OWN_SHARE.write_text(str(nice))
 
 
 class WarmProcess:
@@ -116,6 +131,7 @@ def _become(job: dict) -> int:
     """In the fork: become what was asked for; its exit code. It does not outlive tests that were killed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
+    give_way(0)
     os.chdir(job["cwd"])
     os.environ.clear()
     os.environ.update(job["env"])
@@ -160,6 +176,7 @@ def _load_kernels() -> None:
 
 
 def _serve() -> None:
+    give_way(0)  # in this session, too, where the worker does
     _import_everything()
     for line in sys.stdin:
         job = json.loads(line)

@@ -17,7 +17,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.heartbeat import WATCHED
-from humanoid_control.nodes.session.shared_memory import HELD, SHM, PortHolder, SharedMemoryKeeper
+from humanoid_control.nodes.session.shared_memory import HELD, SHM, TIDY_TIME, PortHolder, SharedMemoryKeeper
 from humanoid_control.nodes.session.supervisor import Supervisor, hang_limit
 
 LOOP = """
@@ -239,9 +239,14 @@ def test_a_supervisor_that_is_killed_leaves_neither_processes_nor_shared_memory(
 
 
 def test_the_keeper_goes_when_it_is_told_to(tmp_path):
-    keeper = SharedMemoryKeeper(time.time())
-    keeper.close()
-    assert keeper._process.poll() == 0
+    """At once; one that is not told looks for leftovers first. Where others compute its start may take longer."""
+    for _ in range(5):
+        keeper, begin = SharedMemoryKeeper(time.time()), time.monotonic()
+        keeper.close()
+        assert keeper._process.wait(30.0) == 0
+        if time.monotonic() - begin < TIDY_TIME:
+            return
+    raise AssertionError("it took its time each time")
 
 
 def test_a_child_whose_supervisor_died_while_it_was_born_does_not_stay():
@@ -281,7 +286,7 @@ def main():
 
 def test_a_fork_that_does_not_get_ready_again_is_started_once_more(tmp_path, monkeypatch):
     """It dies, its second start waits for ever before it has a loop that could stand still, the third one runs."""
-    monkeypatch.setattr("humanoid_control.nodes.session.supervisor.FORK_READY", 1.0)
+    monkeypatch.setattr("humanoid_control.nodes.session.supervisor.FORK_READY", 3.0)
     (tmp_path / "stuck_node.py").write_text(STUCK)
     said: list[str] = []
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
