@@ -199,7 +199,7 @@ TOPICS = {
     "clip/seek": ("std_msgs/Float64", "go to this place in the clip [s]"),
     "/diagnostics": (
         "diagnostic_msgs/DiagnosticArray",
-        "once a second from every node, and at once when a problem begins: rates, times, ages, problems",
+        "once a second from every node, and at once when a problem begins or ends: rates, times, ages, problems",
     ),
 }
 SERVICES = {

@@ -22,6 +22,7 @@ def test_lola_walks_a_short_course_and_a_report_follows(capfd, monkeypatch, tmp_
     course = [Leg("forward", (0.3, 0.0, 0.0), 3.4, push=(0.0, 8.0, 0.0))]
     monkeypatch.setattr(walk_course, "course_for", lambda robot, ground: course)
     patient = [f"walker.{n}={s}" for n, s in (("sensor_late", 0.3), ("sensor_lost", 0.8), ("sensor_off", 2.0))]
+    patient += ["walker.priority=0", "simulator.priority=0"]
     code = main(["demo", "walk", "--no-viewer", "--json", *(a for p in patient for a in ("--set", p))])
     report = json.loads(capfd.readouterr().out)
     assert code == 0 and report["good"] and report["finished"] and report["state"] == "STAND" and report["falls"] == 0

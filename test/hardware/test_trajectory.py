@@ -5,7 +5,7 @@ import pytest
 from scipy.interpolate import BPoly, CubicHermiteSpline
 
 from humanoid_control.errors import HumanoidError
-from humanoid_control.hardware.commands.trajectory import TrajectoryPlayer, TrajectoryPoint, TrajectorySpline
+from humanoid_control.hardware.commands.trajectory import LARGEST, TrajectoryPlayer, TrajectoryPoint, TrajectorySpline
 
 NAMES = ["hip", "knee"]
 rng = np.random.default_rng(5)
@@ -78,11 +78,23 @@ def test_a_point_at_time_zero_is_the_start():
         (NAMES, [TrajectoryPoint(1.0, [0, 0]), TrajectoryPoint(1.0, [0, 0])], "time of point 1"),
         (NAMES, [TrajectoryPoint(-1.0, [0, 0])], "time of point 0"),
         (NAMES, [TrajectoryPoint(1.0, [0, np.nan])], "point 0 has a value that is not a number"),
+        (NAMES, [TrajectoryPoint(1.0, [0, 0], [0, -2 * LARGEST])], "point 0 has a value beyond 1e\\+09"),
     ],
 )
 def test_a_trajectory_with_a_mistake_is_refused(names, points, says):
     with pytest.raises(HumanoidError, match=says):
         spline(points, names)
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 1.0, 2.0**31], ids=str)
+@pytest.mark.parametrize("kinds", [1, 2, 3])
+def test_the_largest_values_in_the_shortest_and_the_longest_times_are_computed(seconds, kinds):
+    rng = np.random.default_rng(0)
+    points = [TrajectoryPoint(k * seconds, *rng.choice([-LARGEST, LARGEST], (kinds, 2)).tolist()) for k in range(1, 9)]
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        made = spline(points)
+        values = [made.at(x) for x in np.linspace(0.0, made.duration, 100)]
+    assert np.isfinite(values).all()
 
 
 def test_the_time_of_a_trajectory_begins_when_the_robot_follows():

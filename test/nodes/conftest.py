@@ -18,13 +18,15 @@ from test.places import domain
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2: run `make setup`, or source a ROS 2 installation")
 
 TIMEOUT = 60.0
+# Of nodes that may take their time [Hz]: slower than a user has them, so that several tests fit on two busy cores.
+RATES = {"simulator": 200.0, "state_estimator": 100.0, "whole_body_ik": 100.0}
 
 
 class Graph:
     """A small ROS node of the test's own, and the node processes it talks to."""
 
-    def __init__(self, folder: Path, warm) -> None:
-        self.folder, self.warm, self.processes = folder, warm, {}
+    def __init__(self, folder: Path, warm, rates: dict[str, float]) -> None:
+        self.folder, self.warm, self.rates, self.processes = folder, warm, rates, {}
         os.environ.update(
             ROS_DOMAIN_ID=domain("nodes"),
             ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST",
@@ -49,6 +51,8 @@ class Graph:
         It is a fork of a process that is warm, see `WarmProcess`; `fresh`: from the interpreter's start. Without
         real-time priority: on two busy cores it starved the DDS threads of the test, which then missed topics for good.
         """
+        if node in self.rates and not any(p.startswith("rate:=") for p in parameters):
+            parameters = (f"rate:={self.rates[node]}", *parameters)
         parameters = ("priority:=0", *parameters)
         given = ["--ros-args", *(a for p in parameters for a in ("-p", p)), *args]
         script, stem = node.endswith(".py"), Path(node).stem
@@ -179,7 +183,7 @@ def compiled_kernels():
 
 
 @pytest.fixture
-def graph(tmp_path, warm_process):
-    g = Graph(tmp_path, warm_process)
+def graph(tmp_path, warm_process, request):
+    g = Graph(tmp_path, warm_process, {} if request.node.get_closest_marker("timed") else RATES)
     yield g
     g.close()

@@ -181,7 +181,7 @@ def test_paused_it_steps_on_request_and_the_same_seed_gives_the_same_bytes(graph
     """Two simulators, the same commands at the same simulated times, bad sensors: the same messages, byte by byte."""
     robot = load_robot("wabian2", "fixed")
     own = ("slow_every:=2", "command_timeout:=0.02", "real_time_factor:=0.1")  # once it runs, messages come slowly
-    settings = ("robot:=wabian2", "paused:=true", "stamp:=sim", "seed:=3", *own)
+    settings = ("robot:=wabian2", "rate:=500.0", "paused:=true", "stamp:=sim", "seed:=3", *own)
     bad_sensors = ("noise:=position=0.001,velocity=0.01,gyro=0.1", "delay:=joint_states=0.004", "dropout:=imu=0.3")
     goal = command(robot, robot.from_mapping({"l_elbow_flexion": 1.0}))
     spin = JointState(name=["r_elbow_flexion"], velocity=[0.5])

@@ -10,6 +10,7 @@ import pytest
 
 import humanoid_control.jit
 
+LARGE, LINES = 4_000, 300  # [bytes] above which a kernel is called where it lies, here; lines of one that is larger
 SOURCES = {
     "outer.py": "from ours.jit import kernel\nfrom ours.inner import once\n\n"
     "@kernel\ndef twice(x):\n    return 2 * once(x)\n",
@@ -24,7 +25,7 @@ SOURCES = {
     "records.py": "from typing import NamedTuple\n\nclass Pair(NamedTuple):\n    a: float\n    b: float\n",
     "total.py": "from ours.jit import kernel\n\n@kernel\ndef total(pair):\n    return pair.a + pair.b\n",
     "large.py": "from ours.jit import kernel\n\n@kernel\ndef large(x):\n    y = x\n"
-    + "".join(f"    y = (y * {k}.5 + x) / (y * y + {k}.25)\n" for k in range(1, 900))
+    + "".join(f"    y = (y * {k}.5 + x) / (y * y + {k}.25)\n" for k in range(1, LINES))
     + "    if x < 0.0:\n        raise ValueError('below zero')\n    return y\n",
     "callers.py": "from ours.jit import kernel\nfrom ours.large import large\n\n"
     "@kernel\ndef small(x):\n    return large(x) + 1.0\n\n"
@@ -59,7 +60,9 @@ class Package:
         for name, text in SOURCES.items():
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_text(text)
-        (self.folder / "jit.py").write_text(Path(humanoid_control.jit.__file__).read_text())
+        text, large = Path(humanoid_control.jit.__file__).read_text(), f"\n_LARGE = {humanoid_control.jit._LARGE:_}  #"
+        assert large in text
+        (self.folder / "jit.py").write_text(text.replace(large, f"\n_LARGE = {LARGE:_}  #"))
         # Times of files say nothing: an archive may bring old ones, a clock may be set back.
         for path in self.folder.rglob("*.py"):
             os.utime(path, (1e9, 1e9))

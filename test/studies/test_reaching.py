@@ -2,9 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
+from scipy.io import loadmat, savemat
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.reaching.optimal.measured import VARIABLE
 from humanoid_control.studies import reaching
 from humanoid_control.studies.report import FAILS, HOLDS
 from test.conftest import DATA
@@ -39,13 +42,24 @@ def test_missing_data_and_numbers_without_sense_are_refused(tmp_path):
         reaching.run_study(data=tmp_path, repetition=0)
 
 
+def write_first_motions(path, to):
+    """Of each task of the repetition that is compared the first two motions, as the file has them."""
+    tasks = loadmat(str(path))[VARIABLE][reaching.REPETITION - 1 : reaching.REPETITION]
+    few = np.empty((reaching.REPETITION, tasks.shape[1]), object)
+    for index in np.ndindex(few.shape):
+        few[index] = np.empty((0, 0))
+    for task, cell in enumerate(tasks[0]):
+        few[-1, task] = cell.ravel()[:2]
+    savemat(to, {VARIABLE: few})
+
+
 def test_one_person_is_compared_once(tmp_path):
     if not (FOLDER / "S03_trajs.mat").is_file():
         pytest.skip(f"needs {FOLDER}: set HUMANOID_TEST_DATA to the folder that holds human_motion/")
-    (tmp_path / "S03_trajs.mat").symlink_to(FOLDER / "S03_trajs.mat")
+    write_first_motions(FOLDER / "S03_trajs.mat", tmp_path / "S03_trajs.mat")
     kept = tmp_path / "kept.jsonl"
     report = reaching.run_study(data=tmp_path, workers=1, resume=kept)
-    assert report.data["people"] == 1 and len(report.data["reaches"]) == 30
+    assert report.data["people"] == 1 and len(report.data["reaches"]) == 12
     assert report.data["verdicts"]["R6"] == FAILS and report.data["summary"]["maj"]["median"] < 7
     text = kept.read_text()
     row = json.loads(text)

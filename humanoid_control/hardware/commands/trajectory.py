@@ -15,6 +15,8 @@ import numpy as np
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.hardware.commands.command_stream import JointCommand
 
+LARGEST = 1e9  # of any value: nothing that a robot does, and powers of it in the shortest of times can be computed
+
 
 class TrajectoryPoint(NamedTuple):
     """One point of a trajectory, for n joints.
@@ -53,7 +55,7 @@ class TrajectorySpline:
 
         Raises:
             UnknownNameError: a joint that the robot does not have. ConfigError: a joint twice, no points, a wrong
-                length, times that do not rise, a number that is none.
+                length, times that do not rise, a number that is none, or beyond LARGEST.
         """
         self.names = tuple(names)
         for name in names:
@@ -81,6 +83,8 @@ class TrajectorySpline:
                 raise ConfigError(f"trajectory refused: point {k} needs {n} values of each kind, has {lengths}")
             if not np.isfinite([p.time, *p.q, *p.v, *p.a]).all():
                 raise ConfigError(f"trajectory refused: point {k} has a value that is not a number")
+            if np.abs([*p.q, *p.v, *p.a]).max() > LARGEST:
+                raise ConfigError(f"trajectory refused: point {k} has a value beyond {LARGEST:g}")
             if p.time < 0.0 or p.time <= last:
                 raise ConfigError(f"trajectory refused: time of point {k} must be above that of the one before")
             last = p.time

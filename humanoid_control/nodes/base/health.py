@@ -25,7 +25,7 @@ class Health:
         self._log = log
         self.open: dict[str, tuple[Level, str]] = {}
         self.seen: dict[str, int] = {}
-        self.news = False  # a problem began that was not published yet
+        self.news = False  # a problem began or ended, and that was not published yet
 
     def report(self, key: str, level: Level, message: str) -> None:
         """Open a problem, or keep it open (call again every tick while it lasts)."""
@@ -40,6 +40,7 @@ class Health:
         if key in self.open:
             _, message = self.open.pop(key)
             self._log(Level.OK, f"recovered: {message}")
+            self.news = True
 
     def check(self, key: str, bad: bool, level: Level, message: str) -> bool:
         """Report or clear, by a condition; returns the condition."""

@@ -33,7 +33,7 @@ from humanoid_control.nodes.base.parameters import (
 )
 from humanoid_control.nodes.base.statistics import TickStatistics
 
-DIAGNOSTICS_PERIOD, NEWS_PERIOD = 1.0, 0.1  # [s]; the shorter one where a problem is new
+DIAGNOSTICS_PERIOD, NEWS_PERIOD = 1.0, 0.1  # [s]; the shorter one where a problem began or ended
 WITH_INFO = inspect.signature(lambda message, info: None)  # by which rclpy knows a callback that takes both
 SETTLING = 4.0  # [s] while a stack starts, its processes compete for the cores
 
@@ -403,7 +403,7 @@ class TickNode(LifecycleNode):
         """Release what is not of ROS (files, servers) at a cleanup or the end of the process; may be called twice."""
 
     def publish_diagnostics(self, now: float) -> None:
-        """Publish the node's status: once a second whatever the rate is, and soon after a problem began."""
+        """Publish the node's status: once a second whatever the rate is, and soon after a problem began or ended."""
         if now - self._last_diagnostics < (NEWS_PERIOD if self.health.news else DIAGNOSTICS_PERIOD):
             return
         self._last_diagnostics, self.health.news = now, False

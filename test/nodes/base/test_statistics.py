@@ -59,3 +59,18 @@ def test_problems_are_logged_when_they_begin_and_end():
     ]
     assert health.worst() == (Level.OK, "ok")
     assert health.seen == {"a": 1, "b": 1}
+
+
+def test_what_began_or_ended_is_news_and_what_lasts_is_none():
+    health, news = Health(lambda level, text: None), []
+    for step in (
+        lambda: health.clear("a"),
+        lambda: health.report("a", Level.WARN, "a is odd"),
+        lambda: health.report("a", Level.WARN, "a is odd"),
+        lambda: health.clear("a"),
+        lambda: health.clear("a"),
+    ):
+        health.news = False  # as when it was published
+        step()
+        news.append(health.news)
+    assert news == [False, True, False, True, False]

@@ -24,6 +24,7 @@ from humanoid_control.terminal import plain_values
 from test.places import domain
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
+timed = pytest.mark.timed  # stacks as a user has them, whose reactions are judged by the clock
 PLAN = Plan(states=1)
 
 
@@ -59,6 +60,7 @@ def set_following_error(stack, most):
     assert answer.result().results[0].successful
 
 
+@timed
 def test_rows_of_a_dancing_stack_and_joint_states_that_nobody_supervises(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(floods, "FLOODED", 1.0)
     monkeypatch.setattr(floods, "MARKERS", (30, 300))
@@ -117,6 +119,7 @@ while True:
 """
 
 
+@timed
 def test_a_second_controller_gives_way_and_one_that_asks_nobody_is_found(tmp_path, monkeypatch):
     script = tmp_path / "rogue.py"
     script.write_text(ROGUE)
