@@ -52,8 +52,8 @@ WALKER ?= $(if $(filter command environment,$(origin ROBOT)),$(ROBOT),lola)
 demo-walk: $(VENV)/.installed
 	@$(RUN)/humanoid demo walk --robot "$(WALKER)" --port $(PORT) $(if $(HOLD),--hold)
 
-# What only computes, or may take its time, runs at once: two workers for two cores, and two that mostly wait for nodes
-# and pages, which the others give way to (test/workers.py). What is timed comes one after the other.
+# What only computes, or may take its time, runs at once: two workers that mostly wait for nodes and pages, and two that
+# compute and give way to them (test/workers.py). What is timed comes one after the other.
 TIMED := timed or ((ros or browser) and not patient)
 test: setup
 	@$(RUN)/python -m pytest -n 4 --dist loadfile -m "not thorough and not ($(TIMED))"; first=$$?; \
