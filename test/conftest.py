@@ -31,9 +31,10 @@ if threading.current_thread() is threading.main_thread():
 DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
 
 
-# What goes by the clock of a machine that may be busy is tried once more before it counts as failed; the summary lists
+# What goes by the clock of a machine that may be busy is tried again before it counts as failed; the summary lists
 # it (RERUN). What is really broken fails each time.
 CLOCK, TRIES = ("ros", "browser", "timed"), 3
+PROCESSES = ("test/nodes/session/", "test/studies/soak/")  # whose tests wait for processes, with or without nodes
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +55,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Nodes, pages and timings are tried again."""
     for item in items:
-        if any(item.get_closest_marker(name) for name in CLOCK):
+        if item.nodeid.startswith(PROCESSES) or any(item.get_closest_marker(name) for name in CLOCK):
             item.add_marker(pytest.mark.flaky(reruns=TRIES - 1))
 
 

@@ -30,11 +30,22 @@ TOGETHER = {
         "test/hosts/",
     ),
     "nodes": ("test/nodes/",),
-    "pages": ("test/viewer/",),
+    "pages": ("test/viewer/", "test/clip_library/test_gallery.py"),
 }
 ALONE = ("test/nodes/walking/",)  # whole walks without DDS, which compute
 # What starts nodes or pages, and what begins first of these.
-WAITED_FOR = ("stacks", "nodes", "test/studies/faults/", "test/launch/", "test/studies/soak/", "pages")
+WAITED_FOR = (
+    "stacks",
+    "nodes",
+    "test/studies/faults/",
+    "test/launch/",
+    "test/studies/soak/",
+    "test/cli/test_stack_faults.py",
+    "test/cli/test_demo_walk.py",
+    "test/examples/test_your_own_node.py",
+    "test/benchmarks/test_driver.py",
+    "pages",
+)
 # They begin first, or a worker would be left with one of them while the others have nothing to do.
 LONG = (
     "test/nodes/",

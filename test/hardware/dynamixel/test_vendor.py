@@ -32,6 +32,7 @@ def patient(attempt):
     for _ in range(3):
         if (result := attempt())[0] == COMM_SUCCESS:
             return result
+        time.sleep(0.1)  # an answer that is late comes meanwhile, and is not taken for that to the next question
     raise AssertionError(result)
 
 
