@@ -24,7 +24,7 @@ from humanoid_control.terminal import plain_values
 from test.places import domain
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
-timed = pytest.mark.timed  # stacks as a user has them, whose reactions are judged by the clock
+timed = pytest.mark.timed  # stacks with real-time priority, whose reactions are judged by the clock
 PLAN = Plan(states=1)
 # Half as fast as a user has them: relay and observers run beside them on the same machine.
 RATES = {"simulator": 250.0, "state_estimator": 125.0, "whole_body_ik": 125.0}
