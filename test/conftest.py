@@ -34,7 +34,8 @@ DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / 
 # What goes by the clock of a machine that may be busy is tried again before it counts as failed; the summary lists
 # it (RERUN). What is really broken fails each time.
 CLOCK, TRIES = ("ros", "browser", "timed"), 3
-PROCESSES = ("test/nodes/session/", "test/studies/soak/")  # whose tests wait for processes, with or without nodes
+# Whose tests wait for processes or for emulated drives, whose watchdogs are a tenth of a second and less.
+WAITING = ("test/nodes/session/", "test/studies/soak/", "test/hardware/")
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +56,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """Nodes, pages and timings are tried again."""
     for item in items:
-        if item.nodeid.startswith(PROCESSES) or any(item.get_closest_marker(name) for name in CLOCK):
+        if item.nodeid.startswith(WAITING) or any(item.get_closest_marker(name) for name in CLOCK):
             item.add_marker(pytest.mark.flaky(reruns=TRIES - 1))
 
 

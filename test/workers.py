@@ -1,8 +1,8 @@
 """Which worker takes which tests, and which of them give way to the others.
 
-Tests with nodes and pages are mostly waited for, but where their processes do not get the processor in time they see
-lost messages, late commands and robots that are held. All other tests compute. Two workers take the tests that wait, as
-long as there are any; those that compute get what the others leave of the processor.
+Tests with nodes, pages and emulated drives are mostly waited for, but where their processes do not get the processor in
+time they see lost messages, late commands and robots that are held. All other tests compute. Two workers take the tests
+that wait, as long as there are any; those that compute get what the others leave of the processor.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ TOGETHER = {
     "pages": ("test/viewer/", "test/clip_library/test_gallery.py"),
 }
 ALONE = ("test/nodes/walking/",)  # whole walks without DDS, which compute
-# What starts nodes or pages, and what begins first of these.
+# What starts nodes, pages or drives with watchdogs, and what begins first of these.
 WAITED_FOR = (
     "stacks",
     "nodes",
     "test/studies/faults/",
     "test/launch/",
     "test/studies/soak/",
+    "test/hardware/",
     "test/cli/test_stack_faults.py",
     "test/cli/test_demo_walk.py",
     "test/examples/test_your_own_node.py",

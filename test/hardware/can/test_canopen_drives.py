@@ -16,7 +16,7 @@ PER_RAD = COUNTS / (2 * np.pi)
 
 
 def test_process_data_limits_and_watchdog_are_written_and_read_back(rig):
-    r = rig(2).open()
+    r = rig(2, heartbeat=0.01).open()
     for drive in r.drives:
         read = drive.od.read
         assert [read(0x1600, k) for k in (0, 1, 2)] == [2, 0x60400010, 0x607A0020]
@@ -76,15 +76,14 @@ def test_the_bus_never_carries_a_target_beyond_the_limits(rig):
 
 
 def test_velocities_and_torques_in_their_own_modes(rig):
-    patient = {"heartbeat": 0.1}  # a busy machine's pause is not to be taken for an end, which stops the drives
-    r = rig(2, actuator={"mode": Mode.VELOCITY}, **patient).open().enable()
+    r = rig(2, actuator={"mode": Mode.VELOCITY}).open().enable()
     assert r.drives[0].od.read(0x6060, 0) == 9
     assert [r.drives[0].od.read(0x1601, k) for k in (0, 1, 2)] == [2, 0x60FF0020, 0x60710010]
     r.until(lambda: r.state.have(Flag.ENABLED).all(), write=True)
     r.command.v[:] = 3.0, -1.0
     r.until(lambda: np.allclose(r.drives[0].od.read(0x60FF, 0), round(3 * PER_RAD)), write=True)
     r.until(lambda: r.state.q[0] > 0.1 and r.state.q[1] < -0.03, write=True)
-    t = rig(1, actuator={"mode": Mode.EFFORT}, **patient).open().enable()
+    t = rig(1, actuator={"mode": Mode.EFFORT}).open().enable()
     t.command.tau[:] = 0.5
     t.until(lambda: t.state.tau[0] == pytest.approx(0.5), write=True)
     t.command.tau[:] = 99.0
@@ -92,7 +91,7 @@ def test_velocities_and_torques_in_their_own_modes(rig):
 
 
 def test_measured_velocity_is_mapped_where_it_is_asked_for(rig):
-    r = rig(2, measured_velocity=True, heartbeat=0.1).open()
+    r = rig(2, measured_velocity=True).open()
     assert [r.drives[0].od.read(0x1A01, k) for k in (0, 1)] == [1, 0x606C0020]
     r.enable()
     r.command.q[:] = 0.5

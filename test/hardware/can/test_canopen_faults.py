@@ -202,7 +202,7 @@ def test_a_bus_that_is_gone_raises_and_opens_again_without_power(rig):
     ],
 )
 def test_in_silence_drives_do_what_was_configured(rig, when_silent, state, silence):
-    r = rig(2, when_silent=when_silent).open().enable()
+    r = rig(2, when_silent=when_silent, heartbeat=0.01).open().enable()
     assert r.transport.silence is silence
     begin = time.monotonic()
     if state == "OPERATION ENABLED":
@@ -271,7 +271,7 @@ def test_drives_that_stopped_while_we_were_away_do_not_go_on_when_we_come_back(r
 
 
 def test_opening_does_not_keep_drives_alive_that_a_dead_program_left_with_power(rig):
-    r = rig(1, heartbeat=0.1).open().enable()
+    r = rig(1).open().enable()
     r.transport.bus.close()
     successor = CanopenTransport(r.spec)
     end = time.monotonic() + 8.0

@@ -24,7 +24,7 @@ soft_start: 0.1
 soft_speed: 5.0
 guardian: never
 buses:
-  leg: {transport: canopen, interface: virtual, channel: whole driver leg, heartbeat: 0.05}
+  leg: {transport: canopen, interface: virtual, channel: whole driver leg, heartbeat: 0.1, drive_heartbeat: 0.3}
   arm: {transport: mit_can, interface: virtual, channel: whole driver arm, silence: DAMPS}
 joints:
   shoulder: {bus: leg, id: 4, ratio: 10, sign: -1, counts: 4096, brake: true, vendor: 0x9A}
@@ -141,4 +141,4 @@ def test_a_mistake_in_the_file_names_its_line(folder):
     with pytest.raises(RobotError, match=r"^arm.hardware.yaml:13: counts must be int, got 'many'$"):
         read(folder, FILE.replace("counts: 4096, limits", "counts: many, limits"))
     with pytest.raises(RobotError, match=r"^arm.hardware.yaml:9: bus leg would be \d+ % full at 100 Hz \(limit 1 %\)"):
-        read(folder, FILE.replace("heartbeat: 0.05", "load: 0.01"))
+        read(folder, FILE.replace("heartbeat: 0.1", "load: 0.01"))
