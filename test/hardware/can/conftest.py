@@ -27,8 +27,8 @@ class Rig:
         given = {**LIMITS, **(actuator or {})}
         given["options"] = {"counts": COUNTS, **given.get("options", {})}
         specs = tuple(ActuatorSpec(f"j{i}", i, **given) for i in self.ids)
-        patient = {"heartbeat": 0.1}  # a busy machine's pause is not to be taken for an end, which stops the drives
-        self.spec = BusSpec("leg", specs, period, {"interface": "virtual", "channel": self.channel, **patient, **options})
+        options = {"heartbeat": 0.1, **options}  # a busy machine's pause is no end of ours, which would stop the drives
+        self.spec = BusSpec("leg", specs, period, {"interface": "virtual", "channel": self.channel, **options})
         self.transport = CanopenTransport(self.spec)
         self.state, self.command = ActuatorState(len(specs)), ActuatorCommand(len(specs))
         self.command.mode[:] = [s.mode for s in specs]
