@@ -67,6 +67,8 @@ One robot: runs the real stack, goes to that place of the clip, waits until the 
 Several: each in its own solution of that moment, without running nodes. Needs Chromium.
 A film and a strip of whole bodies need no browser: the processor draws them (pip install 'humanoid_control[video]').
 """
+# [Hz] of nodes behind a picture: theirs is the processor first, and the page, without a graphics card, needs it.
+RATES = {"simulator": 200.0, "state_estimator": 100.0, "whole_body_ik": 100.0}
 SCENE_SHARE = 0.7  # the rest is the panel, whose figures never rest
 DEFAULTS = {"": "hrp2", "collision": "all", "standing": "lola", "walking": "lola", "strip": "lola"}
 MOMENT = 9.0  # [s]
@@ -306,12 +308,15 @@ def _stack(args: argparse.Namespace, robot: str) -> bytes:
     settings = {
         "trajectory_streamer": {"clip": args.motion, **clip_parameters(args)},
         "viewer": {"port": args.port, "shadows": not args.no_shadows},
+        **{name: {"rate": rate} for name, rate in RATES.items()},
     }
     with Session("imitation", robot, settings, quiet=True) as session:
         session.wait_first_motion()
+        if session.stopped.is_set():
+            raise KeyboardInterrupt
         if not session.monitor.hold_clip_at(args.at):
             raise StackFailure("the trajectory streamer did not answer")
-        return photograph(args.port, args.width, args.height, (CLOSE_NOTICES,), SCENE_SHARE)
+        return photograph(args.port, args.width, args.height, (CLOSE_NOTICES,), SCENE_SHARE, session.stopped)
 
 
 def _walking(args: argparse.Namespace, names: Sequence[str], robots: Sequence[Robot]) -> bytes:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import math
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from humanoid_control.errors import EnvironmentProblem
@@ -34,9 +38,13 @@ FLAGS = (
     "--remote-debugging-port=0",
 )
 SELDOM = """
-window.requestAnimationFrame = f => setTimeout(() => f(performance.now()), %g);
+window.drawn = 0;
+window.requestAnimationFrame = f => setTimeout(() => { window.drawn += 1; f(performance.now()); }, %g);
 window.cancelAnimationFrame = clearTimeout;
 """
+FRAMES = 10  # drawn between two pictures of a page at rest: a scene that is faded in does not change between two frames
+LONGEST_PROFILE = 60  # characters of its path: that of a socket in a folder in it must have less than 108
+SLICE = 0.2  # [s] after which a wait looks whether somebody has had enough
 DRAWING_TIME = 240.0  # [s] a page with many translucent meshes, drawn without a GPU on a busy machine
 
 
@@ -57,30 +65,50 @@ def require_chromium() -> str:
     return binary
 
 
+ENDED = "the browser has ended: was it killed, or is there too little memory?"
+
+
 class Browser:
     """One page in a browser of its own; use as a context manager."""
 
-    def __init__(self, width: int = 1400, height: int = 900, flags: tuple[str, ...] = FLAGS) -> None:
+    def __init__(
+        self,
+        width: int = 1400,
+        height: int = 900,
+        flags: tuple[str, ...] = FLAGS,
+        stopped: threading.Event | None = None,
+    ) -> None:
         """Start the browser.
+
+        Args:
+            width, height: of the page [pixels]. flags: of Chromium.
+            stopped: where it is set, whatever waits for the page raises KeyboardInterrupt.
 
         Raises:
             EnvironmentProblem: there is none, or it does not start.
         """
+        self._stopped = stopped or threading.Event()
         binary = require_chromium()
         self._profile = tempfile.mkdtemp(prefix="humanoid_browser_")
         command = [binary, *flags, f"--user-data-dir={self._profile}", f"--window-size={width},{height}", "about:blank"]
         env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+        if len(self._profile) <= LONGEST_PROFILE:  # what it leaves among the temporary files goes with the profile
+            env["TMPDIR"] = self._profile
+        # A session of its own: an interrupt at a terminal would end it before us, in the middle of an answer.
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, start_new_session=True
+        )
         self._id = 0
         self.console: list[str] = []
         try:
             self._socket = connect(self._page_address(), max_size=2**26)
-        except Exception:
+            self.call("Page.enable")
+            self.call("Runtime.enable")
+            screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            self.call("Emulation.setDeviceMetricsOverride", **screen)
+        except BaseException:
             self.close()
             raise
-        self.call("Page.enable")
-        self.call("Runtime.enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def _page_address(self) -> str:
         """Web socket of the first page, from the port the browser wrote to its profile."""
@@ -88,6 +116,8 @@ class Browser:
 
         port_file = Path(self._profile) / "DevToolsActivePort"
         for _ in range(200):
+            if self._stopped.is_set():
+                raise KeyboardInterrupt
             if self._process.poll() is not None:
                 break
             with contextlib.suppress(OSError, ValueError, IndexError):
@@ -99,21 +129,37 @@ class Browser:
         raise EnvironmentProblem("the browser did not start")
 
     def call(self, method: str, timeout: float = 60.0, **params: Any) -> dict[str, Any]:
-        """Call a DevTools method and wait for its answer; console messages on the way are kept."""
+        """Call a DevTools method and wait for its answer; console messages on the way are kept.
+
+        Raises:
+            EnvironmentProblem: no answer within `timeout` [s], or the browser has ended.
+        """
         self._id += 1
-        self._socket.send(json.dumps({"id": self._id, "method": method, "params": params}))
+        try:
+            self._socket.send(json.dumps({"id": self._id, "method": method, "params": params}))
+        except ConnectionClosed:
+            raise EnvironmentProblem(ENDED) from None
         end = time.monotonic() + timeout
         while (left := end - time.monotonic()) > 0:
             try:
-                message = json.loads(self._socket.recv(timeout=left))
+                message = json.loads(self._receive(left))
             except TimeoutError:
-                break
+                continue
             if message.get("method") == "Runtime.consoleAPICalled":
                 args = message["params"]["args"]
                 self.console.append(" ".join(str(a.get("value", a.get("description", ""))) for a in args))
             if message.get("id") == self._id:
                 return dict(message.get("result", {}))
         raise EnvironmentProblem(f"the browser did not answer {method} within {timeout:g} s: is the machine too busy?")
+
+    def _receive(self, timeout: float) -> str | bytes:
+        """The next message; TimeoutError after the time or a `SLICE` of it [s]."""
+        if self._stopped.is_set():
+            raise KeyboardInterrupt
+        try:
+            return self._socket.recv(timeout=min(timeout, SLICE))
+        except ConnectionClosed:
+            raise EnvironmentProblem(ENDED) from None
 
     def draw_seldom(self, period: float = 0.1) -> None:
         """Let the pages opened from now on draw themselves every `period` [s], and not sixty times a second.
@@ -132,7 +178,7 @@ class Browser:
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
-                self._socket.recv(timeout=left)
+                self._receive(left)
 
     def wait_for(self, text: str, timeout: float = 90.0) -> bool:
         """Wait until the page shows a text; True where it came in time [s]."""
@@ -160,16 +206,30 @@ class Browser:
             clip["clip"] = {"x": x, "y": y, "width": width, "height": height, "scale": 1}
         return base64.b64decode(self.call("Page.captureScreenshot", DRAWING_TIME, format="png", **clip)["data"])
 
-    def settle(self, part: tuple[int, int, int, int], timeout: float = 90.0) -> bool:
-        """Wait until a part of the page, as for `picture`, does not change any more; True where that was in time."""
+    def settle(self, part: tuple[int, int, int, int], timeout: float = 90.0, scripts: Sequence[str] = ()) -> bool:
+        """Wait until a part of the page does not change any more; True where that was in time.
+
+        Args:
+            part: as for `picture`. timeout: [s]. scripts: JavaScript that is run in the page before each look at it.
+        """
         before, end = b"", time.monotonic() + timeout
         while time.monotonic() < end:
+            for script in scripts:
+                self.evaluate(script)
+            drawn = self._drawn()
             self.sleep(2.0)
+            while self._drawn() < drawn + FRAMES and time.monotonic() < end:
+                self.sleep(SLICE)
             now = self.picture(part)
             if now == before:
                 return True
             before = now
         return False
+
+    def _drawn(self) -> float:
+        """Frames that the page has drawn, where that is counted (`draw_seldom`)."""
+        drawn = self.evaluate("window.drawn")
+        return math.inf if drawn is None else float(drawn)
 
     def __enter__(self) -> Browser:
         return self
@@ -185,25 +245,34 @@ class Browser:
         self._process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
-        self._process.kill()
+        with contextlib.suppress(ProcessLookupError):  # its helpers, which would go on writing for a moment
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        shutil.rmtree(self._profile, ignore_errors=True)
+        end = time.monotonic() + 2.0
+        while Path(self._profile).exists() and time.monotonic() < end:
+            shutil.rmtree(self._profile, ignore_errors=True)
 
 
-def photograph(port: int, width: int, height: int, scripts: Sequence[str], share: float = 1.0) -> bytes:
+def photograph(
+    port: int,
+    width: int,
+    height: int,
+    scripts: Sequence[str],
+    share: float = 1.0,
+    stopped: threading.Event | None = None,
+) -> bytes:
     """A PNG of the page at a port of this machine.
 
     Args:
         port: of the page.
         width, height: of the picture [pixels].
-        scripts: JavaScript that is run in the page first.
+        scripts: JavaScript that is run in the page first, and again until it has come to rest.
         share: of the width, from the left, that has to come to rest.
+        stopped: ends it with KeyboardInterrupt where it is set.
     """
-    with Browser(width, height) as browser:
+    with Browser(width, height, stopped=stopped) as browser:
         browser.draw_seldom()
         browser.open(f"http://127.0.0.1:{port}")
-        for script in scripts:
-            browser.evaluate(script)
-        if not browser.settle((0, 0, int(width * share), height)):
+        if not browser.settle((0, 0, int(width * share), height), scripts=scripts):
             warn("the page did not come to rest; the picture is of its last state")
         return browser.picture()

@@ -1,20 +1,28 @@
 """The page in a real browser: not blank, upright, alive, and readable when something is missing."""
 
 import io
+import os
+import signal
 import socket
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pinocchio as pin
 import pytest
 
+from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.robots import load_robot
 from humanoid_control.viewer.browser import FLAGS, Browser, find_chromium
 from humanoid_control.viewer.page import ViewerPage, ViewState
 from humanoid_control.viewer.panel import HIDDEN, PanelActions
 from humanoid_control.viewer.server import port_is_free
 from humanoid_control.viewer.stills import CLOSE_NOTICES
+from test.places import domain
 from test.viewer.conftest import HALF
 
 Image = pytest.importorskip("PIL.Image", reason="needs pillow")
@@ -337,3 +345,60 @@ def test_robots_stand_in_simulation_on_the_forces_of_their_soles(tmp_path, coars
     left, right = columns[columns < 450], columns[columns > 450]
     assert len(left) > 80 and len(right) > 80, "under both robots"
     assert np.ptp(rows[columns < 450]) > np.ptp(left), "upright"
+
+
+def test_a_browser_that_is_killed_is_told_in_one_line():
+    with Browser(300, 200) as browser:
+        browser._process.kill()
+        for ask in (lambda: browser.sleep(60), browser.text):
+            with pytest.raises(EnvironmentProblem, match=r"^the browser has ended: [^\n]*$"):
+                ask()
+
+
+class SlowPage(Browser):
+    """A page that fades in by six frames a step, and takes 0.6 s for a frame; no browser."""
+
+    def __init__(self):
+        self.time = self.looks = 0
+
+    def sleep(self, seconds):
+        self.time += seconds
+
+    def evaluate(self, script):
+        if script == "window.drawn":
+            return int(self.time / 0.6)
+        self.looks += 1
+
+    def picture(self, part=None):
+        return bytes([min(int(self.time / 3.6), 2)])
+
+
+def test_a_page_that_draws_too_slowly_to_be_seen_to_change_has_not_come_to_rest():
+    page = SlowPage()
+    assert page.settle(SCENE, scripts=("close()",)) and page.picture() == bytes([2])
+    assert page.looks >= 2, "what comes later, as a notice, is closed later"
+
+
+def test_an_interrupt_at_a_terminal_ends_a_picture_without_a_word():
+    pytest.importorskip("rclpy", reason="needs ROS 2")
+    with tempfile.TemporaryDirectory(prefix="picture", dir="/tmp") as name:  # short, as most people's
+        folder = Path(name)
+        argv = ["picture", "--robot", "hrp2", "--port", str(free_port()), "-o", str(folder / "hrp2.png")]
+        env = {"TMPDIR": name, "ROS_LOG_DIR": str(folder / "ros"), "ROS_DOMAIN_ID": domain("commands")}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "humanoid_control.cli.main", *argv],
+            env=os.environ | env,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        end = time.monotonic() + 120
+        while not list(folder.glob("humanoid_browser_*/DevToolsActivePort")):
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.05)
+        time.sleep(1.0)  # in the middle of a question, or between two
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(30) in (130, -signal.SIGINT)
+        assert process.stderr.read() == ""
+        left = [p.name for p in folder.iterdir() if p.name != "ros" and not p.name.startswith("humanoid_run")]
+        assert left == [], "neither half a picture nor anything of the browser's"

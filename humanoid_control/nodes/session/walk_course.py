@@ -322,7 +322,7 @@ def walking_picture(session: Session, leg: Leg, port: int, size: tuple[int, int]
     c = Course(session)
     if not c.until(lambda: c.state == "STAND" and c.estimate is not None, PATIENCE):
         raise StackFailure("the robot does not stand")
-    with Browser(*size) as browser:
+    with Browser(*size, stopped=session.stopped) as browser:
         browser.open(f"http://127.0.0.1:{port}")
         for script in (CLOSE_NOTICES, HIDE_PANEL):
             browser.evaluate(script)
