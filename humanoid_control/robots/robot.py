@@ -392,7 +392,7 @@ class Robot:
     @property
     def mass(self) -> float:
         """Total mass [kg], of all links, whatever holds them."""
-        return float(sum(i.mass for i in self._full_model().inertias))
+        return float(pin.computeTotalMass(self._full_model()))
 
     def anchored_model(self) -> pin.Model:
         """The model with its anchor held still; its joints may be in another order."""
