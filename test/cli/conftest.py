@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -111,16 +112,24 @@ def told(monkeypatch, tmp_path, capfd):
     return tell
 
 
-@pytest.fixture
-def bag(tmp_path):
-    """A recording of one joint state, called 'bag'."""
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory):
+    """A recording of one joint state."""
     from humanoid_control.evaluation.bag import BagWriter, typestore
 
     types = typestore()
     make = types.types
     header = make["std_msgs/msg/Header"](stamp=make["builtin_interfaces/msg/Time"](sec=1, nanosec=0), frame_id="")
     message = make["sensor_msgs/msg/JointState"](header, ["a"], np.zeros(1), np.zeros(1), np.zeros(0))
-    writer = BagWriter(tmp_path / "bag")
+    folder = tmp_path_factory.mktemp("recorded") / "bag"
+    writer = BagWriter(folder)
     writer.add_topic("/joint_states", "sensor_msgs/msg/JointState")
     writer.write("/joint_states", 1, bytes(types.serialize_cdr(message, "sensor_msgs/msg/JointState")))
     writer.close()
+    return folder
+
+
+@pytest.fixture
+def bag(tmp_path, recorded):
+    """A recording of one joint state, called 'bag'."""
+    shutil.copytree(recorded, tmp_path / "bag")

@@ -307,13 +307,19 @@ except ImportError:  # without ROS 2 some commands cannot be asked
     VALUES = []
 
 
-@pytest.fixture
-def hardware_file(tmp_path):
-    """A file of a real robot, called 'robot.yaml'."""
+@pytest.fixture(scope="module")
+def drafted():
+    """What a file of a real robot says."""
     from humanoid_control.hardware.commissioning import draft_file
     from humanoid_control.robots import load_robot
 
-    (tmp_path / "robot.yaml").write_text(draft_file(load_robot("hrp2", "fixed"), "hrp2", "loopback"))
+    return draft_file(load_robot("hrp2", "fixed"), "hrp2", "loopback")
+
+
+@pytest.fixture
+def hardware_file(tmp_path, drafted):
+    """A file of a real robot, called 'robot.yaml'."""
+    (tmp_path / "robot.yaml").write_text(drafted)
 
 
 @pytest.mark.parametrize(
