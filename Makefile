@@ -54,12 +54,13 @@ demo-walk: $(VENV)/.installed
 
 # What only computes, or may take its time, runs at once: two workers that mostly wait for nodes and pages, and two that
 # compute and give way to them (test/workers.py). What is timed comes one after the other. Kernels whose sources have
-# changed are compiled before: nothing is compiled beside a test that goes by the clock.
+# changed are compiled before: nothing is compiled beside a test that goes by the clock. What failed at a first try is
+# shown too.
 TIMED := timed or ((ros or browser) and not patient)
 test: setup
 	@$(RUN)/humanoid warm >/dev/null
-	@$(RUN)/python -m pytest -n 4 --dist loadfile -m "not thorough and not ($(TIMED))"; first=$$?; \
-	$(RUN)/python -m pytest -m "not thorough and ($(TIMED))" $$(grep -rlE 'mark\.(ros|browser|timed)' test --include='test_*.py') && exit $$first
+	@$(RUN)/python -m pytest --rerun-show-tracebacks -n 4 --dist loadfile -m "not thorough and not ($(TIMED))"; first=$$?; \
+	$(RUN)/python -m pytest --rerun-show-tracebacks -m "not thorough and ($(TIMED))" $$(grep -rlE 'mark\.(ros|browser|timed)' test --include='test_*.py') && exit $$first
 
 # Longer runs of what other tests show in short.
 thorough: setup
