@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ctypes
 import json
 import math
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -65,7 +67,15 @@ def require_chromium() -> str:
     return binary
 
 
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 ENDED = "the browser has ended: was it killed, or is there too little memory?"
+
+
+def _end_with_parent() -> None:
+    """In the child: end when the process that started it has ended, however that was."""
+    assert LIBC is not None
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Browser:
@@ -96,7 +106,12 @@ class Browser:
             env["TMPDIR"] = self._profile
         # A session of its own: an interrupt at a terminal would end it before us, in the middle of an answer.
         self._process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, start_new_session=True
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=env,
+            start_new_session=True,
+            preexec_fn=_end_with_parent if LIBC is not None else None,
         )
         self._id = 0
         self.console: list[str] = []

@@ -355,6 +355,23 @@ def test_a_browser_that_is_killed_is_told_in_one_line():
                 ask()
 
 
+def test_a_browser_ends_with_the_process_that_started_it():
+    script = """
+import time
+from humanoid_control.viewer.browser import Browser
+print(Browser(300, 200)._process.pid, flush=True)
+time.sleep(600)
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    pid = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    end = time.monotonic() + 60
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < end, "it goes on"
+        time.sleep(0.1)
+
+
 class SlowPage(Browser):
     """A page that fades in by six frames a step, and takes 0.6 s for a frame; no browser."""
 

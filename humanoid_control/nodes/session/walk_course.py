@@ -314,13 +314,17 @@ def walking_picture(session: Session, leg: Leg, port: int, size: tuple[int, int]
 
     Raises:
         StackFailure: the robot does not stand, or as `Session`. EnvironmentProblem: there is no Chromium.
+        KeyboardInterrupt: the session was stopped.
     """
     from humanoid_control.viewer.browser import Browser
     from humanoid_control.viewer.stills import CLOSE_NOTICES, HIDE_PANEL
 
     session.wait_first_motion()
     c = Course(session)
-    if not c.until(lambda: c.state == "STAND" and c.estimate is not None, PATIENCE):
+    stands = c.until(lambda: c.state == "STAND" and c.estimate is not None, PATIENCE)
+    if session.stopped.is_set():
+        raise KeyboardInterrupt
+    if not stands:
         raise StackFailure("the robot does not stand")
     with Browser(*size, stopped=session.stopped) as browser:
         browser.open(f"http://127.0.0.1:{port}")
