@@ -349,6 +349,7 @@ def test_robots_stand_in_simulation_on_the_forces_of_their_soles(tmp_path, coars
 
 def test_a_browser_that_is_killed_is_told_in_one_line():
     with Browser(300, 200) as browser:
+        assert os.getsid(browser._process.pid) != os.getsid(0), "an interrupt at a terminal does not reach it"
         browser._process.kill()
         for ask in (lambda: browser.sleep(60), browser.text):
             with pytest.raises(EnvironmentProblem, match=r"^the browser has ended: [^\n]*$"):
