@@ -1,10 +1,11 @@
-"""A function called in a forked process: what it loads is gone afterwards.
+"""Child processes: a function called in one, so that what it loads is gone afterwards; and their end with their parent.
 
 Checking a robot takes pinocchio and its model, 45 MB that a process which only watches others would keep for good.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import signal
@@ -15,6 +16,7 @@ from typing import ParamSpec, TypeVar
 
 from humanoid_control.errors import EnvironmentProblem
 
+PR_SET_PDEATHSIG = 1  # of Linux
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
@@ -90,3 +92,18 @@ def _answer(pipe: int, function: Callable[P, Result], *args: P.args, **kwargs: P
     with open(pipe, "wb") as file:
         file.write(told)
     return 0
+
+
+def die_with(parent: int, ending: signal.Signals = signal.SIGKILL) -> Callable[[], None]:
+    """To be called in a child: it gets a signal when its parent is gone, also where that was a moment ago.
+
+    Args:
+        parent: its process id. ending: the signal.
+    """
+
+    def prepare() -> None:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, ending)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), ending)
+
+    return prepare

@@ -34,7 +34,7 @@ DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / 
 # What goes by the clock of a machine that may be busy is tried again before it counts as failed; the summary lists
 # it (RERUN). What is really broken fails each time.
 CLOCK, TRIES = ("ros", "browser", "timed"), 3
-# Whose tests wait for processes or for emulated drives, whose watchdogs are a tenth of a second and less.
+# Whose tests wait for processes or for emulated drives, whose watchdogs take a pause for an end.
 WAITING = ("test/nodes/session/", "test/studies/soak/", "test/hardware/")
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import ctypes
 import json
 import math
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -23,6 +21,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from humanoid_control.errors import EnvironmentProblem
+from humanoid_control.in_child import die_with
 from humanoid_control.terminal import warn
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -40,13 +39,16 @@ FLAGS = (
     "--remote-debugging-port=0",
 )
 SELDOM = """
-window.drawn = 0;
-window.requestAnimationFrame = f => setTimeout(() => { window.drawn += 1; f(performance.now()); }, %g);
+window.requestAnimationFrame = f => setTimeout(() => f(performance.now()), %g);
 window.cancelAnimationFrame = clearTimeout;
+window.turns = 0;
+const turn = () => { window.turns += 1; requestAnimationFrame(turn); };
+turn();
 """
-FRAMES = 10  # drawn between two pictures of a page at rest: a scene that is faded in does not change between two frames
+TURNS = 10  # that a page has had to draw between two pictures that are alike: what fades in may not change in one
 LONGEST_PROFILE = 60  # characters of its path: that of a socket in a folder in it must have less than 108
 SLICE = 0.2  # [s] after which a wait looks whether somebody has had enough
+ENDED = "the browser has ended: was it killed, or is there too little memory?"
 DRAWING_TIME = 240.0  # [s] a page with many translucent meshes, drawn without a GPU on a busy machine
 
 
@@ -65,17 +67,6 @@ def require_chromium() -> str:
     if binary is None:
         raise EnvironmentProblem("no Chromium found: install the package 'chromium'")
     return binary
-
-
-PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
-ENDED = "the browser has ended: was it killed, or is there too little memory?"
-
-
-def _end_with_parent() -> None:
-    """In the child: end when the process that started it has ended, however that was."""
-    assert LIBC is not None
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Browser:
@@ -111,7 +102,7 @@ class Browser:
             stderr=subprocess.DEVNULL,
             env=env,
             start_new_session=True,
-            preexec_fn=_end_with_parent if LIBC is not None else None,
+            preexec_fn=die_with(os.getpid(), signal.SIGTERM),
         )
         self._id = 0
         self.console: list[str] = []
@@ -231,9 +222,9 @@ class Browser:
         while time.monotonic() < end:
             for script in scripts:
                 self.evaluate(script)
-            drawn = self._drawn()
+            begun = self._turns()
             self.sleep(2.0)
-            while self._drawn() < drawn + FRAMES and time.monotonic() < end:
+            while self._turns() < begun + TURNS and time.monotonic() < end:
                 self.sleep(SLICE)
             now = self.picture(part)
             if now == before:
@@ -241,10 +232,10 @@ class Browser:
             before = now
         return False
 
-    def _drawn(self) -> float:
-        """Frames that the page has drawn, where that is counted (`draw_seldom`)."""
-        drawn = self.evaluate("window.drawn")
-        return math.inf if drawn is None else float(drawn)
+    def _turns(self) -> float:
+        """How often the page has had its turn to draw, where that is counted (`draw_seldom`)."""
+        turns = self.evaluate("window.turns")
+        return math.inf if turns is None else float(turns)
 
     def __enter__(self) -> Browser:
         return self

@@ -383,7 +383,7 @@ class SlowPage(Browser):
         self.time += seconds
 
     def evaluate(self, script):
-        if script == "window.drawn":
+        if script == "window.turns":
             return int(self.time / 0.6)
         self.looks += 1
 
@@ -402,7 +402,8 @@ def test_an_interrupt_at_a_terminal_ends_a_picture_without_a_word():
     with tempfile.TemporaryDirectory(prefix="picture", dir="/tmp") as name:  # short, as most people's
         folder = Path(name)
         argv = ["picture", "--robot", "hrp2", "--port", str(free_port()), "-o", str(folder / "hrp2.png")]
-        env = {"TMPDIR": name, "ROS_LOG_DIR": str(folder / "ros"), "ROS_DOMAIN_ID": domain("commands")}
+        home = {"HUMANOID_HOME": str(folder / "home"), "ROS_LOG_DIR": str(folder / "ros")}
+        env = {"TMPDIR": name, "ROS_DOMAIN_ID": domain("commands")} | home
         process = subprocess.Popen(
             [sys.executable, "-m", "humanoid_control.cli.main", *argv],
             env=os.environ | env,
@@ -418,5 +419,5 @@ def test_an_interrupt_at_a_terminal_ends_a_picture_without_a_word():
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(30) in (130, -signal.SIGINT)
         assert process.stderr.read() == ""
-        left = [p.name for p in folder.iterdir() if p.name != "ros" and not p.name.startswith("humanoid_run")]
+        left = [p.name for p in folder.iterdir() if p.name not in ("ros", "home")]
         assert left == [], "neither half a picture nor anything of the browser's"

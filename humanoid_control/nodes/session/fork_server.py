@@ -11,7 +11,6 @@ Nodes die with the process that they are forked from, and that one with the supe
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import gc
 import importlib
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import TextIO
 
 from humanoid_control.hardware.realtime import give_back_memory
+from humanoid_control.in_child import die_with
 
 LIBRARIES = ("numba", "scipy.linalg", "scipy.spatial", "pinocchio", "coal", "yaml")
 NODE = "humanoid_control.nodes.base.runner"  # and rclpy with it
@@ -55,7 +55,6 @@ MESSAGES = {
     "visualization_msgs.msg": ("MarkerArray",),
 }
 LONGEST = 2**17  # [bytes] of a request: arguments and variables of a node
-PR_SET_PDEATHSIG = 1
 OUTPUT, EXIT = 0, 1  # descriptors that go with a request, before those that the node inherits
 
 
@@ -204,17 +203,6 @@ class ForkServer:
         self._socket.close()
         self._process.kill()  # it may be loading, which is of no use any more
         self._process.wait()
-
-
-def die_with(parent: int) -> Callable[[], None]:
-    """To be called in a child: the kernel kills it when its parent is gone, or it ends where that was a moment ago."""
-
-    def prepare() -> None:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return prepare
 
 
 def _try(work: Callable[[], object]) -> None:

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from humanoid_control.errors import ConfigError, HumanoidError
+from humanoid_control.in_child import die_with
 from humanoid_control.nodes.base.heartbeat import HeartbeatMonitor
 from humanoid_control.nodes.base.ros_env import GUARD, choose_discovery
 from humanoid_control.nodes.base.runner import EXIT_BAD_INPUT, READY
-from humanoid_control.nodes.session.fork_server import ForkedProcess, ForkServer, die_with
+from humanoid_control.nodes.session.fork_server import ForkedProcess, ForkServer
 from humanoid_control.nodes.session.shared_memory import PortHolder, SharedMemoryKeeper, remove_leftovers
 
 READY_TIMEOUT = 180.0  # [s]; a node may compile its kernels

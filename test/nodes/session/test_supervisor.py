@@ -253,7 +253,7 @@ def test_a_child_whose_supervisor_died_while_it_was_born_does_not_stay():
     """The kernel tells a process of the death of its parent only where it was asked before."""
     code = """
 import os, sys, time
-from humanoid_control.nodes.session.fork_server import die_with
+from humanoid_control.in_child import die_with
 born = die_with(os.getpid())
 read, write = os.pipe()
 if os.fork() == 0:
