@@ -29,7 +29,7 @@ class PairBounds(NamedTuple):
         lower: (P,) no pair is closer than this [m]; exact for those that were measured.
         travel: (P,) memory.
         state: (P,) UNSEEN, PASSED_OVER or FOUND by the last update. normal, point: (P, 3) normal and witness point on
-            the first shape of those that were measured and passed over, in the world.
+            the first shape of those that were measured, in the world.
     """
 
     pairs: I2
@@ -197,8 +197,8 @@ def update_pairs(
         if moving:
             speed = closing_speed(reach.twist, shapes.joint[i], shapes.joint[j], n, x1)
             far = far_enough(reach, speed + SLACK, np.inf)
+        _keep(bounds, k, n, x1)
         if d >= far:
-            _pass_over(bounds, k, n, x1)
             continue
         bounds.state[k] = FOUND
         put_row(out, count, k, d, n, x1, x2)
@@ -207,8 +207,8 @@ def update_pairs(
 
 
 @inlined
-def _pass_over(bounds: PairBounds, k: int, n: Vec, x1: Vec) -> None:
-    """Keep what says how fast pair k closes."""
+def _keep(bounds: PairBounds, k: int, n: Vec, x1: Vec) -> None:
+    """Keep of pair k, which has been measured and may be passed over, what says how fast it closes."""
     bounds.state[k] = PASSED_OVER
     bounds.normal[k, 0], bounds.normal[k, 1], bounds.normal[k, 2] = n[0], n[1], n[2]
     bounds.point[k, 0], bounds.point[k, 1], bounds.point[k, 2] = x1[0], x1[1], x1[2]
@@ -243,7 +243,7 @@ def find_faster_pairs(
                 lower[k] = least
                 continue
             lower[k], n, x1, _ = pair_distance(shapes, R, p, i, j)
-            _pass_over(bounds, k, n, x1)
+            _keep(bounds, k, n, x1)
         speed = closing_speed(
             reach.twist, shapes.joint[i], shapes.joint[j], row(bounds.normal, k), row(bounds.point, k)
         )

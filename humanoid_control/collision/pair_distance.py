@@ -200,7 +200,7 @@ def _capsule_box(sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int
     return ok, d - radius, mul(-1.0, n), along(core, -radius, n), surface
 
 
-@kernel
+@inlined
 def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
     """Signed distance of shapes i and j, exact.
 
@@ -213,22 +213,29 @@ def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: 
         (d, n, x1, x2): d [m]; n the unit normal from shape i to shape j, d's gradient by a motion of shape j (minus
         that of shape i); x1, x2 the witness points on their surfaces, with x2 = x1 + d n.
     """
+    # Two swept spheres, most of the pairs, are measured in half the time that it takes to hand over all these arrays.
     kinds, sizes = shapes.kinds, shapes.sizes
-    swept1, swept2 = kinds[i] <= CAPSULE, kinds[j] <= CAPSULE
-    pi, pj = row(p, i), row(p, j)
-    if swept1 and swept2:
-        u = mul(sizes[i, 3], (R[i, 0, 2], R[i, 1, 2], R[i, 2, 2]))
-        w = mul(sizes[j, 3], (R[j, 0, 2], R[j, 1, 2], R[j, 2, 2]))
-        return capsule_capsule(row(p, i), u, sizes[i, 0], row(p, j), w, sizes[j, 0])
-    if swept1 and kinds[j] == BOX and sizes[i, 3] > 0.0:
+    if kinds[i] > CAPSULE or kinds[j] > CAPSULE:
+        return _solid_distance(kinds[i], kinds[j], sizes, R, p, i, j)
+    u = mul(sizes[i, 3], (R[i, 0, 2], R[i, 1, 2], R[i, 2, 2]))
+    w = mul(sizes[j, 3], (R[j, 0, 2], R[j, 1, 2], R[j, 2, 2]))
+    return capsule_capsule(row(p, i), u, sizes[i, 0], row(p, j), w, sizes[j, 0])
+
+
+@kernel
+def _solid_distance(kind_i: int, kind_j: int, sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int) -> tuple:
+    """`pair_distance` of shapes i and j of these kinds, one of which at least is no swept sphere."""
+    swept1, swept2 = kind_i <= CAPSULE, kind_j <= CAPSULE
+    if swept1 and kind_j == BOX and sizes[i, 3] > 0.0:
         ok, d, n, x1, x2 = _capsule_box(sizes, R, p, i, j)
         if ok:
             return d, n, x1, x2
-    if swept2 and kinds[i] == BOX and sizes[j, 3] > 0.0:
+    if swept2 and kind_i == BOX and sizes[j, 3] > 0.0:
         ok, d, n, x2, x1 = _capsule_box(sizes, R, p, j, i)
         if ok:
             return d, mul(-1.0, n), x1, x2
-    first, second = Solid(kinds[i], sizes[i], R[i], pi), Solid(kinds[j], sizes[j], R[j], pj)
+    pi, pj = row(p, i), row(p, j)
+    first, second = Solid(kind_i, sizes[i], R[i], pi), Solid(kind_j, sizes[j], R[j], pj)
     if swept1:
         return swept_solid(first, second)
     if swept2:
@@ -265,16 +272,21 @@ def half_sides(sizes: np.ndarray, i: int) -> Vec:
     return sizes[i, 0], sizes[i, 1], sizes[i, 2] + sizes[i, 3]
 
 
-@kernel
+@inlined
 def boxed_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: int) -> float:
     """Least distance of shapes i and j [m]: that of the boxes around solids, which is measured several times as fast.
 
     -inf where nothing is faster than `pair_distance`.
     """
-    kinds, sizes = shapes.kinds, shapes.sizes
-    swept1, swept2 = kinds[i] <= CAPSULE, kinds[j] <= CAPSULE
-    if (swept1 or kinds[i] == BOX) and (swept2 or kinds[j] == BOX):
+    kind_i, kind_j = shapes.kinds[i], shapes.kinds[j]
+    if (kind_i <= CAPSULE or kind_i == BOX) and (kind_j <= CAPSULE or kind_j == BOX):
         return -np.inf
+    return _box_distance(kind_i <= CAPSULE, kind_j <= CAPSULE, shapes.sizes, R, p, i, j)
+
+
+@kernel
+def _box_distance(swept1: bool, swept2: bool, sizes: np.ndarray, R: np.ndarray, p: np.ndarray, i: int, j: int) -> float:
+    """`boxed_distance` of shapes i and j, where one of them is neither a swept sphere nor a box."""
     if swept1 and sizes[i, 3] > 0.0:
         ok, d, _, _, _ = _capsule_box(sizes, R, p, i, j)
     elif swept2 and sizes[j, 3] > 0.0:

@@ -28,7 +28,7 @@ from humanoid_control.jit import config, kernel
 from humanoid_control.kinematics.forward_kinematics import ModelTree, WorldPoses, joint_poses
 from humanoid_control.kinematics.joint_twists import LinkInertias, fill_centroidal_map, fill_twists
 from humanoid_control.numerics.array_types import F1, F2, F3, I1, I2
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, by_reference, unpack
 from humanoid_control.numerics.rotation import rotation_vector
 from humanoid_control.robots.robot import Robot
 
@@ -115,6 +115,7 @@ class Columns(NamedTuple):
     factor: F1
 
 
+@by_reference
 class TableArrays(NamedTuple):
     """Arrays of `fill_rows`; of T tasks, of which one or more may be about momentum. J (m, k) and v (m,) are filled.
 

@@ -54,7 +54,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import WorldPoses
 from humanoid_control.kinematics.joint_limits import JointLimits, keep_acceleration
 from humanoid_control.numerics.array_types import F1, I1, I2
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, by_reference, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import ShapePairs
 
@@ -75,6 +75,7 @@ NO_TABLE: Any = np.zeros(1, dtype=np.int64)  # of what a solver has not
 PAIR_TABLES = ("monitor", "path", "pair_rows")
 
 
+@by_reference
 class TickTables(NamedTuple):
     """Tables of one tick: packed records of its parts, and what belongs to none of them.
 

@@ -30,7 +30,7 @@ import numpy as np
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, I1
 from humanoid_control.numerics.cholesky import dot
-from humanoid_control.numerics.packed import uncounted
+from humanoid_control.numerics.packed import by_reference, uncounted
 from humanoid_control.numerics.swept_system import (
     PANEL,
     VECTORS,
@@ -53,6 +53,7 @@ POLISHES = 3  # times that a solution is made more exact, and looked at again
 NOT_POSITIVE, OUT_OF_STEPS = -1, -2
 
 
+@by_reference
 class BoxQp(NamedTuple):
     """The numbers of the program.
 

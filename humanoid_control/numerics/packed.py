@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import struct
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
@@ -28,7 +29,8 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, codegen, datamodel
+from numba.core.datamodel.models import TupleModel
 from numba.extending import lower_builtin, type_callable
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
@@ -257,3 +259,105 @@ def _read(context: Any, builder: Any, kind: Any, data: Any, at: list[int]) -> An
     if kind is types.float64:
         return builder.bitcast(word(), context.get_value_type(kind))
     return builder.trunc(word(), context.get_value_type(kind)) if kind is types.boolean else word()
+
+
+# -------- records handed over by their address
+
+_VERSIONED = re.compile(r"\.\d+$")  # variables that are assigned more than once, and what has no name
+
+
+def by_reference(record: Any) -> Any:
+    """Decorator of a record of many arrays: kernels hand each other its address.
+
+    numba hands over every number of a record, seven words and more an array: 4 KB of what watches a robot's pairs, and
+    many a kernel takes less time than that. It is not for records that `inlined` kernels take in a loop: the compiler
+    cannot know that nobody writes to their memory there.
+    """
+    record.by_reference = True
+    return record
+
+
+class _RecordModel(TupleModel):
+    """How numba hands over a NamedTuple: as ever, or in memory of the caller, which nobody changes."""
+
+    def _by_reference(self) -> bool:
+        return getattr(self._fe_type.instance_class, "by_reference", False) is True
+
+    def get_argument_type(self) -> Any:
+        return self.get_value_type().as_pointer() if self._by_reference() else super().get_argument_type()
+
+    def as_argument(self, builder: Any, value: Any) -> Any:
+        return _place(builder, value) if self._by_reference() else super().as_argument(builder, value)
+
+    def from_argument(self, builder: Any, value: Any) -> Any:
+        if not self._by_reference():
+            return super().from_argument(builder, value)
+        loaded = builder.load(value)
+        loaded.placed = {(): value}
+        return loaded
+
+
+datamodel.default_manager.register(types.NamedTuple, _RecordModel)
+
+
+def _place(builder: Any, value: Any) -> Any:
+    """Address of a record: where it, or what it is a part of, is in memory already, or else written behind its origin.
+
+    numba describes a value by the instruction it comes from, which keeps here where it and its parts are placed.
+    """
+    path: tuple[int, ...] = ()
+    origin = _stored(builder.function, value)
+    while isinstance(origin, ir.instructions.ExtractValue) and () not in getattr(origin, "placed", {}):
+        path = (*origin.indices, *path)
+        origin = _stored(builder.function, origin.aggregate)
+    placed = origin.__dict__.setdefault("placed", {})
+    if () in placed and path:
+        return builder.gep(placed[()], [ir.IntType(32)(k) for k in (0, *path)], inbounds=True)
+    if path not in placed:
+        block = builder.block
+        with builder.goto_entry_block():
+            address = builder.alloca(value.type)
+        behind = isinstance(origin, ir.Instruction) and not isinstance(origin, ir.PhiInstr)
+        if behind:
+            builder.position_after(origin)
+        builder.store(builder.extract_value(origin, path) if path else origin, address)
+        builder.position_at_end(block)
+        if not behind:
+            return address
+        placed[path] = address
+    return placed[path]
+
+
+def _stored(function: Any, value: Any) -> Any:
+    """What a variable has that is assigned once, where a value is read from one."""
+    while isinstance(value, ir.LoadInstr) and isinstance(value.operands[0], ir.AllocaInstr):
+        variable = value.operands[0]
+        if _VERSIONED.search(variable.name) or len(stores := _assigned(function, variable)) != 1:
+            break
+        function.__dict__.setdefault("assigned_once", set()).add(variable)
+        value = stores[0]
+    return value
+
+
+def _assigned(function: Any, variable: Any) -> list[Any]:
+    """Values that a variable gets, but for zeros before and after its life."""
+    stores = (i for block in function.blocks for i in block.instructions if isinstance(i, ir.StoreInstr))
+    return [i.operands[0] for i in stores if i.operands[1] is variable and not isinstance(i.operands[0], ir.Constant)]
+
+
+def _check_variables() -> None:
+    """Have numba look again, when a function is complete, whether what `_stored` has read is assigned once."""
+    library: Any = codegen.CPUCodeLibrary
+    add = library.add_ir_module
+
+    def add_checked(self: Any, module: Any) -> None:
+        for function in module.functions:
+            for variable in vars(function).get("assigned_once", ()):
+                if len(_assigned(function, variable)) != 1:
+                    raise NotImplementedError(f"numba assigns '{variable.name}' again in {function.name}")
+        add(self, module)
+
+    library.add_ir_module = add_checked
+
+
+_check_variables()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.packed import by_reference
 from humanoid_control.numerics.tiles import (
     WIDTH,
     add_outer,
@@ -28,6 +29,7 @@ PANEL = 4  # pivots that are swept together: the rest of the table is read and w
 VECTORS = 3 + 3 * PANEL  # of memory beside the table
 
 
+@by_reference
 class SweptSystem(NamedTuple):
     """The system Q with c behind it, swept over some of its N entries.
 

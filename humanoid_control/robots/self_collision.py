@@ -41,7 +41,7 @@ from humanoid_control.kinematics.forward_kinematics import (
     joint_twists,
 )
 from humanoid_control.numerics.array_types import F1, F2, F3
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, by_reference, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import segment_pairs, volumes_of
 
@@ -94,6 +94,7 @@ class CollisionMonitor(ABC):
 # -------- Exact shapes
 
 
+@by_reference
 class MonitorArrays(NamedTuple):
     """Arrays of `monitor_shapes`."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.collision.convex_distance import Solid
-from humanoid_control.collision.pair_bounds import fill_travel
+from humanoid_control.collision.pair_bounds import UNSEEN, fill_travel
 from humanoid_control.collision.pair_distance import boxed_distance, pair_distance, shape_pose
 from humanoid_control.collision.penetration_depth import separation
 from humanoid_control.collision.shapes import BOX, CAPSULE, ShapeArrays
@@ -15,7 +15,7 @@ from humanoid_control.jit import inlined, kernel
 from humanoid_control.kinematics.forward_kinematics import WorldPoses, place_joint
 from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
 from humanoid_control.numerics.cholesky import dot
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, by_reference, unpack
 from humanoid_control.numerics.vec3 import Vec, cross, rotate, row, sub, unrotate
 from humanoid_control.numerics.vec3 import dot as dot3
 from humanoid_control.robots.robot import Robot
@@ -89,6 +89,7 @@ class Braking(NamedTuple):
     floor: float
 
 
+@by_reference
 class ProofMemory(NamedTuple):
     """Memory of the proof for P pairs.
 
@@ -163,6 +164,7 @@ class ProofMemory(NamedTuple):
         )
 
 
+@by_reference
 class PathArrays(NamedTuple):
     """Arrays of `max_safe_scale`: those of the monitor, memory, and the highest floors of the pairs (P,) [m]."""
 
@@ -342,6 +344,8 @@ def _keep_normal(R: np.ndarray, n: tuple, out: np.ndarray) -> None:
 def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
     """Number of pairs that may come closer than their floors; pairs, floors and present distances are in the memory.
 
+    What the monitor has measured in this posture is not measured again.
+
     Args:
         moved: (n,) way of each joint to its stop [rad, m].
     """
@@ -352,11 +356,13 @@ def _pairs_at_risk(path: PathArrays, moved: np.ndarray, highest: float) -> int:
         travel, floor = a.bounds.travel[k], min(highest, path.nearest[k])
         if lower[k] - travel >= floor:
             continue
-        least = boxed_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
-        if least - travel >= floor:
-            lower[k] = least
-            continue
-        lower[k], n, _, _ = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
+        n = row(a.bounds.normal, k)
+        if a.bounds.state[k] == UNSEEN:
+            least = boxed_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
+            if least - travel >= floor:
+                lower[k] = least
+                continue
+            lower[k], n, _, _ = pair_distance(a.shapes, a.R, a.p, pairs[k, 0], pairs[k, 1])
         keep = min(floor, SHRINKING * lower[k])
         if lower[k] <= 0.0 or lower[k] - travel >= keep or least_on_way(a, k, n, moved) >= keep:
             continue
