@@ -17,6 +17,7 @@ from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.layout import COORD, GRAD, NC, NW, RATE
 from humanoid_control.numerics.array_types import F1, F2, I1, I2
+from humanoid_control.numerics.packed import by_reference
 from humanoid_control.robots.drives import Drive
 from humanoid_control.simulation.drives.drive_train import DriveTrain
 
@@ -294,6 +295,7 @@ def elastic_gear(drive: Drive) -> ElasticGear | None:
 # -------- All shafts of a robot
 
 
+@by_reference
 class ShaftTable(NamedTuple):
     """Shafts (m,): rotor's body, joint coordinates (m, 2) (-1: none), elastic gear (ratio, stiffness, damping; 0 if
     rigid), rows of `MotorSettings` and of `GearFriction`, and motor torques [N m].

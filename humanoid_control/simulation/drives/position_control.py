@@ -19,7 +19,7 @@ import pinocchio as pin
 
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, by_reference, unpack
 from humanoid_control.robots.accelerations import ROTOR_PER_EFFORT
 from humanoid_control.robots.drive_mechanisms import reflected_inertia
 from humanoid_control.robots.robot import Robot
@@ -237,6 +237,7 @@ def advance_drive_references(mode, q_ref, v_ref, limits, joints, silent, h):
 # -------- Law
 
 
+@by_reference
 class DriveTable(NamedTuple):
     """Drives (n,): references and limits as in `DriveCommands`, gains as in `DriveGains`, scratch rows (8, n).
 
