@@ -17,6 +17,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import KinematicTree, WorldPoses, add_point_row, body_poses
 from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
 from humanoid_control.numerics.box_qp import Guess
+from humanoid_control.numerics.packed import by_reference
 from humanoid_control.numerics.vec3 import Vec, row
 from humanoid_control.retargeting.scaling import POINTS
 from humanoid_control.robots.robot import FLOATING, Robot
@@ -28,6 +29,7 @@ VECTORS = 6  # of memory, each for all coordinates
 ENDLESS_BASE = 1e6  # [m, rad] range of a floating base, [m/s, rad/s] its speed
 
 
+@by_reference
 class RetargetingProblem(NamedTuple):
     """Constant part of the problem. D coordinates, S shapes, P pairs.
 
@@ -81,6 +83,7 @@ class Measured(NamedTuple):
     threshold: F1
 
 
+@by_reference
 class Scratch(NamedTuple):
     """Memory that the kernels write to: body and shape poses, points, near pairs, and where they were measured; rows
     G (P + C, D) . step >= b (P + C,) of pairs and soles in a step of the solver; curvature (D, D), of the cost at its

@@ -34,7 +34,7 @@ from humanoid_control.ik.tasks.task import Task
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_twists import fill_centroidal_map
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, by_reference, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import ShapePairs, VolumePairs, monitor_shapes
 
@@ -85,6 +85,7 @@ class RateMomentum(NamedTuple):
     clamp: bool
 
 
+@by_reference
 class RateTables(NamedTuple):
     """Tables of one tick: the packed TableArrays, and what belongs to none of them.
 
