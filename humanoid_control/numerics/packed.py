@@ -30,7 +30,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, codegen, datamodel
-from numba.core.datamodel.models import TupleModel
+from numba.core.datamodel.models import TupleModel, UniTupleModel
 from numba.extending import lower_builtin, type_callable
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
@@ -277,27 +277,42 @@ def by_reference(record: Any) -> Any:
     return record
 
 
-class _RecordModel(TupleModel):
+class _ByAddress:
     """How numba hands over a NamedTuple: as ever, or in memory of the caller, which nobody changes."""
 
-    def _by_reference(self) -> bool:
-        return getattr(self._fe_type.instance_class, "by_reference", False) is True
+    fe_type: Any  # of the model: the record
+    get_value_type: Callable[[], Any]
+
+    def _is_placed(self) -> bool:
+        return getattr(self.fe_type.instance_class, "by_reference", False) is True
 
     def get_argument_type(self) -> Any:
-        return self.get_value_type().as_pointer() if self._by_reference() else super().get_argument_type()
+        model: Any = super()
+        return self.get_value_type().as_pointer() if self._is_placed() else model.get_argument_type()
 
     def as_argument(self, builder: Any, value: Any) -> Any:
-        return _place(builder, value) if self._by_reference() else super().as_argument(builder, value)
+        model: Any = super()
+        return _place(builder, value) if self._is_placed() else model.as_argument(builder, value)
 
     def from_argument(self, builder: Any, value: Any) -> Any:
-        if not self._by_reference():
-            return super().from_argument(builder, value)
+        model: Any = super()
+        if not self._is_placed():
+            return model.from_argument(builder, value)
         loaded = builder.load(value)
         loaded.placed = {(): value}
         return loaded
 
 
+class _RecordModel(_ByAddress, TupleModel):
+    """Of fields of several kinds."""
+
+
+class _UniformModel(_ByAddress, UniTupleModel):
+    """Of fields of one kind."""
+
+
 datamodel.default_manager.register(types.NamedTuple, _RecordModel)
+datamodel.default_manager.register(types.NamedUniTuple, _UniformModel)
 
 
 def _place(builder: Any, value: Any) -> Any:
@@ -315,8 +330,9 @@ def _place(builder: Any, value: Any) -> Any:
         return builder.gep(placed[()], [ir.IntType(32)(k) for k in (0, *path)], inbounds=True)
     if path not in placed:
         block = builder.block
-        with builder.goto_entry_block():
-            address = builder.alloca(value.type)
+        builder.position_at_start(builder.function.entry_basic_block)
+        address = builder.alloca(value.type)
+        builder.position_at_end(block)
         behind = isinstance(origin, ir.Instruction) and not isinstance(origin, ir.PhiInstr)
         if behind:
             builder.position_after(origin)
