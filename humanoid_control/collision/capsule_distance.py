@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from humanoid_control.collision.shapes import BOX, CYLINDER, ELLIPSOID
-from humanoid_control.jit import kernel
+from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, perpendicular, sub
 
 NEWTON_STEPS, BRACKET_STEPS = 64, 100
+SMOOTH_STEPS = 8  # of a bracket: where a distance is smooth, six are enough
 CONVERGED = 4e-16
 ZERO = 1e-140  # a smaller coordinate is taken as zero: its square would lose digits
 TINY = 1e-14
@@ -251,46 +254,66 @@ def capsule_capsule(a: Vec, u: Vec, ra: float, b: Vec, w: Vec, rb: float) -> tup
     return gap - ra - rb, n, along(p, ra, n), along(q, -rb, n)
 
 
+@inlined
+def cubic_minimum(s: float, f: float, g: float, t: float, f_t: float, g_t: float) -> float:
+    """Where the cubic with values f, f_t and slopes g, g_t at s and t has its minimum; no number where it has none."""
+    z = 3.0 * (f - f_t) / (t - s) + g + g_t
+    w = math.copysign(math.sqrt(max(z * z - g * g_t, 0.0)), t - s)
+    return t - (t - s) * (g_t + w - z) / (g_t - g + 2.0 * w)
+
+
 @kernel
 def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: Vec) -> tuple:
     """The least signed distance of the points a + s u, s in -1..1, from a solid at the origin; all in its frame.
 
-    f(s), the signed distance along the segment, is convex, so its minimum is where the slope g = n . u changes sign:
-    bracketed by the ends, found by the Illinois method with bisection as a safeguard. Inside the solid, f may have a
-    kink there (two surfaces as near), which is found where the tangents of both sides meet; the normal is then the mix
-    of both sides that has no slope.
+    f(s), the signed distance along the segment, is convex, so its minimum is where the slope g = n . u changes sign.
+    Where it does not, an end is nearest: mostly the one that is nearer to the solid's centre, which is tried first. Else
+    both ends bracket it, and it is found where the cubic through the last two values and slopes has its minimum; where
+    that takes too long, by the Illinois method with bisection as a safeguard. Inside the solid, f may have a kink there
+    (two surfaces as near), which is found where the tangents of both sides meet; the normal is then the mix of both
+    sides that has no slope.
 
     Returns:
         (d, n, s): n the unit outward normal, the gradient of d.
     """
-    lo, hi = -1.0, 1.0
-    d, n0, n1, n2 = point_solid(kind, along(a, -1.0, u), x, y, z, h)
-    n_lo, g_lo, d_lo = (n0, n1, n2), n0 * u[0] + n1 * u[1] + n2 * u[2], d
     length = norm(u)
     if length == 0.0:
-        return d, n_lo, 0.0
-    flat = TINY * length
-    d, n0, n1, n2 = point_solid(kind, along(a, 1.0, u), x, y, z, h)
-    n_hi, g_hi, d_hi = (n0, n1, n2), n0 * u[0] + n1 * u[1] + n2 * u[2], d
-    if abs(g_lo) <= flat and abs(g_hi) <= flat:  # parallel to a flat side: all points are as near
         d, n0, n1, n2 = point_solid(kind, a, x, y, z, h)
         return d, (n0, n1, n2), 0.0
-    if g_lo >= -flat:
-        return d_lo, n_lo, -1.0
-    if g_hi <= flat:
-        return d_hi, n_hi, 1.0
-    w_lo, w_hi, width = g_lo, g_hi, 2.0
-    s, side = 0.0, 0
+    flat, near = TINY * length, -1.0 if dot(a, u) > 0.0 else 1.0
+    d, n0, n1, n2 = point_solid(kind, along(a, near, u), x, y, z, h)
+    n, g = (n0, n1, n2), n0 * u[0] + n1 * u[1] + n2 * u[2]
+    if near * g < -flat:
+        return d, n, near
+    d_far, n0, n1, n2 = point_solid(kind, along(a, -near, u), x, y, z, h)
+    n_far, g_far = (n0, n1, n2), n0 * u[0] + n1 * u[1] + n2 * u[2]
+    if abs(g) <= flat and abs(g_far) <= flat:  # parallel to a flat side: all points are as near
+        d, n0, n1, n2 = point_solid(kind, a, x, y, z, h)
+        return d, (n0, n1, n2), 0.0
+    if near * g <= flat:
+        return d, n, near
+    if near * g_far >= -flat:
+        return d_far, n_far, -near
+    d_lo, n_lo, g_lo, d_hi, n_hi, g_hi = d, n, g, d_far, n_far, g_far
+    if near > 0.0:
+        d_lo, n_lo, g_lo, d_hi, n_hi, g_hi = d_far, n_far, g_far, d, n, g
+    lo, hi, w_lo, w_hi, width = -1.0, 1.0, g_lo, g_hi, 2.0
+    s, side, s_before, d_before, g_before = near, 0, -near, d_far, g_far
     for k in range(BRACKET_STEPS):
-        s = (lo * w_hi - hi * w_lo) / (w_hi - w_lo)
-        if k % 3 == 1:
-            t = (d_lo - d_hi + g_hi * hi - g_lo * lo) / (g_hi - g_lo)
-            if lo < t < hi:
-                s = t
-        elif k % 3 == 2:
-            if hi - lo > 0.5 * width:
-                s = 0.5 * (lo + hi)
-            width = hi - lo
+        t = cubic_minimum(s_before, d_before, g_before, s, d, g) if k < SMOOTH_STEPS and d > 0.0 else np.nan
+        s_before, d_before, g_before = s, d, g
+        if lo < t < hi:
+            s = t
+        else:
+            s = (lo * w_hi - hi * w_lo) / (w_hi - w_lo)
+            if k % 3 == 1:
+                t = (d_lo - d_hi + g_hi * hi - g_lo * lo) / (g_hi - g_lo)
+                if lo < t < hi:
+                    s = t
+            elif k % 3 == 2:
+                if hi - lo > 0.5 * width:
+                    s = 0.5 * (lo + hi)
+                width = hi - lo
         d, n0, n1, n2 = point_solid(kind, along(a, s, u), x, y, z, h)
         n = (n0, n1, n2)
         g = dot(n, u)
