@@ -267,11 +267,11 @@ def segment_solid(kind: int, x: float, y: float, z: float, h: float, a: Vec, u: 
     """The least signed distance of the points a + s u, s in -1..1, from a solid at the origin; all in its frame.
 
     f(s), the signed distance along the segment, is convex, so its minimum is where the slope g = n . u changes sign.
-    Where it does not, an end is nearest: mostly the one that is nearer to the solid's centre, which is tried first. Else
-    both ends bracket it, and it is found where the cubic through the last two values and slopes has its minimum; where
-    that takes too long, by the Illinois method with bisection as a safeguard. Inside the solid, f may have a kink there
-    (two surfaces as near), which is found where the tangents of both sides meet; the normal is then the mix of both
-    sides that has no slope.
+    Where it does not, an end is nearest: mostly the one that is nearer to the solid's centre, which is tried first.
+    Else both ends bracket it, and it is found where the cubic through the last two values and slopes has its minimum;
+    where that takes too long, by the Illinois method with bisection as a safeguard. Inside the solid, f may have a kink
+    there (two surfaces as near), which is found where the tangents of both sides meet; the normal is then the mix of
+    both sides that has no slope.
 
     Returns:
         (d, n, s): n the unit outward normal, the gradient of d.
