@@ -125,8 +125,26 @@ def _guarded(compiled: Any) -> Any:
             with contextlib.suppress(_ChangedOnDiskError):  # compiled again by the next process
                 save(signature, result)
 
+        key_of = compiled._cache._index_key
+
+        def key(signature: Any, code: Any) -> Any:
+            return *key_of(signature, code), *_by_reference(getattr(signature, "args", signature))
+
+        compiled._cache._index_key = key
         kept._load_index, kept.load, compiled._cache.save_overload = index, load_and_tell, save_if_whole
     return compiled
+
+
+def _by_reference(kinds: Iterable[Any]) -> list[str]:
+    """Records among these types, and in them, that kernels hand over by their address: each says that of itself."""
+    found = []
+    for kind in kinds:
+        record = getattr(kind, "instance_class", None)
+        if getattr(record, "by_reference", False):
+            found.append(record.__qualname__)
+        if isinstance(kind, types.BaseTuple):
+            found += _by_reference(kind)
+    return found
 
 
 # -------- references to arrays

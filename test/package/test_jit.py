@@ -160,6 +160,18 @@ def test_a_kernel_kept_for_a_record_that_has_another_name_now_is_compiled_anew(p
     assert float(package.python(program.format("Couple"))) == 3.0
 
 
+def test_a_kernel_kept_for_a_record_that_is_handed_over_by_its_address_now_is_compiled_anew(package):
+    """It does not name the record: its source and its signature are as they were."""
+    program = "from ours.records import Pair\nfrom ours.total import total\n"
+    program += "print(total(Pair(1.0, 2.0)), sum(total.stats.cache_hits.values()))"
+    assert package.python(program).split() == ["3.0", "0"]
+    assert package.python(program).split() == ["3.0", "1"]
+    path = package.folder / "records.py"
+    path.write_text(path.read_text() + "\n\nPair.by_reference = True\n")
+    assert package.python(program).split() == ["3.0", "0"]
+    assert package.python(program).split() == ["3.0", "1"]
+
+
 LATE = """
 from numba.core import codegen
 parsed = []
