@@ -84,8 +84,9 @@ def source_stamp(source: Path) -> str:
     return digest.hexdigest()
 
 
-# No C program calls a kernel. Whether arrays are counted is said of each: it would be as in its first caller.
-_OPTIONS: Any = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": True}
+# No C program calls a kernel. Whether arrays are counted, and whether callers get a copy of it, is said of each:
+# otherwise it would be as in its first caller.
+_OPTIONS: Any = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": True, "forceinline": False}
 
 
 def kernel(function: Any) -> Any:
@@ -95,7 +96,7 @@ def kernel(function: Any) -> Any:
 
 def inlined(function: Any) -> Any:
     """Decorator for the parts of a loop that is to run on several numbers at once: a call would prevent that."""
-    return _guarded(njit(**_OPTIONS, forceinline=True)(function))
+    return _guarded(njit(**_OPTIONS | {"forceinline": True})(function))
 
 
 def _guarded(compiled: Any) -> Any:

@@ -197,12 +197,12 @@ def point_solid(kind: int, p: Vec, x: float, y: float, z: float, h: float) -> tu
 # -------- Segment, segment and solid
 
 
-@kernel
+@inlined
 def _clip(x: float, low: float, high: float) -> float:
     return min(max(x, low), high)
 
 
-@kernel
+@inlined
 def segment_segment(a: Vec, u: Vec, b: Vec, w: Vec) -> tuple:
     """The nearest points a + s u and b + t w of two segments, s and t in -1..1.
 
@@ -234,7 +234,7 @@ def segment_segment(a: Vec, u: Vec, b: Vec, w: Vec) -> tuple:
     return s, t
 
 
-@kernel
+@inlined
 def capsule_capsule(a: Vec, u: Vec, ra: float, b: Vec, w: Vec, rb: float) -> tuple:
     """Signed distance of two swept spheres with centres a, b and half axes u, w (zero for a ball).
 
