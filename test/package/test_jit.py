@@ -31,6 +31,10 @@ SOURCES = {
     "@kernel\ndef small(x):\n    return large(x) + 1.0\n\n"
     "@kernel\ndef first(x):\n    return small(x) + large(2.0 * x)\n\n"
     "@kernel\ndef second(x):\n    return small(x) - large(2.0 * x)\n",
+    "part.py": "from ours.jit import inlined, kernel\n\n"
+    "@kernel\ndef called(x):\n    return 2.0 * x\n\n"
+    "@inlined\ndef part(x):\n    return called(x) + 1.0\n\n"
+    "@kernel\ndef whole(x):\n    return part(x) + part(2.0 * x)\n",
     "halves.py": "from ours.jit import kernel\nfrom ours.records import Pair\n\n"
     "@kernel\ndef halves(x):\n    return Pair(0.5 * x[0], 0.5 * x[1])\n\n"
     "@kernel\ndef same(x):\n    return x\n",
@@ -237,6 +241,13 @@ def test_a_large_kernel_is_called_where_it_lies(package):
         "print(large(0.7) == large.py_func(0.7), library(large) is library(first).apart[0])"
     )
     assert package.python(loaded).split() == ["True", "1", "1", "0", "True", "1", "True", "True"]
+
+
+def test_only_what_says_so_is_copied_into_its_callers(package):
+    """Not what it calls, which numba takes to be like its first caller."""
+    program = "from ours.part import called, part, whole\nprint(whole(1.0))\n"
+    program += "print(*(next(iter(k.overloads.values())).fndesc.inline for k in (whole, part, called)))"
+    assert package.python(program).split() == ["8.0", "False", "True", "False"]
 
 
 def test_a_caller_compiled_later_is_kept_whole(package):
