@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.benchmarks.ik_cases import MARGIN, Motion, SolverCase, package_cases, saturated_program
+from humanoid_control.benchmarks.ik_cases import (
+    CHAIN,
+    MARGIN,
+    Motion,
+    SolverCase,
+    chain_robot,
+    far_chain_program,
+    package_cases,
+    saturated_program,
+)
 from humanoid_control.benchmarks.peers import mink_cases, pink_cases
 from humanoid_control.benchmarks.placo_peer import tick_cases
 from humanoid_control.robots.catalogue import load_robot
@@ -42,6 +51,7 @@ def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
     for name in dict.fromkeys((robot, *SATURATED)):
         own = model if name == robot else load_robot(name, "floating")
         cases.append(saturated_program(f"tick_qp_saturated_{name}", own))
+    cases.append(far_chain_program(f"tick_{CHAIN}_joints_far", chain_robot(CHAIN)))
     for case in cases:  # whatever is made at the first calls
         case.begin()
         _ticks(case, motion, range(min(CHUNK, TICKS)))
@@ -135,6 +145,10 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     lines.append(
         "tick_qp_saturated_...: soles stay, hands are sent half a metre out of reach in directions that turn; all "
         "pairs, in closed loop: bounds hold most joints."
+    )
+    lines.append(
+        f"tick_{CHAIN}_joints_far: the pose of the last link of a chain, half a metre out of reach in a direction that "
+        "turns, and posture; in closed loop."
     )
     for peer, how in HOW.items():
         if f"{peer}_all_pairs" in by:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.ik.tasks.points import PointTask
 from humanoid_control.ik.tasks.task import Task
 from humanoid_control.ik.whole_body_ik import IkResult, WholeBodyIk
+from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
@@ -268,6 +271,55 @@ def saturated_program(name: str, robot: Robot) -> SolverCase:
         solver.reset()
 
     return SolverCase(name, aim, tick, begin, _count(robot, tasks), velocity=lambda: solver.v[robot.iv :])
+
+
+CHAIN = 100  # joints
+LINK = 0.1  # [m] of a chain
+
+
+def chain_robot(joints: int) -> Robot:
+    """A chain of equal links, whose axes take turns; every tenth has a ball that keeps off the others."""
+    inertia = '<inertia ixx="0.001" iyy="0.001" izz="0.001" ixy="0" ixz="0" iyz="0"/>'
+    ball = f'<collision><geometry><sphere radius="{0.2 * LINK}"/></geometry></collision>'
+    rows = []
+    for k in range(joints + 1):
+        own = f'<inertial><mass value="0.5"/>{inertia}</inertial>{ball if k % 10 == 0 else ""}'
+        rows.append(f'<link name="l{k}">{own}</link>')
+    for k in range(1, joints + 1):
+        axis = ("1 0 0", "0 1 0", "0 0 1")[k % 3]
+        rows.append(
+            f'<joint name="j{k}" type="revolute"><parent link="l{k - 1}"/><child link="l{k}"/>'
+            f'<origin xyz="0 0 {LINK}" rpy="0.1 0 0"/><axis xyz="{axis}"/>'
+            '<limit lower="-1.5" upper="1.5" velocity="3" effort="50"/></joint>'
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chain.urdf"
+        path.write_text("\n".join(['<robot name="chain">', *rows, "</robot>"]), encoding="utf-8")
+        return load_robot(path, "fixed")
+
+
+def far_chain_program(name: str, robot: Robot) -> SolverCase:
+    """The last link of a chain is sent out of reach, in a direction that turns; the solver follows its own commands."""
+    home, tip = robot.q("neutral"), robot.model.getFrameId(f"l{robot.n}")
+    task, rest = FrameTask(robot, tip), PostureTask(robot, weight=POSTURE)
+    for each in (task, rest):
+        each.set_target_from(home)
+    solver, state, X = WholeBodyIk(robot), [home], pin.SE3(task.X_target)
+
+    def aim(k: int) -> None:
+        turn = np.array([np.cos(TURN * k), 0.6 * np.sin(TURN * k), 0.8 * np.sin(TURN * k)])
+        task.set_target(pin.SE3(X.rotation, (LINK * robot.n + FAR) * turn))
+
+    def tick(q: np.ndarray) -> bool:
+        result = solver.step(state[0], [task, rest], DT)
+        state[0] = result.q
+        return result.ok
+
+    def begin() -> None:
+        state[0] = home
+        solver.reset()
+
+    return SolverCase(name, aim, tick, begin, _count(robot, [task]), velocity=lambda: solver.v[robot.iv :])
 
 
 def peer_program(

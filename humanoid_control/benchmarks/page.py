@@ -209,6 +209,7 @@ def _ik(rows: ByName) -> str:
         "tick_qp_saturated_lola": "quadratic program, hands out of reach, Lola",
         "tick_qp_saturated_hrp2": "quadratic program, hands out of reach, HRP-2",
         "tick_qp_saturated_wabian2": "quadratic program, hands out of reach, WABIAN-2",
+        "tick_100_joints_far": "quadratic program, a chain of 100 joints whose end is out of reach",
         "placo_no_collision": "PlaCo, no collisions",
         "mink_no_collision": "mink, no collisions",
         "pink_no_collision": "pink, no collisions",

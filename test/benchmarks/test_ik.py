@@ -6,7 +6,14 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.benchmarks import ik as bench
-from humanoid_control.benchmarks.ik_cases import DT, Motion, peer_program, saturated_program
+from humanoid_control.benchmarks.ik_cases import (
+    DT,
+    Motion,
+    chain_robot,
+    far_chain_program,
+    peer_program,
+    saturated_program,
+)
 from humanoid_control.benchmarks.page import SECTIONS
 from humanoid_control.benchmarks.peers import mink_case, pink_case, urdf_with_shapes
 from humanoid_control.benchmarks.placo_peer import placo_folder, tick_cases
@@ -32,6 +39,7 @@ def test_ik_has_a_row_for_each_of_our_solvers(measured):
     assert all(rows[n]["pairs"] == 132 for n in ours[:4]) and "pairs" not in rows["tick_no_collision"]
     assert 0 < rows["tick_qp"]["active_pairs"] < rows["tick_qp"]["near_pairs"], "not every near pair is a row"
     far = [f"tick_qp_saturated_{name}" for name in ("lola", "hrp2", "wabian2")]
+    far.append("tick_100_joints_far")
     assert all(rows[n]["failed"] == 0 and rows[n]["n"] == 24 and rows[n]["median"] > 0 for n in far)
     assert any("28 task rows" in line for line in notes)
     text = SECTIONS["ik"](rows)
@@ -122,6 +130,17 @@ def pairs_of(robot, moving):
     from humanoid_control.benchmarks.peers import pairs_moved
 
     return pairs_moved(robot, moving)
+
+
+def test_a_chain_stretches_towards_what_is_out_of_its_reach():
+    case = far_chain_program("far", robot := chain_robot(20))
+    case.begin()
+    fast = 0
+    for k in range(60):
+        case.aim(k)
+        assert case.tick(robot.q())
+        fast += int((np.abs(case.velocity()) > 0.999 * robot.velocity).sum())
+    assert robot.n == 20 and len(robot.pairs) == 3 and fast > 60
 
 
 def test_far_targets_saturate_most_joints():
