@@ -136,11 +136,11 @@ def _guarded(compiled: Any) -> Any:
     return compiled
 
 
-def _by_reference(kinds: Iterable[Any]) -> list[str]:
+def _by_reference(kinds: Any) -> list[str]:
     """Records among these types, and in them, that kernels hand over by their address: each says that of itself."""
     found = []
     for kind in kinds:
-        record = getattr(kind, "instance_class", None)
+        record: Any = getattr(kind, "instance_class", None)
         if getattr(record, "by_reference", False):
             found.append(record.__qualname__)
         if isinstance(kind, types.BaseTuple):
