@@ -299,7 +299,7 @@ class _ByAddress:
         model: Any = super()
         if not self._is_placed():
             return model.from_argument(builder, value)
-        loaded = _load(builder, value)
+        loaded = builder.load(value)
         loaded.placed = {(): value}
         return loaded
 
@@ -337,34 +337,12 @@ def _place(builder: Any, value: Any) -> Any:
         behind = isinstance(origin, ir.Instruction) and not isinstance(origin, ir.PhiInstr)
         if behind:
             builder.position_after(origin)
-        _store(builder, builder.extract_value(origin, path) if path else origin, address)
+        builder.store(builder.extract_value(origin, path) if path else origin, address)
         builder.position_at_end(block)
         if not behind:
             return address
         placed[path] = address
     return placed[path]
-
-
-def _load(builder: Any, address: Any) -> Any:
-    """A record from memory, number by number: the compiler takes twice as long over one load of them all."""
-    kind = address.type.pointee
-    if not isinstance(kind, ir.Aggregate):
-        return builder.load(address)
-    value = ir.Constant(kind, ir.Undefined)
-    for k in range(len(kind)):
-        part = _load(builder, builder.gep(address, [_INDEX(0), _INDEX(k)], inbounds=True))
-        value = builder.insert_value(value, part, k)
-    return value
-
-
-def _store(builder: Any, value: Any, address: Any) -> None:
-    """Write a record to memory, as `_load` reads it."""
-    if not isinstance(value.type, ir.Aggregate):
-        builder.store(value, address)
-        return
-    for k in range(len(value.type)):
-        part = builder.gep(address, [_INDEX(0), _INDEX(k)], inbounds=True)
-        _store(builder, builder.extract_value(value, k), part)
 
 
 def _stored(function: Any, value: Any) -> Any:
