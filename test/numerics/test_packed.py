@@ -334,7 +334,10 @@ def weight_of(whole, at):
 
 @kernel
 def weight_again(whole, times):
-    return weight_of(whole, 0) if times == 0 else weight_again(whole, times - 1)
+    total = 0.0
+    for _ in range(times + 1):
+        total += weight_of(whole, 0)
+    return total
 
 
 @kernel
@@ -344,7 +347,7 @@ def weight_inside(outside, at):
 
 @kernel
 def difference(pair, k):
-    return difference(pair, k - 1) if k > 0 else pair.a[0] - pair.b[0]
+    return k * (pair.a[0] - pair.b[0])
 
 
 @kernel
