@@ -324,7 +324,7 @@ class Same(NamedTuple):
 
 @kernel
 def weight_of(whole, at):
-    """What is added up in a loop that the compiler cannot take apart."""
+    """Sum of weights; what is read is changed, so that each call counts."""
     total = 0.0
     for k in range(whole.inner.weights.shape[0]):
         total += whole.inner.weights[k] * whole.table[k, at] * whole.inner.factor
