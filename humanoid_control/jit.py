@@ -1,4 +1,4 @@
-"""Compilation of the hot kernels: by numba, once, and kept on disk until a source that they depend on changes.
+"""Compilation of the hot kernels: by numba, once, and kept on disk until something that is compiled into them changes.
 
 `NUMBA_DISABLE_JIT=1` runs every kernel as plain Python (for a debugger, and for coverage), `NUMBA_BOUNDSCHECK=1`
 compiles them with checked indices, `NUMBA_CACHE_DIR` says where they are kept.
@@ -9,28 +9,25 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import hashlib
 import inspect
-import re
 import struct
 import textwrap
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import numba
 from numba import njit, types
-from numba.core import codegen, serialize
+from numba.core import caching, codegen, serialize
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError
 from numba.np import arrayobj
 
+from humanoid_control.kernel_stamp import stamp, stamp_of, stamp_of_types
+
 config: Any = numba.config  # untyped
 PACKAGE = __name__.rpartition(".")[0]
-ROOT = Path(__file__).parent
-_IMPORT = re.compile(rf"^[ \t]*from[ \t]+{PACKAGE}((?:\.\w+)*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _NEEDED = (
     "_unserialize",
     "_get_module_for_linking",
@@ -43,50 +40,11 @@ _NEEDED = (
 )
 _LIBRARY: Any = vars(codegen.CPUCodeLibrary) | vars(codegen.CodeLibrary)
 _PATCHED = not config.DISABLE_JIT and all(name in _LIBRARY for name in _NEEDED)
-_WORD = re.compile(r'"(\w[\w.]*)"')
-
-
-@functools.cache
-def _imported(source: Path) -> frozenset[Path]:
-    """Sources of the package that one source takes names from."""
-    found = set()
-    text = source.read_text()
-    for module, names in _IMPORT.findall(text):
-        folder = ROOT.joinpath(*module.split(".")[1:])
-        if not folder.is_dir():
-            found.add(folder.with_suffix(".py"))
-            continue
-        for name in re.findall(r"\w+", re.sub(r"#[^\n]*", "", names)):
-            found.add(folder / f"{name}.py" if (folder / f"{name}.py").is_file() else folder / "__init__.py")
-    if source.name == "__init__.py":  # a face that loads lazily names its modules as strings
-        found |= {source.parent / f"{word.replace('.', '/')}.py" for word in _WORD.findall(text)}
-    return frozenset(path for path in found if path.is_file())
-
-
-@functools.cache
-def source_stamp(source: Path) -> str:
-    """Hash of a source and of all sources of the package that it depends on, however indirectly.
-
-    numba itself looks only at the file of a kernel. But the functions that a kernel calls, and every number that it
-    takes from another file, are compiled into it.
-
-    Args:
-        source: a file of the package, or one that imports from it.
-    """
-    needed, waiting = {source}, [source]
-    while waiting:
-        for path in _imported(waiting.pop()) - needed:
-            needed.add(path)
-            waiting.append(path)
-    digest = hashlib.sha256(f"boundscheck={config.BOUNDSCHECK} apart={_PATCHED}".encode())
-    for path in sorted(needed):
-        digest.update(b"\0" + path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
 
 
 # No C program calls a kernel. Whether arrays are counted, and whether callers get a copy of it, is said of each:
 # otherwise it would be as in its first caller.
-_OPTIONS: Any = {"cache": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": True, "forceinline": False}
+_OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": True, "forceinline": False}
 
 
 def kernel(function: Any) -> Any:
@@ -100,52 +58,60 @@ def inlined(function: Any) -> Any:
 
 
 def _guarded(compiled: Any) -> Any:
-    """Make what numba has kept valid for these sources only."""
+    """Keep a kernel on disk under the stamp of everything that is compiled into it."""
     if not config.DISABLE_JIT:
         _compile_by_source(compiled)
-        source = Path(compiled.py_func.__code__.co_filename)
-        # numba offers no other way to say what a kept kernel depends on; test_jit.py fails should these names change.
-        kept = compiled._cache._cache_file
-        kept._source_stamp = source_stamp(source)
-        load_index, load, save = kept._load_index, kept.load, compiled._cache.save_overload
-
-        def index() -> Any:
-            try:
-                return load_index()
-            except (AttributeError, ImportError):  # kept for records that have another name or home by now
-                return {}
-
-        def load_and_tell(key: Any) -> Any:
-            data = load(key)
-            if not _PATCHED or data is None:
-                return data
-            (name, kind, parts), *rest = data
-            return ((name, kind, (*parts, functools.partial(load, key))), *rest)
-
-        def save_if_whole(signature: Any, result: Any) -> None:
-            with contextlib.suppress(_ChangedOnDiskError):  # compiled again by the next process
-                save(signature, result)
-
-        key_of = compiled._cache._index_key
-
-        def key(signature: Any, code: Any) -> Any:
-            return *key_of(signature, code), *_by_reference(getattr(signature, "args", signature))
-
-        compiled._cache._index_key = key
-        kept._load_index, kept.load, compiled._cache.save_overload = index, load_and_tell, save_if_whole
+        compiled._cache = _KernelCache(compiled)  # numba offers no other way; test_jit.py fails if it changes
     return compiled
 
 
-def _by_reference(kinds: Any) -> list[str]:
-    """Records among these types, and in them, that kernels hand over by their address: each says that of itself."""
-    found = []
-    for kind in kinds:
-        record: Any = getattr(kind, "instance_class", None)
-        if getattr(record, "by_reference", False):
-            found.append(record.__qualname__)
-        if isinstance(kind, types.BaseTuple):
-            found += _by_reference(kind)
-    return found
+class _KernelPlace(caching.CompileResultCacheImpl):
+    """Where a kernel is kept: numba numbers the files by lines, which an edit above the kernel moves."""
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        name: str = super().get_filename_base(fullname, abiflags)
+        return name.replace(f"-{self.locator.get_disambiguator()}.py", ".py")
+
+
+class _KernelFile(caching.IndexDataCacheFile):
+    """Kept forms of a kernel: valid as long as its stamp is the same."""
+
+    def __init__(self, folder: str, name: str, kernel: Any) -> None:
+        super().__init__(folder, name, None)
+        self._kernel = kernel
+
+    def _load_index(self) -> Any:
+        if self._source_stamp is None:  # only now are all names of the kernel's module defined
+            self._source_stamp = stamp(self._kernel, {"boundscheck": config.BOUNDSCHECK, "apart": _PATCHED})
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):  # kept for records that have another name or module by now
+            return {}
+
+    def load(self, key: Any) -> Any:
+        data = super().load(key)
+        if not _PATCHED or data is None:
+            return data
+        (name, kind, parts), *rest = data
+        return ((name, kind, (*parts, functools.partial(super().load, key))), *rest)
+
+
+class _KernelCache(caching.FunctionCache):
+    """Kept forms of a kernel by the types of its arguments, and by the records and own types among these."""
+
+    _impl_class = _KernelPlace
+
+    def __init__(self, kernel: Any) -> None:
+        super().__init__(kernel.py_func)
+        self._cache_file = _KernelFile(self.cache_path, self._impl.filename_base, kernel)
+
+    def _index_key(self, signature: Any, code: Any) -> Any:
+        cells = [cell.cell_contents for cell in self._py_func.__closure__ or ()]
+        return signature, code.magic_tuple(), stamp_of_types(getattr(signature, "args", signature)), stamp_of(*cells)
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        with contextlib.suppress(_ChangedOnDiskError):  # the next process compiles it again
+            super().save_overload(signature, data)
 
 
 # -------- references to arrays
