@@ -1,10 +1,10 @@
 """Stamps of compiled kernels: hashes of all code and all values that the compiler puts into a kernel.
 
-numba recompiles a kernel when the file of that kernel changes. This is too often: an edited comment is an edit. It is not
-often enough either: the compiled kernel also contains the kernels that it calls and the constants that it reads from
-other files. A stamp follows names instead: from the names that the code of a kernel loads to the objects behind them,
-and from a kernel or a record among these to the next. It reads code objects and values, which hold no comments, no
-docstrings, no line numbers and no annotations of functions.
+numba recompiles a kernel when the file of that kernel changes. This is too often: an edited comment is an edit. It is
+not often enough either: the compiled kernel also contains the kernels that it calls and the constants that it reads
+from other files. A stamp follows names instead: from the names that the code of a kernel loads to the objects behind
+them, and from a kernel or a record among these to the next. It reads code objects and values, which hold no comments,
+no docstrings, no line numbers and no annotations of functions.
 
 | reached object | what the stamp contains |
 | --- | --- |

@@ -452,7 +452,7 @@ class PackedGoals:
     """Goals of some tasks for kernels, which read what the tasks have at the time.
 
     Attributes:
-        table: (T, 2) words of the GoalTable of each task; without compilation a list of the records.
+        table: (T, 2) words of the GoalTable of each task; without compilation an array of the records.
     """
 
     def __init__(self, tasks: Sequence[Task]) -> None:
@@ -462,7 +462,11 @@ class PackedGoals:
             ConfigError: the target of a task was never set.
         """
         self._goals = [Packed(task.goal()) for task in tasks]  # keeps their memory
-        tables = [
-            Packed(GoalTable(g.table)).table if not config.DISABLE_JIT else GoalTable(g.table) for g in self._goals
-        ]
-        self.table: Any = tables if config.DISABLE_JIT else np.array(tables, dtype=np.int64).reshape(-1, 2)
+        tables = [GoalTable(goal.table) for goal in self._goals]
+        self.table: Any
+        if config.DISABLE_JIT:
+            self.table = np.empty(len(tables), dtype=object)
+            for k, table in enumerate(tables):
+                self.table[k] = table
+        else:
+            self.table = np.array([Packed(each).table for each in tables], dtype=np.int64).reshape(-1, 2)

@@ -154,6 +154,8 @@ def _write(record: Any, words: list[int]) -> None:
     kind: Any  # as numba names it
     for name, value, kind in zip(record._fields, record, _numba_type(type(record)), strict=True):
         if isinstance(kind, types.Array):
+            if config.DISABLE_JIT and (isinstance(value, tuple) or getattr(value, "dtype", None) is np.dtype(object)):
+                continue  # the table of another record, or of several, which is the record itself without compilation
             where = f"{type(record).__name__}.{name}"
             if not isinstance(value, np.ndarray):
                 raise TypeError(f"{where} must be an array, got {value!r:.40}")
