@@ -11,13 +11,14 @@ export PYTHONUNBUFFERED := 1
 # Byte code is kept, whatever the environment says: tests start hundreds of interpreters, and each worker reads every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-walk test thorough setup check boundscheck mutants bench bench-peers peers docs site wheel picture clean
+.PHONY: help demo demo-walk quick test thorough setup check boundscheck mutants bench bench-peers peers docs site wheel picture clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo [ROBOT=lola] [MOTION=clip.trc] [SPEED=0.5] [PORT=8080] [HOLD=1]   a robot dances, a report follows"
 	@echo "make demo-walk [ROBOT=hrp2] [PORT=8080] [HOLD=1]   a robot walks a little course, a table follows"
 	@echo "make test      the whole suite"
+	@echo "make quick [BASE=rev] [BUDGET=60]   the tests that depend on what has changed"
 	@echo "make thorough  longer runs of what tests of the suite show in short"
 	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
 	@echo "make check     ruff, mypy and the tests"
@@ -61,6 +62,13 @@ test: setup
 	@$(RUN)/humanoid warm >/dev/null
 	@$(RUN)/python -m pytest --rerun-show-tracebacks -n 4 --dist loadfile -m "not thorough and not ($(TIMED))"; first=$$?; \
 	$(RUN)/python -m pytest --rerun-show-tracebacks -m "not thorough and ($(TIMED))" $$(grep -rlE 'mark\.(ros|browser|timed)' test --include='test_*.py') && exit $$first
+
+# The tests that depend on names changed since BASE, by default since the branch left origin/main, or since the last commit.
+# Those that start processes and those beyond BUDGET [s] are left to `make test`.
+BASE ?=
+BUDGET ?= 60
+quick: setup
+	@$(RUN)/python -m pytest -q --reached-by="$(BASE)" --budget=$(BUDGET)
 
 # Longer runs of what other tests show in short.
 thorough: setup

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from test import workers
+from test import quick, workers
 from test.ending import leave
 from test.warm_process import WarmProcess
 
@@ -46,6 +46,11 @@ def ordinary_priority():
         for thread in os.listdir("/proc/self/task"):
             with contextlib.suppress(OSError):  # one that has just ended
                 os.sched_setscheduler(int(thread), os.SCHED_OTHER, os.sched_param(0))
+
+
+def pytest_addoption(pluginmanager):
+    """Options of what a change reaches."""
+    pluginmanager.register(quick, "quick")
 
 
 def pytest_configure(config):

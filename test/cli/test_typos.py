@@ -84,7 +84,10 @@ ROWS = {
         "--output": ("--to zero -o out.cvs", "did you mean .csv"),
         "--measured": ("--measured nowhere.mat", "nowhere.mat: cannot be read"),
     },
-    "warm": {"groups": ("simulatoin", "unknown group 'simulatoin': did you mean simulation")},
+    "warm": {
+        "groups": ("simulatoin", "unknown group 'simulatoin': did you mean simulation"),
+        "--explain": ("--explain nowhere.py", "nowhere.py does not exist"),
+    },
     "analyse": {
         "clip": ("dnace", "did you mean dance"),
         "--model": ("dance --model subjcet.osim", "subjcet.osim"),
