@@ -7,8 +7,9 @@ mentions the name of the file.
 
 from __future__ import annotations
 
+import re
 import subprocess
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -31,8 +32,10 @@ FOLDERS = ("humanoid_control", "test", "examples")
 MARKS = ("ros", "browser", "timed", "thorough")  # tests with these are left out, as are tests that start processes
 UNKNOWN = 0.2  # [s] of a test that no earlier run has measured
 FAR = 1_000  # steps of a test that only lies near a changed file
+COMMANDS = "humanoid_control.cli.main"  # imports the module of a command when it runs it
 # They read the sources themselves: cases with the path of a changed file are selected.
 READ_SOURCES = ("test/package/test_house.py", "test/package/test_layers.py")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class Tree(NamedTuple):
@@ -244,6 +247,73 @@ class Suite:
 # -------- Selection
 
 
+class Reach:
+    """Distances of definitions from the changed ones.
+
+    The command line imports the modules of all commands by name. Code depends on a command there only where the command
+    is named: by the test, by code of the tests that it uses, or by the source that calls the command line.
+    """
+
+    def __init__(self, suite: Suite, tree: Tree, changed: Iterable[str]) -> None:
+        self._graph, self._text = suite.graph, cache(lambda path: tree.text(path).splitlines())
+        self._paths = {module_name(path): path for path in tree.sources}
+        self._words = cache(self._find_words)
+        self._sure: dict[str, int] = {}
+        self._by_command: dict[str, dict[str, int]] = defaultdict(dict)
+        waiting = deque((node, "", 0) for node in changed)
+        while waiting:
+            node, command, distance = waiting.popleft()
+            known = self._by_command[node] if command else self._sure
+            if node in self._sure or (key := command or node) in known:
+                continue
+            known[key] = distance
+            for user in self._graph.users.get(node, ()):
+                waiting.append((user, self._condition(node, command, user), distance + 1))
+
+    def _condition(self, node: str, command: str, user: str) -> str:
+        """Name of the command that a test must name to depend on a changed definition through this user; or empty."""
+        home, _, name = node.partition(":")
+        if (
+            user.startswith(f"{COMMANDS}:")
+            and name == ALL
+            and home.startswith("humanoid_control.cli.")
+            and home != COMMANDS
+        ):
+            return home.rpartition(".")[2]
+        if command and home == COMMANDS and not user.startswith(f"{COMMANDS}:"):
+            is_test = user.startswith("test.")
+            if (is_test and name.isupper()) or (not is_test and command in self._words(user)):
+                return ""
+        return command
+
+    def distance(self, nodes: Iterable[str]) -> int | None:
+        """Return the steps from the nearest of these definitions to a changed one; None where there is no chain."""
+        nodes = set(nodes)
+        found = [self._sure[node] for node in nodes if node in self._sure]
+        conditions = [pair for node in nodes for pair in self._by_command.get(node, {}).items()]
+        if conditions and not found:
+            words = set().union(*map(self._words, self._tests_below(nodes)))
+            found = [distance for command, distance in conditions if command in words]
+        return min(found, default=None)
+
+    def _tests_below(self, nodes: Iterable[str]) -> set[str]:
+        waiting, seen = list(nodes), set[str]()
+        while waiting:
+            node = waiting.pop()
+            if node not in seen and node.startswith("test."):
+                seen.add(node)
+                waiting += self._graph.edges.get(node, ())
+        return seen
+
+    def _find_words(self, node: str) -> frozenset[str]:
+        definition = self._graph.definition(node)
+        if definition is None:
+            return frozenset()
+        first, last = definition.lines
+        lines = self._text(self._paths[node.partition(":")[0]])[first - 1 : last]
+        return frozenset(_WORD.findall("\n".join(lines)))
+
+
 def reached_tests(change: Change, seconds: Mapping[str, float]) -> tuple[list[ReachedTest], int]:
     """Return the tests that a change reaches, the nearest and quickest first, and the number of all tests.
 
@@ -252,14 +322,14 @@ def reached_tests(change: Change, seconds: Mapping[str, float]) -> tuple[list[Re
         seconds: that tests took earlier, by their ids without parameters.
     """
     suite = Suite(change.after)
-    steps = suite.graph.reached_by(*_changed_nodes(change, suite.graph))
+    reach = Reach(suite, change.after, _changed_nodes(change, suite.graph))
     near = set(_near_folders(change, suite.graph))
     found, count = [], 0
     for module, name in suite.tests():
         count += 1
         nodes = suite.dependencies(module, name)
         nodeid = suite.nodeid(module, name)
-        distance = min((steps[node] for node in nodes if node in steps), default=None)
+        distance = reach.distance(nodes)
         if distance is None and any(nodeid.startswith(f"{folder}/") for folder in near):
             distance = FAR
         if distance is None:

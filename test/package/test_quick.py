@@ -32,6 +32,15 @@ SOURCES = {
     "test/test_files.py": "from humanoid_control.numbers import load\n\ndef test_load():\n    assert load()\n\n"
     "def test_nothing():\n    pass\n",
 }
+SOURCES |= {
+    "humanoid_control/cli/main.py": "import importlib\n\nCOMMANDS = {'walk': 1, 'dance': 2}\n\n"
+    "def main(words):\n    return importlib.import_module(f'humanoid_control.cli.{words[0]}') if COMMANDS else 0\n",
+    "humanoid_control/cli/walk.py": "def run():\n    return 1\n",
+    "humanoid_control/cli/dance.py": "def run():\n    return 2\n",
+    "test/cli/test_main.py": "from humanoid_control.cli.main import COMMANDS, main\n\n"
+    "def test_walk():\n    main(['walk'])\n\ndef test_dance():\n    main('dance --now'.split())\n\n"
+    "def test_all():\n    for each in COMMANDS:\n        main([each])\n",
+}
 SOLVER = "test/ik/test_solver.py::"
 
 
@@ -47,7 +56,7 @@ def reached_by(path, old="", new="", seconds=None):
     """Tests that an edit reaches, in their order, and the reason of those that are left out."""
     edits = [(path, old, new)] if old else []
     tests, count = reached_tests(Change(tree().sources, tree(edits), frozenset((path,))), seconds or {})
-    assert count == 11
+    assert count == 14
     return {test.nodeid.removeprefix(SOLVER): test.left_out for test in tests}
 
 
@@ -85,6 +94,11 @@ def test_a_data_file_reaches_the_tests_of_what_names_it():
 
 def test_a_data_file_that_nothing_names_reaches_the_nearest_tests():
     assert len(reached_by("humanoid_control/ik/unknown.yaml")) == 8
+
+
+def test_a_command_reaches_the_tests_that_name_it_and_those_of_all_commands():
+    found = reached_by("humanoid_control/cli/dance.py", "return 2", "return 3")
+    assert found == {"test/cli/test_main.py::test_dance": "", "test/cli/test_main.py::test_all": ""}
 
 
 def test_the_nearest_and_quickest_tests_fit_the_budget_first():
