@@ -282,7 +282,9 @@ class Reach:
             return home.rpartition(".")[2]
         if command and home == COMMANDS and not user.startswith(f"{COMMANDS}:"):
             is_test = user.startswith("test.")
-            if (is_test and name.isupper()) or (not is_test and command in self._words(user)):
+            definition = self._graph.definition(user)
+            is_named = definition is not None and f"'{command}" in definition.references
+            if name.isupper() if is_test else is_named:
                 return ""
         return command
 
