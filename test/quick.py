@@ -18,7 +18,7 @@ from humanoid_control.source_graph import SourceCache
 from test import reached
 
 WORKERS = 2
-PATIENCE = 1.5  # budgets after which all that is left is skipped: durations are unknown, or kernels are compiled
+PATIENCE = 1.0  # budgets after which all that is left is skipped: durations are unknown, or kernels are compiled
 ALONE = 8.0  # [s] of tests that one process runs sooner than two workers, which import everything twice
 
 
