@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import humanoid_control
+from test.package.violations import assert_none
 
 ROOMS = [
     name
@@ -34,15 +35,18 @@ def room(name):
     return name.removeprefix("humanoid_control.")
 
 
-@pytest.mark.parametrize("name", ROOMS, ids=room)
-def test_every_name_of_a_face_is_there(name):
-    face = importlib.import_module(name)
-    assert face.__all__ and len(set(face.__all__)) == len(face.__all__)
-    for exported in face.__all__:
-        assert getattr(face, exported) is not None
-    assert set(face.__all__) <= set(dir(face))
-    modules = {m.name for m in pkgutil.iter_modules(face.__path__)}
-    assert not set(face.__all__) & modules, "importing the module of that name would hide what the face gives"
+def test_every_name_of_a_face_is_there():
+    found = []
+    for name in ROOMS:
+        face, at = importlib.import_module(name), f"{name.replace('.', '/')}/__init__.py"
+        names, shown = set(face.__all__), set(dir(face))
+        modules = {m.name for m in pkgutil.iter_modules(face.__path__)}
+        if not names or len(names) != len(face.__all__):
+            found.append(f"{at}: __all__ is empty, or holds a name twice")
+        found += [f"{at}: {one} is not there" for one in sorted(names) if getattr(face, one, None) is None]
+        found += [f"{at}: {one} is not in dir()" for one in sorted(names - shown)]
+        found += [f"{at}: importing the module {one} would hide what the face gives" for one in sorted(names & modules)]
+    assert_none(found)
 
 
 @pytest.mark.parametrize("name", [r for r in ROOMS if room(r).split(".")[0] not in SERVES], ids=room)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import humanoid_control
+from test.package.violations import assert_none
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ET.parse(ROOT / "package.xml").getroot()
@@ -81,22 +82,26 @@ def test_name_and_version_are_the_packages():
 
 
 def test_every_import_is_declared_for_rosdep():
-    for module in imported() - WITHOUT_KEY - NUMBAS_OWN - set(PEERS):
-        key = ROSDEP.get(module, module)
-        if module in WHEELS_PULLED_IN and key not in depends():
-            continue
-        assert key in depends(), f"{module} is imported, but package.xml does not list {key}"
-    for module in WITHOUT_KEY:
-        assert module in (ROOT / "package.xml").read_text(), f"package.xml does not say where {module} comes from"
+    found = []
+    for module in sorted(imported() - WITHOUT_KEY - NUMBAS_OWN - set(PEERS)):
+        if (key := ROSDEP.get(module, module)) not in depends() and module not in WHEELS_PULLED_IN:
+            found.append(f"package.xml: does not list {key}, which {module} comes from")
+    text = (ROOT / "package.xml").read_text()
+    found += [f"package.xml: does not say where {m} comes from" for m in sorted(WITHOUT_KEY) if m not in text]
+    assert_none(found)
 
 
 def test_every_import_is_declared_for_pip():
-    for module, name in PEERS.items():
-        assert module not in imported() or f'"{name}"' in SETUP
-    for module in imported() - WHEELS_PULLED_IN - NUMBAS_OWN - ROS_ONLY - set(PEERS):
+    found = [
+        f"setup.py: has no extra with {name}, which {module} comes from"
+        for module, name in PEERS.items()
+        if module in imported() and f'"{name}"' not in SETUP
+    ]
+    for module in sorted(imported() - WHEELS_PULLED_IN - NUMBAS_OWN - ROS_ONLY - set(PEERS)):
         name = PYPI.get(module, module).replace("_", "-")
-        names = {name, f"ros-{name}"}
-        assert names & required_on_pypi(), f"{module} is imported, but setup.py does not require {name}"
+        if not {name, f"ros-{name}"} & required_on_pypi():
+            found.append(f"setup.py: does not require {name}, which {module} comes from")
+    assert_none(found)
 
 
 def test_nothing_is_declared_that_nobody_imports():
