@@ -31,6 +31,7 @@ class NodeWatch:
         self.codes, self.emergencies, self.failed = np.zeros(n, np.uint32), 0, ""
         self._heard, self._begun = np.full(n, np.inf), np.full(n, np.inf)
         self._now = 0.0
+        self._fresh: set[int] = set()
         self._restarted: set[int] = set()
         self._left: dict[int, int] = {}
         self._silent: Any = None
@@ -45,6 +46,7 @@ class NodeWatch:
             self._restarted.discard(k)
             self._left.pop(k, None)
         self._now = now
+        self._fresh.clear()
 
     def forget(self) -> None:
         """Forget what was wrong; it comes again where its cause is still there."""
@@ -65,7 +67,7 @@ class NodeWatch:
             self.codes[k] = data[4] | data[5] << 8
 
     def _heartbeat(self, k: int, state: int) -> None:
-        self._heard[k] = self._now
+        self._fresh.add(k)
         if state == BOOT_UP:
             self._restarted.add(k)
         elif state == OPERATIONAL:
@@ -82,7 +84,12 @@ class NodeWatch:
         Returns:
             Drives to be asked for their error code.
         """
+        # After a pause of this program heartbeats may still be queued, or lost: it counts as one heartbeat at most.
+        self._heard += max(0.0, now - self._now - self._period)
         self._now = now
+        # A heartbeat came between the last cycle and this one: dated back, it would be older by a pause in between.
+        self._heard[list(self._fresh)] = now
+        self._fresh.clear()
         if self._period and now >= self._due:
             self._due = now + 0.2 * self._period
             silence = now - self._heard
