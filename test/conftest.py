@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from test import quick, workers
+from test import durations, quick, workers
 from test.ending import leave
+from test.kinds import retry_reason
 from test.warm_process import WarmProcess
 
 # The suite tries the same examples everywhere; `pytest --hypothesis-profile=explore` looks for new ones.
@@ -29,13 +30,6 @@ if threading.current_thread() is threading.main_thread():
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 DATA = Path(os.environ.get("HUMANOID_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
-
-
-# What goes by the clock of a machine that may be busy is tried again before it counts as failed; the summary lists
-# it (RERUN). What is really broken fails each time.
-CLOCK, TRIES = ("ros", "browser", "timed"), 3
-# Whose tests wait for processes or for emulated drives, whose watchdogs take a pause for an end.
-WAITING = ("test/nodes/session/", "test/studies/soak/", "test/hardware/")
 
 
 @pytest.fixture(autouse=True)
@@ -54,15 +48,17 @@ def pytest_addoption(pluginmanager):
 
 
 def pytest_configure(config):
-    """Tests are shared between workers."""
+    """Tests are shared between workers; the process that shares them keeps their durations."""
     config.pluginmanager.register(workers, "workers")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(durations.Recorder(), "durations")
 
 
 def pytest_collection_modifyitems(items):
-    """Nodes, pages and timings are tried again."""
+    """A test that starts nodes or a browser, and gives a reason, is tried once more."""
     for item in items:
-        if item.nodeid.startswith(WAITING) or any(item.get_closest_marker(name) for name in CLOCK):
-            item.add_marker(pytest.mark.flaky(reruns=TRIES - 1))
+        if retry_reason(item):
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 def pytest_sessionfinish(session, exitstatus):

@@ -2,68 +2,30 @@
 
 Tests with nodes, pages and emulated drives are mostly waited for, but where their processes do not get the processor in
 time they see lost messages, late commands and robots that are held. All other tests compute. Two workers take the tests
-that wait, as long as there are any; those that compute get what the others leave of the processor.
+that wait, as long as there are any; those that compute get what the others leave of the processor. Markers say which
+tests wait (`test/kinds.py`); what takes longest begins first (`test/durations.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 import sys
+import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from test.durations import estimate
+from test.kinds import scope
 from test.warm_process import give_way
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 WAIT = 2  # workers for tests that wait, where there are more than that
 NICE = 10  # of the others: a tenth of the share of a process that does not give way
-
-# What one worker takes as if it were one file, the first of these that fits.
-TOGETHER = {
-    "stacks": (
-        "test/nodes/base/",
-        "test/nodes/session/",
-        "test/cli/test_stack.py",
-        "test/hosts/",
-    ),
-    "nodes": ("test/nodes/",),
-    "pages": ("test/viewer/", "test/clip_library/test_gallery.py"),
-}
-ALONE = ("test/nodes/walking/",)  # whole walks without DDS, which compute
-# What starts nodes, pages or drives with watchdogs, and what begins first of these.
-WAITED_FOR = (
-    "stacks",
-    "nodes",
-    "test/studies/faults/",
-    "test/launch/",
-    "test/studies/soak/",
-    "test/hardware/",
-    "test/cli/test_stack_faults.py",
-    "test/cli/test_demo_walk.py",
-    "test/examples/test_your_own_node.py",
-    "test/benchmarks/test_driver.py",
-    "pages",
-)
-# They begin first, or a worker would be left with one of them while the others have nothing to do.
-LONG = (
-    "test/nodes/",
-    "test/viewer/",
-    "test/studies/",
-    "test/walking/",
-    "test/ik/limits/",
-    "test/retargeting/",
-    "test/examples/",
-    "test/cli/",
-    "test/benchmarks/",
-    "test/warm_up/",
-    "test/simulation/",
-    "test/robots/",
-    "test/ik/",
-    "test/package/test_jit.py",
-)
 
 
 def _number(config) -> int | None:
@@ -72,13 +34,9 @@ def _number(config) -> int | None:
     return None if given is None else int(given["workerid"].removeprefix("gw"))
 
 
-def _scope(nodeid: str) -> str:
-    """What the worker of a test takes with it."""
-    if not nodeid.startswith(ALONE):
-        for scope, folders in TOGETHER.items():
-            if nodeid.startswith(folders):
-                return scope
-    return nodeid.rsplit("::", 1)[0]
+def _scopes_of(run: str) -> Path:
+    """File by which the first worker tells the scope of each test: only workers have collected them."""
+    return Path(tempfile.gettempdir()) / f"humanoid_scopes_{run}.json"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -103,29 +61,40 @@ def pytest_sessionstart(session):
             importlib.import_module(".".join(path.relative_to(REPOSITORY).with_suffix("").parts))
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """In a worker, what takes long comes first."""
-    if _number(config) is not None:
-        items.sort(key=lambda item: next((k for k, f in enumerate(LONG) if item.nodeid.startswith(f)), len(LONG)))
+    """In the first worker, tell the scopes."""
+    if _number(config) == 0:
+        path = _scopes_of(config.workerinput["testrunuid"])
+        path.write_text(json.dumps({item.nodeid: scope(item) for item in items}))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """`--dist loadfile`, in the order of the tests; what waits goes to the workers that do not give way."""
+    """`--dist loadfile`, the longest scope first; what waits goes to the workers that do not give way."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
+        def schedule(self) -> None:
+            if self.collection is None:
+                path = _scopes_of(next(iter(self.nodes)).workerinput["testrunuid"])
+                self._scope_of = json.loads(path.read_text())
+                path.unlink()
+                self._seconds = Counter[str]()
+                for test, seconds in estimate(self._scope_of).items():
+                    self._seconds[self._scope_of[test]] += seconds
+            super().schedule()
+
         def _split_scope(self, nodeid: str) -> str:
-            return _scope(nodeid)
+            return self._scope_of[nodeid]
 
         def _assign_work_unit(self, node) -> None:
-            waits = int(node.gateway.id.removeprefix("gw")) < WAIT
+            kind = "waits" if int(node.gateway.id.removeprefix("gw")) < WAIT else "computes"
 
-            def wrong(scope: str) -> tuple[bool, int]:
-                place = next((k for k, f in enumerate(WAITED_FOR) if scope.startswith(f)), None)
-                return (place is not None) != waits, place or 0
+            def later(scope: str) -> tuple[bool, float]:
+                return not scope.startswith(kind), -self._seconds[scope]
 
-            self.workqueue.move_to_end(min(self.workqueue, key=wrong), last=False)
+            self.workqueue.move_to_end(min(self.workqueue, key=later), last=False)
             super()._assign_work_unit(node)
 
     if config.getvalue("dist") != "loadfile":

@@ -100,6 +100,7 @@ def test_marks_tell_commands_apart_also_when_they_begin_anew():
 
 
 @pytest.mark.ros
+@pytest.mark.stack
 @pytest.mark.patient
 def test_commands_and_stops_travel_through_the_node_to_a_robot(capsys, monkeypatch):
     pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -112,6 +113,7 @@ def test_commands_and_stops_travel_through_the_node_to_a_robot(capsys, monkeypat
 
 
 @pytest.mark.ros
+@pytest.mark.stack
 @pytest.mark.patient
 def test_lateness_is_that_of_a_driver_with_power(monkeypatch):
     pytest.importorskip("rclpy", reason="needs ROS 2")

@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.errors import EnvironmentProblem
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow]
 
 
 def test_rows_of_a_person_at_240_hz(humanoid, model_file):

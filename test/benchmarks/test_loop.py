@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.benchmarks.page import SECTIONS
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow]
 
 
 def test_the_node_keeps_500_hz_in_a_closed_loop(humanoid):

@@ -10,7 +10,7 @@ from humanoid_control.benchmarks.page import markdown_page
 from test.places import port
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow]
 NODES = ("simulator", "state_estimator", "whole_body_ik", "trajectory_streamer", "viewer")
 SHORT = """
 import json

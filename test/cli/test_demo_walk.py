@@ -11,7 +11,7 @@ from humanoid_control.nodes.session import walk_course
 from humanoid_control.nodes.session.walk_course import Leg, print_walk
 from test.places import domain
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.patient]
+pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow, pytest.mark.patient]
 
 
 def test_lola_walks_a_short_course_and_a_report_follows(capfd, monkeypatch, tmp_path):

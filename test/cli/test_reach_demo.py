@@ -16,6 +16,7 @@ from test.places import port
 
 
 @pytest.mark.ros
+@pytest.mark.stack
 @pytest.mark.slow
 def test_hands_reach_and_the_recorded_commands_prove_it(humanoid):
     before = set(leftovers())

@@ -22,7 +22,7 @@ from humanoid_control.robots import load_robot
 from test.ending import end
 from test.places import port
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow]
 NODES = ("viewer", "simulator", "state_estimator", "whole_body_ik", "trajectory_streamer")
 
 

@@ -13,7 +13,7 @@ rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 from test.cli.test_stack import SLOW, calm, ear, nodes_of, wait_for  # noqa: F401
 from test.places import port
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow, pytest.mark.patient]
+pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow, pytest.mark.patient]
 NODES = ("simulator", "state_estimator", "whole_body_ik", "trajectory_streamer")
 
 

@@ -14,6 +14,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 
 @pytest.mark.ros
+@pytest.mark.stack
 @pytest.mark.patient
 @pytest.mark.slow
 def test_the_hand_follows_its_target(tmp_path):

@@ -15,6 +15,8 @@ import pytest
 from humanoid_control.hardware.guardian import DAMP_TIME, GuardedBus, Guardian, SharedBeat
 from humanoid_control.robots import load_robot
 
+pytestmark = pytest.mark.drives
+
 VICTIM = Path(__file__).with_name("victim.py")
 FACTORY = "humanoid_control.hardware.guardian:DatagramGuard"
 

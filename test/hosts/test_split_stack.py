@@ -11,7 +11,12 @@ from humanoid_control.studies.hosts.split import ROBOT_SIDE, SplitStack, speeds
 from humanoid_control.studies.hosts.study import AGAIN, FOLLOWABLE, NAMED, SPEED, TINY, cut_row, jobs_of
 from test.places import domain
 
-pytestmark = [pytest.mark.ros, pytest.mark.patient, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = [
+    pytest.mark.ros,
+    pytest.mark.stack,
+    pytest.mark.patient,
+    pytest.mark.skipif(bool(why_not()), reason=why_not()),
+]
 
 
 # Slower than a user has them: this is a stack and its observers on both sides of the link, on one machine.

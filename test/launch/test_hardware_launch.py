@@ -18,6 +18,7 @@ from test.places import domain
 
 pytestmark = [
     pytest.mark.ros,
+    pytest.mark.stack,
     pytest.mark.patient,
     pytest.mark.skipif(
         any(importlib.util.find_spec(m) is None for m in ("launch", "launch_ros")),

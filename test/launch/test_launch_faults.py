@@ -17,10 +17,13 @@ from humanoid_control.nodes.stacks import NODES
 from humanoid_control.paths import share_dir
 from test.places import domain
 
-pytestmark = pytest.mark.skipif(
-    any(importlib.util.find_spec(m) is None for m in ("launch", "launch_ros")),
-    reason="needs the packages launch and launch_ros: source a ROS 2 installation, or put them on PYTHONPATH",
-)
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(
+        any(importlib.util.find_spec(m) is None for m in ("launch", "launch_ros")),
+        reason="needs the packages launch and launch_ros: source a ROS 2 installation, or put them on PYTHONPATH",
+    ),
+]
 CODE = """
 import sys, launch
 from launch.launch_description_sources import PythonLaunchDescriptionSource as Source

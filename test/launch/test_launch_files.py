@@ -96,6 +96,7 @@ def test_rviz_is_in_the_namespace_of_the_nodes():
 
 @needs_launch
 @pytest.mark.ros
+@pytest.mark.stack
 def test_the_real_launch_system_runs_the_demo(tmp_path):
     """`ros2 launch` without its command line: LaunchService, real nodes, real topics, a clean end."""
     prefix = tmp_path / "prefix"

@@ -112,7 +112,7 @@ def quickest(cases, calls):
     return best
 
 
-@pytest.mark.flaky(reruns=5)  # times are compared while other tests run
+@pytest.mark.timed
 def test_cost_grows_linearly_and_the_solvers_rank_as_in_the_source_on_dill():
     cases = {}
     for n in (6, 8, 9):
@@ -127,7 +127,7 @@ def test_cost_grows_linearly_and_the_solvers_rank_as_in_the_source_on_dill():
     assert cost[8, "dense"] / cost[8, "sparse"] > 1.3 * cost[6, "dense"] / cost[6, "sparse"]
 
 
-@pytest.mark.flaky(reruns=5)  # times are compared while other tests run
+@pytest.mark.timed
 def test_elastic_gears_make_o_n_the_fastest_on_lola_too():
     model = build_drive_train(load_robot("lola", "floating"), "elastic").model
     q, v = model.neutral(), np.full(model.nv, 0.1)

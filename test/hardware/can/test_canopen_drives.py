@@ -12,6 +12,8 @@ from humanoid_control.hardware.can.drives import CanopenTransport
 from humanoid_control.hardware.transport import ActuatorSpec, BusSpec, Flag, HardwareError, Mode, Silence
 from test.hardware.can.durand_drives import COUNTS, PRODUCT, RATED, REVISION, VENDOR
 
+pytestmark = pytest.mark.drives
+
 PER_RAD = COUNTS / (2 * np.pi)
 
 

@@ -12,6 +12,8 @@ from humanoid_control.hardware.can.drives import CanopenTransport
 from humanoid_control.hardware.transport import Flag, HardwareError, Silence
 from test.hardware.can.durand_drives import Drive
 
+pytestmark = pytest.mark.drives
+
 RATE = {"drive_heartbeat": 0.05}
 
 

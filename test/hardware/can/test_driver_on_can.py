@@ -16,6 +16,8 @@ from test.hardware.can.durand_drives import Drive, Hub
 from test.hardware.can.test_mit import Motors
 from test.hardware.test_hardware_file import URDF
 
+pytestmark = pytest.mark.drives
+
 FILE = """schema: humanoid_hardware/1
 robot: arm.urdf
 rate: 100

@@ -7,6 +7,8 @@ from humanoid_control.hardware.can.homing import ANSWER, ATTEMPTS, DriveHoming
 from humanoid_control.hardware.transport import Flag, HardwareError, HomingProgress, HomingSpec
 from test.hardware.can.durand_drives import COUNTS
 
+pytestmark = pytest.mark.drives
+
 RUNNING, DONE, FAILED = HomingProgress
 SWITCH = HomingSpec(17, 3.0, 1.0)
 PER_RAD = COUNTS / (2 * np.pi)

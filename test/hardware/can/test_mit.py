@@ -22,6 +22,8 @@ from humanoid_control.hardware.transport import (
     Silence,
 )
 
+pytestmark = pytest.mark.drives
+
 rng = np.random.default_rng(7)
 channels = itertools.count()
 WIDTHS = (16, 12, 12, 12, 12)

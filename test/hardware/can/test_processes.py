@@ -27,6 +27,8 @@ from humanoid_control.hardware.transport import (
 from test.hardware.can.conftest import LIMITS, Rig
 from test.hardware.can.durand_drives import COUNTS
 
+pytestmark = pytest.mark.drives
+
 CHANNEL = "239.74.163.3"
 DRIVES = Path(__file__).with_name("durand_drives.py")
 

@@ -40,7 +40,7 @@ joints:
 
 
 # Servos that are silent for 10 of these cycles are a fault, and beside other tests this process can be.
-pytestmark = pytest.mark.timed
+pytestmark = [pytest.mark.timed, pytest.mark.drives]
 
 
 class Cycles:

@@ -25,6 +25,8 @@ from humanoid_control.hardware.transport import (
 )
 from test.hardware.dynamixel.servos import Bus, P, Servo
 
+pytestmark = pytest.mark.drives
+
 
 @pytest.fixture
 def three():

@@ -12,6 +12,8 @@ from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PortHandl
 from humanoid_control.hardware.transport import Flag
 from test.hardware.dynamixel.servos import VENDOR, Bus, Servo
 
+pytestmark = pytest.mark.drives
+
 
 @pytest.fixture(params=[20, 30])
 def bus(request):

@@ -17,6 +17,8 @@ from humanoid_control.hardware.unitree.frames import BUTTONS
 from humanoid_control.hardware.unitree.link import Phase, UnitreeTransport
 from test.hardware.unitree.conftest import DOMAIN, Drive, process, row, wait_for
 
+pytestmark = pytest.mark.drives
+
 
 def test_nothing_is_sent_without_power(robot, drive):
     d = drive()

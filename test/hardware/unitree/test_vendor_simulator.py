@@ -11,6 +11,8 @@ from humanoid_control.hardware.transport import Flag
 from humanoid_control.hardware.unitree.models import G1
 from test.hardware.unitree.conftest import Drive, row
 
+pytestmark = pytest.mark.drives
+
 NAMES = [m.name for m in G1.motors]
 PERIOD = 0.004  # [s] of a cycle
 ASIDE = np.array([0.2 * (n == "left_shoulder_roll") - 0.2 * (n == "right_shoulder_roll") for n in NAMES])

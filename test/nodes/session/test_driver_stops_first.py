@@ -20,7 +20,7 @@ from std_srvs.srv import SetBool
 from humanoid_control.nodes.base.messages import LATCHED, seconds
 from humanoid_control.robots import load_robot
 
-pytestmark = [pytest.mark.ros, pytest.mark.patient]
+pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.patient]
 JOINT = "l_elbow_flexion"
 WAY = 4.0  # [s] from one end of the moves to the other
 STOP = 3.0  # [s] that the slow joint takes from its speed limit

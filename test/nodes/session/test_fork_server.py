@@ -14,6 +14,8 @@ import pytest
 from humanoid_control.nodes.session.fork_server import ForkServer
 from humanoid_control.nodes.session.supervisor import Supervisor
 
+pytestmark = pytest.mark.processes
+
 MODULE = """
 import os, sys, time
 def main():

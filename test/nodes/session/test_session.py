@@ -14,6 +14,8 @@ from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure
 from humanoid_control.nodes.stacks import find_stack
 from humanoid_control.warm_up import INVERSE_KINEMATICS, RETARGETING, SIMULATION, TENDONS, WALKING
 
+pytestmark = pytest.mark.processes
+
 QUIET = {"close": lambda self: None, "listen": lambda self, seconds: None}
 
 

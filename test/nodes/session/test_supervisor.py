@@ -20,6 +20,8 @@ from humanoid_control.nodes.base.heartbeat import WATCHED
 from humanoid_control.nodes.session.shared_memory import HELD, SHM, TIDY_TIME, PortHolder, SharedMemoryKeeper
 from humanoid_control.nodes.session.supervisor import Supervisor, hang_limit
 
+pytestmark = pytest.mark.processes
+
 LOOP = """
 import os, sys, time
 from humanoid_control.nodes.base.heartbeat import Heartbeat

@@ -13,8 +13,6 @@ from humanoid_control.retargeting import POINTS, scale_to_robot
 from humanoid_control.robots import load_robot
 from test.nodes.walking.direct import Direct
 
-pytestmark = [pytest.mark.ros, pytest.mark.patient]
-
 
 def test_arms_follow_targets_while_the_robot_stands_and_walks_and_what_is_wrong_is_named(monkeypatch):
     d = Direct(monkeypatch, "upper:=imitate", robot="hrp2")

@@ -18,7 +18,6 @@ from std_srvs.srv import SetBool, Trigger
 
 from test.nodes.walking.direct import SENSORS, Direct, Publisher
 
-pytestmark = [pytest.mark.ros, pytest.mark.patient]
 FORWARD = 0.3  # [m/s]
 
 

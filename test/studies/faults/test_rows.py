@@ -23,7 +23,7 @@ from humanoid_control.studies.report import KeptOutcomes
 from humanoid_control.terminal import plain_values
 from test.places import domain
 
-pytestmark = [pytest.mark.ros, pytest.mark.patient]
+pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.patient]
 timed = pytest.mark.timed  # stacks with real-time priority, whose reactions are judged by the clock
 PLAN = Plan(states=1)
 # Half as fast as a user has them: relay and observers run beside them on the same machine.
