@@ -11,18 +11,22 @@ export PYTHONUNBUFFERED := 1
 # Byte code is kept, whatever the environment says: tests start hundreds of interpreters, and each worker reads every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-walk quick test thorough setup check boundscheck mutants bench bench-peers peers docs site wheel picture clean
+.PHONY: help demo demo-walk quick test nightly thorough durations retries setup check boundscheck plain mutants bench bench-peers peers docs site wheel picture clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo [ROBOT=lola] [MOTION=clip.trc] [SPEED=0.5] [PORT=8080] [HOLD=1]   a robot dances, a report follows"
 	@echo "make demo-walk [ROBOT=hrp2] [PORT=8080] [HOLD=1]   a robot walks a little course, a table follows"
-	@echo "make test      the whole suite"
 	@echo "make quick [BASE=rev] [BUDGET=60]   the tests that depend on what has changed"
+	@echo "make test      the tests, but for long ones and what another test shows in less time"
+	@echo "make nightly   all tests, with every index checked and as plain Python too, mutants, other libraries (hours)"
 	@echo "make thorough  longer runs of what tests of the suite show in short"
+	@echo "make durations how long each test file took in the last 'make test', for test/durations.json"
+	@echo "make retries   tests that are tried once more where they fail, with the reasons"
 	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
 	@echo "make check     ruff, mypy and the tests"
 	@echo "make boundscheck   the tests of compiled kernels with every index checked (compiles all anew: 20 minutes)"
+	@echo "make plain     the tests of some kernels as plain Python"
 	@echo "make mutants ROOM=ik [N=20] [SEED=1]   how many small changes of a room's code its tests notice"
 	@echo "make bench [RESUME=1]   all measurements, as docs/benchmarks.md; RESUME=1: those that an earlier call did not end"
 	@echo "make bench-peers   the tests that compare with pink, mink, PlaCo, filterpy, and those of the launch files"
@@ -53,15 +57,30 @@ WALKER ?= $(if $(filter command environment,$(origin ROBOT)),$(ROBOT),lola)
 demo-walk: $(VENV)/.installed
 	@$(RUN)/humanoid demo walk --robot "$(WALKER)" --port $(PORT) $(if $(HOLD),--hold)
 
-# What only computes, or may take its time, runs at once: two workers that mostly wait for nodes and pages, and two that
-# compute and give way to them (test/workers.py). What is timed comes one after the other. Kernels whose sources have
-# changed are compiled before: nothing is compiled beside a test that goes by the clock. What failed at a first try is
-# shown too.
+# The default lane: everything but long runs and what another test shows in less time. First, in four workers, the tests
+# that compute or may take their time (test/workers.py), then, alone, those that measure rates and latencies. Kernels whose
+# sources have changed are compiled before: nothing is compiled while a test goes by the clock.
+LANE := not thorough and not nightly
 TIMED := timed or ((ros or browser) and not patient)
+TIMED_FILES = $$(grep -rlE 'mark\.(ros|browser|timed)' test --include='test_*.py')
+PYTEST := $(RUN)/python -m pytest --rerun-show-tracebacks
 test: setup
 	@$(RUN)/humanoid warm >/dev/null
-	@$(RUN)/python -m pytest --rerun-show-tracebacks -n 4 --dist loadfile -m "not thorough and not ($(TIMED))"; first=$$?; \
-	$(RUN)/python -m pytest --rerun-show-tracebacks -m "not thorough and ($(TIMED))" $$(grep -rlE 'mark\.(ros|browser|timed)' test --include='test_*.py') && exit $$first
+	@$(PYTEST) --junitxml=.junit/test.xml -n 4 --dist loadfile -m "$(LANE) and not ($(TIMED))"; first=$$?; \
+	$(PYTEST) --junitxml=.junit/timed.xml -m "$(LANE) and ($(TIMED))" $(TIMED_FILES) && exit $$first
+
+# Every test, at all six robots; then kernels with every index checked, kernels as plain Python, a sample of mutants, and
+# comparisons with other libraries. All parts run; the command fails where one of them did.
+NIGHTLY_MUTANTS ?= numerics ik/limits hardware/can
+nightly: setup
+	@$(RUN)/humanoid warm >/dev/null
+	@code=0; \
+	$(PYTEST) -o timeout=7200 --junitxml=.junit/nightly.xml -n 4 --dist loadfile -m "not ($(TIMED))" || code=1; \
+	$(PYTEST) -o timeout=7200 --junitxml=.junit/nightly_timed.xml -m "$(TIMED)" $(TIMED_FILES) || code=1; \
+	for part in plain boundscheck bench-peers; do $(MAKE) --no-print-directory $$part || code=1; done; \
+	for room in $(NIGHTLY_MUTANTS); do \
+		$(MAKE) --no-print-directory mutants ROOM=$$room N=4 SEED=$$(date +%j) || code=1; done; \
+	exit $$code
 
 # The tests that depend on names changed since BASE, by default since the branch left origin/main, or since the last commit.
 # Those that start processes and those beyond BUDGET [s] are left to `make test`.
@@ -73,6 +92,14 @@ quick: setup
 # Longer runs of what other tests show in short.
 thorough: setup
 	$(RUN)/python -m pytest -n 2 --dist loadfile -o timeout=7200 -m thorough
+
+# Seconds of each test file in the last `make test`: fresh clones begin with what takes longest.
+durations:
+	@$(RUN)/python test/durations.py
+
+# Tests that are tried once more where they fail, with the reasons.
+retries:
+	@$(RUN)/python test/retries.py
 
 check: setup
 	$(RUN)/ruff check .
@@ -86,7 +113,12 @@ KERNELS := numerics kinematics collision multibody tendons ik simulation retarge
 	estimation viewer evaluation robots
 boundscheck: setup
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/boundscheck" $(RUN)/python -m pytest -n 2 --dist loadfile \
-		-m "not ros and not browser and not timed and not thorough" -k "not one_instruction" $(wildcard $(KERNELS:%=test/%))
+		-m "$(LANE) and not ros and not browser and not timed" -k "not one_instruction" $(wildcard $(KERNELS:%=test/%))
+
+# Kernels as plain Python, on the packages in which that takes seconds: what the compiler makes of them is the same.
+PLAIN := numerics kinematics
+plain: setup
+	NUMBA_DISABLE_JIT=1 $(RUN)/python -m pytest -n 2 --dist loadfile -m "$(LANE)" $(PLAIN:%=test/%)
 
 # A sample of changes, one at a time, in a copy; it goes on where it was interrupted.
 ROOM ?= ik
@@ -139,5 +171,5 @@ picture: setup
 		&& mv docs/.study/E4.png docs/tendons_zero.png && rm -r docs/.study
 
 clean:
-	rm -rf $(VENV) build dist site .mutants *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .mutants .junit *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
