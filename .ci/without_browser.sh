@@ -15,5 +15,5 @@ if [ -n "$("$python" -c 'from humanoid_control.viewer import find_chromium; prin
 fi
 # Typos are the same with a browser, but for those of the command that needs one.
 # shellcheck disable=SC2046  # paths of tests hold no spaces
-OMP_NUM_THREADS=1 "$python" -m pytest -q -n 2 --dist loadfile -m "not ros and not thorough" -k "picture or not test_typos" \
+OMP_NUM_THREADS=1 "$python" -m pytest -q -n 2 --dist loadfile -m "not ros and not timed and not thorough and not nightly" -k "picture or not test_typos" \
     $(grep -rliE 'browser|chromium|photograph|"picture"' test --include='test_*.py')
