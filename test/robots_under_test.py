@@ -1,4 +1,4 @@
-"""Robots at which expensive tests are done: two that differ in kind by default, all of the catalogue in `make nightly`."""
+"""Robots of expensive tests: two that differ in kind by default, all of the catalogue in `make nightly`."""
 
 from __future__ import annotations
 

@@ -2,11 +2,14 @@
 
 import json
 
+import pytest
+
 from humanoid_control.benchmarks import self_distance, ssv_distance
 from humanoid_control.benchmarks.page import SECTIONS
 from humanoid_control.cli.main import main
 
 
+@pytest.mark.nightly
 def test_bounding_volumes_stand_beside_the_published_table(capsys):
     assert main(["bench", "bounding_volumes", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -28,6 +31,7 @@ def test_self_distance_gives_a_row_for_each_side_and_threshold(capsys, monkeypat
         assert name in out
 
 
+@pytest.mark.nightly
 def test_distance_has_a_row_for_each_function_and_for_the_whole_robot(capsys, monkeypatch):
     for name, value in (("REPEATS", 3), ("POSTURES", 20), ("PAIRS", 100), ("CAPSULES", 10)):
         monkeypatch.setattr(ssv_distance, name, value)

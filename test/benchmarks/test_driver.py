@@ -112,6 +112,7 @@ def test_commands_and_stops_travel_through_the_node_to_a_robot(capsys, monkeypat
     assert rows["estop_ms"]["n"] == 1 and rows["estop_ms"]["median"] > 0
 
 
+@pytest.mark.nightly
 @pytest.mark.ros
 @pytest.mark.stack
 @pytest.mark.patient

@@ -15,6 +15,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.simulation.drives.drive_train import RIGID, build_drive_train
 
 
+@pytest.mark.nightly
 def test_dynamics_has_a_row_for_each_model_solver_and_stage(capsys, monkeypatch):
     few = {"CALLS": 40, "WORLD_CALLS": 5, "DILL_CALLS": 20, "DILL_LEVELS": range(1, 4)}
     for name, value in few.items():

@@ -9,6 +9,7 @@ from humanoid_control.benchmarks.motion.reaching import tasks as reaching_tasks
 from humanoid_control.errors import EnvironmentProblem
 
 
+@pytest.mark.nightly
 def test_rows_are_what_a_reader_compares(model_file, monkeypatch):
     folder = model_file("human_motion/rajagopal_walk/motion_capture_walk.trc").parents[2]
     monkeypatch.setenv("HUMANOID_TEST_DATA", str(folder))

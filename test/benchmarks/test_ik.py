@@ -30,6 +30,7 @@ def measured():
     return {r["name"]: r for r in rows}, bench.notes(rows)
 
 
+@pytest.mark.nightly
 def test_ik_has_a_row_for_each_of_our_solvers(measured):
     rows, notes = measured
     ours = ["tick_nullspace", "tick_nullspace_free", "tick_qp", "tick_qp_peers", "tick_no_collision"]

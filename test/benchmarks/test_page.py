@@ -40,6 +40,7 @@ def test_a_table_has_a_line_a_row():
     )
 
 
+@pytest.mark.nightly
 def test_a_bench_is_run_and_written_as_a_page(capsys, tmp_path):
     path, kept = tmp_path / "benchmarks.md", tmp_path / "kept"
     arguments = ["bench", "all", "--only", "bounding_volumes", "-o", str(path), "--keep", str(kept)]

@@ -28,6 +28,7 @@ def rows():
     return short_rows(motion="dance")
 
 
+@pytest.mark.nightly
 def test_every_method_has_the_same_frames(rows):
     single = [r for name, r in rows.items() if name.startswith("wabian2_") and "batch" not in name]
     assert len(single) >= 2 and {r["n"] for r in single} == {39}

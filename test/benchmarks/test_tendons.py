@@ -74,6 +74,7 @@ def test_a_goal_is_reached_where_the_median_is_on_its_side():
     assert [r["reached"] for r in rows] == ["no", "no", "yes", "no", "", "no", "yes", ""]
 
 
+@pytest.mark.nightly
 def test_without_filterpy_its_rows_are_left_out_in_one_line(capsys, small, monkeypatch):
     monkeypatch.setitem(sys.modules, "filterpy", None)
     assert main(["bench", "tendons"]) == 0

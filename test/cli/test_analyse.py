@@ -31,6 +31,7 @@ def analysed(words, humanoid_once):
     return json.loads(result.stdout), humanoid_once.folder / "walk", humanoid_once
 
 
+@pytest.mark.nightly
 def test_every_file_is_there_and_is_read_again(analysed, words):
     told, folder, _ = analysed
     person = read_osim(words[words.index("--model") + 1])
@@ -65,6 +66,7 @@ def test_the_page_needs_nothing_else_and_says_how_it_was_made(analysed):
     assert "of the weight as measured" in page and "have no moments" in page
 
 
+@pytest.mark.nightly
 def test_a_motion_is_tracked_forward_by_its_forces(words, humanoid):
     result = humanoid(*words, "--track", "--json", "-o", "tracked")
     assert result.returncode == 0, result.stderr
@@ -89,6 +91,7 @@ def test_a_motion_is_tracked_forward_by_its_forces(words, humanoid):
     assert result.returncode == 0 and "tracked forward by the forces" in result.stdout
 
 
+@pytest.mark.nightly
 def test_plug_in_gait_beside_us_is_printed_and_on_the_page(model_file, humanoid):
     clip = str(model_file("mocap/vicon_c3d/PiG_Motion-FlatFoot-One.c3d"))
     result = humanoid("analyse", clip, "--plug-in-gait", "--json", "-o", "beside")
@@ -103,6 +106,7 @@ def test_plug_in_gait_beside_us_is_printed_and_on_the_page(model_file, humanoid)
     assert result.returncode == 0 and "beside Plug-in Gait" in result.stdout
 
 
+@pytest.mark.nightly
 def test_a_folder_with_files_is_not_written_into_unless_asked(analysed, words):
     _, folder, humanoid = analysed
     (folder / "report.html").write_text("mine")
@@ -162,6 +166,7 @@ def test_the_same_markers_on_robots_stand_beside(by_our_person):
     assert "The same markers on robots" in page and 'class="guess"' not in page
 
 
+@pytest.mark.nightly
 def test_a_mass_that_nobody_measured_is_in_red_on_the_page(humanoid):
     result = humanoid("analyse", "dance", "--json", "-o", "dance")
     assert result.returncode == 0, result.stderr

@@ -94,6 +94,7 @@ def start(tmp_path):
         process.wait()
 
 
+@pytest.mark.nightly
 def test_killed_interrupted_and_done_at_last(start, tmp_path, library, known):
     """kill -9 in the middle, Ctrl+C in what is left, and then to the end: all bytes as if nothing had happened."""
     out = tmp_path / "out"

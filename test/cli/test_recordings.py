@@ -108,6 +108,7 @@ def test_what_cannot_be_read_is_one_line_and_code_2(humanoid, name, words):
     assert sorted(humanoid.folder.iterdir()) == before
 
 
+@pytest.mark.nightly
 def test_interrupted_it_ends_and_leaves_nothing(humanoid, smpl_walk):
     with np.load(smpl_walk) as file:
         arrays = dict(file)

@@ -21,6 +21,7 @@ from humanoid_control.nodes.session.shared_memory import leftovers, shared_memor
 from humanoid_control.robots import load_robot
 from test.ending import end
 from test.places import port
+from test.robots_under_test import nightly
 
 pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow]
 NODES = ("viewer", "simulator", "state_estimator", "whole_body_ik", "trajectory_streamer")
@@ -191,6 +192,7 @@ def test_a_killed_node_is_restarted_and_the_robot_does_not_jump(humanoid, ear):
     assert not np.delete(fast, gap, axis=0).any()
 
 
+@pytest.mark.nightly
 @pytest.mark.patient
 def test_the_direct_stack_moves_the_robot_without_the_inverse_kinematics(humanoid, ear):
     settings = ("--set", f"viewer.port={port(7)}", "--set", "trajectory_streamer.lead_in=0.5")
@@ -226,7 +228,7 @@ def test_a_signal_stops_everything_within_three_seconds(humanoid, number):
 
 
 @pytest.mark.patient
-@pytest.mark.parametrize("profile", ["", "<dds/>"], ids=["udp", "a profile of the user's, with shared memory"])
+@pytest.mark.parametrize("profile", [nightly(""), "<dds/>"], ids=["udp", "a profile of the user's, with shared memory"])
 def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid, profile):
     (own := humanoid.folder / "own.xml").write_text(profile)
     env = {"FASTDDS_DEFAULT_PROFILES_FILE": str(own)} if profile else {}
@@ -242,6 +244,7 @@ def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid, profile):
     wait_for(lambda: not set(leftovers()) - before, "no shared memory may stay", timeout=5)
 
 
+@pytest.mark.nightly
 @pytest.mark.patient
 def test_a_stack_does_not_outlive_the_process_that_started_it(humanoid):
     """A script that is killed takes what it started with it, but for what it started to stay."""
@@ -260,6 +263,7 @@ def test_a_stack_does_not_outlive_the_process_that_started_it(humanoid):
     assert "the process that started this one is gone" in log.read_text()
 
 
+@pytest.mark.nightly
 @pytest.mark.patient
 def test_two_parts_of_a_stack_are_the_whole_of_it(humanoid, ear):
     """As on two hosts: each starts its own nodes, and the robot dances."""
@@ -276,6 +280,7 @@ def test_two_parts_of_a_stack_are_the_whole_of_it(humanoid, ear):
         assert up.wait(60) == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.patient
 def test_a_domain_without_discovery_is_said(humanoid):
     settings = (*SLOW, *calm(*NODES[1:]))

@@ -29,6 +29,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
+@pytest.mark.nightly
 def test_control_goes_on_with_a_full_disk_and_a_node_that_stands_still(humanoid, ear, small_disk):  # noqa: F811
     """The recorder is given up with the reason; meanwhile a node is stopped, and another one killed."""
     settings = ("--set", f"viewer.port={port(8)}", *SLOW, *calm(*NODES))

@@ -21,6 +21,7 @@ def test_json_holds_verdict_rule_and_numbers(humanoid):
     assert not list(humanoid.folder.glob(".writing_*"))
 
 
+@pytest.mark.nightly
 def test_clips_of_ones_own_are_tried_each_by_itself_in_place_of_the_dance(humanoid, mocap):
     clips = [mocap(f"dance_markers/{name}.trc") for name in ("dance1", "walk1")]
     given = [word for clip in clips for word in ("--clip", clip)]
@@ -35,6 +36,7 @@ def test_clips_of_ones_own_are_tried_each_by_itself_in_place_of_the_dance(humano
     assert h5["clips"] == {f["clip"]: f["verdict"] for f in report["findings"][:2]} and set(h13["clips"]) == {"any"}
 
 
+@pytest.mark.nightly
 def test_what_is_decided_on_the_built_in_dance_is_said_to_be_about_it_alone(humanoid):
     result = humanoid("study", "imitation", "--only", "H5")
     assert result.returncode == 0 and "nobody danced it" in " ".join(result.stdout.split())

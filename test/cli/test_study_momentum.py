@@ -28,6 +28,7 @@ def test_claims_have_rule_verdict_and_numbers(coarse, capsys):
         assert row["rule"] and all(p["numbers"] for p in row["parts"])
 
 
+@pytest.mark.nightly
 def test_the_folder_holds_the_plot_and_the_numbers(coarse, capsys, monkeypatch, tmp_path):
     """Few walks; test_momentum_sweep.py looks at what a sweep finds."""
     few = {"still": ("still",), "method 0": ("method 0",), "constrained": ("constrained, posture 0.07",)}

@@ -79,6 +79,7 @@ def test_a_mistake_is_one_line_and_leaves_nothing(humanoid, args, words):
     assert list(humanoid.folder.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_an_interrupt_ends_it_and_leaves_nothing(humanoid):
     log = humanoid.folder.parent / "study.log"
     words = ["study", "tendons", "--only", "E2", "--steps", "3000", "-o", "out"]

@@ -57,6 +57,7 @@ def test_a_mistake_is_one_line(humanoid, args, words):
     assert len(lines) == 1 and words in lines[0], result.stderr
 
 
+@pytest.mark.nightly
 def test_an_interrupt_ends_it_and_its_workers(humanoid):
     process = humanoid.start("study", "worlds", "--vary", "stiffness=30,40,50,60", "--seconds", 600, "--workers", 2)
     workers: list[str] = []

@@ -90,6 +90,7 @@ def dask(tmp_path_factory):
         it.close()
 
 
+@pytest.mark.nightly
 def test_a_worker_that_is_killed_costs_nothing(dask, library, known, tmp_path):
     out = tmp_path / "out"
     argv = ["retarget", library, "--robot", "hrp2", "--whole-body", "-o", f"{out}/", "--scheduler", dask.address]

@@ -14,6 +14,7 @@ from humanoid_control.reaching import HANDS
 from humanoid_control.retargeting import POINTS
 from humanoid_control.robots import load_robot
 from test.evaluation.messages import joint_state, markers, put
+from test.robots_under_test import nightly
 
 BEGIN, STEP = 1_700_000_000 * 10**9, 4_000_000  # [ns]
 
@@ -68,7 +69,7 @@ def some(robot):
     return lambda k, q, v: (["camera_tilt", *robot.joint_names[::-2]], [0.3, *q[::-2]], ())
 
 
-@pytest.mark.parametrize("kind", [velocities, some])
+@pytest.mark.parametrize("kind", [nightly(velocities), some])
 def test_commands_without_all_positions_are_completed_by_what_was_measured(robot, kind, tmp_path):
     q, v = motion(robot)
     expected = read_reach(write(tmp_path / "whole", robot, whole(robot)), robot)

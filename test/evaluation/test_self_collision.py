@@ -14,6 +14,7 @@ from humanoid_control.evaluation.self_collision import (
     self_penetration,
 )
 from humanoid_control.robots import load_robot
+from test.robots_under_test import by_kind
 
 ROBOTS = ("armar3", "hrp2", "suralp", "wabian2", "we4rii")
 
@@ -72,7 +73,7 @@ def test_neutral_is_free_and_an_arm_pulled_through_the_chest_is_not(name):
     assert count.frames_arm_torso == 1 and count.worst > 0.005
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", by_kind(ROBOTS))
 def test_the_mirrored_motion_collides_with_the_other_arm(name):
     robot = load_robot(name, "fixed")
     rng = np.random.default_rng(2)
@@ -91,7 +92,7 @@ def test_the_mirrored_motion_collides_with_the_other_arm(name):
     assert a.worst == pytest.approx(b.worst, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", by_kind(ROBOTS))
 def test_distances_are_coals(name):
     """coal holds an elliptic capsule as a polyhedron around it, up to 0.9 % larger."""
     robot = load_robot(name, "fixed")

@@ -121,6 +121,7 @@ def test_numbers_of_balance_and_torque_are_those_of_the_frames(score, robot):
     assert like.recall < like.precision, "a robot's contact begins when its sole is down"
 
 
+@pytest.mark.nightly
 def test_what_is_not_known_has_no_number(robot, score, monkeypatch):
     monkeypatch.setattr(robot, "effort_known", np.zeros(robot.n, dtype=bool))
     found = score_motion("x", robot, score.motion)

@@ -55,6 +55,7 @@ class Encoders:
         return worst
 
 
+@pytest.mark.nightly
 def test_the_estimate_follows_whatever_the_drivers_clock_does(graph):
     graph.start("state_estimator", "robot:=hrp2", CALM)
     driver = Encoders(graph)

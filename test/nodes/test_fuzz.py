@@ -53,6 +53,7 @@ class Target:
                 node.create_subscription(kind, topic, heard.append, HEARD, raw=True)
 
 
+@pytest.mark.nightly
 def test_no_message_ends_a_node_or_makes_it_say_what_is_no_number(graph):
     targets = [Target(graph, k, *started) for k, started in enumerate(STARTED)]
     for t in targets:

@@ -123,6 +123,7 @@ def test_without_plates_efforts_are_not_guessed_and_a_plate_that_falls_silent_is
     assert np.isnan(states[-1].effort).all()
 
 
+@pytest.mark.nightly
 def test_markers_of_nobody_nonsense_and_silence_are_told_and_survived(graph, model):
     states = graph.listen(JointState, "human/joint_states")
     graph.start(NODE, *QUIET, f"model:={model}")

@@ -197,6 +197,7 @@ def test_a_pose_array_of_another_length_is_said(graph):
     assert said["level"] > 0 and not camera.targets
 
 
+@pytest.mark.nightly
 def test_pause_play_and_calibrate_again(graph):
     graph.start(NODE, "source:=live", "lead_in:=0.3", "live_calibration:=2.5")
     camera = Camera(graph, DANCE)

@@ -267,6 +267,7 @@ def test_a_diverged_world_stops_says_so_and_recovers(graph):
     graph.until(lambda: 0.2 < seconds(clock[-1].clock) < at + 60, "time to pass")
 
 
+@pytest.mark.nightly
 def test_faster_than_it_can_it_says_how_fast_it_is_and_still_listens(graph):
     graph.start("simulator", "robot:=armar3", "real_time_factor:=100.0", "stamp:=sim")
     clock = graph.listen(Clock, "/clock")
@@ -301,6 +302,7 @@ def test_one_simulator_of_a_domain_has_the_clock_and_the_next_takes_over(graph):
     graph.until(lambda: "/clock" not in graph.diagnostics("/right/simulator")["message"], "no more complaint")
 
 
+@pytest.mark.nightly
 def test_many_steps_at_once_are_not_taken_for_a_hang(graph, tmp_path):
     said = []
     supervisor = Supervisor(tmp_path / "run", lambda name, text: said.append(text))

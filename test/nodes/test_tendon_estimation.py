@@ -96,6 +96,7 @@ def test_angles_from_lengths_and_how_sure_they_are(graph):
     assert graph.call(Trigger, "state_estimator/reset").success
 
 
+@pytest.mark.nightly
 def test_the_hand_follows_its_target_on_estimated_angles_alone(graph):
     """Simulator with stretching, noisy tendons -> estimator -> inverse kinematics under feedback -> simulator."""
     robot = load_robot("kengoro_upper", "fixed")

@@ -91,6 +91,7 @@ def planner_of(graph, monkeypatch):
     return make
 
 
+@pytest.mark.nightly
 def test_goals_are_executed_watched_and_refused(graph, planner_of):
     desk, planner = planner_of("path_tolerance:=0.1")
     start = desk.q[ELBOW]

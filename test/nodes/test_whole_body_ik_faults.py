@@ -14,6 +14,7 @@ from std_srvs.srv import Trigger
 
 from humanoid_control.nodes.base.messages import LATCHED
 from test.nodes.following_robot import FollowingRobot
+from test.robots_under_test import nightly
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 NODE = "whole_body_ik"
@@ -76,7 +77,7 @@ def test_a_joint_that_does_not_follow_stops_the_robot_until_it_is_told_to_go_on(
     goes_on(graph, robot)
 
 
-@pytest.mark.parametrize("words", ["jumped", "not a number"])
+@pytest.mark.parametrize("words", [nightly("jumped"), "not a number"])
 def test_states_that_no_robot_gives_stop_it(graph, robot, words):
 
     def wrong(q):
@@ -143,6 +144,7 @@ def test_a_robot_outside_its_range_begins_where_it_is_and_moves_in_slowly(graph)
     assert speed.max() < 1.1, "1 rad/s of 3"
 
 
+@pytest.mark.nightly
 def test_a_robot_whose_driver_does_not_follow_yet_is_not_judged_by_its_commands(graph, robot):
     """Without power it rests while commands go on; once the driver follows, the same is a fault."""
     power = graph.publisher(String, "hardware_state", LATCHED)

@@ -237,6 +237,7 @@ def twice_uncounted(record, rows):
     return held + r.count
 
 
+@pytest.mark.nightly
 def test_what_is_not_counted_is_the_same_memory_and_stays_alive():
     record = Outer(
         np.full((2, 3), 1.5),

@@ -21,6 +21,7 @@ from test.good_files import KINDS, ROBOT
 HERE = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.nightly
 def test_damaged_files_of_every_kind_load_or_are_refused_in_one_line():
     """A short run of `python test/fuzz_files.py -n 10000`: other seeds there find what this one does not."""
     count = 10 * len(KINDS)
@@ -291,6 +292,7 @@ def read_all(path):
     bag.close()
 
 
+@pytest.mark.nightly
 def test_a_bag_that_is_damaged_anywhere_is_refused_or_read(tmp_path):
     """Each of its integers made huge in turn, and cut off at many places."""
     good("bag", tmp_path)

@@ -10,6 +10,7 @@ import pytest
 
 import humanoid_control.jit
 import humanoid_control.kernel_stamp
+from test.robots_under_test import nightly
 
 LARGE, LINES = 4_000, 300  # [bytes] above which a kernel is called where it lies, here; lines of one that is larger
 SOURCES = {
@@ -127,6 +128,7 @@ EDITS = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["beside the sources", "NUMBA_CACHE_DIR"])
 def test_a_kernel_is_kept_where_numba_is_told_to_keep_it(tmp_path, package, elsewhere):
     if elsewhere:
@@ -138,7 +140,7 @@ def test_a_kernel_is_kept_where_numba_is_told_to_keep_it(tmp_path, package, else
     assert (tmp_path / "cache" in kept.parents) == elsewhere
 
 
-@pytest.mark.parametrize("edit", EDITS, ids=str)
+@pytest.mark.parametrize("edit", [e if str(e) == "the kernel called" else nightly(e) for e in EDITS], ids=str)
 def test_a_kernel_is_compiled_anew_when_anything_compiled_into_it_has_changed(package, edit):
     name, old, new, result = EDITS[edit]
     package.edit(name, old, new)
@@ -155,7 +157,7 @@ KEEPING = {
 }
 
 
-@pytest.mark.parametrize("edit", KEEPING, ids=str)
+@pytest.mark.parametrize("edit", [e if e == "a comment above it" else nightly(e) for e in KEEPING], ids=str)
 def test_a_kernel_is_kept_when_nothing_compiled_into_it_has_changed(package, edit):
     package.edit(*KEEPING[edit])
     assert package.run() == (2.0, True, 1)
@@ -167,10 +169,12 @@ def test_kernels_run_as_plain_python_without_the_compiler(package):
     assert not list(package.folder.rglob("*.nbi"))
 
 
+@pytest.mark.nightly
 def test_kernels_with_checked_indices_are_others(package):
     assert package.run(NUMBA_BOUNDSCHECK="1") == (2.0, False, 0)
 
 
+@pytest.mark.nightly
 def test_a_kernel_kept_for_a_record_that_has_another_name_now_is_compiled_anew(package):
     program = "from ours.records import {0}\nfrom ours.total import total\nprint(total({0}(1.0, 2.0)))"
     assert float(package.python(program.format("Pair"))) == 3.0
@@ -178,6 +182,7 @@ def test_a_kernel_kept_for_a_record_that_has_another_name_now_is_compiled_anew(p
     assert float(package.python(program.format("Couple"))) == 3.0
 
 
+@pytest.mark.nightly
 def test_a_kernel_kept_for_a_record_that_is_handed_over_by_its_address_now_is_compiled_anew(package):
     """It does not name the record: its source and its signature are as they were."""
     program = "from ours.records import Pair\nfrom ours.total import total\n"
@@ -200,6 +205,7 @@ codegen.ll.parse_bitcode = parse
 """
 
 
+@pytest.mark.nightly
 def test_a_kept_kernel_is_loaded_without_its_intermediate_code(package):
     """Until another kernel is compiled that calls it."""
     program = (
@@ -212,6 +218,7 @@ def test_a_kept_kernel_is_loaded_without_its_intermediate_code(package):
     assert package.python(program).split() == ["2.0", "2.0", "0", "1", "3.0", "1"]
 
 
+@pytest.mark.nightly
 def test_what_a_kept_kernel_defines_is_read_from_its_object_code(package):
     program = (
         "from numba.core import codegen\nfrom ours import jit\nfrom ours.outer import twice\nprint(twice(1.0))\n"
@@ -239,6 +246,7 @@ def plain(x):
 """
 
 
+@pytest.mark.nightly
 def test_a_large_kernel_is_called_where_it_lies(package):
     """Not copied into its callers, whether it is compiled or loaded, in this process or by others."""
     program = (
@@ -257,6 +265,7 @@ def test_a_large_kernel_is_called_where_it_lies(package):
     assert package.python(loaded).split() == ["True", "1", "1", "0", "True", "1", "True", "True"]
 
 
+@pytest.mark.nightly
 def test_only_what_says_so_is_copied_into_its_callers(package):
     """Not what it calls, which numba takes to be like its first caller."""
     program = "from ours.part import called, part, whole\nprint(whole(1.0))\n"
@@ -264,6 +273,7 @@ def test_only_what_says_so_is_copied_into_its_callers(package):
     assert package.python(program).split() == ["8.0", "False", "True", "False"]
 
 
+@pytest.mark.nightly
 def test_a_caller_compiled_later_is_kept_whole(package):
     """By a process that has loaded the large kernel, from its own file or from that of another caller."""
     assert package.python(f"{APART}print(round(first(0.7), 12) == plain(0.7)[0])") == "True\n"
@@ -275,6 +285,7 @@ def test_a_caller_compiled_later_is_kept_whole(package):
         assert package.python(f"{APART}print(round(second(0.7), 12) == plain(0.7)[1])") == "True\n"
 
 
+@pytest.mark.nightly
 def test_a_caller_is_not_kept_where_the_kernel_that_it_calls_has_changed_on_disk(package):
     """It goes on with what it has loaded; the next process compiles it again."""
     package.python("from ours.large import large\nlarge(0.7)")
@@ -345,6 +356,7 @@ def test_only_kernels_that_make_or_return_arrays_count_who_has_them(package):
     assert eval(package.python(program)) == COUNTING
 
 
+@pytest.mark.nightly
 def test_no_array_is_lost_or_kept_by_kernels(package):
     """Compiled and read again: all arrays that kernels made are gone, those given are held by nobody else."""
     program = """
@@ -378,6 +390,7 @@ print(kept.tolist() == values)
         assert (held, made, lost, kept) == ("0", "True", "0", "True")
 
 
+@pytest.mark.nightly
 def test_indices_count_from_the_end_only_as_written(package):
     """That numbers lie side by side is seen by the compiler only where no index can mean another one."""
     program = """

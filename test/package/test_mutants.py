@@ -173,6 +173,7 @@ def test_survivors_are_told_kept_and_tried_again_when_a_test_has_changed(house, 
     assert sorted(tried) == ["0", "x > 0"] and found["killed"] == 2 == len(found["mutants"])
 
 
+@pytest.mark.nightly
 def test_an_endless_loop_counts_as_noticed_and_tests_that_fail_anyway_end_the_run(house, monkeypatch):
     monkeypatch.setattr(mutants, "LEAST", 1.0)
     (house / "toy/room/signs.py").write_text("def positive(x):\n    while not x:\n        x = 3\n    return x\n")

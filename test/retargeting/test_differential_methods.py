@@ -11,6 +11,7 @@ from humanoid_control.retargeting import RetargetSettings, retarget_clip, scale_
 from humanoid_control.retargeting.differential_methods import STEP, dls_step, limit_gradient, limit_weights
 from humanoid_control.retargeting.retargeter import Retargeter
 from humanoid_control.robots import load_robot
+from test.robots_under_test import by_kind
 
 ARM, TRUNK = ("upper_arm", "lower_arm", "hand"), ("upper_torso", "lower_torso")
 LOOSE = {"method": "weighted_dls", "velocity_scale": np.inf}
@@ -39,7 +40,7 @@ def depth(robot, joints):
     return np.array(out)
 
 
-@pytest.mark.parametrize("name", ["armar3", "hrp2", "we4rii"])
+@pytest.mark.parametrize("name", by_kind(["armar3", "hrp2", "we4rii"]))
 def test_no_arm_is_left_in_the_trunk(name):
     robot = load_robot(name, "fixed")
     targets = scale_to_robot(find_body_points(load_clip("dance")), robot)

@@ -144,6 +144,7 @@ def test_the_robot_looks_and_points_where_the_person_does_and_without_it_does_no
     assert followed.errors[:, :12].mean() < blind.errors[:, :12].mean() + 0.003, "nothing else is worse for it"
 
 
+@pytest.mark.nightly
 def test_a_turn_of_the_world_turns_the_gaze_and_a_shift_does_not(person):
     body, _ = person
     robot = load_robot("wabian2", "floating")
@@ -157,6 +158,7 @@ def test_a_turn_of_the_world_turns_the_gaze_and_a_shift_does_not(person):
     assert both[1] == pytest.approx(both[0] @ R.T, abs=1e-4)
 
 
+@pytest.mark.nightly
 def test_a_moment_that_is_sought_moves_points_and_turns_directions(person):
     body, _ = person
     robot = load_robot("wabian2", "floating")

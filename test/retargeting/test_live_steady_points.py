@@ -11,6 +11,7 @@ DT = 0.01
 coordinate = st.one_of(st.floats(-5, 5), st.floats(allow_nan=True, allow_infinity=True))
 
 
+@pytest.mark.nightly
 @settings(max_examples=200)
 @given(st.lists(st.tuples(st.lists(coordinate, min_size=6, max_size=6), st.floats(-1, 1), st.booleans()), max_size=30))
 def test_no_point_is_ever_faster_than_allowed(steps):

@@ -52,6 +52,7 @@ def robot():
     return load_robot("hrp2", "floating")
 
 
+@pytest.mark.nightly
 def test_a_person_who_walks_is_followed_as_the_clip_would_be(robot):
     body = walking_person()[0]
     live = LiveWholeBody(robot, QUICK)
@@ -97,6 +98,7 @@ def test_hidden_feet_and_silence_hold_and_come_back_without_a_jump(robot):
     assert np.isfinite(q).all() and not live.problems
 
 
+@pytest.mark.nightly
 def test_a_pause_holds_and_a_new_calibration_goes_on_where_the_robot_is(robot):
     body = walking_person()[0]
     live = LiveWholeBody(robot, QUICK)
@@ -142,6 +144,7 @@ def test_a_fixed_robot_and_markers_without_legs_are_refused(robot):
     assert live.targets is None and "the whole body needs legs" in live.problems["calibration"]
 
 
+@pytest.mark.nightly
 def test_a_real_walk_is_followed(robot, mocap):
     body = load_body_points(mocap("dance_markers/walk1.trc"))
     live = LiveWholeBody(robot, LiveSettings(calibration=0.3, lead_in=0.5))

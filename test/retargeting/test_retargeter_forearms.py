@@ -8,6 +8,7 @@ from humanoid_control.errors import ClipError
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, Targets, retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
+from test.robots_under_test import by_kind
 
 SIDES = ("l", "r")
 
@@ -19,7 +20,7 @@ def thumb_side(robot, joints):
     return np.array([robot.data.oMf[k].rotation[:, 0] for k in links])  # x forward in zero, as on all our robots
 
 
-@pytest.mark.parametrize("name", ["armar3", "hrp2", "suralp", "wabian2", "we4rii", "recommended"])
+@pytest.mark.parametrize("name", by_kind(["armar3", "hrp2", "suralp", "wabian2", "we4rii", "recommended"]))
 def test_the_robots_own_turning_forearms_are_recovered(name):
     robot = load_robot(name, "fixed")
     turn = [robot.joint_index(f"{s}_forearm_pronation") for s in SIDES]

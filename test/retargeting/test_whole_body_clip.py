@@ -22,6 +22,7 @@ from humanoid_control.retargeting.whole_body.clip_retargeter import (
 from humanoid_control.retargeting.whole_body.clip_solver import ClipPostures, advance, frame_costs, newton_step
 from humanoid_control.retargeting.whole_body.contacts import ContactRules, sole_corners
 from humanoid_control.robots import load_robot
+from test.robots_under_test import by_kind, nightly
 from test.walking_person import RATE, walking_person
 
 BIPEDS = ("lola", "hrp2", "suralp", "wabian2")
@@ -238,8 +239,8 @@ def test_an_unknown_method_is_refused_with_those_there_are(walk):
 # -------- clips
 
 
-@pytest.mark.parametrize("name", BIPEDS)
-@pytest.mark.parametrize("clip", REAL)
+@pytest.mark.parametrize("name", by_kind(BIPEDS))
+@pytest.mark.parametrize("clip", [c if "walk1" in c else nightly(c) for c in REAL])
 def test_recorded_people_keep_the_robots_feet_on_the_ground_and_are_followed_nearer(name, clip, mocap):
     robot, body = load_robot(name, "floating"), load_body_points(mocap(clip))
     live, whole = (retarget_whole_body(body, robot, method=m) for m in ("live", "clip"))

@@ -297,6 +297,7 @@ def distances(robot: Robot, shapes: tuple[LinkShape, ...], postures: np.ndarray)
     return np.array(out)
 
 
+@pytest.mark.nightly
 def test_thick_limbs_that_turn_beside_each_other_get_capsules_by_distance(tmp_path):
     """Distances of the capsules are those of the meshes, in postures that were not used to fit them."""
     robot, bodies = thighs(tmp_path)

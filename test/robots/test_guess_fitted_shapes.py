@@ -82,6 +82,7 @@ def test_an_angle_is_cut_into_its_legs(tmp_path):
     assert fit.outside_max < 0.04 and 0 < fit.outside_mean < fit.outside_max
 
 
+@pytest.mark.nightly
 def test_a_body_holds_what_is_fixed_to_it_and_primitives_stay(tmp_path):
     trimesh.creation.icosphere(radius=0.05).export(tmp_path / "ball.stl")
     ball, primitive = mesh_element("ball.stl"), '<collision><geometry><sphere radius="0.1"/></geometry></collision>'

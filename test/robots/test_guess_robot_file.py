@@ -16,6 +16,7 @@ from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.limbs import _twins
 from humanoid_control.robots.guess.robot_file import _above_floor, guess_mapping, guess_robot_file
+from test.robots_under_test import by_kind
 
 POINTS = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
 # What the structure does not tell, and how far the guess may be off [m]: robots without legs have no hip joints,
@@ -122,7 +123,7 @@ def test_a_robot_that_looks_elsewhere_is_turned_round(yaw, tmp_path):
     assert a - a[0] == pytest.approx(b - b[0], abs=1e-3), "left is left and forward is forward again"
 
 
-@pytest.mark.parametrize("name", ["armar3", "hrp2", "lola"])
+@pytest.mark.parametrize("name", by_kind(["armar3", "hrp2", "lola"]))
 def test_the_file_is_written_once_and_can_be_used(name, tmp_path):
     original = load_robot(name, "fixed")
     path = tmp_path / "unknown.urdf"

@@ -96,6 +96,7 @@ def test_absent_model_is_said_in_a_line_with_how_to_get_it(models, capsys):
         load_robots(["humanoids"])
 
 
+@pytest.mark.nightly
 def test_robot_is_guessed_at_first_use_and_kept(models, monkeypatch):
     lay(models, "unitree_ros/robots/h2_description/H2.urdf")
     assert found_humanoids() == ["h2"]
@@ -118,6 +119,7 @@ def test_robot_is_guessed_at_first_use_and_kept(models, monkeypatch):
     assert robot_again.name == "h2"
 
 
+@pytest.mark.nightly
 def test_written_points_count_and_shapes_are_those_of_the_meshes(models, tmp_path, monkeypatch):
     path = lay(models, "place/robot.urdf")
     written = tmp_path / "mine.yaml"
@@ -162,6 +164,7 @@ def sole_corners(robot):
     return np.array([[poses[f.link].act(c) for c in f.corners()] for f in robot.feet])
 
 
+@pytest.mark.nightly
 def test_soles_on_links_that_lie_askew_are_where_they_are(tmp_path):
     feet = [foot.link for foot in load_robot("hrp2").feet]
     turned = URDF

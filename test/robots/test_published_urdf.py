@@ -12,6 +12,7 @@ from humanoid_control.retargeting import retarget_clip
 from humanoid_control.retargeting.scaling import scale_to_robot
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.description.urdf import parse_urdf
+from test.robots_under_test import by_kind
 
 
 def published_pairs(robot) -> pin.GeometryModel:
@@ -32,7 +33,7 @@ def published_pairs(robot) -> pin.GeometryModel:
     return geometry
 
 
-@pytest.mark.parametrize("name", CATALOGUE + MODELS)
+@pytest.mark.parametrize("name", by_kind(CATALOGUE + MODELS))
 def test_no_command_of_the_dance_touches_in_the_published_urdf(name):
     robot = load_robot(name, "fixed")
     trajectory = retarget_clip(scale_to_robot(load_body_points("dance"), robot), robot)

@@ -70,6 +70,7 @@ def meet(folder, patience, variation):
 """
 
 
+@pytest.mark.nightly
 def test_worlds_are_simulated_at_the_same_time(tmp_path, monkeypatch):
     """Each of two worlds goes on only when the other has begun, which one after the other they cannot both."""
     (tmp_path / "meeting_of_worlds.py").write_text(MEETING)  # a module that workers can import

@@ -7,9 +7,12 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.ik.limits import self_collision
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.clearance import KEPT_SHARE, PublishedShapes, check_chunk, run_study
+from test.robots_under_test import nightly
 
 
-@pytest.mark.parametrize(("name", "seed"), [("hrp2", 1), ("wabian2", 3), ("lola", 3), ("we4rii", 4)])
+@pytest.mark.parametrize(
+    ("name", "seed"), [("hrp2", 1), nightly("wabian2", 3), nightly("lola", 3), nightly("we4rii", 4)]
+)
 def test_whatever_is_asked_for_pairs_keep_three_quarters_of_their_margin(name, seed):
     """Targets of all points that jump about, or of hands that go out of reach; ticks of uneven length."""
     found = check_chunk((name, seed, 2500))
@@ -17,6 +20,7 @@ def test_whatever_is_asked_for_pairs_keep_three_quarters_of_their_margin(name, s
     assert found["share"] < 1.001, "no pair came near another, or this shows nothing"
 
 
+@pytest.mark.nightly
 def test_without_its_proof_pairs_come_nearer(monkeypatch):
     """The rows alone, which are soft, do not keep it."""
     monkeypatch.setattr(self_collision.SelfCollisionLimit, "safe_scale", lambda *_: 1.0)
@@ -24,6 +28,7 @@ def test_without_its_proof_pairs_come_nearer(monkeypatch):
     assert check_chunk(("wabian2", 3, 1500))["share"] < KEPT_SHARE
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["hrp2", "armar3"])
 def test_what_is_not_measured_is_no_nearer_than_is_said(name):
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(0)

@@ -74,6 +74,7 @@ def test_what_is_kept_is_not_tried_again(tmp_path):
     assert json.loads((tmp_path / "out" / "human.json").read_text())["verdicts"]["H5"] == HOLDS
 
 
+@pytest.mark.nightly
 def test_an_arm_with_a_payload_is_tracked_by_the_recursive_controller():
     """Numbers of test/simulation/test_torque_control.py, by the study."""
     computed, recursive = swing_arm("computed", 2.0), swing_arm("recursive", 2.0)
@@ -81,6 +82,7 @@ def test_an_arm_with_a_payload_is_tracked_by_the_recursive_controller():
     assert 0.5 < recursive["radius"] < 0.7
 
 
+@pytest.mark.nightly
 def test_one_marker_set_fits_a_model_with_fewer_joints():
     data, clip = DATA / "human_motion", RECORDINGS["walk"]
     if not (data / clip.clip).is_file():

@@ -22,6 +22,7 @@ ONE_ARM = """<robot name="stump">
 <limit lower="-1" upper="1" velocity="1" effort="1"/></joint></robot>"""
 
 
+@pytest.mark.nightly
 def test_robots_that_move_that_stand_and_that_fail_are_all_in_the_table(tmp_path):
     bad = tmp_path / "stump.urdf"
     bad.write_text(ONE_ARM)

@@ -53,6 +53,7 @@ def write_first_motions(path, to):
     savemat(to, {VARIABLE: few})
 
 
+@pytest.mark.nightly
 def test_one_person_is_compared_once(tmp_path):
     if not (FOLDER / "S03_trajs.mat").is_file():
         pytest.skip(f"needs {FOLDER}: set HUMANOID_TEST_DATA to the folder that holds human_motion/")

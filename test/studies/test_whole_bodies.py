@@ -76,6 +76,7 @@ class Here:
         return [do(job) for job in jobs]
 
 
+@pytest.mark.nightly
 def test_both_are_measured_on_the_same_frames(stand_in):
     """The stand-in stands still on the floor, wherever its own was, in the frames and contacts of the person."""
     report = run_study(robot=["hrp2", "suralp"], clips=["gentle_dance"])
@@ -123,6 +124,7 @@ def test_ours_is_the_motion_of_the_pipeline(stand_in):
     assert level(body, find_floor(body)).n_frames == found["frames"]
 
 
+@pytest.mark.nightly
 def test_all_frames_at_once_stand_beside_frame_by_frame(stand_in):
     report = run_study(robot=["hrp2"], clips=["gentle_dance"], method=["live", "clip"])
     assert [r["who"] for r in report.data["rows"]] == [OURS, CLIP, GMR]

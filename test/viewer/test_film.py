@@ -197,6 +197,7 @@ def test_a_film_that_is_interrupted_leaves_nothing(tmp_path, body):
     assert path.read_bytes() == b"an older film" and list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_ctrl_c_ends_the_command_and_leaves_nothing(tmp_path):
     pytest.importorskip("imageio_ffmpeg", reason="needs imageio-ffmpeg")

@@ -186,6 +186,7 @@ def test_a_robot_that_walks_stays_in_the_picture_on_the_floor(page, chromium):
     assert changed < 0.02, "ten metres on, the same robot is seen from the same place, on the same floor"
 
 
+@pytest.mark.nightly
 def test_a_person_s_markers_and_forces_are_seen(page, chromium):
     """Measured markers hollow and blue, fitted ones full and orange, the force on a foot green."""
     browser = chromium
@@ -269,6 +270,7 @@ def dark(image):
     return np.nonzero(image.max(axis=2) < 90)
 
 
+@pytest.mark.nightly
 def test_on_a_phone_the_robot_stands_where_the_panel_is_not(page, chromium):
     browser, width, height = chromium, 390, 844
     look_at(page, browser, width, height)
@@ -332,6 +334,7 @@ def test_a_line_up_shows_every_robot_and_the_dancer_upright(tmp_path, coarse_pic
     assert np.ptp(rows) > np.ptp(columns), "standing"
 
 
+@pytest.mark.nightly
 def test_robots_stand_in_simulation_on_the_forces_of_their_soles(tmp_path, coarse_pictures):
     from humanoid_control.cli.main import main
 
@@ -397,6 +400,7 @@ def test_a_page_that_draws_too_slowly_to_be_seen_to_change_has_not_come_to_rest(
     assert page.looks >= 2, "what comes later, as a notice, is closed later"
 
 
+@pytest.mark.nightly
 def test_an_interrupt_at_a_terminal_ends_a_picture_without_a_word():
     pytest.importorskip("rclpy", reason="needs ROS 2")
     with tempfile.TemporaryDirectory(prefix="picture", dir="/tmp") as name:  # short, as most people's

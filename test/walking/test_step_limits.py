@@ -14,6 +14,7 @@ from humanoid_control.walking.planning.step import BRISK, CALM, EVEN, Footstep, 
 from humanoid_control.walking.planning.toe_roll import RollSettings
 from humanoid_control.walking.step_limits import TrialWalk, step_limits_of
 from humanoid_control.walking.walker import Walker
+from test.robots_under_test import by_kind
 
 ROBOTS = ("lola", "hrp2", "suralp", "wabian2")
 MISS = 2e-3
@@ -58,7 +59,7 @@ def test_no_accepted_step_makes_the_inverse_kinematics_miss_a_sole(name):
     trial.height = heights
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", by_kind(ROBOTS))
 def test_limits_are_such_as_the_robots_are_known_to_walk_with(name):
     """Nothing needlessly tight. SURALP's knees turn at 1.6 rad/s: its steps are short."""
     limits, *_ = parts(name)
@@ -73,6 +74,7 @@ def test_limits_are_such_as_the_robots_are_known_to_walk_with(name):
     assert limits.gap <= limits.width
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "asked", "reached", "style"),
     [

@@ -11,6 +11,7 @@ from humanoid_control.simulation import SimulationConfig
 from humanoid_control.studies.walking.trial import NOISE, NoisySensors, Push, WalkConditions, steady, walk
 from humanoid_control.walking import StepTimes, Walker, WalkSettings, WalkState
 from humanoid_control.walking.replanner import Commanded
+from test.robots_under_test import nightly
 
 SPEED = (0.4, 0.0, 0.0)
 
@@ -54,6 +55,7 @@ def test_commands_keep_range_and_speed_and_are_smooth(walked):
     np.testing.assert_allclose(np.diff(q, axis=0), 0.004 * v[1:], atol=1e-9)
 
 
+@pytest.mark.nightly
 def test_without_the_dynamics_filter_it_falls_or_is_far_worse(walked):
     """The angular momentum of the legs decides."""
     walker = Walker(load_robot("lola", "floating"), WalkSettings(horizon=0.0))
@@ -88,6 +90,7 @@ def test_an_emergency_stop_ends_on_both_feet_within_two_steps(phase):
     assert walker.t - called < 3.0
 
 
+@pytest.mark.nightly
 def test_it_walks_the_same_a_kilometre_from_the_origin_and_turned():
     """In a curve, with the world and with the robot's own estimate of it far away: joints and way are the same."""
 
@@ -115,7 +118,7 @@ def test_it_walks_the_same_a_kilometre_from_the_origin_and_turned():
     np.testing.assert_allclose(go(turned, pin.SE3(np.eye(3), -far)), near, rtol=0.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("phase", [0.1, 0.6])
+@pytest.mark.parametrize("phase", [0.1, nightly(0.6)])
 def test_a_new_command_is_walked_within_a_step_and_a_tenth_of_a_second(phase):
     """Sideways on the way: the time from the command to the lift-off of the first step that goes there."""
     engine, walker = lola(), Walker(load_robot("lola", "floating"))
@@ -200,6 +203,7 @@ def test_a_foot_that_bounced_reaches_down_until_it_stands():
     np.testing.assert_array_equal(walker.stabilizer.offsets - before, moved)
 
 
+@pytest.mark.nightly
 def test_a_robot_whose_legs_give_way_walks_backward_and_on_soft_ground():
     """HRP-2's knees are at their torque limit backward; on ground of a fifth of the stiffness feet land late."""
     cases = (("hrp2", (-0.2, 0.0, 0.0), 1e5), ("lola", (0.5, 0.0, 0.0), 2e4))
@@ -247,6 +251,7 @@ def test_it_goes_sideways_back_and_round_and_lower_and_higher_on_the_way():
     assert high - own > 0.0
 
 
+@pytest.mark.nightly
 def test_it_walks_in_a_world_of_other_makers_as_well():
     """The same walker, by the same noisy sensors, with MuJoCo's dynamics and contacts under it: about 3 s."""
     pytest.importorskip("mujoco", reason="needs MuJoCo: pip install mujoco")
@@ -302,6 +307,7 @@ def test_a_push_over_the_foot_that_stands_is_caught_by_the_steps_after_it():
     assert o.tilt < np.radians(8.0)
 
 
+@pytest.mark.nightly
 def test_a_robot_walks_whose_urdf_is_all_that_is_known(tmp_path):
     """Soles, points and step limits are guessed; its posture is that of zero angles, with stretched knees."""
     path = tmp_path / "stranger.urdf"

@@ -32,6 +32,7 @@ def true_middle(engine, walker):
     return middle_of([data.oMf[f] for f in walker.feet.frames])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("count", [7, pytest.param(19, marks=pytest.mark.thorough)])
 def test_steps_of_another_controller_end_ten_times_nearer_than_it_asks(count, name="lola"):
     """The first of them, forward and to the side (8 simulated seconds), and all (18)."""

@@ -17,6 +17,7 @@ from humanoid_control.ik.limits import SelfCollisionLimit
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import POINTS, ClipPlayer, scale_to_robot
 from humanoid_control.robots import load_robot
+from test.robots_under_test import by_kind, nightly
 
 DT = 0.004
 
@@ -62,13 +63,14 @@ def check(followed):
     assert followed.closest > 0.005
 
 
-@pytest.mark.parametrize("name", ["hrp2", "suralp"])
+@pytest.mark.parametrize("name", by_kind(["hrp2", "suralp"]))
 def test_legs_and_hands_stay_in_upper_body_imitation(name):
     """The end of the dance, where both hands pass the thighs."""
     robot = load_robot(name, "fixed")
     check(Followed(robot, scale_to_robot(load_body_points("dance"), robot), [(20.4, 3.4)]))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["wabian2"])
 def test_without_the_limit_hands_push_legs_away_and_are_no_nearer_to_their_targets(name):
     robot = load_robot(name, "fixed")
@@ -89,7 +91,7 @@ CLIPS = {
 ROBOTS = ("wabian2", "hrp2", "lola")
 
 
-@pytest.mark.parametrize("clip", CLIPS)
+@pytest.mark.parametrize("clip", [c if "05_02" in c else nightly(c) for c in CLIPS])
 def test_legs_stay_in_motion_of_real_people(clip, mocap):
     """Each clip by one robot in turn."""
     robot = load_robot(ROBOTS[list(CLIPS).index(clip) % len(ROBOTS)], "fixed")
@@ -99,6 +101,7 @@ def test_legs_stay_in_motion_of_real_people(clip, mocap):
 # -------- Where a robot starts elsewhere
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["lola"])
 def test_legs_that_start_bent_return_slowly_and_set_out_gently(name):
     robot = load_robot(name, "fixed")
@@ -138,6 +141,7 @@ def crossed_starts(robot, count):
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["hrp2"])
 def test_legs_that_start_near_each_other_get_round_and_home(name):
     robot = load_robot(name, "fixed")

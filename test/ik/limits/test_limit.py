@@ -21,6 +21,7 @@ from humanoid_control.ik import (
 from humanoid_control.ik.tasks.points import FramePoint
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.self_collision import VolumePairs
+from test.robots_under_test import by_kind, nightly
 
 DT = 0.004
 INERTIA = '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>'
@@ -79,7 +80,7 @@ def robot():
     return load_robot("hrp2", "fixed")
 
 
-@pytest.mark.parametrize("first", [False, True], ids=["last", "first"])
+@pytest.mark.parametrize("first", [False, nightly(True)], ids=["last", "first"])
 def test_a_wall_of_ones_own_is_not_passed(robot, first):
     """Rows beside those of the shapes, before them or after them; without the wall the hand goes well beyond it."""
     start = robot.point_positions(robot.q(), ["l_wrist"])[0][0]
@@ -101,6 +102,7 @@ def test_a_cheap_slack_is_used(robot):
     assert result.report.slack == pytest.approx(8.0 * (cheap[-1] - start - 0.1), rel=0.05)
 
 
+@pytest.mark.nightly
 def test_a_bound_of_ones_own_holds_beside_the_others(robot):
     slow = Slow(0.05)
     _, v, _ = reach(robot, [slow, *default_limits(robot)])
@@ -163,6 +165,7 @@ def test_shapes_are_kept_apart_only_by_their_limit(robot):
     assert closest["with"] > 0.005 and closest["without"] < 0
 
 
+@pytest.mark.nightly
 def test_volumes_can_be_kept_apart_in_place_of_shapes():
     """The limit takes any monitor: here the robot's swept-sphere volumes, by rows alone."""
     robot = load_robot("lola", "fixed")
@@ -195,8 +198,8 @@ def beyond(robot, q, v, before, dt, limits):
     }
 
 
-@pytest.mark.parametrize("name", ["hrp2", "wabian2"])
-@pytest.mark.parametrize("most", [200.0, 15.0])
+@pytest.mark.parametrize("name", by_kind(["hrp2", "wabian2"]))
+@pytest.mark.parametrize("most", [nightly(200.0), 15.0])
 def test_every_command_keeps_range_speed_and_acceleration_of_each_joint_and_uses_them(name, most):
     """Wild targets, ticks of any length, a measured posture to begin with: no joint beyond its own."""
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(11)

@@ -25,6 +25,7 @@ from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.robot import joint_columns
 from humanoid_control.studies.bad_starts import bad_starts, recover
+from test.robots_under_test import KINDS, by_kind, nightly
 
 
 @pytest.mark.parametrize("name", ["armar3", pytest.param("lola", marks=pytest.mark.thorough)])
@@ -123,7 +124,7 @@ def test_each_stage_lets_through_what_it_says_and_pairs_that_are_inside_cost_les
             assert out.b[:k] == pytest.approx(scale * asked)
 
 
-@pytest.mark.parametrize("name", ["hrp2", "suralp"])
+@pytest.mark.parametrize("name", by_kind(["hrp2", "suralp"]))
 def test_a_row_that_appears_allows_the_present_velocity_and_no_tick_exceeds_the_acceleration(name):
     """Wild targets in ticks of changing length: rows come and go, and none asks for a jump when it comes."""
     robot, rng = load_robot(name, "fixed"), np.random.default_rng(5)
@@ -258,7 +259,9 @@ def test_a_robot_that_cannot_touch_itself_is_told_and_not_searched_for_ever(monk
         list(bad_starts(load_robot("wabian2", "fixed"), 60))
 
 
-@pytest.mark.parametrize(("name", "margin"), [*((name, 0.08) for name in CATALOGUE), ("hrp2", 0.02)])
+@pytest.mark.parametrize(
+    ("name", "margin"), [*((n, 0.08) if n in KINDS else nightly(n, 0.08) for n in CATALOGUE), ("hrp2", 0.02)]
+)
 def test_nothing_pushes_at_rest_and_what_is_near_there_comes_no_nearer(name, margin):
     """Pairs that are nearer than the margin in the neutral posture keep what they have: it is a posture to rest in."""
     robot = load_robot(name, "fixed")

@@ -9,6 +9,7 @@ from humanoid_control.ik.null_space import ComfortCost, Hierarchy, ResolvedRate,
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.numerics.minimum_jerk import PEAK_ACCELERATION, PEAK_SPEED, minimum_jerk
 from humanoid_control.robots import load_robot
+from test.robots_under_test import nightly
 
 DT = 0.002
 
@@ -40,7 +41,7 @@ def run(cls, switch, script, steps=1500):
 SCRIPTS = {"comes": lambda k: k >= 500, "goes": lambda k: 200 <= k < 700, "flickers": lambda k: (k // 60) % 2 == 1}
 
 
-@pytest.mark.parametrize("cls", [ResolvedRate, Hierarchy], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("cls", [nightly(ResolvedRate), Hierarchy], ids=lambda c: c.__name__)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_velocity_does_not_jump_when_a_task_comes_or_goes(script, cls):
     """F-26. Beside the same motion without the ramp, which jumps by whole radians per second."""

@@ -292,6 +292,7 @@ def test_motion_cut_off_within_a_frame_is_an_error(mocap, tmp_path, frame):
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.nightly
 def test_random_damage_ends_in_a_clip_or_a_message(mocap, tmp_path):
     motion = mocap("cmu_asf/11_01.amc").read_bytes()
     files = {"11.asf": mocap("cmu_asf/11.asf").read_bytes(), "11_01.amc": motion[: motion.index(b"\n30\r") + 1]}

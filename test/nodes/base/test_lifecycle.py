@@ -13,6 +13,7 @@ from std_srvs.srv import Trigger
 
 from humanoid_control.nodes import NODES
 from test.places import port
+from test.robots_under_test import nightly
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 CONFIGURE, CLEANUP, ACTIVATE, DEACTIVATE = (
@@ -21,6 +22,7 @@ CONFIGURE, CLEANUP, ACTIVATE, DEACTIVATE = (
     Transition.TRANSITION_ACTIVATE,
     Transition.TRANSITION_DEACTIVATE,
 )
+SHORT = ("simulator", "whole_body_ik", "viewer")  # in the default lane; the others nightly
 OWN = {
     "viewer": (f"port:={port(10)}", "walking:=true"),
     "trajectory_streamer": ("solve:=true",),
@@ -97,7 +99,7 @@ def endpoints(graph, node: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("node", NODES)
+@pytest.mark.parametrize("node", [n if n in SHORT else nightly(n) for n in NODES])
 def test_five_rounds_of_configuring_leave_nothing_twice_on_the_graph(graph, node):
     process = graph.start(node, "autostart:=false", *OWN.get(node, ()))
     graph.until(lambda: f"/{node}/change_state" in dict(endpoints_of_services(graph, node)), "its services")
@@ -142,6 +144,7 @@ def settled(graph, look, quiet: float = 0.3):
     return seen
 
 
+@pytest.mark.nightly
 def test_after_five_rounds_each_message_is_taken_once(graph, tmp_path):
     script = tmp_path / "counter.py"
     script.write_text(COUNTER)

@@ -13,6 +13,7 @@ from humanoid_control.nodes.base import ros_env
 from humanoid_control.nodes.base.ros_env import choose_discovery
 from humanoid_control.paths import home_dir, share_dir
 from test.places import domain
+from test.robots_under_test import nightly
 
 RANGE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 PROFILES = "FASTDDS_DEFAULT_PROFILES_FILE"
@@ -79,7 +80,9 @@ def test_a_bare_node_of_the_wheels_stays_on_this_machine():
 @pytest.mark.ros
 @pytest.mark.patient
 @pytest.mark.skipif(ros_env.ros_flavour() != "wheels", reason="an installed ROS is left as it is")
-@pytest.mark.parametrize("said", [{}, {RANGE: "LOCALHOST"}, {RANGE: "SUBNET"}, {"ROS_LOCALHOST_ONLY": "1"}])
+@pytest.mark.parametrize(
+    "said", [{}, *map(nightly, ({RANGE: "LOCALHOST"}, {RANGE: "SUBNET"}, {"ROS_LOCALHOST_ONLY": "1"}))]
+)
 def test_a_tool_of_ros_on_this_machine_hears_a_bare_node(said):
     """Whatever it is told about discovery: it is no process of this package."""
     told = environment(**said)

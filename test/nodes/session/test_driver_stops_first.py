@@ -19,6 +19,7 @@ from std_srvs.srv import SetBool
 
 from humanoid_control.nodes.base.messages import LATCHED, seconds
 from humanoid_control.robots import load_robot
+from test.robots_under_test import nightly
 
 pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.patient]
 JOINT = "l_elbow_flexion"
@@ -148,7 +149,7 @@ class Mover:
         self.publisher.publish(m)
 
 
-@pytest.mark.parametrize("interrupts", [1, 2])
+@pytest.mark.parametrize("interrupts", [nightly(1), 2])
 def test_one_interrupt_brings_to_rest_and_a_second_one_stops_at_once(running, graph, hardware_file, interrupts):
     mover = Mover(graph)
     if interrupts == 2:  # the second one has to come before the joint is at rest

@@ -13,6 +13,7 @@ from humanoid_control.nodes.session.session import Session
 from humanoid_control.nodes.session.supervisor import InputRefused, StackFailure
 from humanoid_control.nodes.stacks import find_stack
 from humanoid_control.warm_up import INVERSE_KINEMATICS, RETARGETING, SIMULATION, TENDONS, WALKING
+from test.robots_under_test import nightly
 
 pytestmark = pytest.mark.processes
 
@@ -87,7 +88,7 @@ def test_the_kernels_of_a_stack():
     ]
 
 
-@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("before", [nightly(True), False])
 def test_a_run_that_a_node_refused_leaves_nothing_behind(before, monkeypatch, tmp_path):
     """A child of that exit code stands for the node; any other one leaves its log."""
     pytest.importorskip("rclpy", reason="needs ROS 2")

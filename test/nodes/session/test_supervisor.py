@@ -186,6 +186,7 @@ def test_a_child_that_hears_nothing_of_the_others_is_started_once_more(supervise
     assert len(child.started) == 3 and supervised.children["alone"].alive
 
 
+@pytest.mark.nightly
 def test_the_last_start_of_a_child_is_not_spent_on_what_it_misses(supervised, tmp_path):
     once = f"""
     if not os.path.exists({str(tmp_path / "x")!r}):
@@ -286,6 +287,7 @@ def main():
 """
 
 
+@pytest.mark.nightly
 def test_a_fork_that_does_not_get_ready_again_is_started_once_more(tmp_path, monkeypatch):
     """It dies, its second start waits for ever before it has a loop that could stand still, the third one runs."""
     monkeypatch.setattr("humanoid_control.nodes.session.supervisor.FORK_READY", 3.0)

@@ -58,6 +58,7 @@ def goal(x, y, yaw, frame="base_footprint"):
     return m
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("pace", [pytest.param(1.0, marks=pytest.mark.thorough), 0.5])
 def test_five_percent_of_lost_messages_change_nothing(stack, pace):
     """Each message of each sensor, and each command: every sixth instant lacks one. At half of real time silences last
@@ -152,6 +153,7 @@ def test_silent_and_frozen_sensors_end_the_walk_and_what_comes_back_goes_on(stac
     assert "FALLEN" not in d.states
 
 
+@pytest.mark.nightly
 def test_the_simulator_is_paused_reset_and_the_robot_put_elsewhere(stack):
     d = stack()
     go = walking(d)
@@ -221,6 +223,7 @@ def test_an_imu_on_its_side_and_a_wrong_sign_keep_the_robot_from_standing(stack)
     d.stand()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("what", ["swapped", "turned"])
 def test_swapped_feet_and_an_imu_turned_about_the_vertical_end_the_first_shift_of_the_weight(stack, what):
     """Who stands evenly cannot see either; the first step would be a fall."""
@@ -240,6 +243,7 @@ def test_swapped_feet_and_an_imu_turned_about_the_vertical_end_the_first_shift_o
     assert not d.call("stand").success and d.call("reset").success
 
 
+@pytest.mark.nightly
 def test_joints_have_one_owner_and_stops_may_come_at_any_time(stack):
     d = stack(walkers=2)
     later = d.bus.publishers["joint_commands"].pop()  # as if the second were not there yet
@@ -279,6 +283,7 @@ def test_a_gamepad_moves_the_robot_while_its_button_is_held(stack):
     assert d.state in ("STOP", "STAND")
 
 
+@pytest.mark.nightly
 def test_a_joint_that_does_not_follow_ends_the_walk_until_it_is_told_to_begin_anew(stack):
     d = stack()
     d.stand()

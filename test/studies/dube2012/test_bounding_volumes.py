@@ -50,6 +50,7 @@ def test_hull_row_is_646_ninths_faces_and_three_and_a_half_percent():
     assert round(mean[1], 1) == 3.5
 
 
+@pytest.mark.nightly
 def test_hull_row_does_not_depend_on_the_sizes():
     for seed in range(3):
         shapes = random_nine_shapes(np.random.default_rng(seed))

@@ -21,6 +21,7 @@ from humanoid_control.studies.dube2012.capsule_test import (
 )
 
 
+@pytest.mark.nightly
 def test_forearm_against_torso_no_false_alarm_and_only_shallow_misses_600_pairs(forearms):
     """F21. The critical points make F least, not the distance, so some touches escape (errata C6)."""
     size, p, u, r, axis = forearms
@@ -40,6 +41,7 @@ def test_forearm_against_torso_no_false_alarm_and_only_shallow_misses_600_pairs(
     assert len(misses) <= 0.03 * (exact < 0).sum() and max(misses, default=0.0) < 0.005
 
 
+@pytest.mark.nightly
 def test_misses_stay_rare_and_shallow_over_20000_pairs(brute):
     """The same against the exact kernel, on enough pairs to see the tail: 1 in 100 is missed, up to 16 mm deep."""
     size, p, u, r = brute.forearms_and_torsos(20000)
@@ -102,6 +104,7 @@ def test_arm_parallel_to_the_torso_is_measured_at_the_middle_of_the_overlap():
     assert not hit and d > 0.02
 
 
+@pytest.mark.nightly
 def test_spheres_and_ellipsoids(brute, rng):
     """F22: head and girdle. A ball against an ellipsoid is exact: only its centre is tested."""
     size, p, r = rng.uniform(0.04, 0.2, (300, 4)), rng.normal(size=(300, 3)) * 0.15, rng.uniform(0.03, 0.1, 300)

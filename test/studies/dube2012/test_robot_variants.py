@@ -221,6 +221,7 @@ def test_the_girdle_turns_at_its_new_offset(name):
             assert gh[1] == pytest.approx(sign * (offset + (half - offset) * np.cos(0.5)), abs=1e-9)
 
 
+@pytest.mark.nightly
 def test_elevation_needed_for_a_shrug_grows_with_the_offset():
     """A girdle off the sternum needs more range for the same height (Dube 2012, section 6.2.1)."""
     robot = load_robot("recommended", "fixed")
@@ -294,6 +295,7 @@ def test_the_new_axis_moves_a_sideways_arm_forward(name):
         assert b[0][0] > a[0][0]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["hrp2", "we4rii"])
 def test_where_three_axes_are_singular_four_are_not(name):
     three = load_robot(name, "fixed")

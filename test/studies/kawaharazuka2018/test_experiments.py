@@ -60,6 +60,7 @@ def test_e1_builds_the_three_groups(testbed, monkeypatch):
     assert [r["source regression s"] for r in table] == [5514, 12885, 25287]
 
 
+@pytest.mark.nightly
 def test_e2_finds_every_joint(testbed):
     """T2."""
     found = rows_of(EXPERIMENTS["E2"](testbed, Runs(1, 120)))
@@ -121,6 +122,7 @@ def test_e4_absolute_stays_wrong_and_relative_converges(testbed):
     assert found.traces[0].actual.shape == (601, 4)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["E5", "E6"])
 def test_learning_brings_relative_and_absolute_together(testbed, name):
     """T5, T6: less difference after the updater, nothing diverges; and the mapping is given back as it was."""
@@ -135,6 +137,7 @@ def test_learning_brings_relative_and_absolute_together(testbed, name):
         assert np.array_equal(testbed._networks[k].weights.W3, weights)
 
 
+@pytest.mark.nightly
 def test_the_baselines_are_worse_and_larger_tables_better(testbed, monkeypatch):
     """TE-03, and the same data by a table, polynomials and a network."""
     for name, value in (("DATA", 2000), ("ROWS", 40_000), ("ITERATIONS", 60), ("DEGREE", 4), ("TIMED", 30)):

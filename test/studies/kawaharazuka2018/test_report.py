@@ -32,6 +32,7 @@ def walk(joints=6):
     return Trace("a walk", tuple(f"j{k}" for k in range(joints)), actual, {"near": near, "gone": gone}, spread=strip)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("joints", [1, 5])
 def test_every_joint_has_its_lines_in_degrees_and_a_wide_picture(drawn, joints, tmp_path):
     trace = walk(joints)
@@ -58,6 +59,7 @@ def test_the_strip_shows_median_and_worst(drawn):
     assert np.allclose(values, np.maximum([worst, median], report.LEAST))
 
 
+@pytest.mark.nightly
 def test_table_one_is_drawn_beside_the_source_on_a_logarithmic_scale(drawn):
     line = {"group": "neck", "data": 100, "data s": 1.5, "source data s": 8579.0}
     finding = ExperimentResult("E1", "", "", table=(line | {"regression s": 0.25, "source regression s": 5514.0},))

@@ -54,6 +54,7 @@ VERDICTS = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", VERDICTS)
 def test_verdicts_on_lola(lab, name):
     found = CLAIMS[name].judge(lab)
@@ -85,6 +86,7 @@ def test_a_walk_is_played_once(lab):
     assert lab.outcome("still") is not lab.outcome("still", gait=GaitSettings(0.3, 0.8))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["lola", "wabian2"])
 def test_the_step_is_one_that_the_legs_can_take(name):
     """Lola takes the published one; shorter legs with tighter ranges take a shorter one, and say so."""

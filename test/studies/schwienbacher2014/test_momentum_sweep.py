@@ -43,6 +43,7 @@ def test_a_run_that_breaks_a_limit_is_told(changed, word):
     assert broken_limit(replace(GOOD, **changed), 0.1) == word
 
 
+@pytest.mark.nightly
 def test_the_best_and_the_front_are_of_runs_that_keep_the_limits():
     runs = [
         run("still", 3.0, 0.1),
@@ -60,6 +61,7 @@ def test_the_best_and_the_front_are_of_runs_that_keep_the_limits():
     assert front_plot(runs, "Lola").startswith(b"\x89PNG")
 
 
+@pytest.mark.nightly
 def test_on_lola_method_1_with_weak_comfort_cancels_nearly_all(monkeypatch):
     """The numbers that the comparison once left out: its own baseline was held back by a strong comfort gain."""
     few = {f: FAMILIES[f][-1:] for f in ("still", "method 1", "method 2")}

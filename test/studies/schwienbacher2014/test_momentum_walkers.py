@@ -19,6 +19,7 @@ from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
 )
 from humanoid_control.studies.schwienbacher2014.momentum_walks import measure, replay
 from humanoid_control.walking import GaitSettings, WalkTask
+from test.robots_under_test import by_kind
 
 DT = 0.01
 STEP = GaitSettings(0.4, 0.8)
@@ -66,6 +67,7 @@ def test_arms_that_reduce_momentum_do_not_disturb_the_soles(lola, make):
     assert moved > 0.1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "method", ["still", "method 0", "method 1 damped", "method 2 0.5", "constrained", "constrained xyz"]
 )
@@ -128,6 +130,7 @@ def test_ours_breaks_no_limit_and_touches_nothing(lab, lola):
     assert run.clearance.min() > 0.009
 
 
+@pytest.mark.nightly
 def test_the_printed_normalisation_overshoots_with_light_arms_and_the_clamp_bounds_it(lab, lola):
     """|J_r| is about 0.2 kg m^2 here: (7.9) asks for several times what cancels, and only the clamp keeps it finite."""
     raw, kept = walked(lab, "method 1 thesis unclamped"), walked(lab, "method 1 thesis")
@@ -136,6 +139,7 @@ def test_the_printed_normalisation_overshoots_with_light_arms_and_the_clamp_boun
     assert kept.walker.residual > 1.0  # what the arms produce cannot equal what the legs do (L_p - L_d > L_r)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["unit", "damped"])
 def test_rates_stay_bounded_in_a_run_that_saturates_even_without_a_clamp(lola, mode):
     """Steps of 0.5 s: more momentum than the arms can give is left over, and the rates stay below the speed limits."""
@@ -145,6 +149,7 @@ def test_rates_stay_bounded_in_a_run_that_saturates_even_without_a_clamp(lola, m
     assert found.z.speed_share < 1.0 and found.z.repeats < 0.05
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("free", ["arms+waist", "all"])
 @pytest.mark.parametrize("method", ["method 1 damped", "method 2 0.05", "constrained"])
 def test_other_joints_may_reduce_momentum_too(lab, lola, free, method):
@@ -155,6 +160,7 @@ def test_other_joints_may_reduce_momentum_too(lab, lola, free, method):
     assert np.ptp(found.run.q[found.run.steady][:, waist], axis=0).max() > 0.01
 
 
+@pytest.mark.nightly
 def test_avoidance_and_momentum_work_together():
     """HRP-2 with its arms' rest posture inside its hips: without avoidance they are in them, with it clear of them."""
     robot = load_robot("hrp2", "floating")
@@ -179,6 +185,7 @@ WAYS = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("way", WAYS)
 def test_walking_forward_sideways_and_in_a_curve_gets_there_and_keeps_limits(lola, way):
     """F-70: with method 1 as published, and constrained. A cycle is two steps, of soles and chest alike."""
@@ -203,6 +210,7 @@ def test_walking_forward_sideways_and_in_a_curve_gets_there_and_keeps_limits(lol
             assert gone == pytest.approx([2 * gait.step_length, 2 * gait.side_step, 0.0], abs=2e-3)
 
 
+@pytest.mark.nightly
 def test_walking_sideways_with_avoidance_arms_stay_clear_of_the_legs():
     """T-13: HRP-2's arms rest inside its hips; without avoidance they are in them, with it nothing ever touches."""
     lab = WalkingLab(load_robot("hrp2", "floating"), GaitSettings(0.0, 1.2, lift=0.037, side_step=0.06), 0.024)
@@ -215,7 +223,7 @@ def test_walking_sideways_with_avoidance_arms_stay_clear_of_the_legs():
     assert closest[0.0] < -0.02 and closest[0.04] > 0.005
 
 
-@pytest.mark.parametrize("name", ["hrp2", "wabian2", "suralp"])
+@pytest.mark.parametrize("name", by_kind(["hrp2", "wabian2", "suralp"]))
 def test_ours_works_on_every_robot_with_legs(name):
     robot = load_robot(name, "floating")
     lab = WalkingLab(robot, GaitSettings(0.1, 1.2, lift=0.02), 0.024)

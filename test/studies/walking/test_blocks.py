@@ -22,6 +22,7 @@ def walked(row: Row, steps: int):
     return try_row(row, steps, 0)
 
 
+@pytest.mark.nightly
 def test_every_block_has_its_pair_of_rows():
     assert {r.without for r in ROWS} == set(WITHOUT) - {ADJUSTED_TIMES}
     assert all(pair(block)[0].title == pair(block)[1].name for block in WITHOUT if block != ADJUSTED_TIMES)
@@ -29,6 +30,7 @@ def test_every_block_has_its_pair_of_rows():
     assert titles[0] == "20 N s back" and len(set(titles)) == 4, "the same push, planned in four ways"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("block", ["foot force control", "disturbance observer", "adjusted steps"])
 def test_a_robot_falls_without(block):
     on, off = (walked(r, 12) for r in pair(block))
@@ -36,6 +38,7 @@ def test_a_robot_falls_without(block):
     assert off.fell and off.steps < 12
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("block", "times"), [("dynamics filter", 3.0), ("feedback of the divergent component", 1.7)])
 def test_the_divergent_component_is_farther_from_its_plan_without(block, times):
     on, off = (walked(r, 12) for r in pair(block))
@@ -43,6 +46,7 @@ def test_the_divergent_component_is_farther_from_its_plan_without(block, times):
     assert off.dcm_error[0] > times * on.dcm_error[0] and np.hypot(*off.dcm_error) > 1.5 * np.hypot(*on.dcm_error)
 
 
+@pytest.mark.nightly
 def test_soles_come_down_elsewhere_without_their_guide():
     on, off = (walked(r, 20) for r in pair("landing where planned"))
     assert not on.fell and off.fell

@@ -38,6 +38,7 @@ def test_a_ladder_is_climbed_until_the_fall(monkeypatch):
     assert maps.climb((maps.SLOPES, "lola", 0.2, 0, 0))["fell_at"] is None
 
 
+@pytest.mark.nightly
 def test_a_push_that_nobody_stands_makes_a_real_robot_fall_and_a_light_one_does_not():
     assert maps.falls(maps.PUSHES, "lola", 0.2, 180, 0, 150.0)
     assert not maps.falls(maps.PUSHES, "lola", 0.2, 180, 0, 5.0)

@@ -50,6 +50,7 @@ def test_what_cannot_be_asked_for_is_refused(choice, words):
         study.Choice(only=["ways"], walk="bakward").rows()
 
 
+@pytest.mark.nightly
 def test_walks_and_stops_that_are_kept_are_not_made_again(tmp_path, monkeypatch):
     """A walk and a stop, each from the file the second time, with the same tables."""
     file = tmp_path / "kept.jsonl"
@@ -69,6 +70,7 @@ def test_walks_and_stops_that_are_kept_are_not_made_again(tmp_path, monkeypatch)
     assert not stop["fell"] and stop["steps"] <= 2 and 0.5 < stop["seconds"] < 3.0
 
 
+@pytest.mark.nightly
 def test_a_robot_walks_of_which_only_a_urdf_is_there(tmp_path):
     """Nothing is written beside it, and what is kept names it as it was given."""
     (tmp_path / "its").mkdir()

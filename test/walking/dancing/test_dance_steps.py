@@ -121,6 +121,7 @@ def test_a_clip_that_asks_for_too_much_sway_is_slowed_where_it_does():
     assert pace.min() < 0.9 and pace.max() <= 1.0 + 1e-9 and t[-1] > s[-1]
 
 
+@pytest.mark.nightly
 def test_a_robot_dances_the_steps_too(dancer):
     """The first steps, on the spot, while the arms dance."""
     frames = int(4.2 * dancer.rate)

@@ -175,6 +175,7 @@ def test_a_robot_dances_on_its_feet_as_well_as_with_its_pelvis_held(hrp2):
     assert free.tilt < MOST_TILT + np.radians(2)
 
 
+@pytest.mark.nightly
 def test_the_future_of_a_clip_keeps_the_zero_moment_point_where_it_is_planned(hrp2):
     """The arms go up at three times their speed: looked ahead into, the plan takes their momentum up beforehand."""
     error = {}

@@ -14,6 +14,7 @@ from humanoid_control.studies.walking.trial import WalkConditions, steady, walk
 from humanoid_control.walking import Walker, WalkSettings
 from humanoid_control.walking.ground.standing import stand_on_ground
 from humanoid_control.walking.ground.terrain import FeltGround
+from test.robots_under_test import nightly
 
 
 def tilted(along, across=0.0):
@@ -33,7 +34,7 @@ def test_small_tilts_are_level_and_others_are_believed_after_a_while():
     assert ground.heights(np.array([[0.5, 0.1], [1.5, 0.1]])) == pytest.approx([0.3, 0.3 + dx]) and z < 0.3
 
 
-@pytest.mark.parametrize("recipe,known", [("plane:slope=8", True), ("plane:slope=-3", False)])
+@pytest.mark.parametrize("recipe,known", [("plane:slope=8", True), nightly("plane:slope=-3", False)])
 def test_lola_walks_on_a_slope(recipe, known):
     ground = ground_of(recipe)
     engine = SimulationConfig("lola", ground=recipe).build()

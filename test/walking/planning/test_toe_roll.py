@@ -73,6 +73,7 @@ def _walk(roll):
     return outcome, rows
 
 
+@pytest.mark.nightly
 def test_toes_stay_on_the_ground_under_a_heel_that_rises(walked):
     (outcome, rows), (_, level) = walked["rolling"], walked["flat"]
     assert outcome.fell == "" and outcome.steps >= 5
