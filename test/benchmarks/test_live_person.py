@@ -10,6 +10,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow]
 
 
+@pytest.mark.nightly
 def test_rows_of_a_person_at_240_hz(humanoid, model_file):
     folder = str(model_file("human_motion/rajagopal_walk/motion_capture_walk.trc").parents[2])
     done = humanoid("bench", "human_node", "--seconds", "5", "--json", HUMANOID_TEST_DATA=folder)

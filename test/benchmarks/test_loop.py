@@ -10,6 +10,7 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow]
 
 
+@pytest.mark.nightly
 def test_the_node_keeps_500_hz_in_a_closed_loop(humanoid):
     done = humanoid("bench", "loop", "--seconds", "5", "--json")
     assert done.returncode == 0, done.stderr

@@ -36,6 +36,7 @@ def measured(humanoid, more=""):
     return {r["name"]: r for r in told["rows"]}, told["notes"]
 
 
+@pytest.mark.nightly
 def test_every_node_is_started_and_killed(humanoid):
     pytest.importorskip("viser", reason="needs the viewer")
     rows, notes = measured(humanoid)

@@ -117,6 +117,7 @@ def calm(*nodes):
     return [w for n in nodes for w in ("--set", f"{n}.priority=0")]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("robot", ["lola"])
 def test_the_demo_dances_and_reports(humanoid, robot):
     before = set(leftovers())

@@ -24,6 +24,7 @@ RATES = {"simulator.rate": "250.0", "state_estimator.rate": "125.0", "whole_body
 PERIOD = 0.004  # [s] of the simulator then
 
 
+@pytest.mark.nightly
 @pytest.mark.timed
 def test_a_cut_is_named_on_both_hosts_and_the_robot_moves_on_within_its_limits(monkeypatch):
     monkeypatch.setattr(split, "PERIOD", PERIOD)

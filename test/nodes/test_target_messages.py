@@ -18,6 +18,7 @@ from humanoid_control.nodes.base import target_frames
 from humanoid_control.nodes.base.messages import stamp_of, target_markers
 from humanoid_control.nodes.base.serialized_markers import MarkerPoses
 from humanoid_control.robots import load_robot
+from test.robots_under_test import nightly
 
 pytestmark = [pytest.mark.ros]
 WRISTS = ("l_wrist", "r_wrist")
@@ -67,7 +68,7 @@ def crowd(k, markers, size, stamp):
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize(("markers", "size"), [(300, 0), (4000, 0), (3, 990_000)])
+@pytest.mark.parametrize(("markers", "size"), [nightly(300, 0), nightly(4000, 0), (3, 990_000)])
 def test_commands_go_on_whatever_names_come_and_however_many(graph, markers, size):
     """A hundred messages a second, up to 1 MB each; new names by the hundred once took seconds each."""
     hands = Hands(graph)

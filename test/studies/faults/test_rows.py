@@ -63,6 +63,7 @@ def set_following_error(stack, most):
     assert answer.result().results[0].successful
 
 
+@pytest.mark.nightly
 @timed
 def test_rows_of_a_dancing_stack_and_joint_states_that_nobody_supervises(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(floods, "FLOODED", 1.0)
@@ -122,6 +123,7 @@ while True:
 """
 
 
+@pytest.mark.nightly
 @timed
 def test_a_second_controller_gives_way_and_one_that_asks_nobody_is_found(tmp_path, monkeypatch):
     script = tmp_path / "rogue.py"
