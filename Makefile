@@ -11,7 +11,7 @@ export PYTHONUNBUFFERED := 1
 # Byte code is kept, whatever the environment says: tests start hundreds of interpreters, and each worker reads every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-walk quick test nightly thorough durations retries setup check boundscheck plain mutants bench bench-peers peers docs site wheel picture clean
+.PHONY: help demo demo-walk quick test nightly nightly-tests nightly-mutants thorough durations retries setup check boundscheck plain mutants bench bench-peers peers docs site wheel picture clean
 .DEFAULT_GOAL := help
 
 help:
@@ -73,21 +73,16 @@ test: setup
 # comparisons with other libraries. All parts run; the command fails where one of them did.
 NIGHTLY_MUTANTS ?= numerics ik/limits hardware/can
 nightly: setup
-	@$(RUN)/humanoid warm >/dev/null
-	@code=0; \
-	$(PYTEST) -o timeout=7200 --junitxml=.junit/nightly.xml -n 4 --dist loadfile -m "not ($(TIMED))" || code=1; \
-	$(PYTEST) -o timeout=7200 --junitxml=.junit/nightly_timed.xml -m "$(TIMED)" $(TIMED_FILES) || code=1; \
-	for part in plain boundscheck bench-peers; do $(MAKE) --no-print-directory $$part || code=1; done; \
-	for room in $(NIGHTLY_MUTANTS); do \
-		$(MAKE) --no-print-directory mutants ROOM=$$room N=4 SEED=$$(date +%j) || code=1; done; \
-	exit $$code
+	@$(MAKE) --no-print-directory --keep-going nightly-tests plain boundscheck bench-peers nightly-mutants
 
-# The tests that depend on names changed since BASE, by default since the branch left origin/main, or since the last commit.
-# Those that start processes and those beyond BUDGET [s] are left to `make test`.
-BASE ?=
-BUDGET ?= 60
-quick: setup
-	@$(RUN)/python -m pytest -q --reached-by="$(BASE)" --budget=$(BUDGET)
+nightly-tests: setup
+	@$(RUN)/humanoid warm >/dev/null
+	@$(PYTEST) -o timeout=7200 --junitxml=.junit/nightly.xml -n 4 --dist loadfile -m "not ($(TIMED))"; first=$$?; \
+	$(PYTEST) -o timeout=7200 --junitxml=.junit/nightly_timed.xml -m "$(TIMED)" $(TIMED_FILES) && exit $$first
+
+nightly-mutants: setup
+	@code=0; for room in $(NIGHTLY_MUTANTS); do \
+		$(RUN)/python test/mutants.py "$$room" -n 4 --seed $$(date +%j) || code=1; done; exit $$code
 
 # Longer runs of what other tests show in short.
 thorough: setup

@@ -220,7 +220,9 @@ def _text(value: Any, parts: list[Any], members: tuple[str, ...] = ()) -> str:
     if hasattr(value, "__origin__"):  # a declared type with parameters
         return repr(value)
     if isinstance(value, ModuleType):
-        found = [(name, getattr(value, name)) for name in members if hasattr(value, name)]
+        # Own packages load their names lazily; those of others warn about names that only look like theirs.
+        known = vars(value).keys() if _by_name(value.__name__) else {name for name in members if hasattr(value, name)}
+        found = [(name, getattr(value, name)) for name in members if name in known]
         return f"{value.__name__} {[(name, _text(each, parts, members)) for name, each in found]}"
     if isinstance(value, tuple):
         return f"{_name(type(value))} {[_text(each, parts) for each in value]}"

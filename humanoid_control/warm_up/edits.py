@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from humanoid_control.errors import ConfigError, shown
-from humanoid_control.jit import ROOT
 from humanoid_control.source_graph import ALL, SourceGraph, changed_definitions, module_name, read_sources
 from humanoid_control.source_names import FIELDS, MAIN, STATEMENTS, Source, read_source
 
 MOST_CHAINS, LONGEST_CHAIN = 8, 5  # printed of each name; names of a chain
+PACKAGE_FOLDER = Path(__file__).parents[1]
 
 
 class NameUse(NamedTuple):
@@ -29,7 +29,7 @@ class NameUse(NamedTuple):
     changed: bool
 
 
-def explain_edit(file: Path, root: Path = ROOT) -> Iterator[str]:
+def explain_edit(file: Path, root: Path = PACKAGE_FOLDER) -> Iterator[str]:
     """Yield lines that name the kernels an edit of a source drops, and why.
 
     Args:

@@ -7,7 +7,7 @@ import pytest
 
 from humanoid_control.cli.main import main
 from humanoid_control.errors import ConfigError
-from humanoid_control.jit import ROOT
+from humanoid_control.warm_up.edits import PACKAGE_FOLDER as ROOT
 from humanoid_control.warm_up.edits import explain_edit
 
 SOURCES = {
