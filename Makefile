@@ -84,6 +84,14 @@ nightly-mutants: setup
 	@code=0; for room in $(NIGHTLY_MUTANTS); do \
 		$(RUN)/python test/mutants.py "$$room" -n 4 --seed $$(date +%j) || code=1; done; exit $$code
 
+# The tests that depend on names changed since BASE, by default since the branch left origin/main, or since the last commit.
+# Those that start processes and those beyond BUDGET [s] are left to `make test`.
+BASE ?=
+BUDGET ?= 60
+quick: setup
+	@$(RUN)/humanoid warm >/dev/null
+	@$(RUN)/python -m pytest -q --reached-by="$(BASE)" --budget=$(BUDGET)
+
 # Longer runs of what other tests show in short.
 thorough: setup
 	$(RUN)/python -m pytest -n 2 --dist loadfile -o timeout=7200 -m thorough
