@@ -15,20 +15,11 @@ from pathlib import Path
 import pytest
 
 from humanoid_control.source_graph import SourceCache
-from test import reached
+from test import durations, reached
 
 WORKERS = 2
-PATIENCE = 1.0  # budgets after which all that is left is skipped: durations are unknown, or kernels are compiled
+BEGINNING = 8.0  # [s] of the budget in which two workers start and read their tests
 ALONE = 8.0  # [s] of tests that one process runs sooner than two workers, which import everything twice
-
-
-def durations() -> dict[str, float]:
-    """Return the seconds that each test took in the last run, by its id; empty where none was kept."""
-    try:
-        from test.durations import load
-    except ImportError:
-        return {}
-    return load()
 
 
 def pytest_addoption(parser):
@@ -52,7 +43,9 @@ def pytest_cmdline_main(config):
         return None
     if not config.option.history and config.option.reached_by is None:
         return None
-    seconds = reached.seconds_of_functions(durations() | reached.durations_of_reports(config.option.junit))
+    began = time.time()
+    measured = durations.load() | reached.durations_of_reports(config.option.junit)
+    seconds = durations.load_files() | reached.seconds_of_functions(measured)
     if config.option.history:
         _print_history(config.option.history, seconds)
         return 0
@@ -62,7 +55,7 @@ def pytest_cmdline_main(config):
         raise pytest.UsageError(f"--reached-by: {base} is not a commit of this repository")
     change = reached.change_since(base, cache)
     cache.save()
-    plan = _plan(change, seconds, config.option.budget)
+    plan = _plan(change, seconds, config.option.budget) | {"end": began + config.option.budget}
     print(_summary(plan, base))
     if not plan["files"]:
         return 0
@@ -76,14 +69,11 @@ def _plan(change, seconds, budget):
     """Tests to run and how many are left out, as plain values that a worker can be given."""
     tests, count = reached.reached_tests(change, seconds)
     eligible = [test for test in tests if not test.left_out]
-    chosen = reached.cut_at(eligible, WORKERS * budget)
-    paths = [path for path in change.files if path.startswith("humanoid_control/") and path.endswith(".py")]
-    sources = {str(reached.REPOSITORY / path) for path in paths}
-    sources |= {str(Path(path).parent) for path in sources}
-    readers = [path for path in reached.READ_SOURCES if sources and (reached.REPOSITORY / path).is_file()]
+    chosen = reached.cut_at(eligible, WORKERS * max(budget - BEGINNING, 0.0))
+    edited = any(path.startswith("humanoid_control/") and path.endswith(".py") for path in change.files)
+    readers = [path for path in reached.READ_SOURCES if edited and (reached.REPOSITORY / path).is_file()]
     return {
         "order": [test.nodeid for test in chosen],
-        "sources": sorted(sources),
         "files": list(dict.fromkeys([*(test.nodeid.partition("::")[0] for test in chosen), *readers])),
         "seconds": sum(test.seconds for test in chosen),
         "count": count,
@@ -124,27 +114,21 @@ def pytest_collection_modifyitems(config, items):
     if plan is None:
         return
     place = {nodeid: k for k, nodeid in enumerate(plan["order"])}
-    sources = set(plan["sources"])
     kept = []
     for item in items:
         path, _, name = item.nodeid.partition("::")
         position = place.get(f"{path}::{name.partition('[')[0].partition('::')[0]}")
-        if position is None and path in reached.READ_SOURCES:
-            given = getattr(getattr(item, "callspec", None), "params", {}).values()
-            position = -1 if any(str(value) in sources for value in given) else None
+        if position is None and path in plan["files"] and path in reached.READ_SOURCES:
+            position = -1
         if position is not None and not any(item.get_closest_marker(mark) for mark in reached.MARKS):
             kept.append((position, item))
     items[:] = [item for _, item in sorted(kept, key=lambda pair: pair[0])]
 
 
-def pytest_collection_finish(session):
-    session.config.reached_since = time.monotonic()
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     plan = getattr(item.config, "reached", None)
-    if plan and time.monotonic() - item.config.reached_since > PATIENCE * plan["budget"]:
+    if plan and time.time() > plan["end"]:  # durations were unknown, or kernels had to be compiled
         pytest.skip(f"beyond the budget of {plan['budget']:g} s")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -29,11 +29,12 @@ from humanoid_control.source_names import STATEMENTS, Source
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 FOLDERS = ("humanoid_control", "test", "examples")
-MARKS = ("ros", "browser", "timed", "thorough")  # tests with these are left out, as are tests that start processes
+# Tests with these are left out, as are tests that start processes.
+MARKS = ("ros", "browser", "stack", "drives", "processes", "timed", "nightly", "thorough")
 UNKNOWN = 0.2  # [s] of a test that no earlier run has measured
 FAR = 1_000  # steps of a test that only lies near a changed file
 COMMANDS = "humanoid_control.cli.main"  # imports the module of a command when it runs it
-# They read the sources themselves: cases with the path of a changed file are selected.
+# They read the sources themselves, so they run for every change of the package.
 READ_SOURCES = ("test/package/test_house.py", "test/package/test_layers.py")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -321,14 +322,14 @@ def reached_tests(change: Change, seconds: Mapping[str, float]) -> tuple[list[Re
 
     Args:
         change: of the sources.
-        seconds: that tests took earlier, by their ids without parameters.
+        seconds: that tests took earlier, by their ids without parameters; and that files took, by their paths.
     """
     suite = Suite(change.after)
     reach = Reach(suite, change.after, _changed_nodes(change, suite.graph))
     near = set(_near_folders(change, suite.graph))
-    found, count = [], 0
-    for module, name in suite.tests():
-        count += 1
+    tests, found = list(suite.tests()), []
+    in_file = Counter(suite.nodeid(module, name).partition("::")[0] for module, name in tests)
+    for module, name in tests:
         nodes = suite.dependencies(module, name)
         nodeid = suite.nodeid(module, name)
         distance = reach.distance(nodes)
@@ -338,8 +339,10 @@ def reached_tests(change: Change, seconds: Mapping[str, float]) -> tuple[list[Re
             continue
         marks = sorted(suite.marks(module, name).intersection(MARKS))
         reason = marks[0] if marks else "processes" if suite.starts_processes(nodes) else ""
-        found.append(ReachedTest(nodeid, distance, seconds.get(nodeid, UNKNOWN), reason))
-    return sorted(found, key=lambda test: (test.distance, test.seconds)), count
+        file = nodeid.partition("::")[0]
+        expected = seconds[file] / in_file[file] if file in seconds else UNKNOWN
+        found.append(ReachedTest(nodeid, distance, seconds.get(nodeid, expected), reason))
+    return sorted(found, key=lambda test: (test.distance, test.seconds)), len(tests)
 
 
 def cut_at(tests: Iterable[ReachedTest], budget: float) -> list[ReachedTest]:
