@@ -48,7 +48,7 @@ EXTRAS = {
     ],
     # Humanoids of Unitree's: DDS without ROS.
     "unitree": [
-        "cyclonedds>=11",
+        "cyclonedds>=11; python_version < '3.14'",  # no wheel for later ones yet
     ],
     # Real robots with Dynamixel servos.
     "dynamixel": ["pyserial"],
@@ -115,7 +115,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     maintainer="humanoid_control maintainers",
-    python_requires=">=3.10,<3.14",
+    python_requires=">=3.10,<3.15",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={
         NAME: ["mocap/marker_sets/*.yaml", "human/models/*.yaml", "human/models/templates/*.yaml", "py.typed"],

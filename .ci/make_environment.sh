@@ -18,13 +18,13 @@ if [ -n "${ROS_DISTRO:-}" ]; then
     exit 2
 fi
 
-good() { "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; }
+good() { "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null; }
 python=
-for candidate in ${PYTHON:-} python3.12 python3.11 python3.13 python3.10 python3; do
+for candidate in ${PYTHON:-} python3.12 python3.11 python3.13 python3.10 python3.14 python3; do
     if command -v "$candidate" >/dev/null 2>&1 && good "$candidate"; then python=$candidate; break; fi
 done
 if [ -z "$python" ]; then
-    say "no Python 3.10 to 3.13 found: install one (Debian, Ubuntu: apt install python3 python3-venv)"
+    say "no Python 3.10 to 3.14 found: install one (Debian, Ubuntu: apt install python3 python3-venv)"
     exit 2
 fi
 

@@ -91,8 +91,8 @@ def check_real_time(rate: float, seconds: float) -> Iterator[Check]:
 
 def _python() -> Check:
     version = platform.python_version()
-    good = (3, 10) <= sys.version_info[:2] <= (3, 13)
-    return Check("Python", OK if good else FAIL, version, "" if good else "use Python 3.10 to 3.13")
+    good = (3, 10) <= sys.version_info[:2] <= (3, 14)
+    return Check("Python", OK if good else FAIL, version, "" if good else "use Python 3.10 to 3.14")
 
 
 def _packages() -> Check:
