@@ -6,10 +6,12 @@ import contextlib
 import json
 import os
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich import table as rich_table
@@ -50,6 +52,15 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
     for row in rows:
         t.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row))
     console.print(t)
+
+
+def activation_advice() -> str:
+    """Return how to make the printed `humanoid` commands work in this shell; empty where they do already."""
+    script = Path(sys.prefix, "bin", "activate")
+    if sys.prefix == sys.base_prefix or shutil.which("humanoid") or not script.is_file():
+        return ""
+    here = Path.cwd()
+    return f"before a `humanoid` command, once in each shell: . {os.path.relpath(script, here)}"
 
 
 def print_json(value: Any) -> None:

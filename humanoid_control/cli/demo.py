@@ -32,7 +32,7 @@ from humanoid_control.nodes.session.demo import (
     watch_session,
 )
 from humanoid_control.nodes.session.runs import replay_command
-from humanoid_control.terminal import console, print_json, print_parts
+from humanoid_control.terminal import activation_advice, console, print_json, print_parts
 
 if TYPE_CHECKING:
     from humanoid_control.evaluation.limit_costs import LimitCosts
@@ -262,6 +262,8 @@ def _print_end(session: Session, ran: WatchedRun) -> None:
     console.print(f"started in {ran.started:.1f} s, stopped in {ran.stopped:.1f} s; play it again:")
     assert session.bag is not None
     console.print(f"  {replay_command(session.bag)}")
+    if advice := activation_advice():
+        console.print(advice)
 
 
 def _check_unused(args: argparse.Namespace) -> None:
