@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from test import durations, quick, workers
+from test import durations, places, quick, workers
 from test.ending import leave
 from test.kinds import retry_reason
 from test.warm_process import WarmProcess
@@ -49,6 +49,7 @@ def pytest_addoption(pluginmanager):
 
 def pytest_configure(config):
     """Tests are shared between workers; the process that shares them keeps their durations."""
+    assert places.CLAIMED in os.environ, "workers find the number of their run there"
     config.pluginmanager.register(workers, "workers")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(durations.Recorder(), "durations")

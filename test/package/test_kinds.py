@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from test import durations, retries
+from test import durations, places, retries
 from test.kinds import retry_reason, scope
 
 
@@ -92,3 +92,13 @@ def test_committed_durations_are_those_of_the_last_run(kept, tmp_path, capsys):
     assert durations.main([str(junit)]) == 0
     assert json.loads(committed.read_text()) == {"test/package/test_kinds.py": 21.0}
     assert "1 files, 0.4 min" in capsys.readouterr().out
+
+
+def test_runs_at_the_same_time_have_domains_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "_held", held := [])
+    numbers = [places.claim_run(tmp_path) for _ in range(places.RUNS)]
+    assert numbers == list(range(places.RUNS))
+    assert places.claim_run(tmp_path) in numbers and len(held) == places.RUNS, "all are taken: shared, not waited for"
+    held.pop(2).close()
+    assert places.claim_run(tmp_path) == 2
+    assert places.RUN in numbers
