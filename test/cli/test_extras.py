@@ -9,6 +9,7 @@ import pytest
 from humanoid_control.cli.main import main
 from humanoid_control.errors import EXTRAS, missing_package
 from humanoid_control.nodes.session import machine_checks as machine
+from test.forgotten_modules import forget_modules
 
 SETUP = (Path(__file__).parents[2] / "setup.py").read_text()
 
@@ -19,11 +20,8 @@ def without(monkeypatch):
 
     def hide(package):
         monkeypatch.setitem(sys.modules, package, None)
-        for name in list(sys.modules):
-            if name.startswith(f"{package}.") or re.match(
-                r"humanoid_control\.(viewer|evaluation\.report|studies)\b", name
-            ):
-                monkeypatch.delitem(sys.modules, name)
+        ours = re.compile(r"humanoid_control\.(viewer|evaluation\.report|studies)\b")
+        forget_modules(monkeypatch, lambda name: bool(name.startswith(f"{package}.") or ours.match(name)))
 
     return hide
 

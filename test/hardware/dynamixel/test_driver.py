@@ -14,6 +14,7 @@ from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import read_hardware_file
 from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.transport import transport_class
+from test.forgotten_modules import forget_modules
 from test.hardware.dynamixel.servos import Bus, Servo
 
 URDF = """<robot name="arm">
@@ -140,8 +141,7 @@ def test_velocities_and_torques_go_through_the_driver(tmp_path):
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
-    for name in [n for n in sys.modules if n.startswith(("humanoid_control.hardware.dynamixel", "serial"))]:
-        monkeypatch.delitem(sys.modules, name)
+    forget_modules(monkeypatch, lambda name: name.startswith(("humanoid_control.hardware.dynamixel", "serial")))
     monkeypatch.setitem(sys.modules, "serial", None)
     with pytest.raises(EnvironmentProblem, match=r"pip install 'humanoid_control\[dynamixel\]'"):
         transport_class("dynamixel")
