@@ -56,7 +56,8 @@ TOPICS = {
     ),
     "joint_trajectory": (
         "trajectory_msgs/JointTrajectory",
-        "executed from where the reference is, once the robot follows: lines, cubics or quintics through its points; "
+        "executed from where the reference is, at its stamp (zero: now): lines, cubics or quintics through its points; "
+        "refused where the robot does not follow commands or the stamp is out of date; "
         "an empty one ends the one that runs",
     ),
     "applied_commands": (

@@ -22,7 +22,15 @@ from humanoid_control.hardware.commands.setpoint import Aim, Setpoint
 from humanoid_control.hardware.fault_groups import FaultGroups, device_findings
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
-from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState, refusals_of
+from humanoid_control.hardware.power import (
+    MOVING,
+    POWERED,
+    Event,
+    PowerMachine,
+    PowerState,
+    passed_over_because,
+    refusals_of,
+)
 from humanoid_control.hardware.supervision import (
     FAULT,
     Finding,
@@ -210,12 +218,11 @@ class Driver:
         return ""
 
     def command(self, command: JointCommand, now: float, stamp: float) -> None:
-        """Take a checked command; see `CommandInterpolator.add`."""
-        self.commands.add(self.groups.commanded(command), now, stamp)
+        """Take a checked command, see `CommandInterpolator.add`; one that is not followed now is discarded."""
+        if not self.passes_over():
+            self.commands.add(self.groups.commanded(command), now, stamp)
 
-    def refusals(self) -> list[str]:
-        """Reasons why power must not come now; empty: it may."""
-        return refusals_of(self)
+    passes_over, refusals = passed_over_because, refusals_of  # reasons against commands, and against power
 
     def to_guard(self) -> list[str]:
         """Buses that must have a guardian."""
@@ -379,6 +386,8 @@ class Driver:
     def _entered(self, before: PowerState, after: PowerState) -> None:
         """What a transition does at once."""
         now = self.machine.since
+        if after not in MOVING:
+            self.commands.restart()  # a command of the time before a stop, or without power, never moves the robot
         if self.encoders.homing is not None and after is not PowerState.HOLD:
             np.copyto(self.reference.v, self.joints.v, where=self.encoders.homing.active & np.isfinite(self.joints.v))
             self.encoders.abort(self.buses.home)
@@ -488,8 +497,6 @@ class Driver:
 
     def clipped(self) -> list[str]:
         """Joints whose commands have exceeded a limit for a while."""
-        if self._setpoint.clipped.max(initial=0.0) <= CLIPPED_TIME:
-            return []
         return [self.hardware.names[k] for k in np.flatnonzero(self._setpoint.clipped > CLIPPED_TIME).tolist()]
 
     def following_error(self) -> np.ndarray:

@@ -54,6 +54,9 @@ POWERED = frozenset({PowerState.ENABLING, PowerState.HOLD, PowerState.BLEND, Pow
 MOVING = frozenset({PowerState.BLEND, PowerState.RUN})
 """States in which commands move the robot."""
 
+FOLLOWING = frozenset({PowerState.HOLD, *MOVING})
+"""States in which commands are followed, or will be once they are steady."""
+
 _S, _E = PowerState, Event
 TRANSITIONS: dict[tuple[PowerState, Event], PowerState] = {
     (_S.OFFLINE, _E.CONFIGURE): _S.MONITOR,
@@ -167,3 +170,14 @@ def refusals_of(driver: Any) -> list[str]:
     if lonely := [name for name in driver.to_guard() if name not in guarded]:
         out.append(f"no guardian for bus {', '.join(lonely)}")
     return out
+
+
+def passed_over_because(driver: Any) -> str:
+    """Reason why a `Driver` discards commands now; empty: it follows them, or will once they are steady."""
+    if driver.machine.state not in FOLLOWING:
+        return f"state is {driver.machine}"
+    if driver.stopped:
+        return "stop was asked for; enable goes on"
+    if driver.encoders.homing is not None:
+        return "drives look for their zeros"
+    return "not homed: commands are not followed" if driver.encoders.waits else ""

@@ -95,6 +95,8 @@ class ControllerBridge(TickNode):
 
     def on_command(self, m: JointState) -> None:
         """Take a command; one with a mistake is dropped and named."""
+        if not self.active:
+            return  # a command of the time before must not be followed later
         if self.follower is not None and (read := read_command(self, self.reader, m)) is not None:
             self.follower.add(read[0], time.monotonic(), read[1])
 

@@ -26,7 +26,7 @@ from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.files import check_file
 from humanoid_control.hardware.calibration import named_calibration, read_calibration, write_calibration
 from humanoid_control.hardware.commands.command_stream import CommandReader
-from humanoid_control.hardware.commands.trajectory import TrajectoryPlayer
+from humanoid_control.hardware.commands.sources import CommandSources
 from humanoid_control.hardware.commands.trajectory_goal import GoalFollower
 from humanoid_control.hardware.driver import QUICK_STOP_TIME, Driver
 from humanoid_control.hardware.guardian import PRIORITY
@@ -40,6 +40,7 @@ from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
     STREAM_OUT,
+    age_of,
     fill_joint_state,
     joint_state,
     stamp_of,
@@ -154,7 +155,7 @@ class RobotDriver(TickNode):
         lonely = self.driver.buses.guarded() if hardware.guardian == "never" else []
         text = f"no guardian: what drives of bus {', '.join(lonely)} do when this computer dies is not a stop"
         self.health.check("guardian", bool(lonely), Level.WARN, text)
-        self.robot, self.player = robot, TrajectoryPlayer(hardware.names)
+        self.robot, self.sources = robot, CommandSources(self.driver)
         self.rows = np.array([robot.index[n] for n in hardware.names], dtype=int)
         self.others = np.setdiff1d(np.arange(robot.n), self.rows)
         others, modes = [robot.joint_names[k] for k in self.others], [j.mode for j in hardware.joints]
@@ -177,7 +178,7 @@ class RobotDriver(TickNode):
         self.listen(JointState, "joint_commands", self.on_command)
         self.create_subscription(JointTrajectory, "joint_trajectory", self.on_trajectory, EVENTS)
         lower, upper = hardware.column("lower"), hardware.column("upper")
-        follower = GoalFollower(self.player, hardware.names, lower, upper, hardware.column("acceleration"))
+        follower = GoalFollower(self.sources.player, hardware.names, lower, upper, hardware.column("acceleration"))
         self.action = TrajectoryAction(self, self.driver, follower)
         # An emergency stop must be heard from any publisher: one that keeps its last message, and one that does not.
         for qos in (LATCHED, EVENTS):
@@ -196,21 +197,20 @@ class RobotDriver(TickNode):
     def on_command(self, m: JointState) -> None:
         """Take a command; one with a mistake is dropped and named."""
         now = time.monotonic()
-        running = self.player.spline is not None and not self.player.over(now)
-        if self.health.check("passed over", running, Level.WARN, "a trajectory runs: joint_commands passed over"):
+        text = "a trajectory runs: joint_commands passed over"
+        if self.health.check("passed over", self.sources.running(now), Level.WARN, text):
             return
         if (read := read_command(self, self.reader, m)) is not None:
-            self.player.stop()
-            self.driver.command(read[0], now, read[1])
+            self.sources.command(read[0], now, read[1])
 
     def on_trajectory(self, m: JointTrajectory) -> None:
-        """Execute a trajectory from where the reference is now; an empty one ends the one that runs."""
+        """Execute a trajectory from where the reference is, at its stamp; an empty one ends the one that runs."""
         try:
             if not m.points and not m.joint_names:
-                self.player.stop()
+                self.sources.stop()
             else:
-                ref = self.driver.reference
-                self.player.start(list(m.joint_names), points_of(m), ref.q, ref.v)
+                age = age_of(m.header.stamp, self.get_clock())
+                self.sources.start(list(m.joint_names), points_of(m), age, time.monotonic())
             self.health.clear("trajectory")
         except HumanoidError as e:
             self.health.report("trajectory", Level.WARN, str(e))
@@ -251,12 +251,9 @@ class RobotDriver(TickNode):
 
     def tick(self, now: float) -> None:
         d = self.driver
-        if (command := self.player.command(now, d.machine.state is PowerState.RUN)) is not None:
-            d.command(command, now, now)
+        self.sources.advance(now)
         d.cycle()
         self.action.update(now)
-        if d.machine.state in STOPPED:
-            self.player.stop()
         self._say_state()
         self.ticks += 1
         if self.ticks % self.params.states_every == 0:

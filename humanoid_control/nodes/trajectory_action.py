@@ -5,6 +5,7 @@ A goal is executed as a trajectory on `joint_trajectory` is. It is looked at in 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from humanoid_control.hardware.commands.trajectory_goal import (
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.power import PowerState
 from humanoid_control.nodes.base.health import Level
-from humanoid_control.nodes.base.messages import floats, seconds, stamp_of
+from humanoid_control.nodes.base.messages import age_of, floats, seconds, stamp_of
 
 try:  # not among the ROS wheels; there, trajectories come on their topic
     from control_msgs.action import FollowJointTrajectory
@@ -32,7 +33,6 @@ except ImportError:
 
 NAME = "follow_joint_trajectory"
 FEEDBACK_PERIOD = 0.05  # [s]
-FOLLOWING = (PowerState.HOLD, PowerState.BLEND, PowerState.RUN)  # states in which a robot follows, or will soon
 CANCELLED = Outcome(GoalCode.SUCCESSFUL, "cancelled: the robot comes to rest")
 
 
@@ -102,25 +102,20 @@ class TrajectoryAction:
         if request.multi_dof_trajectory.points:
             return Outcome(GoalCode.INVALID_GOAL, "joints of several degrees of freedom are not supported")
         t, p, ref = request.trajectory, self._node.params, self._driver.reference
-        now, stamp = 1e-9 * self._node.get_clock().now().nanoseconds, seconds(t.header.stamp)
         goal = TrajectoryGoal(
             list(t.joint_names),
             points_of(t),
             tolerances_of(request.path_tolerance),
             tolerances_of(request.goal_tolerance),
             seconds(request.goal_time_tolerance),
-            now - stamp if stamp else 0.0,
+            age_of(t.header.stamp, self._node.get_clock()),
         )
         defaults = DefaultTolerances(p.path_tolerance, p.goal_tolerance, p.goal_time)
-        return self._follower.begin(goal, ref.q, ref.v, defaults)
+        return self._follower.begin(goal, ref.q, ref.v, defaults, time.monotonic())
 
     def _refused(self) -> Outcome | None:
         """Reason for which the robot does not follow trajectories now."""
-        d, reason = self._driver, ""
-        if not self._node.active or d.machine.state not in FOLLOWING:
-            reason = f"state is {d.machine}"
-        elif d.stopped or d.encoders.waits:
-            reason = "stop was asked for; enable goes on" if d.stopped else "not homed: commands are not followed"
+        reason = self._driver.passes_over() if self._node.active else f"state is {self._driver.machine}"
         return Outcome(GoalCode.INVALID_GOAL, reason) if reason else None
 
     def update(self, now: float) -> None:

@@ -17,7 +17,7 @@ from std_msgs.msg import Bool, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from humanoid_control.nodes.base.messages import LATCHED
+from humanoid_control.nodes.base.messages import LATCHED, stamp_of
 from humanoid_control.robots import load_robot
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
@@ -381,3 +381,38 @@ def test_joints_are_homed_by_a_service_before_commands_are_followed(graph, hardw
     desk.until("RUN", send)
     assert "HOLD: homing l_elbow_flexion; 0 of 1 done" in graph.output(desk.process)
     assert abs(desk.q["l_elbow_flexion"] - 0.3) < 0.1, "it is where its switch is"
+
+
+def test_a_trajectory_without_power_or_after_a_stop_or_out_of_date_is_refused_and_never_moves_the_robot(graph):
+    desk = Desk(graph, "hardware:=loopback")
+    start = desk.q["l_elbow_flexion"]
+    trajectories = graph.publisher(JointTrajectory, "joint_trajectory")
+    graph.until(lambda: trajectories.get_subscription_count() > 0, "the driver")
+
+    def send(age=0.0):
+        m = JointTrajectory(joint_names=["l_elbow_flexion"])
+        m.points.append(JointTrajectoryPoint(positions=[start + 0.4]))
+        m.points[0].time_from_start.nanosec = 500_000_000
+        if age:
+            m.header.stamp = stamp_of(time.time_ns() - int(1e9 * age))
+        trajectories.publish(m)
+
+    def rests():
+        n = len(desk.states)
+        graph.until(lambda: len(desk.states) > n + 200, "a second of states")
+        assert abs(desk.q["l_elbow_flexion"] - start) < 1e-3 and "HOLD" in desk.said[-1].data
+
+    graph.until_said("robot_driver", "trajectory refused: state is MONITOR", meanwhile=send)
+    assert desk.ask("enable", True)[0]
+    desk.until("HOLD")
+    rests()
+    graph.until_said("robot_driver", "trajectory refused: it ended 3599", meanwhile=lambda: send(3600.0))
+    rests()
+    assert desk.ask("stop")[0]
+    desk.until("HOLD")
+    graph.until_said("robot_driver", "trajectory refused: stop was asked for", meanwhile=send)
+    assert desk.ask("enable", True)[0]
+    rests()
+    send(-1.0)
+    desk.until("RUN")
+    graph.until(lambda: abs(desk.q["l_elbow_flexion"] - start - 0.4) < 1e-3, "the end of one that begins in a second")

@@ -15,6 +15,8 @@ import numpy as np
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.hardware.commands.command_stream import JointCommand
 
+LATE = 0.1  # [s] after its end by its stamp, in which a trajectory is still executed: its message was on its way
+AHEAD = 60.0  # [s] by which the stamp of a trajectory may be ahead of the clock
 LARGEST = 1e9  # of any value: nothing that a robot does, and powers of it in the shortest of times can be computed
 
 
@@ -29,6 +31,35 @@ class TrajectoryPoint(NamedTuple):
     q: Sequence[float]
     v: Sequence[float] = ()
     a: Sequence[float] = ()
+
+
+class OutOfDateError(ConfigError):
+    """The stamp of a trajectory lies too far in the past or in the future."""
+
+
+def scheduled(points: Sequence[TrajectoryPoint], age: float) -> tuple[list[TrajectoryPoint], float]:
+    """Return the points that are still to come, and the delay until they begin [s].
+
+    A stamp is the time at which a trajectory begins. Points whose time has passed are left out, as
+    joint_trajectory_controller does.
+
+    Args:
+        points: of the trajectory.
+        age: of its stamp [s]; negative: ahead of the clock; 0: it has none.
+
+    Raises:
+        OutOfDateError: the trajectory has ended by its stamp, or the stamp is more than `AHEAD` ahead.
+    """
+    if -age > AHEAD:
+        raise OutOfDateError(
+            f"trajectory refused: its stamp is {-age:.1f} s ahead of the clock, at most {AHEAD:g} s are allowed; "
+            "do the clocks of both computers agree?"
+        )
+    if points and age > points[-1].time + LATE:
+        raise OutOfDateError(f"trajectory refused: it ended {age - points[-1].time:.2f} s ago by its stamp")
+    if not points or age <= LATE:
+        return list(points), max(-age, 0.0)
+    return [p._replace(time=p.time - age) for p in points if p.time > age] or [points[-1]._replace(time=0.0)], 0.0
 
 
 class TrajectorySpline:
@@ -106,6 +137,8 @@ class TrajectorySpline:
 class TrajectoryPlayer:
     """A trajectory on its way to the command stream. Its time begins when the robot follows commands.
 
+    One that is to begin later holds its joints until then.
+
     Attributes:
         spline: that is executed; None: none is.
     """
@@ -113,20 +146,29 @@ class TrajectoryPlayer:
     def __init__(self, joint_names: Sequence[str]) -> None:
         self._index = {name: k for k, name in enumerate(joint_names)}
         self.spline: TrajectorySpline | None = None
-        self._begin = np.nan
+        self._begin, self._earliest = np.nan, -np.inf
 
-    def start(self, names: Sequence[str], points: Sequence[TrajectoryPoint], q: np.ndarray, v: np.ndarray) -> None:
+    def start(
+        self,
+        names: Sequence[str],
+        points: Sequence[TrajectoryPoint],
+        q: np.ndarray,
+        v: np.ndarray,
+        earliest: float = -np.inf,
+    ) -> None:
         """Replace what is executed.
 
         Args:
-            names, points: of the trajectory. q, v: reference of all joints of the robot now [rad], [rad/s].
+            names, points: of the trajectory.
+            q, v: reference of all joints of the robot now [rad], [rad/s].
+            earliest: monotonic time before which it does not begin [s].
 
         Raises:
             UnknownNameError, ConfigError: as `TrajectorySpline`; what is executed goes on.
         """
         rows = [self._index[name] for name in names if name in self._index]
         self.spline = TrajectorySpline(names, points, q[rows], v[rows], list(self._index))
-        self._begin = np.nan
+        self._begin, self._earliest = np.nan, earliest
 
     def stop(self) -> None:
         """Forget the trajectory."""
@@ -140,7 +182,7 @@ class TrajectoryPlayer:
         """
         if self.spline is None:
             return None
-        if follows and not np.isfinite(self._begin):
+        if follows and not np.isfinite(self._begin) and now >= self._earliest:
             self._begin = now
         q, v = np.full((2, len(self._index)), np.nan)
         time = now - self._begin if np.isfinite(self._begin) else 0.0

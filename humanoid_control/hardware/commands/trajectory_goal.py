@@ -12,7 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.hardware.commands.trajectory import TrajectoryPlayer, TrajectoryPoint, TrajectorySpline
+from humanoid_control.hardware.commands.trajectory import (
+    OutOfDateError,
+    TrajectoryPlayer,
+    TrajectoryPoint,
+    TrajectorySpline,
+    scheduled,
+)
 
 UNSET, NONE = 0.0, -1.0  # tolerances: as the robot's own are; there is none
 
@@ -61,7 +67,7 @@ class TrajectoryGoal(NamedTuple):
     Attributes:
         names, points: of the trajectory. path: tolerances on the way. end: tolerances at the end.
         time: after the end, in which the end must be reached [s]; UNSET, or below zero: for ever.
-        age: of the trajectory's stamp [s]; 0: it has none.
+        age: of the trajectory's stamp [s]; negative: it begins later; 0: it has none.
     """
 
     names: Sequence[str]
@@ -106,11 +112,14 @@ class GoalFollower:
         self._path = self._end = np.zeros((2, 0))
         self._time = np.inf
 
-    def begin(self, goal: TrajectoryGoal, q: np.ndarray, v: np.ndarray, defaults: DefaultTolerances) -> Outcome | None:
+    def begin(
+        self, goal: TrajectoryGoal, q: np.ndarray, v: np.ndarray, defaults: DefaultTolerances, now: float = 0.0
+    ) -> Outcome | None:
         """Execute a goal in place of the one before; the reason where it is refused, and what runs goes on.
 
         Args:
             goal: as sent. q, v: (n,) reference now [rad], [rad/s]. defaults: where the goal says nothing.
+            now: monotonic time [s].
         """
         if refused := self._refused(goal):
             return refused
@@ -119,7 +128,10 @@ class GoalFollower:
         try:
             path = self._tolerances(names, goal.path, defaults.path)
             end = self._tolerances(names, goal.end, defaults.end)
-            self.player.start(names, goal.points, q, v)
+            points, delay = scheduled(goal.points, goal.age)
+            self.player.start(names, points, q, v, now + delay if delay > 0.0 else -np.inf)
+        except OutOfDateError as e:
+            return Outcome(GoalCode.OLD_HEADER_TIMESTAMP, str(e))
         except HumanoidError as e:
             return Outcome(GoalCode.INVALID_GOAL, str(e))
         self._spline, self._rows, self._path, self._end = self.player.spline, rows, path, end
@@ -133,9 +145,6 @@ class GoalFollower:
             return Outcome(GoalCode.INVALID_JOINTS, str(UnknownNameError("joint", strange[0], self._names)))
         if not goal.names or len(set(goal.names)) < len(goal.names):
             return Outcome(GoalCode.INVALID_JOINTS, "each joint of the trajectory must be named once")
-        if goal.points and goal.age > goal.points[-1].time:
-            late = goal.age - goal.points[-1].time
-            return Outcome(GoalCode.OLD_HEADER_TIMESTAMP, f"the trajectory ended {late:.2f} s ago by its stamp")
         for k, p in enumerate(goal.points):
             for name, angle in zip(goal.names, p.q, strict=False):
                 j = self._index[name]

@@ -229,6 +229,12 @@ def seconds(stamp: Time) -> float:
     return stamp.sec + 1e-9 * stamp.nanosec
 
 
+def age_of(stamp: Time, clock: Any) -> float:
+    """Age of a stamp by a node's clock [s]; negative: ahead of it; 0: the stamp is zero, which stands for now."""
+    sent = seconds(stamp)
+    return 1e-9 * clock.now().nanoseconds - sent if sent else 0.0
+
+
 def stamp_of(nanoseconds: int) -> Time:
     """Nanoseconds as a stamp."""
     return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
