@@ -23,6 +23,7 @@ from humanoid_control.hardware.commands.command_stream import CommandReader
 from humanoid_control.hardware.commands.limiter import CommandLimits
 from humanoid_control.hardware.ros2_control.command_follower import CommandFollower, Following
 from humanoid_control.nodes.base.command_messages import read_command
+from humanoid_control.nodes.base.command_owner import listen_to_one
 from humanoid_control.nodes.base.messages import STREAM_OUT, JointPositions, floats
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
@@ -79,7 +80,7 @@ class ControllerBridge(TickNode):
         kind: Any = Float64MultiArray if forward else JointTrajectory
         self.commands = self.create_publisher(kind, self.topic, STREAM_OUT)
         self.client: Any = self.create_client(GetParameters, f"{p.controller}/get_parameters")
-        self.listen(JointState, "joint_commands", self.on_command)
+        listen_to_one(self, JointState, "joint_commands", self.on_command, p.command_timeout)
         self.listen(JointState, "joint_states", self.measured.take)
         return p.rate
 

@@ -10,7 +10,7 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from humanoid_control.hardware.realtime import become_real_time, real_time_advic
 from humanoid_control.hardware.supervision import WARN
 from humanoid_control.kinematics.joint_state import NodeStatus
 from humanoid_control.nodes.base.command_messages import read_command
+from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
@@ -175,8 +176,12 @@ class RobotDriver(TickNode):
         self.imu_message.header.frame_id = self.robot.root_link
         self.battery = self.create_publisher(BatteryState, "battery", EVENTS)
         self.said, self.ticks, self.rates, self.supplies_due = "", 0, BusRates(), 0.0
-        self.listen(JointState, "joint_commands", self.on_command)
-        self.create_subscription(JointTrajectory, "joint_trajectory", self.on_trajectory, EVENTS)
+        self.owner = CommandArbiter(self, "joint_commands")
+        self.planner = CommandArbiter(self, "joint_trajectory", "owner of trajectories")
+        self.reports += [self.owner.report, self.planner.report]
+        self.listen(JointState, "joint_commands", self.on_command, COMMANDS_IN, takes_info=True)
+        take = self.on_trajectory
+        self.create_subscription(JointTrajectory, "joint_trajectory", take, EVENTS, takes_info=True)
         lower, upper = hardware.column("lower"), hardware.column("upper")
         follower = GoalFollower(self.sources.player, hardware.names, lower, upper, hardware.column("acceleration"))
         self.action = TrajectoryAction(self, self.driver, follower)
@@ -194,26 +199,44 @@ class RobotDriver(TickNode):
 
     # -- commands -----------------------------------------------------------------------------------------------------
 
-    def on_command(self, m: JointState) -> None:
-        """Take a command; one with a mistake is dropped and named."""
+    def on_command(self, m: JointState, info: Mapping[str, Any]) -> None:
+        """Take a command of the publisher that is followed; one with a mistake is dropped and named."""
         now = time.monotonic()
         text = "a trajectory runs: joint_commands passed over"
         if self.health.check("passed over", self.sources.running(now), Level.WARN, text):
             return
+        if not self.owner.accepts(info, self.driver.hardware.command_timeout):
+            return
         if (read := read_command(self, self.reader, m)) is not None:
             self.sources.command(read[0], now, read[1])
 
-    def on_trajectory(self, m: JointTrajectory) -> None:
-        """Execute a trajectory from where the reference is, at its stamp; an empty one ends the one that runs."""
+    def on_trajectory(self, m: JointTrajectory, info: Mapping[str, Any]) -> None:
+        """Execute a trajectory from where the reference is, at its stamp; an empty one ends the one that runs.
+
+        While a trajectory of one publisher runs, those of others are refused. A goal of the action is replaced.
+        """
+        now = time.monotonic()
         try:
             if not m.points and not m.joint_names:
                 self.sources.stop()
             else:
+                if self.action.busy:
+                    self.planner.release()
+                if not self.planner.accepts(info, math.inf if self.sources.running(now) else 0.0):
+                    return
+                if reason := self.commanded_by(now):
+                    raise ConfigError(f"trajectory refused: {reason}")
                 age = age_of(m.header.stamp, self.get_clock())
-                self.sources.start(list(m.joint_names), points_of(m), age, time.monotonic())
+                self.sources.start(list(m.joint_names), points_of(m), age, now)
             self.health.clear("trajectory")
         except HumanoidError as e:
             self.health.report("trajectory", Level.WARN, str(e))
+
+    def commanded_by(self, now: float) -> str:
+        """Publisher of joint_commands that is followed at a time [s], in words; empty: nobody."""
+        if self.sources.running(now) or not self.owner.active(now, self.driver.hardware.command_timeout):
+            return ""
+        return f"joint_commands of {self.owner.owner_name} are followed"
 
     def on_emergency_stop_topic(self, m: Bool) -> None:
         self.driver.heartbeat(time.monotonic())

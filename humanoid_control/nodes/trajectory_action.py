@@ -78,6 +78,11 @@ class TrajectoryAction:
                 cancel_callback=lambda _: CancelResponse.ACCEPT,
             )
 
+    @property
+    def busy(self) -> bool:
+        """A goal is executed."""
+        return self._goal is not None
+
     def close(self) -> None:
         """Withdraw the action."""
         if self._server is not None:
@@ -87,7 +92,7 @@ class TrajectoryAction:
     def _on_goal(self, handle: Any) -> None:
         handle.execute()
         try:
-            refused = self._refused() or self._begin(handle.request)
+            refused = self._refused(self._node.commanded_by(time.monotonic())) or self._begin(handle.request)
         except Exception as e:  # nothing from outside may end the driver
             refused = Outcome(GoalCode.INVALID_GOAL, f"goal failed: {type(e).__name__}: {e}")
         if refused is not None:
@@ -113,9 +118,10 @@ class TrajectoryAction:
         defaults = DefaultTolerances(p.path_tolerance, p.goal_tolerance, p.goal_time)
         return self._follower.begin(goal, ref.q, ref.v, defaults, time.monotonic())
 
-    def _refused(self) -> Outcome | None:
-        """Reason for which the robot does not follow trajectories now."""
+    def _refused(self, other: str = "") -> Outcome | None:
+        """Reason for which the robot does not follow trajectories now; other: whoever commands it, in words."""
         reason = self._driver.passes_over() if self._node.active else f"state is {self._driver.machine}"
+        reason = reason or other
         return Outcome(GoalCode.INVALID_GOAL, reason) if reason else None
 
     def update(self, now: float) -> None:

@@ -20,6 +20,7 @@ from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.kinematics.joint_state import Measurement
+from humanoid_control.nodes.base.command_owner import TARGETS_IN, TARGETS_TIMEOUT, listen_to_one
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
@@ -112,14 +113,16 @@ class WalkerNode(TickNode):
         for sole in self.soles:
             self.listen(WrenchStamped, foot_topic(sole), self._sensed(partial(self.sensors.on_wrench, sole)))
         twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
-        self.listen(twist, "cmd_vel", self._guarded("cmd_vel_failed", self.velocity.take))
+        take = self._guarded("cmd_vel_failed", self.velocity.take)
+        listen_to_one(self, twist, "cmd_vel", take, p.cmd_vel_timeout)
         if self.upper is not None:
             self.reader, self.frames = MarkerReader(), TargetFrames(self, self.robot, p.world_frame)
-            self.listen(MarkerArray, "targets", self._guarded("targets_failed", self.on_targets), raw=True)
+            take = self._guarded("targets_failed", self.on_targets)
+            listen_to_one(self, MarkerArray, "targets", take, TARGETS_TIMEOUT, TARGETS_IN, raw=True)
         steps = FOOTSTEP_MESSAGES[p.footsteps_type]
         self.create_subscription(steps, "footsteps", self._guarded("footsteps_failed", self.on_footsteps), EVENTS)
         self.create_subscription(PoseStamped, "goal_pose", self._guarded("goal_failed", self.on_goal), EVENTS)
-        self.create_subscription(Joy, "joy", self._guarded("joy_failed", self.on_joy), EVENTS)
+        listen_to_one(self, Joy, "joy", self._guarded("joy_failed", self.on_joy), p.cmd_vel_timeout)
         self.create_subscription(Bool, PAUSED, self._guarded("paused_failed", self.on_paused), LATCHED)
 
     def activate(self) -> None:

@@ -27,7 +27,7 @@ from humanoid_control.estimation import (
 )
 from humanoid_control.ik import FollowerSettings, IkResult, IkSettings, TargetFilterSettings, TargetFollower
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
-from humanoid_control.nodes.base.command_owner import CommandOwner
+from humanoid_control.nodes.base.command_owner import TARGETS_IN, TARGETS_TIMEOUT, CommandOwner, listen_to_one
 from humanoid_control.nodes.base.messages import (
     STREAM_OUT,
     WORLD,
@@ -288,7 +288,8 @@ class WholeBodyIkNode(TickNode):
         self.message = joint_state(robot.joint_names)
         self.commands = CommandOwner(self, "joint_commands")
         self.markers = IkMarkers(self, robot, p.world_frame)
-        self.listen(MarkerArray, "targets", self.on_targets, raw=True, wakes=True)
+        timeout = max(p.target_timeout, TARGETS_TIMEOUT)
+        listen_to_one(self, MarkerArray, "targets", self.on_targets, timeout, TARGETS_IN, raw=True, wakes=True)
         self.reader, self.frames = MarkerReader(), TargetFrames(self, robot, p.world_frame)
         self.crowd, self.crowd_at = 0, -math.inf
         self.listen(JointState, STATES, self.on_joint_states)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
@@ -20,6 +20,9 @@ from humanoid_control.nodes.base.tick_node import Level, TickNode
 
 # Deeper than other streams: with room for one message, those of one publisher push out those of another.
 COMMANDS_IN = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Of streams whose messages are large: each of two publishers keeps one.
+TARGETS_IN = QoSProfile(depth=2, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
+TARGETS_TIMEOUT = 0.5  # [s] of silence after which another publisher of targets or markers is followed
 DISCOVERY = 0.3  # [s] before the first command: a node that finds this one later would jump into its midst
 LOOK_PERIOD = 0.05  # [s] between looks at the graph
 HEARD = 0.5  # [s] for which somebody counts as commanding after a message
@@ -209,8 +212,14 @@ class CommandArbiter:
         owner: identity of the publisher whose commands are taken; empty: of nobody yet. changes: how often it changed.
     """
 
-    def __init__(self, node: TickNode, topic: str) -> None:
-        self._node, self._topic = node, topic
+    def __init__(self, node: TickNode, topic: str, key: str = "owner") -> None:
+        """Prepare.
+
+        Args:
+            node: that follows the commands. topic: of the commands.
+            key: of the reports in the node's health.
+        """
+        self._node, self._topic, self._key = node, topic, key
         self.owner, self.changes, self._last = b"", 0, 0.0
         self._refused: dict[bytes, float] = {}
         self._reported = 0.0
@@ -233,6 +242,19 @@ class CommandArbiter:
         self._refused.pop(gid, None)
         return True
 
+    def active(self, now: float, timeout: float) -> bool:
+        """Test whether the owner was heard within the last `timeout` before `now` [s]."""
+        return bool(self.owner) and now - self._last <= timeout
+
+    def release(self) -> None:
+        """Let any publisher follow the present owner."""
+        self.owner = b""
+
+    @property
+    def owner_name(self) -> str:
+        """Full name of the owner's node."""
+        return publishers_of(self._node, self._topic).get(self.owner, "a node that is gone")
+
     def report(self, now: float) -> None:
         """Report commands that were not taken, and of whom. Called in each tick, at `now` [s]."""
         if now - self._reported < LOOK_PERIOD:
@@ -244,4 +266,31 @@ class CommandArbiter:
             names = publishers_of(self._node, self._topic)
             owner, *others = (names.get(gid, "a node that is gone") for gid in (self.owner, *refused))
             text = f"{self._topic} from several publishers: {owner} is followed, {', '.join(others)} is not"
-        self._node.health.check("owner", bool(refused), Level.ERROR, text)
+        self._node.health.check(self._key, bool(refused), Level.ERROR, text)
+
+
+def listen_to_one(
+    node: TickNode,
+    message: type,
+    topic: str,
+    callback: Callable[[Any], None],
+    timeout: float,
+    qos: QoSProfile = COMMANDS_IN,
+    **more: Any,
+) -> CommandArbiter:
+    """Subscribe to a stream that moves a robot: one publisher is followed at a time, the others are named.
+
+    Args:
+        node: that follows the stream. message, topic, callback, qos: of the subscription.
+        timeout: silence of one publisher after which another one is followed [s].
+        more: of `TickNode.listen`.
+    """
+    arbiter = CommandArbiter(node, topic, f"owner {topic}")
+
+    def take(m: Any, info: Mapping[str, Any]) -> None:
+        if arbiter.accepts(info, timeout):
+            callback(m)
+
+    node.listen(message, topic, take, qos, takes_info=True, **more)
+    node.reports.append(arbiter.report)
+    return arbiter

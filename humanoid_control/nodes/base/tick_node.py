@@ -139,6 +139,7 @@ class TickNode(LifecycleNode):
         self.statistics = TickStatistics(1.0)
         self.inputs: dict[str, float] = {}
         self.when_stopped: list[Callable[[], None]] = []  # called when the node is deactivated
+        self.reports: list[Callable[[float], None]] = []  # called after each tick
         self.stamps = RisingStamps()
         self.wake = False
         self.late = 0.0  # [s] by which this tick began behind its deadline
@@ -369,6 +370,7 @@ class TickNode(LifecycleNode):
         self._polled.clear()
         self.inputs.clear()
         self.when_stopped.clear()
+        self.reports.clear()
         self.health.open.clear()
         self.wake = False
 
@@ -379,6 +381,8 @@ class TickNode(LifecycleNode):
         start = time.monotonic()
         try:
             self.tick(start)
+            for report in self.reports:
+                report(start)
             self.health.clear("tick")
         except Exception as e:
             self.health.report("tick", Level.ERROR, f"tick failed, holding: {type(e).__name__}: {e}")

@@ -15,6 +15,7 @@ from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.estimation import ClockOffset
+from humanoid_control.nodes.base.command_owner import TARGETS_IN, TARGETS_TIMEOUT, listen_to_one
 from humanoid_control.nodes.base.messages import seconds
 from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.nodes.base.serialized_markers import MarkerReader
@@ -96,9 +97,9 @@ class MarkerInput:
         self.clock, self.offset, self._node = SourceClock(), ClockOffset(), node
         self._newest: tuple[PoseArray | bytes, float, float] | None = None
         if self.order:
-            node.listen(PoseArray, TOPIC, self._on_message, wakes=True)
+            listen_to_one(node, PoseArray, TOPIC, self._on_message, TARGETS_TIMEOUT, TARGETS_IN, wakes=True)
         else:
-            node.listen(MarkerArray, TOPIC, self._on_message, raw=True, wakes=True)
+            listen_to_one(node, MarkerArray, TOPIC, self._on_message, TARGETS_TIMEOUT, TARGETS_IN, raw=True, wakes=True)
 
     def _on_message(self, message: PoseArray | bytes) -> None:
         self._newest = (message, time.monotonic(), 1e-9 * self._node.get_clock().now().nanoseconds)
