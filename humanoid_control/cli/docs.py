@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from humanoid_control.errors import EnvironmentProblem
+from humanoid_control.nodes.base.qualifying_fields import qualifying_fields_table
 from humanoid_control.nodes.base.ros_env import require_ros
 from humanoid_control.nodes.stacks import NODES, STACKS
 from humanoid_control.paths import share_dir
@@ -310,6 +311,9 @@ def _topics_page() -> str:
             *rows,
             "\n## Services\n",
             *services,
+            "\n## Fields that qualify values\n",
+            "A message says by these fields of which frame and time its values are, and which were not measured.\n",
+            *qualifying_fields_table(),
             "\n## Actions\n",
             *actions,
             "\n## Stacks\n\n`humanoid up NAME`, or `ros2 launch humanoid_control NAME.launch.py`.\n",

@@ -106,6 +106,8 @@ class TrajectoryAction:
     def _begin(self, request: Any) -> Outcome | None:
         if request.multi_dof_trajectory.points:
             return Outcome(GoalCode.INVALID_GOAL, "joints of several degrees of freedom are not supported")
+        if request.component_path_tolerance or request.component_goal_tolerance:
+            return Outcome(GoalCode.INVALID_GOAL, "tolerances of components are not supported")
         t, p, ref = request.trajectory, self._node.params, self._driver.reference
         goal = TrajectoryGoal(
             list(t.joint_names),

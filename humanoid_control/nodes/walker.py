@@ -89,7 +89,7 @@ class WalkerNode(TickNode):
         self.outputs = WalkOutputs(self, self.walker, p.odom_frame, p.odom_drift)
         self.plan = IdlePublisher(self.create_publisher(MarkerArray, "footsteps/planned", STREAM_OUT))
         self.answers = self.create_publisher(KeyValue, "footsteps/status", LATCHED)
-        self.velocity = VelocityRequest(self.health)
+        self.velocity = VelocityRequest(self.health, robot.root_link, p.cmd_vel_timeout)
         self.upper = UpperRequest(robot, self.health) if p.upper == "imitate" else None
         self.gamepad = Gamepad(p.joy_axes, p.joy_speeds, p.joy_held, p.joy_stop)
         self.paused = False
@@ -113,7 +113,7 @@ class WalkerNode(TickNode):
         for sole in self.soles:
             self.listen(WrenchStamped, foot_topic(sole), self._sensed(partial(self.sensors.on_wrench, sole)))
         twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
-        take = self._guarded("cmd_vel_failed", self.velocity.take)
+        take = self._guarded("cmd_vel_failed", self.on_velocity)
         listen_to_one(self, twist, "cmd_vel", take, p.cmd_vel_timeout)
         if self.upper is not None:
             self.reader, self.frames = MarkerReader(), TargetFrames(self, self.robot, p.world_frame)
@@ -170,6 +170,10 @@ class WalkerNode(TickNode):
                 self.health.report(key, Level.ERROR, f"{key.replace('_', ' ')}: {type(e).__name__}: {e}")
 
         return call
+
+    def on_velocity(self, m: Twist | TwistStamped) -> None:
+        """Take a velocity."""
+        self.velocity.take(m, 1e-9 * self.get_clock().now().nanoseconds)
 
     def on_targets(self, data: bytes) -> None:
         """Let chest and arms follow targets, once the robot stands."""
@@ -316,10 +320,6 @@ class WalkerNode(TickNode):
         s = self.sensors
         if s.missing and not self.running:
             self.commands.owner.look(time.monotonic(), ready=False)
-        several = self.count_publishers("cmd_vel") > 1
-        self.health.check(
-            "cmd_vel_owners", several, Level.WARN, "cmd_vel has several publishers: the last message wins"
-        )
         waits = time.monotonic() - self.waiting_since > 2.0
         missing = s.missing
         problems = [f"no {name} yet" for name in missing[:3]] if missing else self.check.problems

@@ -33,16 +33,24 @@ class VelocityRequest:
         velocity: (3,) forward, to the left [m/s], turning to the left [rad/s].
     """
 
-    def __init__(self, health: Health) -> None:
-        self._health = health
+    def __init__(self, health: Health, root: str = "", timeout: float = 0.5) -> None:
+        """Prepare.
+
+        Args:
+            health: where faults are reported. root: link whose axes a velocity may have.
+            timeout: age from which a stamped velocity is refused [s].
+        """
+        self._health, self._frames, self._timeout = health, ("", FOOTPRINT, root), timeout
         self.forget()
 
     def forget(self) -> None:
         """Nothing was asked for."""
         self.velocity, self._heard = np.zeros(3), -np.inf
 
-    def take(self, message: Any) -> None:
-        """Take a Twist or a TwistStamped."""
+    def take(self, message: Any, now: float = 0.0) -> None:
+        """Take a Twist or a TwistStamped; now: ROS time [s]."""
+        if hasattr(message, "header") and not self._current(message.header, now):
+            return
         twist = getattr(message, "twist", message)
         v = np.array([twist.linear.x, twist.linear.y, twist.angular.z])
         bad = [name for name, x in zip(AXES, v, strict=True) if not abs(x) < IMPOSSIBLE]
@@ -50,6 +58,16 @@ class VelocityRequest:
         if self._health.check("cmd_vel", bool(bad), Level.ERROR, text):
             return
         self.velocity, self._heard = v, time.monotonic()
+
+    def _current(self, header: Any, now: float) -> bool:
+        """Test whether a header is of a frame of the robot and of this time, and report it where not."""
+        frame, stamp = header.frame_id, header.stamp.sec + 1e-9 * header.stamp.nanosec
+        text = f"cmd_vel in frame '{frame}': only {FOOTPRINT} or the root link '{self._frames[-1]}' is understood"
+        if self._health.check("cmd_vel_frame", frame not in self._frames, Level.ERROR, text):
+            return False
+        old = stamp > 0.0 and now - stamp > self._timeout
+        text = f"cmd_vel is {now - stamp:.2f} s old by its stamp: refused; do the clocks of both computers agree?"
+        return not self._health.check("cmd_vel_stamp", old, Level.ERROR, text)
 
     def now(self, now: float, timeout: float) -> np.ndarray:
         """The velocity (3,) to walk with now; zero where the newest is older than `timeout` [s]."""
@@ -137,7 +155,8 @@ def read_footsteps(
         append = bool(markers) and markers[0].text == APPEND
     else:
         poses = [getattr(p, "pose", p) for p in message.poses]
-        frames = [message.header.frame_id] * len(poses)
+        own = [getattr(p, "header", message.header).frame_id for p in message.poses]
+        frames = [frame or message.header.frame_id for frame in own]
     if not 1 <= len(poses) <= MOST_FOOTSTEPS:
         raise ConfigError(f"a list of footsteps has 1 to {MOST_FOOTSTEPS}, got {len(poses)}")
     steps: list[Footstep] = []

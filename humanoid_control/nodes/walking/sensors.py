@@ -16,6 +16,7 @@ from humanoid_control.estimation import named_twice
 from humanoid_control.kinematics.joint_state import ImuReading, Measurement
 from humanoid_control.kinematics.joint_state import JointState as JointRecord
 from humanoid_control.nodes.base.health import Health, Level
+from humanoid_control.nodes.simulating.outputs import sole_frame
 from humanoid_control.robots import Robot
 from humanoid_control.walking import Walker, WalkReport
 from humanoid_control.walking.missing_forces import sensed_wrenches, wrenches_of_motion
@@ -34,6 +35,7 @@ APART = 0.1  # [s] without a common instant after which the sensors have stamps 
 FROZEN = 8  # equal readings of a force sensor, while joints move, after which it counts as silent
 CARRIED = 0.6  # of the weight: what the foot that stands alone must feel
 MOVING = 0.1  # [rad/s] of the fastest joint
+NOT_MEASURED = -1.0  # first covariance of what a sensor_msgs/Imu does not measure
 IMPOSSIBLE = 1e6  # in any unit of a sensor
 TURNED, LEAPT = 0.3, 0.3  # [rad] by which an orientation, or a joint, changes in no time: the robot was put elsewhere
 
@@ -113,8 +115,9 @@ class Sensors:
         names, places, own = self._order
         if len(m.position) != len(names):
             raise ConfigError("joint_states without a position for each name: passed over")
-        q = np.asarray(m.position, dtype=float)[places]
-        v = np.asarray(m.velocity, dtype=float)[places] if len(m.velocity) == len(names) else np.zeros(len(own))
+        if len(m.velocity) != len(names):  # taken as zero they would make a robot that moves one that rests
+            raise ConfigError("joint_states carry no velocities: passed over; let the robot's driver publish them")
+        q, v = np.asarray(m.position, dtype=float)[places], np.asarray(m.velocity, dtype=float)[places]
         if not len(own):
             raise ConfigError("joint_states without a joint of this robot: passed over")
         if twice := named_twice(names):
@@ -137,6 +140,8 @@ class Sensors:
             raise ConfigError(
                 f"imu in frame '{frame}': only one in the root link '{self.robot.root_link}' is understood"
             )
+        if absent := [what for what, covariance in _covariances(m).items() if covariance[0] == NOT_MEASURED]:
+            raise ConfigError(f"imu: no {absent[0]} was measured, by its covariance of -1: passed over")
         orientation = np.array([o.x, o.y, o.z, o.w])
         turning, force = np.array([w.x, w.y, w.z]), np.array([a.x, a.y, a.z])
         if not (_possible(orientation).all() and _possible(turning).all() and _possible(force).all()):
@@ -152,7 +157,11 @@ class Sensors:
         self._imu = ImuReading(orientation, turning, force)
 
     def _take_wrench(self, sole: str, m: WrenchStamped) -> None:
-        f, t = m.wrench.force, m.wrench.torque
+        frame, f, t = m.header.frame_id, m.wrench.force, m.wrench.torque
+        if frame not in ("", sole_frame(sole)):
+            raise ConfigError(
+                f"wrench/{sole} in frame '{frame}': only one in '{sole_frame(sole)}' is understood: passed over"
+            )
         wrench = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
         if not _possible(wrench).all():
             raise NotANumberError(f"wrench/{sole}: a value is not a number: passed over")
@@ -213,6 +222,15 @@ class Sensors:
     @property
     def _stamp(self) -> float:
         return 1e-9 * self._stamps.get(JOINTS, 0)
+
+
+def _covariances(m: Imu) -> dict[str, np.ndarray]:
+    """Covariances of what an IMU measures, by name."""
+    return {
+        "orientation": m.orientation_covariance,
+        "angular velocity": m.angular_velocity_covariance,
+        "linear acceleration": m.linear_acceleration_covariance,
+    }
 
 
 def _possible(values: np.ndarray) -> np.ndarray:

@@ -7,13 +7,18 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from geometry_msgs.msg import WrenchStamped
+import pinocchio as pin
+from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
+from nav_msgs.msg import Path
 from sensor_msgs.msg import Imu, JointState
 
+from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.health import Health
 from humanoid_control.nodes.base.messages import stamp_of
+from humanoid_control.nodes.walking.requests import VelocityRequest, read_footsteps
 from humanoid_control.nodes.walking.sensors import Sensors, TickClock
 from humanoid_control.robots import load_robot
+from humanoid_control.walking import StepTimes
 
 DT = 0.004
 
@@ -147,3 +152,64 @@ def test_a_clock_that_jumps_is_noticed():
     assert clock.jumped(9 * 10**8, 0.5) and clock.jumped(2 * 10**9, 0.5)
     older = 10**9 - round(1e9 * DT)
     assert not clock.jumped(older, 0.5) and not clock.step(older, 100.001), "the others are a tick behind the joints"
+
+
+def test_a_value_that_was_not_measured_or_has_other_axes_is_refused_by_name(sensed):
+    robot, s, health = sensed
+    good = [s.on_joints(joints(robot, 1)), s.on_imu(imu(robot, 1)), s.on_wrench("l_foot", wrench(1))]
+    assert all(good)
+    without = joints(robot, 2, value=0.2)
+    without.velocity = []
+    assert not s.on_joints(without) and "carry no velocities" in health.open["joint_states"][1]
+    for field, words in (
+        ("orientation_covariance", "no orientation was measured"),
+        ("angular_velocity_covariance", "no angular velocity was measured"),
+        ("linear_acceleration_covariance", "no linear acceleration was measured"),
+    ):
+        m = imu(robot, 2)
+        getattr(m, field)[0] = -1.0
+        assert not s.on_imu(m) and words in health.open["imu"][1]
+    for frame in ("odom", "l_ft_sensor_upside_down", "r_foot_sole", "l_foot"):
+        turned = wrench(2, 100.0)
+        turned.header.frame_id = frame
+        assert not s.on_wrench("l_foot", turned)
+        assert f"in frame '{frame}': only one in 'l_foot_sole'" in health.open["wrench/l_foot"][1]
+    assert s.joint_instant == 1 and (s._q == 0.1).all() and s._wrenches["l_foot"][2] == 300.0
+    right = wrench(2, 100.0)
+    right.header.frame_id = "l_foot_sole"
+    assert s.on_wrench("l_foot", right) and s.on_imu(imu(robot, 2)) and s.on_joints(joints(robot, 2))
+    assert not {"joint_states", "imu", "wrench/l_foot"} & health.open.keys()
+
+
+def test_a_velocity_of_another_frame_or_time_is_refused_by_name():
+    health = Health(lambda level, text: None)
+    asked = VelocityRequest(health, "pelvis", 0.5)
+
+    def stamped(frame="", age=0.0):
+        m = TwistStamped()
+        m.header.frame_id, m.twist.linear.x = frame, 0.3
+        m.header.stamp = stamp_of(int(1e9 * (1000.0 - age)))
+        return m
+
+    for frame, age, words in (("odom", 0.0, "in frame 'odom'"), ("", 0.6, "0.60 s old by its stamp")):
+        asked.take(stamped(frame, age), 1000.0)
+        assert any(words in text for _, text in health.open.values())
+        assert not asked.now(time.monotonic(), 0.5).any()
+    for frame in ("", "base_footprint", "pelvis"):
+        asked.forget()
+        asked.take(stamped(frame, 0.4), 1000.0)
+        assert asked.now(time.monotonic(), 0.5)[0] == 0.3 and not health.open
+
+
+def test_each_pose_of_a_path_may_have_a_frame_of_its_own():
+    path = Path(poses=[PoseStamped(), PoseStamped()])
+    path.header.frame_id = "odom"
+    for k, p in enumerate(path.poses):
+        p.pose.orientation.w, p.pose.position.y = 1.0, 0.1 * (-1) ** k
+    path.poses[1].header.frame_id = "base_footprint"
+    aside = pin.SE3(np.eye(3), np.array([5.0, 0.0, 0.0]))
+    steps, _ = read_footsteps(path, StepTimes(), aside, "odom")
+    assert steps[0].X.translation[0] == 0.0 and steps[1].X.translation[0] == 5.0
+    path.poses[0].header.frame_id = "camera"
+    with pytest.raises(ConfigError, match="footstep 0: frame 'camera'"):
+        read_footsteps(path, StepTimes(), aside, "odom")

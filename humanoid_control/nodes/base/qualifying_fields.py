@@ -1,0 +1,72 @@
+"""Fields of messages that qualify values: of which frame and time they are, and which of them were not measured.
+
+Each type that a node subscribes to has an entry. A rule holds at every subscription of the type: the field is honoured,
+or a message that uses it is refused by name, or the field qualifies nothing that a node reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+STAMP = "time of the measurement; zero: arrival. Clocks that are apart are corrected or reported"
+SHOWN = "shown as it is: moves nothing"
+FRAMES = "frames that are not known are refused by name"
+NO_FRAME = "not used: joints have no frame"
+NOT_MEASURED = "its first value -1 says that nothing was measured: refused by name"
+
+QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "builtin_interfaces/Time": {},
+    "diagnostic_msgs/DiagnosticArray": {"header": SHOWN},
+    "geometry_msgs/PoseArray": {"header": f"footsteps: {FRAMES}; live markers: one frame for all, {STAMP}"},
+    "geometry_msgs/PoseStamped": {"header": f"{FRAMES}; the newest counts, whatever its stamp"},
+    "geometry_msgs/Twist": {},
+    "geometry_msgs/TwistStamped": {
+        "header": "base_footprint or the root link, other frames are refused by name; so is a stamp older than "
+        "`cmd_vel_timeout`",
+    },
+    "geometry_msgs/WrenchStamped": {
+        "header": "a foot: FOOT_sole, a plate: a frame with a known pose, a push: a link; other frames are refused by "
+        f"name. {STAMP}",
+    },
+    "nav_msgs/Odometry": {"header": SHOWN, "child_frame_id": SHOWN, "covariance": SHOWN},
+    "nav_msgs/Path": {"header": f"of each pose, else of the path: {FRAMES}"},
+    "sensor_msgs/BatteryState": {"header": SHOWN},
+    "sensor_msgs/Imu": {
+        "header": f"the root link, other frames are refused by name. {STAMP}",
+        "orientation_covariance": NOT_MEASURED,
+        "angular_velocity_covariance": NOT_MEASURED,
+        "linear_acceleration_covariance": NOT_MEASURED,
+    },
+    "sensor_msgs/JointState": {
+        "header": f"{STAMP}. Commands older than 0.5 s are refused by name. frame_id is {NO_FRAME}",
+        "velocity": "empty: not measured. The walker refuses the message by name; other nodes differentiate positions",
+        "effort": "empty: not measured; no node needs it but the tendons' tensions, which have a reader of their own",
+    },
+    "sensor_msgs/Joy": {"header": "not used: a button is held or not"},
+    "std_msgs/Bool": {},
+    "std_msgs/Float64": {},
+    "std_msgs/String": {},
+    "tf2_msgs/TFMessage": {"header": "read by tf2", "child_frame_id": "read by tf2"},
+    "trajectory_msgs/JointTrajectory": {
+        "header": "time at which it begins; zero: now; out of date: refused by name. frame_id is " + NO_FRAME,
+        "velocities": "empty: the segments are lines",
+        "accelerations": "empty: the segments are cubics",
+        "effort": "not used: trajectories are of positions",
+    },
+    "visualization_msgs/MarkerArray": {
+        "header": f"of each marker: {FRAMES}. {STAMP}",
+        "action": "only markers that are added count",
+        "frame_locked": "not used: the pose is that of the stamp",
+        "lifetime": "not used: a stream ends by its timeout",
+        "texture": "not used: only name, text and pose are read",
+    },
+}
+"""By type, each field that qualifies a value, and its rule."""
+
+
+def qualifying_fields_table() -> list[str]:
+    """Return the lines of a Markdown table of all types with rules."""
+    rows = ["| type | field | rule |", "|---|---|---|"]
+    for kind, fields in QUALIFYING_FIELDS.items():
+        rows += [f"| {kind} | `{name}` | {rule} |" for name, rule in fields.items()]
+    return rows
