@@ -62,6 +62,10 @@ class JointFilter:
         """Go along with the clock of all times, which was set ahead by a step [s]."""
         self._time += step
 
+    def restart(self, joint: int, time: float, position: float, velocity: float) -> None:
+        """Begin one joint again at a position [rad] with a velocity [rad/s], as after a jump; time: [s]."""
+        self.position[joint], self.velocity[joint], self._time[joint] = position, velocity, time
+
     def update(self, time: float, measured: np.ndarray) -> None:
         """Take a sample.
 

@@ -67,6 +67,8 @@ class JointInput:
         text = self.plausible.problem(stamp)
         self.health.check("implausible", bool(text), Level.WARN, text)
         self._begun = np.fmin(self._begun, stamp)
+        for joint, velocity in self.plausible.restarts.items():
+            self.filter.restart(joint, stamp, self._measured[joint], velocity)
         self.filter.update(stamp, self._measured)
         missing = joints[:0]
         if len(joints) < np.count_nonzero(self._encoders):

@@ -31,6 +31,7 @@ from humanoid_control.tendons import (
     TendonEstimator,
     TendonSamples,
 )
+from humanoid_control.tendons.estimator.plausibility import TendonPlausibility
 from humanoid_control.tendons.mappings.mapping import Array
 from humanoid_control.tendons.mappings.postures import random_postures
 
@@ -180,6 +181,8 @@ class PairedEstimation:
 
 UPDATE_PERIOD = 1.0  # [s] between two corrections of a mapping
 REPLAYED = 500  # postures at which the mapping is remembered
+TOLD = 2.0  # [s] for which it is reported that a sample was left out
+NAMED = 3  # tendons in a report
 HOLD_PERIODS, HOLD_TIME = 3.0, 0.05  # periods, and least time [s], without a sample after which the estimate is held
 
 
@@ -210,6 +213,7 @@ class TendonInput:
         names, m = self.estimator.muscle_names, len(self.estimator.muscle_names)
         self.samples = TendonSamples(names, 1.0 / p.tendon_rate, relative=p.lengths == "counted")
         self._joints = np.array([robot.joint_index(name) for name in self.estimator.joint_names])
+        self.plausible = TendonPlausibility(self.estimator, robot.velocity[self._joints])
         self.estimated = np.zeros(robot.n, dtype=bool)
         self.estimated[self._joints] = True
         self._measured, self._no_lengths = np.full(robot.n, np.nan), np.full(m, np.nan)
@@ -226,8 +230,10 @@ class TendonInput:
         if self.pair is not None:
             self.pair.reset()
         self.samples.reset()
+        self.plausible.forget()
         self.stamp: float | None = None
         self._used = self._sampled = 0.0
+        self._odd = ("", -TOLD)  # what was left out last, and when [s]
         self._dropped = self.samples.dropped
         self.lengths: Array = self._no_lengths.copy()
         self.tensions: Array | None = None
@@ -238,6 +244,7 @@ class TendonInput:
         stamp = self.clocks.time(self.topic, own, now, time.monotonic())
         if self.stamp is not None and stamp < self.stamp - CLOCK_BACK:
             self.samples.reset()
+            self.plausible.forget()
         try:
             sample = self.samples.accept(stamp, m.name, m.position, m.effort, now)
             self.health.clear("sample")
@@ -247,9 +254,18 @@ class TendonInput:
         if sample is None:
             return
         self._dropped = self.samples.dropped
-        lengths, k = sample.lengths, self.params.tendon_stiffness
+        p, lengths, k = self.params, sample.lengths, self.params.tendon_stiffness
         if k and sample.tensions is not None:
             lengths = lengths + np.nan_to_num(sample.tensions) / k
+        if not self.plausible.check(stamp, lengths):
+            lengths = self._no_lengths  # left out as a sample in which all tendons lack
+        zeros = [name for name, x in zip(m.name, m.position, strict=True) if x == 0.0 and p.lengths == "path"]
+        more = f" and {len(zeros) - NAMED} more" if len(zeros) > NAMED else ""
+        unread = f"tendons of 0 m were not measured: {', '.join(zeros[:NAMED])}{more}: left out" if zeros else ""
+        if text := self.plausible.problem or unread:
+            self._odd = text, time.monotonic()
+        shown = time.monotonic() - self._odd[1] < TOLD  # diagnostics come once a second
+        self.health.check("implausible", shown, Level.WARN, self._odd[0])
         self.stamp, self.lengths, self.tensions, self._sampled = stamp, lengths, sample.tensions, now
         self._step(stamp, lengths, sample.tensions)
         if self.truth is not None:
@@ -262,6 +278,7 @@ class TendonInput:
     def shift(self, step: float) -> None:
         """Go along with the clock, which was set ahead by a step [s]."""
         self.clocks.shift(step)
+        self.plausible.shift(step)
         self.samples.reset()
         self._used, self._sampled = self._used + step, self._sampled + step
         self.stamp = None if self.stamp is None else self.stamp + step
@@ -291,6 +308,10 @@ class TendonInput:
     def _step(self, stamp: float, lengths: Array, tensions: Array | None) -> None:
         self._measured[self._joints] = self._estimate(lengths, tensions)
         self.report.add()
+        if (velocity := self.plausible.velocity) is not None:
+            for joint, v in zip(self._joints, velocity, strict=True):
+                self.filter.restart(joint, stamp, self._measured[joint], v)
+            self.plausible.velocity = None
         self.filter.update(stamp, self._measured)
 
     def _estimate(self, lengths: Array, tensions: Array | None) -> Array:

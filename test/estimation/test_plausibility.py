@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.estimation import JointPlausibility, named_twice
+from humanoid_control.estimation import JointFilter, JointPlausibility, named_twice
 
 NAMES, LOWER, UPPER, SPEED = ("hip", "knee"), np.array([-1.0, 0.0]), np.array([1.0, 2.0]), np.array([3.0, 6.0])
 BOTH, DT = np.array([0, 1]), 0.004
@@ -112,3 +112,70 @@ def test_whatever_comes_what_is_used_lies_within_a_turn_of_the_range(values):
 
 def test_names_that_come_twice():
     assert named_twice(["a", "b", "c", "b"]) == "b" and named_twice(["a", "b"]) == named_twice([]) == ""
+
+
+def turning(lower, upper, wrap=True, speed=1.0, limit=10.0, seconds=8.0, dt=0.01):
+    """A joint that turns on under an encoder of one turn: its judge, the samples used, and a filter behind it."""
+    judge = JointPlausibility(("table",), np.array([lower]), np.array([upper]), np.array([limit]))
+    behind, out, one = JointFilter(("table",), 30.0), [], np.array([0])
+    for k in range(int(seconds / dt)):
+        q = speed * k * dt
+        sample = np.array([(q + np.pi) % (2 * np.pi) - np.pi if wrap else q])
+        use = judge.check(one, sample, k * dt)
+        for joint, velocity in judge.restarts.items():
+            behind.restart(joint, k * dt, sample[joint], velocity)
+        behind.update(k * dt, np.where(use, sample, np.nan))
+        out.append((q, sample[0], use[0], behind.velocity[0]))
+    return judge, np.array(out)
+
+
+def test_whole_turns_are_taken_out_of_a_joint_without_ends():
+    judge, rows = turning(-1000.0, 1000.0)
+    q, used, good, velocity = rows.T
+    assert good.all() and judge.problem(8.0) == "" and np.abs(used - q).max() < 1e-9
+    assert np.abs(velocity[30:] - 1.0).max() < 1e-3, "it turns at 1 rad/s all the time"
+    _, straight = turning(-1000.0, 1000.0, wrap=False)
+    assert np.abs(straight[:, 1] - straight[:, 0]).max() < 1e-9
+    _, back = turning(-1000.0, 1000.0, speed=-2.0)
+    assert np.abs(back[:, 1] - back[:, 0]).max() < 1e-9
+
+
+@pytest.mark.parametrize("end", [3.2, 5.0])
+def test_a_jump_by_a_whole_turn_of_a_joint_with_ends_is_refused_as_long_as_it_lasts(end):
+    judge, rows = turning(-end, end, seconds=5.0)
+    _, used, good, velocity = rows.T
+    assert good[:314].all() and not good[315:].any() and (used[:314] > -0.1).all()
+    assert np.abs(velocity).max() < 10.0
+    assert "a whole turn from where it was" in judge.problem(5.0) and "refused" in judge.problem(5.0)
+    assert judge.check(np.array([0]), np.array([3.1]), 5.01).all(), "it is back"
+
+
+def test_a_filter_begins_again_where_samples_agree_with_their_velocity_alone():
+    judge = JointPlausibility(NAMES, LOWER, UPPER, SPEED)
+    behind, dt = JointFilter(NAMES, 30.0), 0.004
+    fastest = []
+    for k in range(400):
+        q = np.array([-0.8 + 0.5 * k * dt + (0.9 if k >= 200 else 0.0), 1.0])
+        use = judge.check(BOTH, q, k * dt)
+        for joint, velocity in judge.restarts.items():
+            assert velocity == pytest.approx(0.5)
+            behind.restart(joint, k * dt, q[joint], velocity)
+        behind.update(k * dt, np.where(use, q, np.nan))
+        fastest.append(abs(behind.velocity[0]))
+    assert max(fastest) < 0.6 and behind.position[0] == pytest.approx(q[0], abs=1e-6)
+
+
+def test_the_velocity_of_a_restart_is_inside_the_speed_limit():
+    judge = JointPlausibility(NAMES, LOWER, UPPER, SPEED)
+    judge.check(BOTH, np.array([-1.0, 1.0]), 0.0)
+    for k in (1, 2, 3):
+        judge.check(BOTH, np.array([0.6 + 0.03 * k, 1.0]), 0.004 * k)
+    assert judge.restarts == {0: 3.0}
+
+
+def test_a_command_of_a_whole_turn_is_a_motion():
+    judge = JointPlausibility(("table",), np.array([-1e3]), np.array([1e3]), np.array([10.0]), encoders=False)
+    asked = [(0.0, True), (2 * np.pi, False), (2 * np.pi, False), (2 * np.pi, True)]
+    for k, (q, used) in enumerate(asked):
+        sample = np.array([q])
+        assert judge.check(np.array([0]), sample, 0.01 * k) == [used] and sample[0] == q

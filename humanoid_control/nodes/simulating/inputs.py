@@ -50,7 +50,7 @@ class SimulatorInputs:
         r = self.robot
         self.arbiter = CommandArbiter(node, "joint_commands")
         self.blend, self.rate = CommandBlend(r.velocity, RETURN_SHARE), ReferenceRate(r.velocity)
-        self._plausible = JointPlausibility(r.joint_names, r.lower, r.upper, r.velocity)
+        self._plausible = JointPlausibility(r.joint_names, r.lower, r.upper, r.velocity, encoders=False)
         self._most = {"velocity": MOST_TIMES * r.velocity, "effort": MOST_TIMES * np.maximum(r.effort, 1.0)}
         self.restart()
         take = self._guarded("command", self.on_command)

@@ -37,6 +37,7 @@ CARRIED = 0.6  # of the weight: what the foot that stands alone must feel
 MOVING = 0.1  # [rad/s] of the fastest joint
 NOT_MEASURED = -1.0  # first covariance of what a sensor_msgs/Imu does not measure
 IMPOSSIBLE = 1e6  # in any unit of a sensor
+FASTEST = 3.0  # times its speed limit that a joint may move, as in `JointPlausibility`
 TURNED, LEAPT = 0.3, 0.3  # [rad] by which an orientation, or a joint, changes in no time: the robot was put elsewhere
 
 
@@ -127,6 +128,11 @@ class Sensors:
             k = bad[0]
             name = self.robot.joint_names[own[k]]
             raise NotANumberError(f"joint_states: {name} is not a number that can be ({q[k]:g}, {v[k]:g}): passed over")
+        fast = np.abs(v) > FASTEST * self.robot.velocity[own]
+        if fast.any():
+            k = int(np.argmax(fast))
+            text = f"{self.robot.joint_names[own[k]]} moves at {v[k]:.3g} rad/s, more than {FASTEST:g} times its limit"
+            raise ConfigError(f"joint_states: {text}: passed over")
         far = np.abs(q - self._q[own]) - self.robot.velocity[own] * max(self._since(JOINTS, m), 0.0)
         leap = np.nan_to_num(far, nan=0.0)
         k = int(np.argmax(leap))

@@ -130,7 +130,8 @@ class TendonSamples:
                 raise ConfigError(f"tendon sample: length of '{name}' is {length:g} m; millimetres? Send metres")
             if length < 0 and not self._relative:
                 raise ConfigError(f"tendon sample: length of '{name}' is {length:g} m; path lengths are positive")
-            z[self._index[name]] = length if np.isfinite(length) else np.nan
+            exists = length != 0.0 or self._relative  # a path of no length does not exist: its drive was not read
+            z[self._index[name]] = length if np.isfinite(length) and exists else np.nan
             if t is not None:
                 t[self._index[name]] = tensions[k]
         return TendonSample(stamp, z, t)

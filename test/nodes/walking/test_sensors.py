@@ -213,3 +213,13 @@ def test_each_pose_of_a_path_may_have_a_frame_of_its_own():
     path.poses[0].header.frame_id = "camera"
     with pytest.raises(ConfigError, match="footstep 0: frame 'camera'"):
         read_footsteps(path, StepTimes(), aside, "odom")
+
+
+def test_a_joint_far_faster_than_its_limit_is_refused_by_name(sensed):
+    robot, s, health = sensed
+    assert s.on_joints(joints(robot, 1))
+    m = joints(robot, 2)
+    m.velocity[0] = 3.1 * robot.velocity[-1]
+    assert not s.on_joints(m) and "more than 3 times its limit" in health.open["joint_states"][1]
+    m.velocity[0] = 2.9 * robot.velocity[-1]
+    assert s.on_joints(m)

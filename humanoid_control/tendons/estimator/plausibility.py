@@ -1,0 +1,94 @@
+"""Plausibility of a whole sample of tendon lengths, against what all tendons say together and no joint can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from humanoid_control.tendons.estimator.estimator import TendonEstimator
+from humanoid_control.tendons.mappings.mapping import Array
+
+FASTEST = 3.0  # times its speed limit that a joint may seem to move
+STEP = 0.1  # [rad] that a joint may seem to move in no time: noise of lengths, over the lever arms
+UNEVEN = 0.01  # [s] by which samples may come closer together than they were taken
+BELIEVED = 3  # samples in a row that agree: there the joints really are
+STIFF = 0.005  # [m/rad] below which a lever arm tells nothing of a joint (Levenberg 1944)
+
+
+class TendonPlausibility:
+    """Judge of samples of lengths, each by the joint motion that its change since the last good sample implies.
+
+    A bus that lost its drives for a cycle, or a posture that was set, moves all lengths at once. Tendon by tendon such
+    a sample contradicts nothing. One that implies a joint speed far beyond the limit is refused. Samples in a row that
+    are refused but agree with each other are believed.
+
+    Attributes:
+        problem: words for the last sample; empty where it was good. velocity: (J,) of the joints by the samples that
+            agreed, where the last one was believed after a jump [rad/s]; else None.
+    """
+
+    def __init__(self, estimator: TendonEstimator, velocity: Sequence[float]) -> None:
+        """Prepare.
+
+        Args:
+            estimator: whose tendons and joints they are. velocity: (J,) speed limits of its joints [rad/s].
+        """
+        self._estimator, self._limit = estimator, np.abs(np.asarray(velocity, dtype=float))
+        names = estimator.muscle_names
+        self._rows = [np.array([names.index(m) for m in g.tendons]) for g in estimator.groups]
+        self._own = [np.array([estimator.joint_names.index(j) for j in g.own]) for g in estimator.groups]
+        self._motion(np.zeros(len(names)))  # loads what is compiled, now and not at a sample
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing was measured yet."""
+        self._good: tuple[float, Array] | None = None
+        self._refused: tuple[float, Array] | None = None
+        self._count, self.problem = 0, ""
+        self.velocity: Array | None = None
+
+    def shift(self, step: float) -> None:
+        """Go along with the clock of all times, which was set ahead by a step [s]."""
+        self._good, self._refused = (None if x is None else (x[0] + step, x[1]) for x in (self._good, self._refused))
+
+    def check(self, time: float, lengths: Array) -> bool:
+        """Judge one sample, lengths (M,) [m] with NaN where a tendon lacks, of a time [s]; True: it is to be used."""
+        self.problem, self.velocity = "", None
+        if self._good is None or not (worst := self._too_fast(self._good, time, lengths)):
+            self._good, self._count = (time, lengths), 0
+            return True
+        agrees = self._refused is not None and not self._too_fast(self._refused, time, lengths)
+        self._count = self._count + 1 if agrees and self._count else 1
+        before, self._refused = self._refused, (time, lengths)
+        believed = self._count >= BELIEVED
+        verdict = f"believed, {BELIEVED} in a row agree" if believed else "left out"
+        self.problem = f"tendon lengths imply that {worst}: {verdict}"
+        if believed:
+            assert before is not None
+            moved = self._motion(lengths - before[1]) / max(time - before[0], 1e-9)
+            self.velocity = np.clip(moved, -self._limit, self._limit)
+            self._good, self._count = (time, lengths), 0
+        return believed
+
+    def _too_fast(self, before: tuple[float, Array], time: float, lengths: Array) -> str:
+        """Words for the joint that moved farther since another sample than it can; empty where none did."""
+        moved = np.abs(self._motion(lengths - before[1]))
+        most = STEP + FASTEST * self._limit * (max(time - before[0], 0.0) + UNEVEN)
+        k = int(np.argmax(moved / most))
+        if moved[k] <= most[k]:
+            return ""
+        name = self._estimator.joint_names[k]
+        return f"{name} moved by {moved[k]:.2f} rad, {FASTEST:g} times its speed limit allows {most[k]:.2f}"
+
+    def _motion(self, change: Array) -> Array:
+        """Motion (J,) of the joints that a change of lengths (M,) [m] implies, to first order [rad]."""
+        out = np.zeros(len(self._limit))
+        for f, rows, own in zip(self._estimator.filters, self._rows, self._own, strict=True):
+            known = np.isfinite(change[rows])
+            if not known.any():
+                continue
+            jacobian = f.mapping.jacobian(f.theta)[known]
+            normal = jacobian.T @ jacobian + STIFF**2 * np.eye(jacobian.shape[1])
+            out[own] = np.linalg.solve(normal, jacobian.T @ change[rows][known])[: len(own)]
+        return out
