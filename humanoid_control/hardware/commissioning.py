@@ -112,7 +112,7 @@ class Jog:
         low, high = driver.limits.lower[self.joint], driver.limits.upper[self.joint]
         if not low <= angle <= high:
             raise ConfigError(f"{joint} goes from {low:.3f} to {high:.3f} rad, not to {angle:g}")
-        driver.limits.velocity[:] = np.minimum(driver.limits.velocity, JOG_SPEED)
+        driver.speeds.goal[:] = np.minimum(driver.speeds.goal, JOG_SPEED)
         self.target, self._held_until = np.nan, -np.inf
 
     def press(self) -> None:

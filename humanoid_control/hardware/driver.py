@@ -17,7 +17,7 @@ from humanoid_control.hardware.buses import STILL_TIME, Buses, Record, new_zeros
 from humanoid_control.hardware.calibration import Encoders, Homing, Zero, check_change
 from humanoid_control.hardware.commands.command_stream import Blend, CommandInterpolator, JointCommand
 from humanoid_control.hardware.commands.drive_modes import DriveModes
-from humanoid_control.hardware.commands.limiter import Impedance
+from humanoid_control.hardware.commands.limiter import Impedance, SpeedRamp
 from humanoid_control.hardware.commands.setpoint import Aim, Setpoint
 from humanoid_control.hardware.fault_groups import FaultGroups, device_findings
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
@@ -97,6 +97,7 @@ class Driver:
         self.machine = PowerMachine(self._entered)
         self.joints = j = JointReading(n)
         self.limits = hardware.command_limits()
+        self.speeds = SpeedRamp(self.limits, self.period)
         self.supervision = Supervision(hardware.names, hardware.supervision_limits(), self.period)
         self.commands = CommandInterpolator(n, hardware.command_timeout)
         self._gains = Impedance(hardware.column("kp"), hardware.column("kd"))
@@ -410,6 +411,7 @@ class Driver:
 
     def _make_command(self, now: float) -> None:
         state, setpoint, out = self.machine.state, self._setpoint, self.buses.command
+        self.speeds.advance()
         aim, share = Aim.REST, 0.0
         if state not in POWERED or state is PowerState.ENABLING:
             aim = Aim.MEASURED
@@ -473,9 +475,9 @@ class Driver:
             ConfigError: it would rise while commands are followed.
         """
         velocity = share * self.hardware.column("velocity")
-        if self.machine.state in MOVING and (velocity > self.limits.velocity).any():
+        if self.machine.state in MOVING and (velocity > self.speeds.goal).any():
             raise ConfigError(f"limits may only be narrowed in {self.machine.state.name}: stop before")
-        self.limits.velocity[:] = velocity
+        self.speeds.goal[:] = velocity
 
     def set_zeros(self, angles: Mapping[str, float], allow_large: bool = False) -> dict[str, Zero]:
         """Calibrate: the joints named are at these angles now [rad]; `new_zeros` says when that is refused.

@@ -300,6 +300,7 @@ def test_speed_limits_only_fall_while_commands_are_followed(rig):
     with pytest.raises(ConfigError, match="narrowed"):
         r.driver.scale_velocity(0.8)
     r.driver.scale_velocity(0.2)
+    r.run(0.2, r.still)
     assert r.driver.limits.velocity.tolist() == pytest.approx([0.6, 0.6])
     r.to(HOLD)
     r.driver.scale_velocity(1.0)
@@ -576,3 +577,16 @@ def test_a_bus_knows_its_supply_by_what_its_drives_measure():
     assert Transport.battery(bus, state) is None and Transport.traffic(bus) == (0, 0, 0)
     state.voltage[:2] = 24.0, 23.0
     assert Transport.battery(bus, state).voltage == 23.5
+
+
+def test_a_lower_speed_limit_in_motion_is_reached_inside_the_acceleration_limit(rig):
+    r = rig().running()
+    q0, t0 = r.hold_at, r.clock.now
+    r.run(0.4, lambda t: (q0 + 1.5 * (t - t0), 1.5))
+    assert r.state is RUN and r.driver.reference.v.max() == pytest.approx(1.5, abs=0.02)
+    begin = len(r.trace)
+    r.driver.scale_velocity(0.05)
+    r.run(0.3, lambda t: (q0 + 1.5 * (t - t0), 1.5))
+    change = np.abs(np.diff(r.speeds()[begin - 2 :], axis=0)).max() / 0.002
+    assert change <= 20.0 + 1e-6, f"{change:.0f} rad/s^2"
+    assert np.abs(r.driver.reference.v).max() <= 0.15 + 1e-9, "and then it holds"

@@ -1,5 +1,7 @@
 """Targets in, commands out: what cannot be followed is held, named and recovered from."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -217,3 +219,20 @@ def test_after_a_start_joints_get_faster_bit_by_bit(robot):
         at_once.update("l_wrist", far, None, k * DT)
         v = at_once.step(k * DT, DT).v
     assert (np.abs(v[robot.iv :]) > 5 * DT / 0.5 * robot.velocity).any(), "which without it they use at once"
+
+
+def test_a_lower_share_of_speed_in_motion_is_reached_inside_the_acceleration_limit():
+    robot, dt = load_robot("hrp2", "fixed"), 0.004
+    settings = FollowerSettings()
+    follower, speeds = TargetFollower(robot, settings), []
+    for k in range(350):
+        t = dt * k
+        at = [0.25 + 0.15 * np.sin(6 * t), 0.3 + 0.1 * np.cos(6 * t), 1.0 + 0.2 * np.sin(4 * t)]
+        follower.update("l_wrist", at, [0.0, 0.0, 0.0, 1.0], t)
+        if k == 250:
+            follower.configure(replace(settings, ik=replace(settings.ik, velocity_scale=0.05)))
+        follower.step(t, dt)
+        speeds.append(follower.v.copy())
+    v = np.array(speeds)
+    assert np.abs(v[200:250]).max() > 1.0 and np.abs(v[-20:]).max() <= 0.05 * robot.velocity.max() + 1e-9
+    assert np.abs(np.diff(v[248:], axis=0)).max() / dt <= settings.ik.acceleration + 1e-6

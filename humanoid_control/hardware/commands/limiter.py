@@ -25,6 +25,27 @@ class CommandLimits(NamedTuple):
     effort: F1
 
 
+class SpeedRamp:
+    """Speed limits that change while joints move: a lower limit is reached as fast as the joints can brake.
+
+    Attributes:
+        goal: (n,) limits to reach [rad/s].
+    """
+
+    def __init__(self, limits: CommandLimits, period: float) -> None:
+        """Prepare.
+
+        Args:
+            limits: whose speeds are changed in place. period: of `advance` [s].
+        """
+        self.goal, self._limits, self._period = limits.velocity.copy(), limits, period
+
+    def advance(self) -> None:
+        """Move the limits towards the goal by one cycle; higher ones hold at once."""
+        speed, step = self._limits.velocity, self._limits.acceleration * self._period
+        np.maximum(self.goal, speed - step, out=speed)
+
+
 class Impedance(NamedTuple):
     """Gains of n joints whose drives close the loop; kp 0: the joint is position controlled.
 
