@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from humanoid_control.errors import ClipError, first_few, first_line, nearest_names, offer_names
+from humanoid_control.mocap.formats.common import check_growth
 
-MOST_BYTES = 4 * 2**30  # of a member of an archive: one that unpacks to more is no recording of a person
 _NO_CLIP = (".", "_")  # beginnings of names that systems put into archives and folders: .DS_Store, __MACOSX
 
 
@@ -141,8 +141,7 @@ def _unpacked(path: Path, name: PurePath) -> bytes:
     try:
         with zipfile.ZipFile(path) as archive:
             info = archive.getinfo(name.as_posix())
-            if info.file_size > MOST_BYTES:
-                raise ClipError(f"{where}: unpacks to {info.file_size / 2**30:.1f} GiB: is that a recording?")
+            check_growth(info.file_size, info.compress_size, where)
             if info.flag_bits & 1:
                 raise ClipError(f"{where}: is locked by a password: unpack the archive and name the file")
             return archive.read(info)

@@ -105,10 +105,10 @@ def test_an_empty_member_is_called_empty(tmp_path):
         load_clip(pack(tmp_path / "a.zip", **{"walk.bvh": b""}))
 
 
-def test_a_member_that_would_fill_the_memory_is_not_unpacked(tmp_path, walk, monkeypatch):
-    monkeypatch.setattr("humanoid_control.mocap.clip_file.MOST_BYTES", 100)
-    with pytest.raises(ClipError, match="is that a recording"):
-        load_clip(pack(tmp_path / "a.zip", **{"walk.bvh": walk.read_bytes()}))
+def test_a_member_that_would_fill_the_memory_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr("humanoid_control.mocap.formats.common.ALWAYS_ALLOWED", 100)
+    with pytest.raises(ClipError, match="MiB of memory"):
+        load_clip(pack(tmp_path / "a.zip", **{"walk.bvh": b"0" * 1_000_000}))
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,13 @@ import numpy as np
 
 from humanoid_control.errors import ClipError, nearest_names, offer_names
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import AS_STATED, Size, floats, scale_of_skeleton
+from humanoid_control.mocap.formats.common import AS_STATED, Size, check_count, check_growth, floats, scale_of_skeleton
 from humanoid_control.mocap.skeleton import fixed_axes, forward_kinematics, head_joint, turned, with_head_front
 
 DATABASE_RATE = 120.0  # [Hz] of the CMU database; the file itself says none
 ROOT = "root"
 _TURNS = ("rx", "ry", "rz")
+_BONE_BYTES = 96  # of the position and the rotation of a bone in a frame
 _ROOT_DOF = ("tx", "ty", "tz", *_TURNS)
 
 
@@ -264,6 +265,8 @@ def parse_amc(
     """
     skeleton = parse_skeleton(skeleton_data.decode("utf-8-sig", errors="replace"), skeleton_source)
     degrees, values = _motion(data.decode("utf-8-sig", errors="replace"), skeleton, source)
+    check_count(len(skeleton.bones), skeleton_source)
+    check_growth(_BONE_BYTES * len(skeleton.bones) * len(values[ROOT]), len(data) + len(skeleton_data), source)
     names, positions, R_head = bone_points(skeleton, values, degrees)
     labels, warnings = distinct_labels(names)
     stated = 0.0254 / skeleton.length_unit if skeleton.length_unit > 0 else None

@@ -17,6 +17,8 @@ from humanoid_control.mocap.formats.common import (
     AS_STATED,
     Size,
     ankle_to_head,
+    check_count,
+    check_growth,
     first_frame_apart,
     floats,
     largest_steps,
@@ -28,6 +30,7 @@ _REST_SHARE = 0.75  # of the rotations that turn later, exactly 0: a recording h
 _ZERO = 1e-3  # [deg] "exactly": as files are rounded
 _REST_STEP = 3.0  # times the step after it: a motion that begins in the rest pose begins slowly
 _REST_DISTANCE = 0.005  # of the skeleton's size, from the rest pose to the motion: less is no jump to anybody
+_JOINT_BYTES = 24  # of the position of a joint in a frame
 _BLOCK, _FRAMES = 1_000_000, 4096  # characters, and frames, that are worked on at a time
 _TWO_LINES = re.compile(r"\s*([^\n]*)\n([^\n]*)\n(?=\s*\S)")
 _CHANNELS = frozenset(f"{axis}{kind}" for axis in "XYZ" for kind in ("position", "rotation"))
@@ -72,6 +75,7 @@ def parse_bvh(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
         raise ClipError(f"{source}: ends before MOTION: copy or export it again")
     joints = parse_hierarchy(text[: motion.start()], source)
     rate, values = parse_motion(text, sum(len(joint.channels) for joint in joints), source, motion.end())
+    check_growth(_JOINT_BYTES * len(joints) * len(values), len(data), source)
     del text, data  # each is larger than the numbers of a long recording
     labels, warnings = distinct_labels([joint.name for joint in joints])
     head = head_joint(labels)
@@ -103,6 +107,7 @@ def parse_hierarchy(text: str, source: str) -> list[Joint]:
         current = joints[open_joints[-1]] if open_joints else None
         if keyword in ("ROOT", "JOINT", "End") and not awaits_brace and (keyword == "ROOT") == (not joints):
             name = f"{current.name}_end" if current and keyword == "End" else rest.strip()
+            check_count(len(joints) + 1, source)
             joints.append(Joint(name, open_joints[-1] if open_joints else -1))
             awaits_brace = True
         elif keyword == "{" and awaits_brace:

@@ -73,6 +73,46 @@ class Size:
 
 AS_STATED = Size()
 
+ALWAYS_ALLOWED = 256 * 2**20  # [bytes] in memory that any file may take
+MOST_GROWTH = 100  # times the bytes of the file; recordings as text or packed by zip reach 20
+
+
+MOST_POINTS = 10_000  # markers or joints; laboratories record 500
+
+
+def check_count(points: int, where: str) -> None:
+    """Refuse a file that names more points than any recording has.
+
+    Args:
+        points: markers or joints.
+        where: start of the error message: the file.
+
+    Raises:
+        ClipError: there are more than 10,000.
+    """
+    if points > MOST_POINTS:
+        raise ClipError(
+            f"{where}: names {points:,} markers or joints, at most {MOST_POINTS:,} are read: export it again"
+        )
+
+
+def check_growth(needed: int, held: int, where: str) -> None:
+    """Refuse a small file that would fill the memory, before the memory is allocated.
+
+    Args:
+        needed: bytes that reading takes.
+        held: bytes of the file.
+        where: start of the error message: the file.
+
+    Raises:
+        ClipError: the file needs more than 256 MiB, and more than 100 times its own size.
+    """
+    if needed > max(ALWAYS_ALLOWED, MOST_GROWTH * held):
+        raise ClipError(
+            f"{where}: {held:,} bytes would take {needed / 2**20:,.0f} MiB of memory, as no recording does: "
+            "export it again"
+        )
+
 
 def known_unit(spelling: str) -> str:
     """Unit that a file means by a word like "Millimeters"; "" for a word that is none."""

@@ -13,11 +13,13 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import AS_STATED, Size, known_unit, scale_of_markers
+from humanoid_control.mocap.formats.common import AS_STATED, MOST_POINTS, Size, known_unit, scale_of_markers
 from humanoid_control.mocap.formats.landmarks import landmark_names, refuse_picture, with_path
 
 _NO_NUMBER = ("", "nan", "na", "n/a", "null", "none", "-")
 _USUAL_RATES = (5.0, 2000.0)  # [Hz] of motion capture
+_MOST_COLUMNS = 4 * MOST_POINTS
+_LONGEST_LABEL = 200  # characters of the name of a column
 _UNEVEN = 0.2  # relative deviation of a time step from the mean that is worth a warning
 
 
@@ -70,6 +72,11 @@ def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:
     rows, lines = [], []
     try:
         for row in reader:
+            if len(row) > _MOST_COLUMNS:
+                raise ClipError(
+                    f"{source}: line {reader.line_num} has {len(row):,} cells, at most {_MOST_COLUMNS:,} are read: "
+                    "export the markers alone"
+                )
             cells = [cell.strip() for cell in row]
             if len(cells) > 1 or any(cells):
                 rows.append(cells)
@@ -203,6 +210,8 @@ def _named_columns(row: list[str]) -> _Columns | None:
     latest: dict[str, int] = {}
     units = []
     for column, cell in enumerate(row):
+        if len(cell) > _LONGEST_LABEL:  # the time of a match grows with the square of the length
+            continue
         match = _NAMED_AXIS.match(cell) or _NUMBERED_AXIS.match(cell)
         if not match or _seconds(cell) is not None:
             continue
@@ -225,7 +234,7 @@ def _named_columns(row: list[str]) -> _Columns | None:
 
 def _bare_columns(rows: Sequence[list[str]], number: int) -> _Columns | None:
     """Markers of a row of X, Y, Z below a row of labels; None when it is no such row."""
-    matches = [_BARE_AXIS.match(cell) for cell in rows[number]]
+    matches = [_BARE_AXIS.match(cell[:_LONGEST_LABEL]) for cell in rows[number]]
     axes = "".join(m["axis"].lower() if m else " " for m in matches)
     starts = [s.start() for s in re.finditer("xyz", axes)]
     above = [row for row in rows[:number] if any(row)]
@@ -275,7 +284,7 @@ def _labels(row: list[str], starts: list[int]) -> list[str]:
 
 def _seconds(cell: str) -> float | None:
     """Unit of a time column [s]; None when the cell heads another column."""
-    match = _TIME.match(cell)
+    match = _TIME.match(cell[:_LONGEST_LABEL])
     return _SECONDS.get((match["unit"] or match["word"] or "").casefold()) if match else None
 
 

@@ -21,7 +21,14 @@ import numpy as np
 from humanoid_control.errors import ClipError, first_few, first_line, offer_names
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.clip_file import ClipFile
-from humanoid_control.mocap.formats.common import Size, ankle_to_head, first_frame_apart, scale_of_skeleton
+from humanoid_control.mocap.formats.common import (
+    Size,
+    ankle_to_head,
+    check_count,
+    check_growth,
+    first_frame_apart,
+    scale_of_skeleton,
+)
 from humanoid_control.mocap.skeleton import head_joint, with_head_front
 
 USUAL_RATE = 30.0  # [Hz] for keys that are set by hand, far apart or uneven
@@ -108,6 +115,7 @@ class _Document:
         self.file, self.where, self.stated = file, where, stated
         self.up = "+y" if where == file.where else ""  # what another format was converted from may have had any axes
         data = file.read()
+        self.size = len(data)
         self._binary = b""
         if data[:4] == b"glTF":
             data = self._chunks(data)
@@ -226,6 +234,7 @@ class _Document:
     def clip(self, size: Size) -> MarkerClip:
         """The joints of the skeleton in all frames."""
         nodes = self.json["nodes"]
+        check_count(len(nodes), self.where)
         animation, notes = self._animation()
         tracks = self._tracks(animation)
         parents = np.full(len(nodes), -1)
@@ -240,6 +249,7 @@ class _Document:
         if not joints:
             raise ClipError(f"{self.where}: holds no joints: export the skeleton too")
         t, rate = _frames(tracks, self.where)
+        check_growth(24 * len(t) * len(joints), self.size, self.where)  # before positions are allocated
         named = [str(nodes[j].get("name") or f"node_{j}") for j in joints]
         head = head_joint(named)
         positions, R_head = np.empty((len(t), len(joints), 3)), np.empty((len(t), 3, 3))

@@ -7,17 +7,21 @@ here; a file that asks for anything else is refused, with the command that turns
 from __future__ import annotations
 
 import io
+import math
 import pickle
+import pickletools
 import zipfile
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from humanoid_control.errors import ClipError, first_line, one_line
+from humanoid_control.mocap.formats.common import check_growth
 
-MOST_BYTES = 4 * 2**30  # of the numbers in one file
+_MOST_COPIES = 4  # times the bytes of the file that its arrays and texts may take together
 _STORAGES = {
     "FloatStorage": "<f4", "DoubleStorage": "<f8", "HalfStorage": "<f2", "LongStorage": "<i8", "IntStorage": "<i4",
     "ShortStorage": "<i2", "ByteStorage": "u1", "CharStorage": "i1", "BoolStorage": "?",
@@ -36,7 +40,7 @@ def load_pickle(data: bytes, where: str) -> Any:
     """
     if data[:4] == b"PK\x03\x04":
         return load_tensors(data, where)
-    return _load(_ArrayUnpickler(io.BytesIO(data), {}), where)
+    return _load(data, {}, where)
 
 
 def load_tensors(data: bytes, where: str) -> Any:
@@ -47,8 +51,7 @@ def load_tensors(data: bytes, where: str) -> Any:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
-                raise ClipError(f"{where}: unpacks to more than {MOST_BYTES / 2**30:.0f} GiB: is that a recording?")
+            check_growth(sum(info.file_size for info in archive.infolist()), len(data), where)
             index = next((n for n in archive.namelist() if n.endswith("/data.pkl")), None)
             if index is None:
                 raise ClipError(f"{where}: is no file of torch.save: {_advice(where)}")
@@ -61,10 +64,10 @@ def load_tensors(data: bytes, where: str) -> Any:
                 if n.startswith(f"{folder}data/")
             }
             program = archive.read(index)
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
         hint = "saved before torch 1.6, or damaged" if data[:1] == b"\x80" else first_line(error)
         raise ClipError(f"{where}: is no zip archive of torch.save ({hint}): {_advice(where)}") from None
-    return _load(_ArrayUnpickler(io.BytesIO(program), stored), where)
+    return _load(program, stored, where)
 
 
 def named_arrays(content: Any, where: str) -> dict[str, np.ndarray]:
@@ -109,101 +112,222 @@ class _Refused(Exception):
     """A pickle asks for a call that builds no array."""
 
 
-def _rebuild_tensor(storage: np.ndarray, offset: int, size: tuple[int, ...], stride: tuple[int, ...], *_: Any) -> Any:
-    """A tensor as an array of its own: a window on its storage, which must hold it."""
-    size, stride, offset = tuple(map(int, size)), tuple(map(int, stride)), int(offset)
-    if len(size) != len(stride) or offset < 0 or min((*size, *stride), default=0) < 0:
-        raise _Refused("a tensor of impossible shape")
-    last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    if 0 not in size and last >= len(storage):
-        raise _Refused("a tensor larger than its storage")
-    if 0 in size:
-        return np.zeros(size, storage.dtype)
-    window = np.lib.stride_tricks.as_strided(
-        storage[offset:], size, tuple(s * storage.itemsize for s in stride), writeable=False
-    )
-    if window.size > len(storage):  # a stride of zero repeats: no recording does, and it could fill the memory
-        raise _Refused("a tensor larger than its storage")
-    return window.copy()
+class _Sealed:
+    """An object that a pickle can name but not change: the opcode BUILD would set its attributes otherwise."""
+
+    __slots__ = ()
+
+    def __setstate__(self, state: Any) -> NoReturn:
+        raise _Refused("a change of what reads it")
 
 
-def _reconstruct(kind: type, shape: tuple[int, ...], code: bytes) -> np.ndarray:
-    """The empty array that a pickled one begins as; its state follows."""
-    if kind is not np.ndarray or tuple(shape) != (0,):
-        raise _Refused("an array of a class of its own")
-    return np.ndarray.__new__(np.ndarray, (0,), "b")
+class _Call(_Sealed):
+    """A function that a pickle may call."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        return self._function(*args)
 
 
-def _dtype(code: Any, *_: Any) -> np.dtype:
+class _Ordered(OrderedDict[Any, Any]):
+    """An ordered dictionary without attributes of its own; the state that torch adds to it is left out."""
+
+    __slots__ = ()
+
+    def __setstate__(self, state: Any) -> None:
+        if not isinstance(state, dict):
+            raise _Refused("a change of what reads it")
+
+
+class _Name(_Sealed):
+    """The class of arrays, which only `_reconstruct` takes: called by itself it would give memory of others."""
+
+    __slots__ = ()
+
+
+_ARRAY = _Name()
+
+
+class _Type:
+    """A type of numbers or of texts, never of objects.
+
+    The state of a type of numpy could forge its size, its fields and whether it holds objects. The state is checked
+    here, and the type is made by numpy from a code such as '<f8' or '<U10'.
+
+    Args:
+        code: as a pickle has it: 'f8', 'U10'.
+    """
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, code: Any) -> None:
+        found = np.dtype(str(code.decode("latin1") if isinstance(code, bytes) else code))
+        if found.hasobject or found.kind not in "biufSU" or found.fields or found.subdtype:
+            raise _Refused("an array of objects")
+        self.dtype = found
+
+    def __setstate__(self, state: Any) -> None:
+        if not (isinstance(state, tuple) and len(state) >= 5 and state[2:5] == (None, None, None)):
+            raise _Refused("an array of objects")
+        order = state[1].decode("latin1") if isinstance(state[1], bytes) else state[1]
+        if order not in ("<", ">", "|", "="):
+            raise _Refused("numbers of unknown order")
+        if len(state) > 5 and self.dtype.itemsize == 0 and state[5] != -1:
+            raise _Refused("texts of unknown length")
+        self.dtype = np.dtype(f"{'=' if order == '|' else order}{self.dtype.str[1:]}")
+
+
+def _dtype(code: Any, *_: Any) -> _Type:
     """A type of numbers or of texts; of objects none."""
-    found = np.dtype(code)
-    if found.hasobject or found.kind not in "biufSU":
+    return _Type(code)
+
+
+def _checked(kind: Any, data: Any) -> tuple[np.dtype, bytes]:
+    """The type and the bytes of numbers that a pickle names."""
+    if isinstance(data, str):
+        data = data.encode("latin1")
+    if not isinstance(kind, _Type) or not isinstance(data, (bytes, bytearray)):
         raise _Refused("an array of objects")
+    return kind.dtype, bytes(data)
+
+
+class _Array(np.ndarray):
+    """An array whose state is checked: it must hold the bytes of its shape, and no objects."""
+
+    _spend: Callable[[int], None]
+
+    def __setstate__(self, state: Any) -> None:
+        if not (isinstance(state, tuple) and len(state) == 5 and hasattr(self, "_spend")):
+            raise _Refused("an array of unknown form")
+        _, shape, kind, fortran, data = state
+        dtype, held = _checked(kind, data)
+        shape = _shape(shape)
+        if math.prod(shape) * dtype.itemsize != len(held):
+            raise _Refused("an array of another size than its numbers")
+        self._spend(len(held))
+        super().__setstate__((1, shape, dtype, bool(fortran), held))  # type: ignore[arg-type]
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    """A shape as whole numbers."""
+    found = tuple(int(n) for n in shape)
+    if min(found, default=0) < 0 or len(found) > 32:
+        raise _Refused("an array of impossible shape")
     return found
 
 
-def _scalar(dtype: np.dtype, data: Any = b"") -> Any:
+def _rebuild_tensor(storage: Any, offset: int, size: tuple[int, ...], stride: tuple[int, ...], *_: Any) -> Any:
+    """A tensor as a window on its storage, which must hold it."""
+    size, stride, offset = _shape(size), _shape(stride), int(offset)
+    if not isinstance(storage, _Array) or storage.ndim != 1 or len(size) != len(stride) or offset < 0:
+        raise _Refused("a tensor of impossible shape")
+    last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    # A stride of zero repeats numbers: no recording does, and it could fill the memory.
+    if 0 not in size and (last >= len(storage) or math.prod(size) > len(storage)):
+        raise _Refused("a tensor larger than its storage")
+    if 0 in size:
+        return np.zeros((0,), storage.dtype).view(_Array)
+    return np.lib.stride_tricks.as_strided(
+        storage[offset:], size, tuple(s * storage.itemsize for s in stride), subok=True, writeable=False
+    )
+
+
+def _scalar(kind: Any, data: Any = b"") -> Any:
     """A numpy number."""
-    data = data.encode("latin1") if isinstance(data, str) else data
-    return np.frombuffer(data, dtype)[0]
+    dtype, held = _checked(kind, data)
+    return np.frombuffer(held, dtype)[0]
 
 
-def _from_buffer(buffer: Any, dtype: np.dtype, shape: tuple[int, ...], order: str) -> np.ndarray:
+def _from_buffer(buffer: Any, kind: Any, shape: Any, order: str) -> np.ndarray:
     """An array as protocol 5 writes it."""
-    return np.frombuffer(bytes(buffer), dtype).reshape(shape, order="F" if order == "F" else "C").copy()
-
-
-def _encode(text: str, coding: str = "latin1") -> bytes:
-    """Bytes as Python 3 writes them for Python 2."""
-    if coding not in ("latin1", "latin-1"):
-        raise _Refused(f"the coding {coding[:20]!r}")
-    return text.encode("latin1")
-
-
-_CALLS: dict[tuple[str, str], Callable[..., Any]] = {
-    ("collections", "OrderedDict"): OrderedDict,
-    ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
-    ("torch._utils", "_rebuild_parameter"): lambda tensor, *_: tensor,
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): _dtype,
-    ("_codecs", "encode"): _encode,
-    **{(f"numpy.{core}.multiarray", "_reconstruct"): _reconstruct for core in ("core", "_core")},
-    **{(f"numpy.{core}.multiarray", "scalar"): _scalar for core in ("core", "_core")},
-    **{(f"numpy.{core}.numeric", "_frombuffer"): _from_buffer for core in ("core", "_core")},
-}
+    dtype, held = _checked(kind, buffer)
+    return np.frombuffer(held, dtype).reshape(_shape(shape), order="F" if order == "F" else "C").view(_Array)
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Follows only the calls of `_CALLS`.
+    """Follows only the calls that build arrays, tensors and ordered dictionaries of them.
 
     Args:
-        file: the pickle. stored: bytes of the storages of tensors, by their names.
+        program: the pickle. stored: bytes of the storages of tensors, by their names.
     """
 
-    def __init__(self, file: io.BytesIO, stored: Mapping[str, bytes]) -> None:
-        super().__init__(file, encoding="latin1")
+    def __init__(self, program: bytes, stored: Mapping[str, bytes]) -> None:
+        super().__init__(io.BytesIO(program), encoding="latin1")
         self._stored = stored
+        self._left = _MOST_COPIES * len(program)
+        self._calls = {
+            ("collections", "OrderedDict"): _Ordered,
+            ("torch._utils", "_rebuild_tensor_v2"): _Call(_rebuild_tensor),
+            ("torch._utils", "_rebuild_parameter"): _Call(lambda tensor, *_: tensor),
+            ("numpy", "ndarray"): _ARRAY,
+            ("numpy", "dtype"): _Call(_dtype),
+            ("_codecs", "encode"): _Call(self._encode),
+            **{(f"numpy.{c}.multiarray", "_reconstruct"): _Call(self._reconstruct) for c in ("core", "_core")},
+            **{(f"numpy.{c}.multiarray", "scalar"): _Call(_scalar) for c in ("core", "_core")},
+            **{(f"numpy.{c}.numeric", "_frombuffer"): _Call(self._from_buffer) for c in ("core", "_core")},
+        }
+
+    def _spend(self, size: int) -> None:
+        """Count the bytes of copies: a pickle may ask for the same bytes many times."""
+        self._left -= size
+        if self._left < 0:
+            raise _Refused("the same numbers many times")
+
+    def _reconstruct(self, kind: Any, shape: Any, code: Any) -> np.ndarray:
+        """The empty array that a pickled one begins as; its state follows."""
+        if kind is not _ARRAY or tuple(shape) != (0,):
+            raise _Refused("an array of a class of its own")
+        found = np.ndarray.__new__(_Array, (0,), "b")
+        found._spend = self._spend
+        return found
+
+    def _from_buffer(self, buffer: Any, kind: Any, shape: Any, order: str) -> np.ndarray:
+        self._spend(len(buffer))
+        return _from_buffer(buffer, kind, shape, order)
+
+    def _encode(self, text: str, coding: str = "latin1") -> bytes:
+        """Bytes as Python 3 writes them for Python 2."""
+        if coding not in ("latin1", "latin-1"):
+            raise _Refused(f"the coding {coding[:20]!r}")
+        self._spend(len(text))
+        return text.encode("latin1")
 
     def find_class(self, module: str, name: str) -> Any:
         if module == "torch" and name in _STORAGES:
-            return np.dtype(_STORAGES[name])
-        if (module, name) not in _CALLS:
+            return _Type(_STORAGES[name])
+        if (module, name) not in self._calls:
             raise _Refused(f"'{module}.{name}'")
-        return _CALLS[module, name]
+        return self._calls[module, name]
 
     def persistent_load(self, pid: Any) -> Any:
-        if not (isinstance(pid, tuple) and len(pid) == 5 and pid[0] == "storage" and isinstance(pid[1], np.dtype)):
+        if not (isinstance(pid, tuple) and len(pid) == 5 and pid[0] == "storage" and isinstance(pid[1], _Type)):
             raise _Refused("something that is no storage")
-        data, kind = self._stored.get(str(pid[2])), pid[1]
+        data, kind = self._stored.get(str(pid[2])), pid[1].dtype
         if data is None:
             raise _Refused("numbers that are not in the file")
-        return np.frombuffer(data[: len(data) // kind.itemsize * kind.itemsize], kind)
+        return np.frombuffer(data, kind, len(data) // kind.itemsize).view(_Array)
 
 
-def _load(unpickler: pickle.Unpickler, where: str) -> Any:
+def _check_program(program: bytes) -> None:
+    """Refuse a pickle whose memo would fill the memory: its index may be any number, and the table is as long.
+
+    Raises:
+        ValueError: damaged.
+    """
+    for code, argument, _ in pickletools.genops(program):
+        if code.name in ("PUT", "BINPUT", "LONG_BINPUT") and not 0 <= int(argument or 0) <= len(program):
+            raise _Refused("a table larger than the file")
+
+
+def _load(program: bytes, stored: Mapping[str, bytes], where: str) -> Any:
     """What the unpickler gives; whatever it raises on a damaged file becomes a ClipError."""
     try:
-        return unpickler.load()
+        _check_program(program)
+        return _ArrayUnpickler(program, stored).load()
     except _Refused as error:
         raise ClipError(f"{where}: asks for {one_line(str(error))}, more than arrays need: {_advice(where)}") from None
     except Exception as error:  # a damaged pickle raises whatever its bytes happen to mean

@@ -9,7 +9,7 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import AS_STATED, Size, scale_of_markers
+from humanoid_control.mocap.formats.common import AS_STATED, Size, check_count, scale_of_markers
 
 _RATE_TOLERANCE = 0.02  # relative difference of DataRate and the time column that is worth a warning
 
@@ -36,6 +36,7 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
         raise ClipError(f"{source}: ends within the header (line {len(lines)}): copy or export it again")
     header = _header(lines[1], lines[2])
     rate = _number(header.get("datarate", ""), "DataRate", source)
+    check_count(lines[3].count("\t") // 3, source)
     labels, warnings = distinct_labels([cell.strip() for cell in lines[3].split("\t")[2:] if cell.strip()])
     if not labels:
         raise ClipError(f"{source}: names no markers in line 4: export the file again")
