@@ -33,6 +33,7 @@ from humanoid_control.nodes.session.demo import (
 )
 from humanoid_control.nodes.session.runs import replay_command
 from humanoid_control.terminal import activation_advice, console, print_json, print_parts
+from humanoid_control.viewer import page_address
 
 if TYPE_CHECKING:
     from humanoid_control.evaluation.limit_costs import LimitCosts
@@ -120,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.no_viewer:
         require_free_port(args.port)
         settings.setdefault("viewer", {})["port"] = args.port
-        _tell(args, f"viewer: http://localhost:{args.port}")
+        _tell(args, f"viewer: {page_address(args.port)}")
     if reach:
         return _reach(args, settings, stack, title)
     if args.whole_body:
@@ -254,7 +255,7 @@ def _report_on_feet(
 def _tell(args: argparse.Namespace, text: str) -> None:
     """Print, but where JSON is asked for."""
     if not args.json:
-        console.print(text)
+        console.print(text, soft_wrap=True)
 
 
 def _print_end(session: Session, ran: WatchedRun) -> None:

@@ -15,6 +15,7 @@ from humanoid_control.nodes.session.runs import new_run_directory, replay_comman
 from humanoid_control.nodes.session.supervisor import Supervisor, node_command
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.terminal import console, warn
+from humanoid_control.viewer import page_address
 
 EXAMPLES = """examples:
   humanoid replay DIR                  once, at the recorded pace
@@ -76,5 +77,5 @@ def _start_viewer(bag: BagReader, args: argparse.Namespace) -> Supervisor:
     )
     supervisor.start("viewer", node_command("humanoid_control.nodes.viewer", parameters))
     supervisor.wait_ready()
-    console.print(f"viewer: http://localhost:{args.port}")
+    console.print(f"viewer: {page_address(args.port)}", soft_wrap=True)
     return supervisor

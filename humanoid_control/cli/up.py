@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     settings = parse_settings(stack, args.set)
     session = Session(stack, robot, settings, namespace=args.namespace or "", record=args.record)
     if session.viewer_url is not None:
-        console.print(f"viewer: {session.viewer_url}")
+        console.print(f"viewer: {session.viewer_url}", soft_wrap=True)
     with session:
         for row in session.processes():
             console.print(f"  {row['name']}: ready after {row['ready_s']} s")

@@ -27,7 +27,7 @@ from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.walking.gamepad import three_numbers
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
-from humanoid_control.viewer import PanelActions, port_is_free
+from humanoid_control.viewer import PanelActions, port_is_free, print_address
 from humanoid_control.viewer.panel import HIDDEN, MARKERS
 from humanoid_control.viewer.power_controls import PowerActions
 from humanoid_control.viewer.walk_controls import CALLS, WalkActions, in_root_axes
@@ -129,6 +129,7 @@ class Viewer(TickNode):
         }
         hidden = (*(n for n in HIDDEN if n not in shown), *(n for n, on in shown.items() if not on))
         origins = [name.strip() for name in p.origins.split(",") if name.strip()]
+        print_address(p.port, p.host)
         self.page = ViewerPage(p.host, p.port, robot, actions, urdf_path(p.robot).parent, hidden, origins)
         self.markers = [MarkerTopic(self, self.state, topic) for topic in MARKERS]
         self.listen(JointState, "joint_states", self.state.on_joints)

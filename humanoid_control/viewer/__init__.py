@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
+    from humanoid_control.viewer.access import page_address as page_address
+    from humanoid_control.viewer.access import print_address as print_address
     from humanoid_control.viewer.browser import Browser as Browser
     from humanoid_control.viewer.browser import find_chromium as find_chromium
     from humanoid_control.viewer.browser import photograph as photograph
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "access": ["page_address", "print_address"],
         "browser": ["Browser", "find_chromium", "photograph"],
         "page": ["ViewState", "ViewerPage"],
         "panel": ["PanelActions"],

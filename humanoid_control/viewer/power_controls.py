@@ -12,11 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from humanoid_control.viewer.access import REFUSED, may_command
+
 if TYPE_CHECKING:
     import viser
 
     from humanoid_control.kinematics import NodeStatus
 
+FREE = ("stop", "estop")  # requests that need no token: they take motion away
 BUTTONS = (
     ("ENABLE", "enable", "green", "give power, or go on after a stop"),
     ("STOP", "stop", "orange", "come to rest and hold, with power; ENABLE goes on"),
@@ -49,7 +52,7 @@ class PowerControls:
 
     def __init__(self, server: viser.ViserServer, actions: PowerActions) -> None:
         """Add them to the panel, hidden at first."""
-        self.actions, gui = actions, server.gui
+        self.actions, self._server, gui = actions, server, server.gui
         self._lock, self._asked = threading.Lock(), dict[str, float]()
         self._folder = gui.add_folder("Power", visible=False)
         with self._folder:
@@ -62,13 +65,20 @@ class PowerControls:
             self._figures = gui.add_html("", visible=False)
 
         @more.on_click
-        def _(_: viser.GuiEvent) -> None:
-            self.ask(MORE[more.value])
+        def _(event: viser.GuiEvent) -> None:
+            self._ask_for(event, MORE[more.value])
 
     def _connect(self, button: viser.GuiButtonHandle, request: str) -> None:
         @button.on_click
-        def _(_: viser.GuiEvent) -> None:
+        def _(event: viser.GuiEvent) -> None:
+            self._ask_for(event, request)
+
+    def _ask_for(self, event: viser.GuiEvent, request: str) -> None:
+        """Send the request of a browser that may make it."""
+        if request in FREE or may_command(self._server, event):
             self.ask(request)
+        else:
+            self.answer(request, False, REFUSED.removeprefix("refused: "))
 
     def ask(self, request: str) -> None:
         """Send a request to the driver; what it answers comes by `answer`."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http
+import inspect
 import io
+import ipaddress
 import logging
 import re
 import socket
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem, require_extra, shown
+from humanoid_control.viewer.access import ACCESS, Access
 
 if TYPE_CHECKING:
     import viser
@@ -63,19 +66,33 @@ class Origins:
 
     A browser sends along which site a page came from, and programs send nothing. Without this check any page that the
     user looks at could connect to a server on his machine, read what it shows, and press its buttons.
+
+    The name under which a client asks for the server is checked, too. The owner of a site can let its name resolve to
+    this machine after the page was loaded (DNS rebinding): page and server then have the same name. So a server on the
+    loopback answers to the names of the loopback alone, and another one to addresses and to its machine's own name.
     """
 
-    def __init__(self, more: Iterable[str] = ()) -> None:
+    def __init__(self, more: Iterable[str] = (), listens: str = HOST) -> None:
         """Take hosts such as 'lab.example.org', and whole origins such as 'https://lab.example.org:8443'.
+
+        Args:
+            more: these hosts and origins.
+            listens: address of the server.
 
         Raises:
             ConfigError: one of them is neither.
         """
         self._hosts, self._origins = set(LOOPBACK), set[tuple[str, str, int | None]]()
+        self._named = set[str]()
+        self._loopback = listens in LOOPBACK
+        if not self._loopback:
+            machine = socket.gethostname().lower()
+            self._hosts |= {machine, f"{machine.partition('.')[0]}.local", listens}
         for name in more:
             parts = _parts(name if "//" in name else f"//{name}")
             if parts is None or "*" in name or (parts[2] is not None and not parts[0]):
                 raise ConfigError(f"origins: '{shown(name)}' is neither a host nor an origin: https://lab.example.org")
+            self._named.add(parts[1])
             if parts[0]:
                 self._origins.add(parts)
             else:
@@ -89,6 +106,8 @@ class Origins:
             host: what its header Host says: under which name the client knows this server.
         """
         here = _parts(f"//{host}")
+        if host and (here is None or not self._answers_to(here[1])):
+            return False
         for origin in origins:
             parts = _parts(origin)
             if parts is None or not parts[0]:  # 'null' of a page in a sandbox, or nonsense
@@ -96,6 +115,15 @@ class Origins:
             if parts[1] not in self._hosts and parts not in self._origins and (here is None or parts[1] != here[1]):
                 return False
         return True
+
+    def _answers_to(self, name: str) -> bool:
+        """Test a name under which a client knows this server; an address cannot be rebound."""
+        if name in self._hosts or name in self._named:
+            return True
+        with contextlib.suppress(ValueError):
+            address = ipaddress.ip_address(name.partition("%")[0])
+            return address.is_loopback or not self._loopback
+        return False
 
 
 def _parts(origin: str) -> tuple[str, str, int | None] | None:
@@ -116,8 +144,10 @@ _SAFE: list[type] = []  # what stands for viser's buffer of messages, once
 
 
 @contextlib.contextmanager
-def _checked_by(origins: Origins) -> Iterator[list[int]]:
+def _checked_by(origins: Origins, access: Access) -> Iterator[list[int]]:
     """Within it, a server of `websockets` that is started answers 403 to pages of other origins; the list counts them.
+
+    A request with the token gets the cookie; a connection with the cookie is marked for those who handle it.
 
     viser starts its server in a thread of its own and has no setting for this.
     """
@@ -125,16 +155,24 @@ def _checked_by(origins: Origins) -> Iterator[list[int]]:
 
     serve, started = server.serve, list[int]()
 
-    def serve_checked(*args: Any, process_request: Any = None, **more: Any) -> Any:
-        def check(connection: Any, request: Any) -> Any:
-            given = request.headers.get_all("Origin")
-            if not origins.allow(given, (request.headers.get_all("Host") or [""])[0]):
-                text = _FORBIDDEN.format(shown(", ".join(given)))
+    def serve_checked(handler: Any, *args: Any, process_request: Any = None, **more: Any) -> Any:
+        async def check(connection: Any, request: Any) -> Any:
+            given, host = request.headers.get_all("Origin"), (request.headers.get_all("Host") or [""])[0]
+            if not origins.allow(given, host):
+                text = _FORBIDDEN.format(shown(", ".join(given) or host))
                 return connection.respond(http.HTTPStatus.FORBIDDEN, text)
-            return process_request(connection, request) if process_request is not None else None
+            answer = process_request(connection, request) if process_request is not None else None
+            answer = await answer if inspect.isawaitable(answer) else answer
+            if answer is not None and access.in_address(request.path):
+                answer.headers["Set-Cookie"] = access.cookie
+            return answer
+
+        async def handle(connection: Any) -> None:
+            access.shown.set(access.in_cookies(connection.request.headers.get_all("Cookie")))
+            await handler(connection)
 
         started.append(1)
-        return serve(*args, process_request=check, **more)
+        return serve(handle, *args, process_request=check, **more)
 
     with _opening:
         server.serve = serve_checked  # type: ignore[assignment,misc]
@@ -194,10 +232,21 @@ def open_server(port: int, host: str = HOST, origins: Iterable[str] = ()) -> vis
 
     logging.getLogger("websockets").setLevel(logging.CRITICAL)
     _make_events_safe()
-    with _checked_by(Origins(origins)) as started, contextlib.redirect_stdout(io.StringIO()):  # its own banner
-        server = viser.ViserServer(host=host, port=port, verbose=False)
+    access = Access(port)
+    with (
+        _checked_by(Origins(origins, host), access) as started,
+        contextlib.redirect_stdout(io.StringIO()),
+    ):  # its own banner
+        server = viser.ViserServer(host=host, port=port, verbose=False)  # prints a banner of its own
     if not started:
         server.stop()
         raise EnvironmentProblem("this release of viser cannot be closed to pages of other sites: install another one")
+    ACCESS[server] = access
+
+    @server.on_client_connect
+    async def _(client: viser.ClientHandle) -> None:
+        if access.shown.get():
+            access.clients.add(client.client_id)
+
     server.gui.configure_theme(show_logo=False, show_share_button=False)  # sharing goes by a host of viser's own
     return server

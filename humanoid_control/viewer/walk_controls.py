@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.viewer.access import may_command
+
 if TYPE_CHECKING:
     import viser
 
 PUSHES = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "left": (0.0, 1.0), "right": (0.0, -1.0)}
 PUSH, PUSH_TIME = 100.0, 0.1  # [N], and how long a simulator lets it act [s]
 CALLS = ("stop", "emergency stop", "stand", "reset")
+FREE = ("stop", "emergency stop")  # calls that need no token: they take motion away
 ALIVE = 0.5  # [s] after which a page that says nothing counts as closed
 FIELD = "pad "  # begins the text that the script writes: forward, left, turn, each -1..1, and a count
 
@@ -124,18 +127,22 @@ class WalkControls:
             pushes = gui.add_button_group("push 10 N s", tuple(PUSHES))
 
         @field.on_update
-        def _(_: viser.GuiEvent) -> None:
-            if (velocity := read_pad(field.value)) is not None:
+        def _(event: viser.GuiEvent) -> None:
+            if (velocity := read_pad(field.value)) is not None and (
+                not velocity.any() or may_command(server, event)  # to stop needs no token
+            ):
                 with self._lock:
                     self._velocity, self._heard = velocity, time.monotonic()
 
         @calls.on_click
-        def _(_: viser.GuiEvent) -> None:
-            actions.call(calls.value)
+        def _(event: viser.GuiEvent) -> None:
+            if calls.value in FREE or may_command(server, event):
+                actions.call(calls.value)
 
         @pushes.on_click
-        def _(_: viser.GuiEvent) -> None:
-            actions.push(np.array([*PUSHES[pushes.value], 0.0]) * PUSH)
+        def _(event: viser.GuiEvent) -> None:
+            if may_command(server, event):
+                actions.push(np.array([*PUSHES[pushes.value], 0.0]) * PUSH)
 
     def update(self, now: float) -> None:
         """Hand on what the pad asks for, while it asks, and once that it does not any more; now: monotonic [s]."""

@@ -7,6 +7,7 @@ import pytest
 
 from humanoid_control.kinematics import NodeStatus
 from humanoid_control.robots import load_robot
+from humanoid_control.viewer import page_address
 from humanoid_control.viewer.browser import find_chromium
 from humanoid_control.viewer.page import ViewerPage, ViewState
 from humanoid_control.viewer.panel import HIDDEN, PanelActions
@@ -105,7 +106,7 @@ def test_the_bar_in_the_browser(chromium, page):
         find = f"[...document.querySelectorAll('button')].find(b => b.innerText.trim() == '{label}').click()"
         chromium.evaluate(find)
 
-    chromium.open(f"http://127.0.0.1:{port(8)}", 1)
+    chromium.open(page_address(port(8), "127.0.0.1"), 1)
     until(lambda: "play" in chromium.text(), "the panel")
     assert "EMERGENCY STOP" not in chromium.text(), "without a driver"
     state.power = "HOLD: stopped: joint_commands silent for 0.10 s"

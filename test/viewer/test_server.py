@@ -5,13 +5,17 @@ import base64
 import socket
 import subprocess
 import sys
+import urllib.request
+from types import SimpleNamespace
 
 import pytest
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem
-from humanoid_control.viewer import port_is_free
+from humanoid_control.viewer import access, port_is_free
 from humanoid_control.viewer.browser import find_chromium
+from humanoid_control.viewer.power_controls import PowerActions, PowerControls
 from humanoid_control.viewer.server import LoopEvent, Origins, open_server
+from humanoid_control.viewer.walk_controls import WalkActions, WalkControls
 from test.places import port as port_of
 
 WITHOUT = """
@@ -76,12 +80,18 @@ MAY = {
     "localhost": [HERE, ("Origin", "http://localhost:8080")],
     "localhost in capitals": [HERE, ("Origin", "HTTP://LOCALHOST")],
     "loopback of IPv6": [HERE, ("Origin", "http://[::1]:8080")],
-    "the name it was asked by": [("Host", "robot.local:8080"), ("Origin", "http://robot.local:8080")],
-    "the address it was asked by": [("Host", "[fe80::1]:8080"), ("Origin", "http://[fe80::1]:8080")],
+    "no name": [],
+    "a named host that passes its own name on": [
+        ("Host", "proxy.example.org:8443"),
+        ("Origin", "https://proxy.example.org:8443"),
+    ],
     "a host that the user named": [HERE, ("Origin", "https://lab.example.org")],
     "an origin that the user named": [HERE, ("Origin", "https://proxy.example.org:8443")],
 }
 MAY_NOT = {
+    "a name that resolves to this machine": [("Host", "evil.example:8080"), ("Origin", "http://evil.example:8080")],
+    "that name without an origin": [("Host", "evil.example:8080")],
+    "an address of the network": [("Host", "192.168.0.7:8080"), ("Origin", "http://192.168.0.7:8080")],
     "another site": [HERE, ("Origin", "https://evil.example")],
     "one that begins alike": [HERE, ("Origin", "http://127.0.0.1.evil.example")],
     "one that ends alike": [HERE, ("Origin", "http://evil-lab.example.org")],
@@ -106,6 +116,109 @@ def test_own_pages_programs_and_named_hosts_may_connect(case, upgrade, server_po
 @pytest.mark.parametrize("case", MAY_NOT)
 def test_pages_of_other_sites_may_not(case, upgrade, server_port):
     assert answer(server_port, MAY_NOT[case], upgrade) == 403
+
+
+OPEN = {
+    "an address": ("http://192.168.0.7:8080", "192.168.0.7:8080", True),
+    "an address of IPv6": ("http://[fe80::1]:8080", "[fe80::1]:8080", True),
+    "its machine's name": (f"http://{socket.gethostname()}:8080", f"{socket.gethostname()}:8080", True),
+    "a name that resolves to it": ("http://evil.example:8080", "evil.example:8080", False),
+    "another address": ("http://192.168.0.8:8080", "192.168.0.7:8080", False),
+}
+
+
+@pytest.mark.parametrize("case", OPEN)
+def test_a_server_of_the_network_answers_to_addresses_and_its_own_name(case):
+    origin, host, may = OPEN[case]
+    assert Origins(listens="0.0.0.0").allow([origin], host) == may
+
+
+# -------- The token
+
+
+def test_the_token_is_kept_for_its_owner_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(access, "_made", [])
+    token = access.page_token()
+    (file,) = tmp_path.rglob("page_token")
+    assert file.stat().st_mode & 0o777 == 0o600 and access.page_token() == token and len(token) > 20
+    assert access.page_address(8080) == f"http://localhost:8080/?token={token}"
+    file.chmod(0o644)
+    assert access.page_token() != token, "others may have read it"
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/none")
+    assert len(access.page_token()) > 20
+
+
+def test_a_browser_with_the_token_in_its_address_may_command_and_others_may_not(server_port):
+    """The page sets a cookie, the connection with the cookie is marked."""
+    connect = pytest.importorskip("websockets.sync.client").connect
+    found = {}
+    for path in ("/", f"/?token={access.page_token()}", "/?token=wrong"):
+        with urllib.request.urlopen(f"http://127.0.0.1:{server_port}{path}") as page:
+            found[path] = page.headers.get("Set-Cookie")
+    right = found.pop(f"/?token={access.page_token()}")
+    assert "HttpOnly; SameSite=Strict" in right and set(found.values()) == {None}
+    mine = access.Access(server_port)
+    assert mine.in_cookies([f"a=b; {right.split(';')[0]}"])
+    assert not mine.in_cookies(["a=b"]) and not mine.in_cookies([right.split(";")[0].replace("token_", "token_1")])
+    with connect(f"ws://127.0.0.1:{server_port}", additional_headers={"Cookie": right.split(";")[0]}):
+        pass
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_power_and_motion_need_the_token_and_stops_do_not(trusted):
+    asked, moved, told = [], [], []
+    client = SimpleNamespace(add_notification=lambda *words, **more: told.append(words))
+    event = SimpleNamespace(client_id=3, client=client)
+    server = FakeServer()
+    access.ACCESS[server] = access.Access(1)
+    access.ACCESS[server].clients |= {3} if trusted else {4}
+    PowerControls(server, PowerActions(lambda request: asked.append(request) or True))
+    WalkControls(server, WalkActions(lambda v: None, lambda f: moved.append("push"), moved.append))
+    for label in ("ENABLE", "STOP", "EMERGENCY STOP"):
+        server.press(label, event)
+    for value in ("home", "switch off"):
+        server.press("driver", event, value)
+    for value in ("stop", "emergency stop", "stand", "reset"):
+        server.press("robot", event, value)
+    server.press("push 10 N s", event, "left")
+    stops, calls = ["stop", "estop"], ["stop", "emergency stop"]
+    assert asked == (["enable", *stops, "home", "disable"] if trusted else stops)
+    assert moved == ([*calls, "stand", "reset", "push"] if trusted else calls)
+    assert bool(told) != trusted
+    assert not access.may_command(server, SimpleNamespace(client_id=None, client=None))
+
+
+class FakeServer:
+    """As much of viser's panel as the controls use: what is added under a label can be pressed."""
+
+    def __init__(self):
+        self.gui, self.added = self, {}
+
+    def __getattr__(self, name):
+        return lambda *args, **options: self._add(args[0] if args else "")
+
+    def _add(self, label):
+        class Control:
+            visible, content, value = True, "", ""
+
+            def on_click(self, call):
+                self.pressed = call
+
+            on_update = on_click
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *error):
+                return None
+
+        self.added[label] = made = Control()
+        return made
+
+    def press(self, label, event, value=""):
+        self.added[label].value = value
+        self.added[label].pressed(event)
 
 
 def test_both_pages_pass_on_what_the_user_names(monkeypatch):

@@ -7,6 +7,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.robots import load_robot
+from humanoid_control.viewer import page_address
 from humanoid_control.viewer.browser import find_chromium
 from humanoid_control.viewer.page import ViewerPage
 from humanoid_control.viewer.panel import HIDDEN, PanelActions
@@ -66,7 +67,7 @@ def test_pad_keys_and_buttons_of_the_page(chromium):
         chromium.call("Input.dispatchMouseEvent", type=kind, button="left", buttons=1, clickCount=1, **at)
 
     try:
-        chromium.open(f"http://127.0.0.1:{p}", 1)
+        chromium.open(page_address(p, "127.0.0.1"), 1)
         assert chromium.wait_for("emergency stop")
         hidden = "!(e => e && e.offsetParent)([...document.querySelectorAll('input')].find(i => /^pad/.test(i.value)))"
         until(lambda: chromium.evaluate(hidden), "the field of the pad is not seen")

@@ -35,6 +35,7 @@ from humanoid_control.nodes.session.runs import (
 from humanoid_control.nodes.session.supervisor import RESTARTS, InputRefused, StackFailure, Supervisor, node_command
 from humanoid_control.nodes.stacks import COMMANDS, NodeSpec, Stack, find_stack
 from humanoid_control.terminal import warn
+from humanoid_control.viewer import page_address
 from humanoid_control.warm_up import HARDWARE
 
 FIRST_MOTION_TIMEOUT = 45.0  # [s]
@@ -116,7 +117,7 @@ class Session:
         """Address of the page in the browser; None for a stack without a viewer."""
         if "viewer" not in self.stack:
             return None
-        return f"http://localhost:{self._settings.get('viewer', {}).get('port', 8080)}"
+        return page_address(self._settings.get("viewer", {}).get("port", 8080))
 
     def __enter__(self) -> Session:
         if threading.current_thread() is threading.main_thread():

@@ -145,7 +145,9 @@ def test_the_viewer_is_told_how_to_play_the_run_again(monkeypatch, tmp_path):
 
 def test_without_viser_the_rest_of_the_stack_runs_and_one_line_says_what_to_install(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("HUMANOID_HOME", str(tmp_path))
-    assert Session("targets", settings={"viewer": {"port": 8123}}).viewer_url == "http://localhost:8123"
+    assert Session("targets", settings={"viewer": {"port": 8123}}).viewer_url.startswith(
+        "http://localhost:8123/?token="
+    )
     monkeypatch.setattr(module, "missing_extra", lambda extra: EnvironmentProblem("pip install viser"))
     session = Session("targets", settings={"viewer": {"port": 8123}})
     assert session.stack.executables == ("simulator", "state_estimator", "whole_body_ik")

@@ -1,0 +1,115 @@
+"""Token of a page: only a browser that was opened with it may ask for power or for motion of a robot.
+
+Other users of the same machine reach a page on the loopback, too. The token lies in a file that only its owner can
+read. The address with the token sets a cookie, which the browser sends when its page connects.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from contextvars import ContextVar
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+from weakref import WeakKeyDictionary
+
+from humanoid_control.paths import PACKAGE, home_dir
+
+if TYPE_CHECKING:
+    import viser
+
+KEY = "token"  # in the address, and begins the name of the cookie
+REFUSED = "refused: open the page with the address that the command printed; it ends with a token"
+_BYTES = 16
+_made: list[str] = []  # the token of a process that cannot keep one
+
+
+def page_token() -> str:
+    """Return the token of this user's pages; it is made when it is first needed."""
+    folder = Path(os.environ.get("XDG_STATE_HOME") or home_dir() / ".local" / "state") / PACKAGE
+    path = folder / "page_token"
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            os.write(made, secrets.token_urlsafe(_BYTES).encode())
+            os.close(made)
+        found = path.stat()
+        token = path.read_text(encoding="ascii", errors="replace").strip()
+        if found.st_uid == os.getuid() and not found.st_mode & 0o077 and len(token) >= _BYTES:
+            return token
+    if not _made:  # such as a home that cannot be written
+        _made.append(secrets.token_urlsafe(_BYTES))
+    return _made[0]
+
+
+def page_address(port: int, host: str = "localhost") -> str:
+    """Return the address of a page with the token in it."""
+    return f"http://{host}:{port}/?{KEY}={page_token()}"
+
+
+class Access:
+    """Browsers that have shown the token.
+
+    Args:
+        port: of the page; cookies do not tell the ports of a machine apart.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._token, self._cookie = page_token(), f"{KEY}_{port}"
+        self.shown = ContextVar(f"token shown to {port}", default=False)
+        self.clients = set[int]()
+
+    def in_address(self, path: str) -> bool:
+        """Test whether the path of a request has the token."""
+        with contextlib.suppress(ValueError):
+            return self._is(parse_qs(urlsplit(path).query).get(KEY, [""])[0])
+        return False
+
+    def in_cookies(self, headers: Sequence[str]) -> bool:
+        """Test whether the headers 'Cookie' of a request have the token."""
+        for header in headers:
+            with contextlib.suppress(CookieError):
+                cookie = SimpleCookie(header).get(self._cookie)
+                if cookie is not None and self._is(cookie.value):
+                    return True
+        return False
+
+    @property
+    def cookie(self) -> str:
+        """Header 'Set-Cookie' that has a browser keep the token, for this host alone."""
+        return f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+
+    def _is(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(), self._token.encode())
+
+
+ACCESS: WeakKeyDictionary[viser.ViserServer, Access] = WeakKeyDictionary()
+"""Access to each open server."""
+
+
+def may_command(server: viser.ViserServer, event: Any) -> bool:
+    """Test whether the browser behind an event has shown the token; tell its user what to do where it has not.
+
+    Args:
+        server: of the page.
+        event: of a control in its panel; None or one without a client is refused.
+    """
+    access, client = ACCESS.get(server), getattr(event, "client_id", None)
+    if access is not None and client in access.clients:
+        return True
+    if (page := getattr(event, "client", None)) is not None:
+        page.add_notification("No token", REFUSED, auto_close_seconds=10.0, color="red")
+    return False
+
+
+def print_address(port: int, host: str) -> None:
+    """Print the address of a page for the user who starts it by ROS; other users do not see standard error."""
+    local = host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")
+    sys.stderr.write(f"viewer: {page_address(port, 'localhost' if local else host)}\n")
