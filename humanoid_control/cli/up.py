@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 
 from humanoid_control.cli.parser import comma_list, given, refuse_unused
 from humanoid_control.errors import ConfigError
 from humanoid_control.in_child import check_robot
 from humanoid_control.nodes import STACKS, Session, find_stack, parse_settings, require_ros
+from humanoid_control.nodes.base.ros_env import check_namespace
 from humanoid_control.terminal import console, table
 
 EXAMPLES = """examples:
@@ -21,8 +21,6 @@ EXAMPLES = """examples:
 
 Every parameter of every node: docs/parameters.md. Ctrl-C stops all nodes.
 """
-LONGEST_NAMESPACE = 150  # names of topics may have 255 characters
-NAMESPACE = re.compile(r"/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*/?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,10 +44,7 @@ def run(args: argparse.Namespace) -> int:
         table("stacks", ["name", "what it does", "nodes"], rows)
         return 0
     stack = find_stack(args.stack).part(args.only or (), args.without or ())
-    if args.namespace and not (NAMESPACE.fullmatch(args.namespace) and len(args.namespace) <= LONGEST_NAMESPACE):
-        raise ConfigError(
-            f"--namespace must be letters, digits and _, not a digit first, parts divided by /, got '{args.namespace}'"
-        )
+    check_namespace("--namespace", args.namespace or "")
     seconds = math.inf if args.seconds is None else args.seconds
     if not seconds > 0:
         raise ConfigError(f"--seconds must be above 0, got {seconds:g}")

@@ -41,6 +41,9 @@ def test_anything_else_is_refused(text):
         ({"port": "abc"}, "parameter port must be int, got 'abc'"),
         ({"port": "80.5"}, "parameter port must be int, got '80.5'"),
         ({"port": "0"}, "parameter port must be in 1 .. 65535, got 0"),
+        ({"namespace": "a-b"}, "namespace must be letters, digits and _"),
+        ({"namespace": "1a"}, "namespace must be letters, digits and _"),
+        ({"namespace": "a//b"}, "namespace must be letters, digits and _"),
         ({"params_file": "/nowhere.yaml"}, "params_file /nowhere.yaml: No such file"),
     ],
 )

@@ -77,6 +77,8 @@ def launched(tmp_path):
     [
         ("robot:=hpr2", "unknown robot 'hpr2': did you mean hrp2"),
         ("rviz:=perhaps", "rviz must be true or false, got 'perhaps'"),
+        ("rviz:=true", "rviz:=true needs rviz2, which is not installed"),
+        ("namespace:=a-b", "namespace must be letters, digits and _"),
         ("prot:=8080", "unknown launch argument 'prot': did you mean port"),
     ],
 )

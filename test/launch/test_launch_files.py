@@ -79,12 +79,13 @@ def test_the_description_starts_the_nodes_of_its_stack(path):
 
 
 @needs_launch
-def test_rviz_is_in_the_namespace_of_the_nodes():
+def test_rviz_is_in_the_namespace_of_the_nodes(monkeypatch):
     """Its topics are relative: elsewhere it would listen to another robot, or to none."""
     import launch_ros
 
     import launch
 
+    monkeypatch.setattr("humanoid_control.nodes.launching.description._installed", lambda package: True)
     description = load(share_dir() / "launch/demo.launch.py").generate_launch_description()
     context = launch.LaunchContext()
     context.launch_configurations.update(rviz="True", namespace="left", rsp="false")

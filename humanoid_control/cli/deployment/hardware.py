@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.cli.parser import add_commands, file_path, given, require_range
-from humanoid_control.cli.up import NAMESPACE
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.files import check_file, whole_file
 from humanoid_control.hardware.calibration import missing_calibration, named_calibration, read_calibration
@@ -22,6 +21,7 @@ from humanoid_control.hardware.hardware_file import Hardware, read_hardware_file
 from humanoid_control.hardware.power import REQUESTS, PowerState
 from humanoid_control.hardware.realtime import become_real_time
 from humanoid_control.nodes import require_ros
+from humanoid_control.nodes.base.ros_env import check_namespace
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.terminal import console, table
 
@@ -99,8 +99,7 @@ def _new(robot: str, bus: str, output: Path) -> int:
 
 def _call(service: str, on: bool | None, namespace: str) -> int:
     """Call a service of the driver and print its answer; 1 where it refuses."""
-    if namespace and not NAMESPACE.fullmatch(namespace):
-        raise ConfigError(f"--namespace must be letters, digits and _, parts divided by /, got '{namespace}'")
+    check_namespace("--namespace", namespace)
     require_ros()
     import rclpy
     from std_srvs.srv import SetBool, Trigger

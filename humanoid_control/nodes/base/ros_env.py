@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 import tempfile
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from humanoid_control.errors import EnvironmentProblem
+from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.paths import PACKAGE, home_dir, share_dir
 
+LONGEST_NAMESPACE = 150  # names of topics may have 255 characters
+NAMESPACE = re.compile(r"/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*/?")
 GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 DISCOVERY = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 BY_PROFILE = "SYSTEM_DEFAULT"  # range that leaves discovery to a profile; LOCALHOST would add shared memory to it
@@ -21,6 +24,19 @@ SAID = (DISCOVERY, "ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS")  # one of these is 
 PROFILES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")  # so is one of these,
 PROFILES_HERE = ("DEFAULT_FASTDDS_PROFILES.xml", "DEFAULT_FASTRTPS_PROFILES.xml")  # or of these files
 ONE_HOST, SUPERVISED = "one_host.xml", "supervised.xml"  # the package's own, in `config`
+
+
+def check_namespace(name: str, text: str) -> None:
+    """Refuse a namespace that ROS would refuse after the nodes were started.
+
+    Args:
+        name: of the option. text: its value; empty and / are no namespace.
+
+    Raises:
+        ConfigError: it is not one.
+    """
+    if text not in ("", "/") and not (NAMESPACE.fullmatch(text) and len(text) <= LONGEST_NAMESPACE):
+        raise ConfigError(f"{name} must be letters, digits and _, not a digit first, parts divided by /, got '{text}'")
 
 
 def prepare() -> None:

@@ -13,6 +13,7 @@ import yaml
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.files import read_yaml, why
 from humanoid_control.nodes.base.parameters import WorldParameters, check_value, parse_value
+from humanoid_control.nodes.base.ros_env import check_namespace
 from humanoid_control.nodes.stacks import Stack
 
 CLIP_NODE, VIEWER, DRIVER = "trajectory_streamer", "viewer", "robot_driver"
@@ -101,6 +102,7 @@ def launch_options(stack: Stack, given: Mapping[str, str]) -> LaunchOptions:
     from humanoid_control.robots.catalogue import load_robot
 
     values = {a.name: given.get(a.name, a.default).strip() for a in launch_arguments(stack)}
+    check_namespace("namespace", values["namespace"])
     switches = {name: truth(name, values[name]) for name in ("rsp", "rviz")}
     specs = {spec.executable: spec for spec in stack.nodes}
     port = parse_value(specs[VIEWER].parameter_class(), "port", values["port"]) if VIEWER in specs else None

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from humanoid_control.errors import HumanoidError, missing_extra
+from humanoid_control.errors import EnvironmentProblem, HumanoidError, missing_extra
 from humanoid_control.nodes.base.parameters import WorldParameters
 from humanoid_control.nodes.launching.arguments import (
     CLIP_NODE,
@@ -60,6 +60,8 @@ def _actions(context: Any, stack: Stack) -> list[Any]:
         actions.append(LogInfo(msg=f"without the viewer: {problem}"))
         stack = stack.without(VIEWER)
     options = launch_options(stack, context.launch_configurations)
+    if options.rviz and not _installed("rviz2"):  # launch itself finds out after it has started the nodes
+        raise EnvironmentProblem("rviz:=true needs rviz2, which is not installed: install ros-$ROS_DISTRO-rviz2")
     if cold := [g for g in stack.kernel_groups({}) if not compiled(g)]:
         text = "nodes compile their kernels now, only this once, for minutes; ahead of it: humanoid warm"
         actions.append(LogInfo(msg=f"{text} {' '.join(cold)}"))

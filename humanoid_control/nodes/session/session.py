@@ -25,7 +25,7 @@ import numpy as np
 from humanoid_control.errors import UnknownNameError, missing_extra
 from humanoid_control.hardware.realtime import give_back_memory
 from humanoid_control.kinematics import NodeStatus, node_statuses
-from humanoid_control.nodes.base.ros_env import choose_discovery
+from humanoid_control.nodes.base.ros_env import check_namespace, choose_discovery
 from humanoid_control.nodes.session.runs import (
     discard_run_directory,
     new_run_directory,
@@ -84,6 +84,7 @@ class Session:
         self.stack, settings = find_stack(stack) if isinstance(stack, str) else stack, settings or {}
         if unknown := [node for node in settings if node not in self.stack]:
             raise UnknownNameError("node", unknown[0], self.stack.executables, hint=f"(in stack {self.stack.name})")
+        check_namespace("namespace", namespace)
         if "viewer" in self.stack and (problem := missing_extra("viewer")):
             warn(f"without the viewer: {problem}")
             self.stack = self.stack.without("viewer")
