@@ -18,7 +18,7 @@ from humanoid_control.errors import RobotError
 from humanoid_control.mocap.body_points import BodyPoints
 from humanoid_control.retargeting.retargeter import retarget_clip
 from humanoid_control.retargeting.scaling import scale_to_robot
-from humanoid_control.robots.description.meshes import find_mesh, load_mesh
+from humanoid_control.robots.description.meshes import find_mesh, load_mesh, mesh_unit
 from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
 from humanoid_control.robots.robot import Robot
 
@@ -142,14 +142,11 @@ def _geometry(robot: Robot, tag: str) -> pin.GeometryModel:
     if not list(tree.document.iterfind(f"link/{tag}")):
         raise RobotError(f"{robot.name}: its URDF has no {tag} geometry")
     _absolute_paths(tree, robot, tag)
-    try:
-        return pin.buildGeomFromUrdfString(robot.model, tree.text(), TAGS[tag])
-    except ValueError:
-        files = [Path(mesh.get("filename", "")) for mesh in tree.document.iter("mesh")]
-        broken = next((f for f in files if load_mesh(f) is None), None)
-        if broken is None:
-            raise
-        raise RobotError(f"{robot.name}: the mesh file {broken} cannot be read: cut off or damaged?") from None
+    # The loader of pinocchio crashes on some damaged files: each is read in another process before.
+    files = dict.fromkeys(Path(mesh.get("filename", "")) for mesh in tree.document.iter("mesh"))
+    if (broken := next((f for f in files if load_mesh(f) is None), None)) is not None:
+        raise RobotError(f"{robot.name}: the mesh file {broken} cannot be read: cut off or damaged?")
+    return pin.buildGeomFromUrdfString(robot.model, tree.text(), TAGS[tag])
 
 
 def _absolute_paths(tree: UrdfTree, robot: Robot, tag: str) -> None:
@@ -163,6 +160,9 @@ def _absolute_paths(tree: UrdfTree, robot: Robot, tag: str) -> None:
         if path is None:
             raise RobotError(f"{robot.name}: the mesh file {name} is not found from {robot.folder or 'nowhere'}")
         mesh.set("filename", str(path))
+        if (unit := mesh_unit(path)) != 1.0:  # which the loader ignores
+            scale = [float(x) * unit for x in mesh.get("scale", "1 1 1").split()]
+            mesh.set("scale", " ".join(f"{x:.9g}" for x in scale))
 
 
 def _watch_pairs(robot: Robot, geometry: pin.GeometryModel) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.errors import RobotError
+from humanoid_control.robots.description.mesh_reader import read_mesh
 from humanoid_control.robots.description.urdf import UrdfTree, placement
 
 FOLDERS_UP = 5  # from the URDF's folder: where a package may begin
 SIDES = 24  # of what stands for a cylinder; as many around a ball
 SHOWN = 4  # names in a message
 SCHEMES = ("file://", "package://", "model://")
+LARGEST = 10.0  # [m] between the farthest points of a link
+CONFINED: set[Path] = set()
+"""Folders of strangers' robots, such as those dropped on a page: their meshes are looked for within them alone."""
+_UNIT = re.compile(rb"<unit\b[^>]*?\bmeter\s*=\s*[\"']\s*([0-9.eE+-]+)\s*[\"']")
+_UNIT_BEFORE = 1 << 16  # bytes from the start of a COLLADA file
 
 
 class Triangles(NamedTuple):
@@ -21,6 +29,12 @@ class Triangles(NamedTuple):
 
     vertices: np.ndarray
     faces: np.ndarray
+
+
+def in_confines(path: Path, folder: Path) -> bool:
+    """Test whether a robot in a folder may have this file read: a stranger's robot only what came with it."""
+    root = next((c for c in CONFINED if folder.resolve().is_relative_to(c)), None)
+    return root is None or path.resolve().is_relative_to(root)
 
 
 def find_mesh(name: str, folder: Path) -> Path | None:
@@ -35,32 +49,38 @@ def find_mesh(name: str, folder: Path) -> Path | None:
     above = [folder.resolve(), *list(folder.resolve().parents)[:FOLDERS_UP]]
     inside = Path(*Path(plain).parts[1:]) if "://" in name and len(Path(plain).parts) > 1 else Path(plain)
     tries = [*(p / plain for p in above), *(p / inside for p in above), above[0] / Path(plain).name]
-    return next((p for p in tries if p.is_file()), None)  # an absolute path stays itself behind any folder
+    found = (p for p in tries if p.is_file())  # an absolute path stays itself behind any folder
+    return next((p for p in found if in_confines(p, above[0])), None)
 
 
 def load_mesh(path: Path, scale: np.ndarray | None = None) -> Triangles | None:
-    """The triangles of a mesh file (STL, OBJ, DAE and others); None where it cannot be read.
+    """The triangles of a mesh file (STL, OBJ, DAE and others) [m]; None where it cannot be read.
+
+    COLLADA states its unit, which is applied; other kinds are in metres, or scaled by the URDF.
 
     Args:
         path: of the file.
         scale: (3,) factors along its axes; where they mirror it, its triangles are turned to look outward again.
     """
-    found = _binary_stl(path) or _by_coal(path)
+    found = _binary_stl(path)
+    if found is None and (read := read_mesh(path)) is not None:
+        found = Triangles(read[0] * mesh_unit(path), read[1])
     if found is None or scale is None:
         return found
     return Triangles(found.vertices * scale, found.faces[:, ::-1] if np.prod(scale) < 0 else found.faces)
 
 
-def _by_coal(path: Path) -> Triangles | None:
-    import coal
-
+def mesh_unit(path: Path) -> float:
+    """Unit of a mesh file [m]; 1 for kinds that state none. The loader of coal ignores it."""
+    if path.suffix.lower() != ".dae":
+        return 1.0
+    with path.open("rb") as file:
+        stated = _UNIT.search(file.read(_UNIT_BEFORE))
     try:
-        mesh = coal.MeshLoader().load(str(path), np.ones(3))
-    except (RuntimeError, ValueError, OSError):
-        return None
-    triangles = (mesh.tri_indices(k) for k in range(mesh.num_tris))
-    faces = np.array([[t[0], t[1], t[2]] for t in triangles], dtype=np.int64).reshape(-1, 3)
-    return Triangles(np.array(mesh.vertices(), dtype=float).reshape(-1, 3), faces)
+        unit = float(stated[1]) if stated else 1.0
+    except ValueError:
+        return 1.0
+    return unit if 0 < unit < float("inf") else 1.0
 
 
 def _binary_stl(path: Path) -> Triangles | None:
@@ -125,6 +145,9 @@ def link_geometry(tree: UrdfTree, folder: Path | None, tag: str) -> dict[str, Tr
         tree: the URDF.
         folder: where it lies.
         tag: 'collision' or 'visual'.
+
+    Raises:
+        RobotError: a link is larger than any robot, as where a mesh counts in centimetres.
     """
     out: dict[str, Triangles] = {}
     for link in tree.document.findall("link"):
@@ -138,6 +161,12 @@ def link_geometry(tree: UrdfTree, folder: Path | None, tag: str) -> dict[str, Tr
             faces.append(found.faces + count)
             count += len(found.vertices)
         if count:
+            span = float(np.ptp(np.vstack(vertices), axis=0).max())
+            if not span < LARGEST:
+                raise RobotError(
+                    f"{tree.name}: the {tag} geometry of link '{link.get('name', '')}' spans {span:.3g} m: are its meshes "
+                    'in centimetres or millimetres? then <mesh ... scale="0.01 0.01 0.01"/> or 0.001'
+                )
             out[link.get("name", "")] = Triangles(np.vstack(vertices), np.vstack(faces))
     return out
 

@@ -24,6 +24,7 @@ import pinocchio as pin
 from humanoid_control.documents import read_text
 from humanoid_control.errors import RobotError, first_few, first_line, shown
 from humanoid_control.files import why
+from humanoid_control.robots.description.meshes import in_confines
 from humanoid_control.robots.description.urdf import WIDE, UrdfTree, parse_urdf
 
 SPEED = 10.0  # [rad/s] of every joint: MJCF knows no limits on speed; a dancer's arms reach it
@@ -103,7 +104,8 @@ def _compiled(spec: Any, path: Path, notes: list[str]) -> Any:
 def _drop_missing_meshes(spec: Any, path: Path, notes: list[str]) -> None:
     """Take out meshes whose files are not there, with the geoms that show them: MuJoCo would refuse the whole robot."""
     folder = path.resolve().parent / (spec.meshdir or "")
-    missing = [m for m in spec.meshes if m.file and not (folder / _plain(m.file, spec)).is_file()]
+    files = [(m, folder / _plain(m.file, spec)) for m in spec.meshes if m.file]
+    missing = [m for m, file in files if not (file.is_file() and in_confines(file, path.parent))]
     missing = [m for m in missing if m.file not in spec.assets]
     if not missing:
         return

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from humanoid_control.errors import HumanoidError, shown
 from humanoid_control.mocap.load import FORMATS
+from humanoid_control.robots.description.meshes import CONFINED
 from humanoid_control.robots.description.mjcf import is_mjcf
 
 ROBOT_FILES = (".urdf", ".xml", ".mjcf")
@@ -67,7 +68,8 @@ class Uploads:
     """The folder of the files that were dropped on a page; use `close` at the end."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="dance_"))
+        self.folder = Path(tempfile.mkdtemp(prefix="dance_")).resolve()
+        CONFINED.add(self.folder)
         self._count = 0
 
     def keep(self, name: str, content: bytes) -> Upload:
@@ -129,6 +131,7 @@ class Uploads:
     def close(self) -> None:
         """Remove everything."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        CONFINED.discard(self.folder)
 
 
 def plain_name(name: str) -> str:
