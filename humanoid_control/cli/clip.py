@@ -168,6 +168,7 @@ def _print_draft(args: argparse.Namespace, draft: Draft, problem: str) -> None:
         warn(f"it does not work yet: {problem}")
         return
     told = f" --unit {args.unit}" if args.unit else ""
+    told += f" --up {args.up}" if args.up else ""
     told += f" --scale {args.scale:g}" if args.scale else ""
     told += f" --rate {args.rate:g}" if args.rate else ""
     console.print(f"check it, then try: humanoid retarget {args.clip} --marker-set {args.draft}{told}", highlight=False)

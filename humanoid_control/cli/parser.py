@@ -219,9 +219,15 @@ CLIP_HELP = (
     "file; also in a folder or an archive: clips.zip:walk.bvh"
 )
 RATES = (0.1, 1000.0)  # [Hz] of motion capture
-CLIP_OPTIONS = ("marker-set", "unit", "scale", "rate")
+CLIP_OPTIONS = ("marker-set", "unit", "scale", "rate", "up")
 """Names of the options of `add_clip_options`; each is None where it is not given."""
-CLIP_PARAMETERS = {"marker_set": "marker-set", "clip_unit": "unit", "clip_scale": "scale", "clip_rate": "rate"}
+CLIP_PARAMETERS = {
+    "marker_set": "marker-set",
+    "clip_unit": "unit",
+    "clip_scale": "scale",
+    "clip_rate": "rate",
+    "clip_up": "up",
+}
 """The same options, by the parameters of the node `trajectory_streamer` that they set."""
 
 
@@ -232,6 +238,9 @@ def add_clip_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", type=float, help="factor on its size, for skeletons of other sizes (default: 1)")
     parser.add_argument(
         "--rate", type=float, help="frames a second of a file that states none (AMC, CSV, NPZ, PKL, PT)"
+    )
+    parser.add_argument(
+        "--up", type=given, help="axis of the file that points up: x, y, z, -x, -y, -z (default: as found)"
     )
 
 
@@ -244,7 +253,7 @@ def clip_options(args: argparse.Namespace) -> tuple[str | None, dict[str, Any]]:
     """The marker set, None where none is given, and the options of `load_clip` and `load_body_points` by name."""
     scale = 1.0 if args.scale is None else args.scale
     require_range("rate", args.rate, *RATES)
-    return args.marker_set, {"unit": args.unit or "", "scale": scale, "rate": args.rate}
+    return args.marker_set, {"unit": args.unit or "", "scale": scale, "rate": args.rate, "up": args.up or ""}
 
 
 def clip_parameters(args: argparse.Namespace) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class LibrarySettings:
         solver: of the upper body. acceleration: limit of all joints [rad/s^2]; None: as the solver has it.
         speed: pace. raw: clips are not cleaned. format: of the files, such as '.npz'.
         marker_set: name, or path of an own one. marker_file: content of that path, for workers on other disks.
-        unit, scale, rate: as of `load_clip`; the rate only for files that may state none.
+        unit, scale, up, rate: as of `load_clip`; the rate only for files that may state none.
         method: of the whole body, one of WHOLE_BODY_METHODS.
     """
 
@@ -99,6 +99,7 @@ class LibrarySettings:
     marker_file: bytes | None = None
     unit: str = ""
     scale: float = 1.0
+    up: str = ""
     rate: float | None = None
     method: str = LIVE
 
@@ -372,8 +373,8 @@ def _read_body(job: Job) -> BodyPoints:
                 raise ClipError(str(e).replace(str(path), job.clip.name)) from None
     rate = s.rate if Path(job.clip.source).suffix.lower() in STATING_NO_RATE else None
     if s.raw:
-        return find_body_points(load_clip(job.clip.source, rate, s.unit, s.scale), s.marker_set)
-    return load_body_points(job.clip.source, s.marker_set, rate=rate, unit=s.unit, scale=s.scale)
+        return find_body_points(load_clip(job.clip.source, rate, s.unit, s.scale, s.up), s.marker_set)
+    return load_body_points(job.clip.source, s.marker_set, rate=rate, unit=s.unit, scale=s.scale, up=s.up)
 
 
 def _upper_body(body: BodyPoints, robot: Robot, s: LibrarySettings) -> tuple[JointTrajectory, np.ndarray]:

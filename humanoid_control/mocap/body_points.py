@@ -21,6 +21,7 @@ MAX_GAP = 0.5  # [s] longest gap that is filled by default
 LEAST_LENGTH = 0.03  # [m] no limb is shorter
 _HEADING_TIME = 0.5  # [s] from the start, over which the hip line is averaged
 _LEAST_HIP_WIDTH = 0.08  # [m] nobody's hip centres are closer
+_IN_DOUBT = 0.8  # of the way along the likeliest axis: as far along another one, posture says nothing
 _FLOOR_PERCENTILE = 1.0  # of the heights of the feet: the lowest sample alone may be a glitch
 _CROSSED = 0.03  # [m] change of the length of both shins, standard deviation, that no skin explains
 _MOST_HIDDEN = 0.5  # share of the frames in which a point may be carried along
@@ -152,6 +153,7 @@ def find_body_points(
         warnings.append(note)
         estimated = ("sternum",)
     placement = find_placement({point: filled[point] for point in names}, clip.rate, where, clip.up_axis)
+    warnings += _up_notes(filled, where, clip)
     points_W = {point: placement.apply(filled[point]) for point in names}
     return BodyPoints(
         name=clip.name,
@@ -279,8 +281,9 @@ def find_placement(
 ) -> Placement:
     """Placement that makes a recording stand in the world.
 
-    Up is the file axis along which the body is longest from the feet (or, without feet, the hips) to the shoulders,
-    in the median of all frames. Forward is across the hip line, averaged over the first 0.5 s. The lowest foot is on
+    Up is the axis that the file states. A file that states none is guessed from the posture: the file axis along which
+    the body is longest from the feet (or, without feet, the hips) to the shoulders, in the median of all frames.
+    Forward is across the hip line, averaged over the first 0.5 s. The lowest foot is on
     the floor (without feet the height stays as it is) and the middle of the hips starts above the origin.
 
     Args:
@@ -290,7 +293,8 @@ def find_placement(
         up_F: (3,) unit vector upward, where it is known.
 
     Raises:
-        ClipError: hips and shoulders, or left and right hip, lie on top of each other.
+        ClipError: hips and shoulders, or left and right hip, lie on top of each other; no axis is stated, and the
+            posture does not tell which one is up.
     """
     up_F = _up(points_F, where) if up_F is None else up_F
     start = slice(0, max(1, round(_HEADING_TIME * rate)))
@@ -314,13 +318,40 @@ def find_placement(
 
 def _up(points_F: Mapping[str, np.ndarray], where: str) -> np.ndarray:
     """Unit vector along the file axis, either way, that points most from the feet to the shoulders."""
-    shoulders = (points_F["l_shoulder"] + points_F["r_shoulder"]) / 2
-    lower = ("l_ankle", "r_ankle") if all(point in points_F for point in _ANKLES) else ("l_hip", "r_hip")
-    body = np.nanmedian(shoulders - (points_F[lower[0]] + points_F[lower[1]]) / 2, axis=0)
+    body, lower = _body_line(points_F)
     axis = int(np.argmax(np.abs(body)))
     if not abs(body[axis]) > _LEAST_HIP_WIDTH:
-        raise ClipError(f"{where}: the shoulders are not above the {lower[0][2:]}s: check the labels")
+        raise ClipError(f"{where}: the shoulders are not above the {lower}s: check the labels")
+    second = float(np.sort(np.abs(body))[-2])
+    if second > _IN_DOUBT * abs(body[axis]):
+        raise ClipError(
+            f"{where}: the posture does not tell which axis is up, and the file does not state it: give it (--up z, "
+            'or up="z" to load_clip)'
+        )
     return np.sign(body[axis]) * np.eye(3)[axis]
+
+
+def _up_notes(points_F: Mapping[str, np.ndarray], where: str, clip: MarkerClip) -> list[str]:
+    """A note that up was guessed, or that the posture is another than the stated axis lets expect."""
+    body, _ = _body_line(points_F)
+    likely = int(np.argmax(np.abs(body)))
+    posture = f"{'-' if body[likely] < 0 else '+'}{'xyz'[likely]}"
+    if not clip.up:
+        return [f"up is {posture}, guessed from the posture: where the person does not stand, give it (--up)"]
+    upright = abs(body[likely]) > 2 * float(np.sort(np.abs(body))[-2])
+    if not upright or posture == clip.up or clip.up_told:
+        return []
+    return [
+        f"up is {clip.up}, as the file states; most of the time the body is along {posture}: where the person stands, "
+        f"give --up {posture.replace('+', '')}"
+    ]
+
+
+def _body_line(points_F: Mapping[str, np.ndarray]) -> tuple[np.ndarray, str]:
+    """The way (3,) from the feet, or without feet from the hips, to the shoulders, median; and the lower points."""
+    shoulders = (points_F["l_shoulder"] + points_F["r_shoulder"]) / 2
+    lower = ("l_ankle", "r_ankle") if all(point in points_F for point in _ANKLES) else ("l_hip", "r_hip")
+    return np.nanmedian(shoulders - (points_F[lower[0]] + points_F[lower[1]]) / 2, axis=0), lower[0][2:]
 
 
 def _mean(path: np.ndarray, start: slice) -> np.ndarray:

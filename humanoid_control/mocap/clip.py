@@ -54,6 +54,7 @@ class MarkerClip(Frames):
         noun: what messages call one of the points: "marker", or "joint" of a skeleton.
         start: time of the first frame on the recording's clock [s], which force plates and other files share.
         up: axis of the file that points up, as "+y", where its format says so; "" where it does not.
+        up_told: the user said which axis that is.
 
     Raises:
         ClipError: shapes that disagree, fewer than two frames, no markers, a label twice, a rate that is not a
@@ -69,6 +70,7 @@ class MarkerClip(Frames):
     noun: str = "marker"
     start: float = 0.0
     up: str = ""
+    up_told: bool = False
 
     def __post_init__(self) -> None:
         labels = tuple(self.labels)

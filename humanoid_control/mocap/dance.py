@@ -179,7 +179,7 @@ def synthetic_dance(
     positions = human_markers(dance_posture(times / duration * BEATS, seed, bow))
     if noise:
         positions = positions + np.random.default_rng(seed).normal(scale=noise, size=positions.shape)
-    return MarkerClip("dance", MARKERS, rate, positions, "built in")
+    return MarkerClip("dance", MARKERS, rate, positions, "built in", up="+z")
 
 
 def dance_posture(beat: np.ndarray, seed: int = 0, bow: float = 1.0) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from humanoid_control.errors import ClipError, ConfigError, first_few
+from humanoid_control.errors import ClipError, ConfigError, first_few, shown
 from humanoid_control.mocap.body_points import MAX_GAP, BodyPoints, find_body_points
 from humanoid_control.mocap.cleaning import CleaningSettings, clean
 from humanoid_control.mocap.clip import MarkerClip
@@ -80,7 +80,11 @@ _NEXT_STEP = {
 
 
 def load_clip(
-    name_or_path: str | Path = "dance", rate: float | None = None, unit: str = "", scale: float = 1.0
+    name_or_path: str | Path = "dance",
+    rate: float | None = None,
+    unit: str = "",
+    scale: float = 1.0,
+    up: str = "",
 ) -> MarkerClip:
     """Clip of a built-in name or of a file.
 
@@ -91,19 +95,24 @@ def load_clip(
         rate: frames a second [Hz] of a file that states none.
         unit: of the file's numbers: mm, cm, m or inch; "" takes the one it states, or the one in which a person fits.
         scale: factor on all positions, for a skeleton of another size than a person's.
+        up: axis of the file that points up: x, y, z, or -x, -y, -z; "" takes the one that the format states, or the
+            one along which the person mostly stands.
 
     Raises:
         ClipError: no such name or file, a format that is not read, or a file that is empty, cut off or damaged; a rate
             for a format that states its own; a unit or a scale for a built-in clip.
         UnknownNameError: no such unit.
-        ConfigError: a scale or a rate that is not a positive number.
+        ConfigError: a scale or a rate that is not a positive number, an axis that is none.
     """
     size = Size(unit, scale)
+    axis = _axis(up)
     if rate is not None and not 0 < rate < float("inf"):
         raise ConfigError(f"the rate of a clip is {rate:g}, it must be positive")
     if str(name_or_path) in _BUILT_IN:
         if size != Size():
             raise ClipError(f"the built-in clip '{name_or_path}' is in metres: leave unit and scale out")
+        if axis:
+            raise ClipError(f"the built-in clip '{name_or_path}' is z up: leave up out")
         return _BUILT_IN[str(name_or_path)]()
     path = Path(name_or_path)
     try:
@@ -118,9 +127,24 @@ def load_clip(
         if rate is not None and suffix not in _WITHOUT_RATE:
             raise ClipError(f"{file.where}: a {suffix} file states its own frame rate: leave the rate out")
         clip = _READERS[suffix](file, rate, size)
+        clip = replace(clip, up=axis, up_told=True) if axis else clip
         return replace(clip, name=file.name.stem) if file.archived else clip
     except (OSError, ValueError, RuntimeError) as error:  # the last two: a null byte, or ~ of an unknown user
         raise ClipError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _axis(text: str) -> str:
+    """An axis as `MarkerClip` has it, "+z"; "" stays.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not text:
+        return ""
+    sign, axis = ("+", text) if len(text) == 1 else (text[0], text[1:])
+    if sign not in "+-" or axis not in ("x", "y", "z"):
+        raise ConfigError(f"up is '{shown(text)}', it must be x, y, z, -x, -y or -z")
+    return sign + axis
 
 
 def load_body_points(
@@ -130,6 +154,7 @@ def load_body_points(
     rate: float | None = None,
     unit: str = "",
     scale: float = 1.0,
+    up: str = "",
 ) -> BodyPoints:
     """`load_clip`, `clean` and `locate_body` one after the other.
 
@@ -137,7 +162,7 @@ def load_body_points(
         name_or_path: built-in clip or file, as for `load_clip`.
         marker_set: as for `find_body_points`.
         cleaning: what is cleaned; by default labels are checked, gaps up to 0.5 s filled, noise above 10 Hz taken out.
-        rate, unit, scale: as for `load_clip`.
+        rate, unit, scale, up: as for `load_clip`.
 
     Returns:
         The points; their warnings say what was found and done on the way.
@@ -146,7 +171,7 @@ def load_body_points(
         ClipError, UnknownNameError: as those three do.
     """
     settings = cleaning or CleaningSettings()
-    clip, _ = clean(load_clip(name_or_path, rate, unit, scale), settings)
+    clip, _ = clean(load_clip(name_or_path, rate, unit, scale, up), settings)
     return locate_body(clip, marker_set, settings.max_gap)
 
 

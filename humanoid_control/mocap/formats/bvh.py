@@ -26,6 +26,7 @@ from humanoid_control.mocap.formats.common import (
 )
 from humanoid_control.mocap.skeleton import forward_kinematics, head_joint, moving_axes, with_head_front
 
+_STANDS = 0.9  # share of the way from the feet to the head along one axis
 _REST_SHARE = 0.75  # of the rotations that turn later, exactly 0: a recording has hardly one such number
 _ZERO = 1e-3  # [deg] "exactly": as files are rounded
 _REST_STEP = 3.0  # times the step after it: a motion that begins in the rest pose begins slowly
@@ -88,8 +89,8 @@ def parse_bvh(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     if n_rest:
         which = "frame 0 is a rest pose" if n_rest == 1 else f"frames 0 to {n_rest - 1} are a rest pose"
         warnings += (f"{which}, {jump * scale:.2f} m from frame {n_rest}: dropped",)
-    name = PurePath(source).stem
-    clip = MarkerClip(name, labels, rate, positions * scale, source, warnings + unit_note, "joint")
+    name, up = PurePath(source).stem, rest_up(joints)
+    clip = MarkerClip(name, labels, rate, positions * scale, source, warnings + unit_note, "joint", up=up)
     return clip if head < 0 else with_head_front(clip, head, R_head)
 
 
@@ -231,6 +232,25 @@ def _some_poses(joints: list[Joint], values: np.ndarray) -> tuple[np.ndarray, np
         p_PJ.append(t)
         R_PJ.append(moving_axes(turns, len(values)))
     return forward_kinematics([joint.parent for joint in joints], p_PJ, R_PJ)
+
+
+def rest_up(joints: list[Joint]) -> str:
+    """Axis of the file that points up: from the feet to the head in the skeleton's rest pose, as "+y".
+
+    BVH is y up by convention, but some programs write their own axes, into the rest pose too. Where the rest pose is
+    no standing person, the convention holds.
+    """
+    at_rest = joint_positions(joints, np.zeros((1, sum(len(joint.channels) for joint in joints))))[0]
+    names = [joint.name.lower() for joint in joints]
+    head = next((k for k, name in enumerate(names) if "head" in name), -1)
+    feet = [k for k, name in enumerate(names) if "foot" in name or "ankle" in name]
+    if head < 0 or not feet:
+        return "+y"
+    body = at_rest[head] - at_rest[feet].mean(axis=0)
+    axis = int(np.argmax(np.abs(body)))
+    if not abs(body[axis]) > _STANDS * np.linalg.norm(body):
+        return "+y"
+    return f"{'+' if body[axis] > 0 else '-'}{'xyz'[axis]}"
 
 
 def rest_frames(joints: list[Joint], values: np.ndarray, positions: np.ndarray) -> tuple[int, float]:

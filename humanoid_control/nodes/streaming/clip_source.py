@@ -98,6 +98,7 @@ class ClipParameters(WorldParameters):
         0.0, "frame rate of an AMC or CSV file that states none; 0: as the file says", "Hz", 0.0, 1000.0
     )
     clip_unit: str = param("", "unit of the clip's numbers: mm, cm, m or inch; empty: as the file says or as is found")
+    clip_up: str = param("", "axis of the clip's file that points up: x, y, z, -x, -y, -z; empty: as is found")
     clip_scale: float = param(1.0, "factor on the clip's size, for skeletons of other sizes", "", 1e-6, 1e6)
     clean: bool = param(True, "check the clip's labels, fill short gaps and take out noise before it is played")
     marker_set: str = param("", "marker set, or the path of an own one; empty: found by the labels")
@@ -114,5 +115,5 @@ def clip_points(p: ClipParameters) -> BodyPoints:
     """
     marker_set, rate = p.marker_set or None, p.clip_rate or None
     if p.clean:
-        return load_body_points(p.clip, marker_set, rate=rate, unit=p.clip_unit, scale=p.clip_scale)
-    return find_body_points(load_clip(p.clip, rate, p.clip_unit, p.clip_scale), marker_set)
+        return load_body_points(p.clip, marker_set, rate=rate, unit=p.clip_unit, scale=p.clip_scale, up=p.clip_up)
+    return find_body_points(load_clip(p.clip, rate, p.clip_unit, p.clip_scale, p.clip_up), marker_set)

@@ -164,8 +164,8 @@ def link_geometry(tree: UrdfTree, folder: Path | None, tag: str) -> dict[str, Tr
             span = float(np.ptp(np.vstack(vertices), axis=0).max())
             if not span < LARGEST:
                 raise RobotError(
-                    f"{tree.name}: the {tag} geometry of link '{link.get('name', '')}' spans {span:.3g} m: are its meshes "
-                    'in centimetres or millimetres? then <mesh ... scale="0.01 0.01 0.01"/> or 0.001'
+                    f"{tree.name}: the {tag} geometry of link '{link.get('name', '')}' spans {span:.3g} m: "
+                    'are its meshes in centimetres or millimetres? then <mesh ... scale="0.01 0.01 0.01"/> or 0.001'
                 )
             out[link.get("name", "")] = Triangles(np.vstack(vertices), np.vstack(faces))
     return out
