@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import math
+import re
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Iterable
@@ -109,6 +111,16 @@ def read_yaml(path: Path) -> Any:
     text = read_text(path)
     _check_size(text)
     return yaml.load(text, _Loader)
+
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")  # of YAML 1.1, which ROS reads
+
+
+def yaml_text(text: str) -> str:
+    """Return a text as YAML that reads back as this text: in quotes where a plain one means something else."""
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
+    return text if plain else json.dumps(text, ensure_ascii=False)
 
 
 # -------- XML

@@ -237,7 +237,9 @@ def add_clip_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unit", type=given, help="of the file's numbers: mm, cm, m, inch (default: as found)")
     parser.add_argument("--scale", type=float, help="factor on its size, for skeletons of other sizes (default: 1)")
     parser.add_argument(
-        "--rate", type=float, help="frames a second of a file that states none (AMC, CSV, NPZ, PKL, PT)"
+        "--rate",
+        type=float,
+        help="frames a second, of AMC, CSV, NPZ, PKL, PT that state none, or BVH that is wrong",
     )
     parser.add_argument(
         "--up", type=given, help="axis of the file that points up: x, y, z, -x, -y, -z (default: as found)"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.documents import yaml_text
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.hardware.commands.command_stream import JointCommand
 from humanoid_control.hardware.driver import Driver
@@ -46,17 +47,17 @@ def draft_file(robot: Robot, name: str, transport: str) -> str:
     cls = transport_class(transport)
     bus = {"transport": transport, **_needed(cls.bus_keys, robot=name)}
     guess = "  # GUESS" if len(bus) > 1 and transport != "simulator" else ""
-    text = DRAFT.format(schema=SCHEMA, robot=name, bus=_flow(bus), bus_guess=guess)
+    text = DRAFT.format(schema=SCHEMA, robot=yaml_text(name), bus=_flow(bus), bus_guess=guess)
     led = {f for f, *_ in robot.mimic}
     neutral = robot.postures["neutral"]
-    width = max(len(n) for n in robot.joint_names)
+    width = max(len(yaml_text(n)) for n in robot.joint_names)
     for k, joint in enumerate(robot.joint_names):
         if k in led:
             continue
         row = {"bus": "bus", "id": k + 1, "ratio": 1, "sign": 1, **_needed(cls.actuator_keys)}
         if "start" in cls.actuator_keys:
             row["start"] = round(float(neutral[k]), 6)
-        text += f"  {joint + ':':{width + 1}} {{{_flow(row)}}}  # GUESS id, ratio, sign\n"
+        text += f"  {yaml_text(joint) + ':':{width + 1}} {{{_flow(row)}}}  # GUESS id, ratio, sign\n"
     return text
 
 
@@ -65,7 +66,7 @@ def _needed(keys: Any, **known: str) -> dict[str, Any]:
 
 
 def _flow(row: dict[str, Any]) -> str:
-    return ", ".join(f"{k}: {v}" for k, v in row.items())
+    return ", ".join(f"{k}: {yaml_text(v) if isinstance(v, str) else v}" for k, v in row.items())
 
 
 def bus_rows(hardware: Hardware) -> list[tuple[str, str, int, float, str]]:

@@ -53,7 +53,7 @@ def _read_scene(
 
 
 _READERS: dict[str, Callable[[ClipFile, float | None, Size], MarkerClip]] = {
-    ".bvh": partial(_read, parse_bvh),
+    ".bvh": partial(_read_at_rate, parse_bvh),
     ".c3d": partial(_read, parse_c3d),
     ".trc": partial(_read, parse_trc),
     ".amc": _read_amc,
@@ -65,7 +65,7 @@ _READERS: dict[str, Callable[[ClipFile, float | None, Size], MarkerClip]] = {
     ".pkl": partial(_read_at_rate, parse_pickle),
     ".pt": partial(_read_at_rate, parse_tensors),
 }
-_WITHOUT_RATE = (".amc", ".csv", ".npz", ".pkl", ".pt")  # formats that may not state their frame rate
+_WITHOUT_RATE = (".amc", ".bvh", ".csv", ".npz", ".pkl", ".pt")  # formats that may not state their frame rate
 _OF_PARTS = (".fbx", ".glb", ".gltf")  # formats that hold several motions, of which one may be named after a colon
 FORMATS = tuple(_READERS)
 _NEXT_STEP = {

@@ -6,12 +6,12 @@ word gives is looked for among the other labels by constant distances. What is s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from pathlib import Path
 
+from humanoid_control.documents import yaml_text
 from humanoid_control.errors import ClipError
 from humanoid_control.files import whole_file
 from humanoid_control.mocap.body_points import find_body_points
@@ -361,7 +361,7 @@ def draft_text(draft: Draft) -> str:
     lines = [
         f"# Drafted from labels and geometry of {draft.clip.name}: check every line, above all those marked GUESS.",
         "# See docs/adding_a_clip.md for what else may stand here.",
-        f"about: {kind} as in {_quoted(draft.clip.name)}",
+        f"about: {kind} as in {yaml_text(draft.clip.name)}",
     ]
     if draft.landmarks:
         lines += ["", "landmarks:  # markers on bones, which the rules need"]
@@ -372,24 +372,14 @@ def draft_text(draft: Draft) -> str:
     if "sternum" not in draft.points:
         lines.append("  # sternum: none found: it is estimated from hips and shoulders")
     if draft.unused:
-        lines += ["", f"unused: [{', '.join(_quoted(label) for label in draft.unused)}]"]
+        lines += ["", f"unused: [{', '.join(yaml_text(label) for label in draft.unused)}]"]
     return "\n".join(lines) + "\n"
 
 
 def _line(name: str, entry: DraftEntry) -> str:
-    lists = [f"[{', '.join(_quoted(label) for label in labels)}]" for labels in entry.labels]
+    lists = [f"[{', '.join(yaml_text(label) for label in labels)}]" for labels in entry.labels]
     what = f"{{rule: {entry.rule}}}" if entry.rule else lists[0] if len(lists) == 1 else f"[{', '.join(lists)}]"
     return f"  {name}: {what}  # {'GUESS, ' if entry.weak else ''}{entry.how}"
-
-
-def _quoted(text: str) -> str:
-    """A YAML string: quoted, so that no label is read as something else."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return (
-        text
-        if re.fullmatch(r"[A-Za-z]\w{2,}", text) and text.lower() not in ("yes", "off", "true", "false", "null")
-        else f'"{escaped}"'
-    )
 
 
 def write_draft(clip: MarkerClip, path: Path) -> tuple[Draft, str]:

@@ -88,7 +88,7 @@ def write_gmr(path: Path, trajectory: WholeBodyTrajectory, robot: Robot) -> None
         local[k] = (places - X.translation) @ X.rotation
     _save(
         path,
-        fps=round(trajectory.rate),
+        fps=_rate_number(trajectory.rate),
         root_pos=trajectory.root_position,
         root_rot=trajectory.root_quaternion,
         dof_pos=angles,
@@ -186,3 +186,8 @@ INTERCHANGE = {
     "mujoco": Interchange(".npz", "MuJoCo: qpos and qvel", write_mujoco),
     "keyframes": Interchange(".xml", "MuJoCo: keyframes", write_keyframes),
 }
+
+
+def _rate_number(rate: float) -> float | int:
+    """Return a rate [Hz] as a whole number where it is one, as most readers expect; others stay as they are."""
+    return round(rate) if abs(rate - round(rate)) < 1e-6 * rate else rate

@@ -54,7 +54,7 @@ class Joint:
     channels: list[str] = field(default_factory=list)
 
 
-def parse_bvh(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
+def parse_bvh(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
     """Read a BVH file as a clip whose markers are the joints and end sites of its skeleton.
 
     BVH states no unit: it is found from the length of the bones between ankle and head. The rest pose that many
@@ -63,6 +63,7 @@ def parse_bvh(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     Args:
         data: the bytes of the file.
         source: its path, for messages and the clip's name.
+        rate: frames a second [Hz] that the user gives; it goes before the stated one.
         size: what the user tells about units.
 
     Raises:
@@ -75,10 +76,16 @@ def parse_bvh(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     if not motion:
         raise ClipError(f"{source}: ends before MOTION: copy or export it again")
     joints = parse_hierarchy(text[: motion.start()], source)
-    rate, values = parse_motion(text, sum(len(joint.channels) for joint in joints), source, motion.end())
+    stated, values = parse_motion(text, sum(len(joint.channels) for joint in joints), source, motion.end())
     check_growth(_JOINT_BYTES * len(joints) * len(values), len(data), source)
-    del text, data  # each is larger than the numbers of a long recording
     labels, warnings = distinct_labels([joint.name for joint in joints])
+    declared = int(re.sub(r"\D", "", text[motion.end() : motion.end() + 200].lstrip().partition("\n")[0]) or 0)
+    if len(values) > declared:
+        warnings += (f"the header says {declared} frames, the file holds {len(values)}: all are used",)
+    if rate is not None and abs(rate / stated - 1) > 1e-3:
+        warnings += (f"the file states {stated:.6g} Hz: {rate:g} Hz is taken, as given",)
+    rate = stated if rate is None else rate
+    del text, data  # each is larger than the numbers of a long recording
     head = head_joint(labels)
     positions, R_head = joint_poses(joints, values, head)
     n_rest, jump = rest_frames(joints, values, positions)
@@ -163,10 +170,12 @@ def parse_motion(text: str, n_channels: int, source: str, start: int = 0) -> tup
         raise ClipError(f"{source}: Frame Time is {step:g} s: correct it in the file")
     values = _numbers(text, head.end(), f"{source}: the frames")
     n_frames = int(count)
+    if n_channels and values.size > n_frames * n_channels and values.size % n_channels == 0:
+        n_frames = values.size // n_channels  # some exporters do not count the rest pose
     if values.size != n_frames * n_channels:
         raise ClipError(
             f"{source}: {n_frames} frames of {n_channels} channels need {n_frames * n_channels} numbers, "
-            f"the file holds {values.size}: it is cut off or damaged"
+            f"the file holds {values.size}: it is {'cut off' if values.size < n_frames * n_channels else 'damaged'}"
         )
     rate = 1.0 / step
     whole = round(rate)  # 0.0083333 means 120 Hz

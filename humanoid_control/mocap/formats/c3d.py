@@ -201,10 +201,10 @@ def decode_c3d(data: bytes, source: str) -> C3dContent:
     warnings: list[str] = []
     rate = _preferred(parameters, "POINT:RATE", rate, warnings)
     scale = _preferred(parameters, "POINT:SCALE", scale, warnings)
-    n_frames = _frame_count(parameters, first, last, warnings)
     integer = scale > 0
     frame_bytes = (4 * n_points + n_analog) * (2 if integer else 4)
     raw = data[max(data_start - 1, 0) * _BLOCK :]
+    n_frames = _frame_count(parameters, first, last, warnings, len(raw) // frame_bytes if frame_bytes else 0)
     # No points are right where the file is one of forces: then the parameters agree and there are analog channels.
     empty = n_points == 0 and (n_analog == 0 or np.any(parameters.get("POINT:USED", 0) != np.int16(0)))
     if data_start < 2 or empty or n_frames < 1 or not math.isfinite(scale) or scale == 0:
@@ -280,22 +280,42 @@ def _preferred(parameters: dict, name: str, header: float, warnings: list[str]) 
 
 def _first_frame(parameters: dict, first: int) -> int:
     """Number of the first frame: the header's, or TRIAL:ACTUAL_START_FIELD where it goes beyond 16 bits."""
-    value = parameters.get("TRIAL:ACTUAL_START_FIELD")
+    actual = _field(parameters, "TRIAL:ACTUAL_START_FIELD")
+    return actual if first in (actual & 0xFFFF, min(actual, 0xFFFF)) and actual else first
+
+
+def _field(parameters: dict, name: str) -> int:
+    """A number of 32 bits in two words, the lower one first; 0 where the file has none."""
+    value = parameters.get(name)
     if isinstance(value, np.ndarray) and value.dtype.kind == "i" and value.size == 2:
-        actual = (int(value[0]) & 0xFFFF) | (int(value[1]) & 0xFFFF) << 16
-        if first in (actual & 0xFFFF, min(actual, 0xFFFF)):
-            return actual
-    return first
+        return (int(value[0]) & 0xFFFF) | (int(value[1]) & 0xFFFF) << 16
+    return 0
 
 
-def _frame_count(parameters: dict, first: int, last: int, warnings: list[str]) -> int:
-    """Number of frames: the header's, or POINT:FRAMES where the header's 16-bit counter is full."""
+def _frame_count(parameters: dict, first: int, last: int, warnings: list[str], held: int = 0) -> int:
+    """Number of frames: the header's, or, where its 16-bit counter is full, the largest count that the file holds.
+
+    Vicon writes the number of the last frame into TRIAL:ACTUAL_END_FIELD, others the count into POINT:FRAMES, which
+    may be full, too.
+
+    Args:
+        parameters: of the file. first, last: numbers of the header. warnings: what contradicts the count is added.
+        held: frames for which there are bytes.
+    """
+    end = _field(parameters, "TRIAL:ACTUAL_END_FIELD")
+    if last == 0xFFFF and end > last:
+        count = end - _first_frame(parameters, first) + 1
+        if count <= held or not held:
+            return count
     from_header = last - first + 1
     value = parameters.get("POINT:FRAMES")
     if not isinstance(value, np.ndarray) or value.size == 0 or not np.isfinite(value[0]):
-        return from_header
+        value = np.array([float(from_header)])
     stated = int(value[0]) & 0xFFFF if value.dtype.kind == "i" else int(value[0])
     if last == 0xFFFF:
+        if stated in (from_header, 0xFFFF) and held > stated:
+            warnings.append(f"the counts of frames are full at {stated}: the file has bytes for {held}, all are used")
+            return held
         return stated
     if stated != from_header:
         warnings.append(f"POINT:FRAMES says {stated} frames, the header {from_header}: the header is used")

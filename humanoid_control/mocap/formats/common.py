@@ -284,6 +284,87 @@ def _nearest_unit(size: float, typical: float, units: dict[str, float]) -> str:
         return min(units, key=lambda unit: abs(np.log(size * units[unit] / typical)))
 
 
+_SAME_STEP = 0.3  # relative difference up to which steps are one step with rounding or jitter
+_OFF_GRID = 0.25  # of a step by which a row may lie off its frame
+
+
+def base_step(steps: np.ndarray) -> float:
+    """Return the time step between neighbouring frames [s] where some frames are left out; 0 without any.
+
+    It is the mean of the short steps: times that are rounded (8 and 9 ms at 120 Hz) have no right median.
+
+    Args:
+        steps: between the rows or keys [s].
+    """
+    steps = steps[steps > 0]
+    if not len(steps):
+        return 0.0
+    short = float(np.quantile(steps, 0.1))
+    return float(steps[steps < (1 + 2 * _SAME_STEP) * short].mean())
+
+
+def on_even_times(
+    times: np.ndarray, positions: np.ndarray, stated: float | None, where: str
+) -> tuple[float, np.ndarray, tuple[str, ...]]:
+    """Put the rows of a table at their times: the time column is the time.
+
+    Rows that cameras dropped become frames without markers. Rows at times without a common step are interpolated.
+
+    Args:
+        times: (T,) of the rows [s], growing. positions: (T, M, 3), NaN = missing.
+        stated: frames a second that the header states [Hz]; taken where the times agree with it; None for none.
+        where: start of an error message: the file.
+
+    Returns:
+        Frames a second [Hz], positions (T', M, 3), and warnings.
+
+    Raises:
+        ClipError: rows are so far apart that the frames between them would fill the memory.
+    """
+    steps = np.diff(times)
+    base = base_step(steps)
+    if stated is not None and stated > 0 and abs(base * stated - 1) < _SAME_STEP / 3:
+        frames = np.maximum(np.rint(steps * stated), 1)
+        if abs((times[-1] - times[0]) * stated - frames.sum()) < 0.02 * len(frames) + 1:
+            base = 1 / stated
+    counts = np.maximum(np.rint(steps / base), 1).astype(int)
+    step = (times[-1] - times[0]) / counts.sum()
+    rate = _near_rate(1 / step, stated)
+    notes = []
+    if stated is not None and abs(rate / stated - 1) > 1e-3:
+        notes.append(f"the header says {stated:g} Hz, the time column {rate:.4g} Hz: the time column is used")
+    even = np.abs(steps - counts * step).max() <= _OFF_GRID * step
+    if even and counts.max() == 1:
+        return rate, positions, tuple(notes)
+    length = int(counts.sum()) + 1 if even else len(times)
+    check_growth(positions.itemsize * positions[0].size * length, positions.nbytes, where)
+    vary = f"the time steps vary from {steps.min():.4g} to {steps.max():.4g} s"
+    if even:
+        found = np.full((length, *positions.shape[1:]), np.nan)
+        found[np.concatenate([[0], np.cumsum(counts)])] = positions
+        first = int(np.argmax(counts > 1))
+        notes.append(
+            f"{vary}: {length - len(times)} of {length} frames at {rate:.4g} Hz have no row, the first after "
+            f"{times[first] - times[0]:.3f} s"
+        )
+        return rate, found, tuple(notes)
+    rate = (len(times) - 1) / (times[-1] - times[0])
+    at = times[0] + np.arange(len(times)) / rate
+    before = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
+    share = np.clip((at - times[before]) / steps[before], 0.0, 1.0)[:, None, None]
+    found = np.where(share > 0, (1 - share) * positions[before] + share * positions[before + 1], positions[before])
+    notes.append(f"{vary}: interpolated at {rate:.4g} Hz")
+    return float(rate), found, tuple(notes)
+
+
+def _near_rate(rate: float, stated: float | None) -> float:
+    """A rate [Hz] without what rounded times add: the stated one, or a whole number, where it is as near."""
+    if stated is not None and abs(rate / stated - 1) < 1e-3:
+        return stated
+    whole = round(rate)
+    return float(whole) if whole and abs(rate - whole) < 1e-3 * whole else float(rate)
+
+
 def floats(words: Sequence[str], what: str) -> np.ndarray:
     """Finite numbers from words.
 

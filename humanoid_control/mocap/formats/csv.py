@@ -13,14 +13,20 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import AS_STATED, MOST_POINTS, Size, known_unit, scale_of_markers
+from humanoid_control.mocap.formats.common import (
+    AS_STATED,
+    MOST_POINTS,
+    Size,
+    known_unit,
+    on_even_times,
+    scale_of_markers,
+)
 from humanoid_control.mocap.formats.landmarks import landmark_names, refuse_picture, with_path
 
 _NO_NUMBER = ("", "nan", "na", "n/a", "null", "none", "-")
 _USUAL_RATES = (5.0, 2000.0)  # [Hz] of motion capture
 _MOST_COLUMNS = 4 * MOST_POINTS
 _LONGEST_LABEL = 200  # characters of the name of a column
-_UNEVEN = 0.2  # relative deviation of a time step from the mean that is worth a warning
 
 
 def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = AS_STATED) -> MarkerClip:
@@ -53,7 +59,7 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
     positions = numbers[:, header.columns]
     positions[(positions == 0).all(axis=2)] = np.nan
     labels, warnings = distinct_labels(header.labels)
-    found, rate_warnings = _rate(numbers, header, rate, source)
+    found, positions, rate_warnings = _rate(numbers, positions, header, rate, source)
     labels = landmark_names(labels) or labels
     refuse_picture(labels, positions, source)
     scale, unit_warnings = scale_of_markers(positions, header.unit, source, size)
@@ -106,8 +112,10 @@ def _table(rows: list[list[str]], lines: list[int], header: CsvHeader, decimal_c
     return numbers
 
 
-def _rate(numbers: np.ndarray, header: CsvHeader, given: float | None, source: str) -> tuple[float, tuple[str, ...]]:
-    """Frames a second: of the time column, the preamble, or the caller, in this order."""
+def _rate(
+    numbers: np.ndarray, positions: np.ndarray, header: CsvHeader, given: float | None, source: str
+) -> tuple[float, np.ndarray, tuple[str, ...]]:
+    """Frames a second: of the time column, the preamble, or the caller, in this order; and the rows at even times."""
     if header.time is None:
         rate = header.rate if header.rate is not None else given
         if rate is None:
@@ -115,25 +123,19 @@ def _rate(numbers: np.ndarray, header: CsvHeader, given: float | None, source: s
                 f"{source}: states no frame rate: add a column 'time' in seconds or a first line '# rate: 120', "
                 "or give the rate (--rate 120, or rate=120 to load_clip)"
             )
-        return rate, ()
+        return rate, positions, ()
     column, second = header.time
     times = numbers[:, column] * second
     steps = np.diff(times)
     if len(times) > 1 and not (steps > 0).all():
         frame = int(np.argmin(steps > 0)) + 1
         raise ClipError(f"{source}: the time column does not grow at frame {frame}: sort the rows or correct it")
-    step = float(steps.mean()) if len(steps) else np.nan
-    rate = 1 / step if step > 0 else (header.rate or given or 1.0)
-    whole = round(rate)
-    rate = float(whole) if whole and abs(rate - whole) < 1e-3 * whole else rate
-    warnings = []
-    if len(steps) and np.abs(steps / step - 1).max() > _UNEVEN:
-        warnings.append(
-            f"the time steps vary from {steps.min():.4g} to {steps.max():.4g} s: {rate:.4g} Hz throughout is taken"
-        )
-    if len(steps) and not _USUAL_RATES[0] <= rate <= _USUAL_RATES[1]:
-        warnings.append(f"the time column runs at {rate:.4g} Hz: name it time_ms if it counts milliseconds")
-    return rate, tuple(warnings)
+    if not len(steps):
+        return (header.rate or given or 1.0), positions, ()
+    rate, positions, warnings = on_even_times(times, positions, None, source)
+    if not _USUAL_RATES[0] <= rate <= _USUAL_RATES[1]:
+        warnings += (f"the time column runs at {rate:.4g} Hz: name it time_ms if it counts milliseconds",)
+    return rate, positions, warnings
 
 
 # -------- header

@@ -24,6 +24,7 @@ from humanoid_control.mocap.clip_file import ClipFile
 from humanoid_control.mocap.formats.common import (
     Size,
     ankle_to_head,
+    base_step,
     check_count,
     check_growth,
     first_frame_apart,
@@ -177,6 +178,11 @@ class _Document:
         kind, width, count = np.dtype(_KINDS[accessor["componentType"]]), _WIDTHS[accessor["type"]], accessor["count"]
         if "sparse" in accessor:
             raise ClipError(f"{self.where}: has sparse numbers, which are not read: gltf-transform copy IN.glb OUT.glb")
+        if "bufferView" not in accessor:  # zeros (glTF 2.0, 5.1.1)
+            if count < 1:
+                raise ValueError(f"accessor {index} makes no sense")
+            check_growth(8 * width * count, self.size, self.where)
+            return np.zeros((count, width))
         view = self.json["bufferViews"][accessor["bufferView"]]
         start = view.get("byteOffset", 0) + accessor.get("byteOffset", 0)
         step = view.get("byteStride", kind.itemsize * width)
@@ -204,13 +210,18 @@ class _Document:
                     f"{self.where}: has no animation '{self.file.part}': {offer_names(self.file.part, names)}"
                 )
             return animations[names.index(self.file.part)], ()
-        lengths = [max((self._accessor(s["input"])[-1, 0] for s in a["samplers"]), default=0.0) for a in animations]
+        lengths = [self._length(a) for a in animations]
         longest = int(np.argmax(lengths))
         others = [n for k, n in enumerate(names) if k != longest]
         if not others:
             return animations[longest], ()
         note = f"the longest of {len(names)} animations is taken, '{names[longest]}'; the others are "
         return animations[longest], (f"{note}{first_few(others, 6)}: name one as {self.where}:{others[0]}",)
+
+    def _length(self, animation: Mapping[str, Any]) -> float:
+        """Time from the first to the last key of an animation [s]: takes of one file may follow each other."""
+        times = [self._accessor(s["input"])[:, 0] for s in animation["samplers"]]
+        return max((float(t[-1]) for t in times), default=0.0) - min((float(t[0]) for t in times), default=0.0)
 
     def _tracks(self, animation: Mapping[str, Any]) -> dict[tuple[int, str], _Track]:
         """Keys by node and property."""
@@ -313,7 +324,8 @@ def _frames(tracks: Mapping[tuple[int, str], _Track], where: str) -> tuple[np.nd
     last = max(track.times[-1] for track in tracks.values())
     longest = max((track.times for track in tracks.values()), key=len)
     rate = USUAL_RATE
-    if len(longest) > 2 and (step := float(np.median(np.diff(longest)))) > 0 and _RATES[0] <= 1 / step <= _RATES[1]:
+    # Exporters leave out keys between which nothing changes: the frames are as dense as the nearest keys.
+    if len(longest) > 2 and (step := base_step(np.diff(longest))) > 0 and _RATES[0] <= 1 / step <= _RATES[1]:
         rate = 1 / step
         rate = float(round(rate)) if abs(rate - round(rate)) < 2e-3 * rate else rate
     if not (last - first) * rate < _MOST_FRAMES:

@@ -9,9 +9,7 @@ import numpy as np
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import AS_STATED, Size, check_count, scale_of_markers
-
-_RATE_TOLERANCE = 0.02  # relative difference of DataRate and the time column that is worth a warning
+from humanoid_control.mocap.formats.common import AS_STATED, Size, check_count, on_even_times, scale_of_markers
 
 
 def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
@@ -47,7 +45,13 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     if len(positions) > declared:
         warnings += (f"the header says {declared} frames, the file holds {len(positions)}: all are used",)
     scale, unit_warnings = scale_of_markers(positions, header.get("units", ""), source, size)
-    warnings += unit_warnings + _rate_warning(times, rate)
+    warnings += unit_warnings
+    if rate > 0 and len(times) > 1 and np.isfinite(times).all() and (np.diff(times) > 0).all():
+        rate, positions, time_warnings = on_even_times(times, positions, rate, source)
+        warnings += time_warnings
+    elif len(times) > 1 and np.isfinite(times).all() and np.ptp(times) > 0:
+        row = int(np.argmin(np.diff(times) > 0)) + 1
+        warnings += (f"the time column does not grow at row {row + 1}: DataRate of {rate:g} Hz is used",)
     start = float(times[0]) if len(times) and math.isfinite(times[0]) else 0.0
     return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings, start=start)
 
@@ -95,11 +99,3 @@ def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, n
     positions = table[:, 2:].reshape(-1, n_markers, 3)
     positions[(positions == 0).all(axis=2)] = np.nan
     return table[:, 1], positions
-
-
-def _rate_warning(times: np.ndarray, rate: float) -> tuple[str, ...]:
-    """Say when the time column runs at another rate than the header states."""
-    step = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else math.nan
-    if math.isfinite(step) and step > 0 and abs(step * rate - 1) > _RATE_TOLERANCE:
-        return (f"DataRate says {rate:g} Hz, the time column {1 / step:.4g} Hz: DataRate is used",)
-    return ()

@@ -14,6 +14,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.shapes import Box, Capsule, LinkShape, shape_to_row
+from humanoid_control.documents import yaml_text
 from humanoid_control.errors import RobotError
 from humanoid_control.files import whole_file
 from humanoid_control.robots.description.mjcf import read_description
@@ -124,16 +125,16 @@ def mapping_text(mapping: Mapping, tree: UrdfTree, shapes: bool = True) -> str:
         "# Guessed from names and structure of the URDF: check every line, above all those marked GUESS.",
         "# See docs/adding_a_robot.md for what else may stand here.",
         f"schema: {SCHEMA}",
-        f"title: {_quoted(tree.name)}",
+        f"title: {yaml_text(tree.name)}",
         f"base: {'floating' if mapping.has_legs else 'fixed'}",
-        f"anchor: {_quoted(mapping.points['mid_hip'].link)}  # the link that is held still in imitation",
+        f"anchor: {yaml_text(mapping.points['mid_hip'].link)}  # the link that is held still in imitation",
         "# The soles are on the floor." if mapping.feet else "# GUESS: the lowest link or shape is on the floor.",
         f"root_height: {{neutral: {_above_floor(mapping, robot, tree):.4f}}}",
     ]
     if abs(mapping.yaw) > 1e-3:
         lines.append(f"root_rpy: [0, 0, {mapping.yaw:.6g}]  # the left side is not along y: turned to look along x")
     if mapping.neutral:
-        angles = ", ".join(f"{_quoted(joint)}: {angle:g}" for joint, angle in mapping.neutral.items())
+        angles = ", ".join(f"{yaml_text(joint)}: {angle:g}" for joint, angle in mapping.neutral.items())
         lines.append(
             f"postures: {{neutral: {{{angles}}}}}  # [rad]; with all joints at 0 arms touch the body or hang close"
         )
@@ -142,16 +143,16 @@ def mapping_text(mapping: Mapping, tree: UrdfTree, shapes: bool = True) -> str:
         lines.append("frames:  # the robot's own axes on links that lie askew")
     for name, frame in added.items():
         rpy = ", ".join(f"{v:g}" for v in frame.rpy)
-        lines.append(f"  {name}: {{link: {_quoted(frame.link)}, xyz: [0, 0, 0], rpy: [{rpy}]}}")
+        lines.append(f"  {name}: {{link: {yaml_text(frame.link)}, xyz: [0, 0, 0], rpy: [{rpy}]}}")
     lines += ["# Joints between hips and wrists; others keep the neutral posture.", "imitation_joints:"]
-    lines += [f"  - {_quoted(j)}" for j in mapping.imitation_joints]
+    lines += [f"  - {yaml_text(j)}" for j in mapping.imitation_joints]
     lines.append("points:  # in the frame of a link [m]")
     for name, p in mapping.points.items():
         xyz = ", ".join(f"{v + 0.0:.4f}" for v in np.round(p.xyz, 4))
-        lines.append(f"  {name}: {{link: {_quoted(p.link)}, xyz: [{xyz}]}}  # {'GUESS, ' if p.weak else ''}{p.how}")
+        lines.append(f"  {name}: {{link: {yaml_text(p.link)}, xyz: [{xyz}]}}  # {'GUESS, ' if p.weak else ''}{p.how}")
     for side, foot in zip("lr", mapping.feet, strict=False):
         xyz = ", ".join(f"{v + 0.0:.4f}" for v in np.round(foot.place, 4))
-        link = _quoted(foot.soles[0].link)
+        link = yaml_text(foot.soles[0].link)
         lines.append(f"  {side}_foot_tcp: {{link: {link}, xyz: [{xyz}]}}  # on the sole, below the ankle")
     if mapping.feet:
         lines.append("feet:  # soles: rectangles along the axes of a link [m]")
@@ -159,10 +160,10 @@ def mapping_text(mapping: Mapping, tree: UrdfTree, shapes: bool = True) -> str:
         for sole in foot.soles:
             sides = ", ".join(f"{k}: {getattr(sole, k) + 0.0:.4f}" for k in ("x_min", "x_max", "y_min", "y_max", "z"))
             note = f"{'GUESS, ' if foot.weak else ''}around {foot.how}"
-            lines.append(f"  - {{name: {sole.name}, link: {_quoted(sole.link)}, {sides}}}  # {note}")
+            lines.append(f"  - {{name: {sole.name}, link: {yaml_text(sole.link)}, {sides}}}  # {note}")
     if mapping.meanings:
         lines.append("meanings:  # anatomical name -> joint; which way is positive stays the joint's own")
-        lines += [f"  {k}: {_quoted(v)}" for k, v in mapping.meanings.items()]
+        lines += [f"  {k}: {yaml_text(v)}" for k, v in mapping.meanings.items()]
     return "\n".join(lines + (_shape_lines(mapping, robot, tree) if shapes else [])) + "\n"
 
 
@@ -194,7 +195,7 @@ def _shape_lines(mapping: Mapping, robot: Robot, tree: UrdfTree) -> list[str]:
         lines.append("unwatched_links:")
     for contact in mapping.contacts:
         a, b = contact.links
-        lines.append(f"  - [{_quoted(a)}, {_quoted(b)}]  # {contact_text(contact)}")
+        lines.append(f"  - [{yaml_text(a)}, {yaml_text(b)}]  # {contact_text(contact)}")
     return lines
 
 
@@ -240,7 +241,9 @@ def _capsule(name: str, link: str, start: np.ndarray, end: np.ndarray, radius: f
     inward = (end - start) / np.linalg.norm(end - start) * radius
     ends = [poses[link].inverse().act(p) for p in (start + inward, end - inward)]
     p0, p1 = (", ".join(f"{v + 0.0:.4f}" for v in np.round(p, 4)) for p in ends)
-    return f"  - {{name: {name}, link: {_quoted(link)}, shape: capsule, p0: [{p0}], p1: [{p1}], radius: {radius:.4f}}}"
+    return (
+        f"  - {{name: {name}, link: {yaml_text(link)}, shape: capsule, p0: [{p0}], p1: [{p1}], radius: {radius:.4f}}}"
+    )
 
 
 def _above_floor(mapping: Mapping, robot: Robot, tree: UrdfTree) -> float:
@@ -262,8 +265,3 @@ def _above_floor(mapping: Mapping, robot: Robot, tree: UrdfTree) -> float:
             radius = shape.radius + abs(float(X.rotation[2] @ (np.array(shape.p1) - shape.p0))) / 2
         below.append(float(X.act(centre)[2]) - radius)
     return root - min(below)
-
-
-def _quoted(text: str) -> str:
-    """A YAML scalar: quoted where a plain one would mean something else."""
-    return text if text.replace("_", "").replace("-", "").isalnum() and not text.isdigit() else f'"{text}"'

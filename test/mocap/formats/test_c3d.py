@@ -141,6 +141,27 @@ def test_frames_of_the_parameters_win_where_the_counter_of_the_header_is_full(mo
     assert parse_c3d(bytes(data), "x.c3d").n_frames == 450
 
 
+END = "TRIAL:ACTUAL_END_FIELD"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "first", "held", "count"),
+    [
+        ({END: np.array([464, 1], "i2")}, 1, 66_000, 66_000),
+        ({END: np.array([464, 1], "i2"), "POINT:FRAMES": np.array([-1], "i2")}, 1, 66_000, 66_000),
+        ({END: np.array([464, 1], "i2")}, 101, 65_900, 65_900),
+        ({"POINT:FRAMES": np.array([66_000.0])}, 1, 66_000, 66_000),
+        ({"POINT:FRAMES": np.array([-1], "i2")}, 1, 66_000, 66_000),
+        ({}, 1, 66_000, 66_000),
+        ({END: np.array([464, 1], "i2")}, 1, 65_535, 65_535),
+        ({}, 1, 65_535, 65_535),
+    ],
+)
+def test_a_full_counter_is_not_the_number_of_frames(parameters, first, held, count):
+    """The trial's own fields, a real number, or the bytes of the file say it."""
+    assert _frame_count(parameters, first, 65_535, [], held) == count
+
+
 @pytest.mark.parametrize("frames", [np.nan, np.inf])
 def test_frame_count_that_is_no_number_is_ignored(frames):
     warnings = []

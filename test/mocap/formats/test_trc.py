@@ -70,8 +70,8 @@ def test_a_single_zero_coordinate_is_a_position():
 
 def test_rate_that_contradicts_the_times_is_reported():
     clip = parse_trc(trc(rate="100"), "x.trc")
-    assert clip.rate == 100.0
-    assert "the time column 50 Hz" in clip.warnings[0]
+    assert clip.rate == 50.0
+    assert "the header says 100 Hz, the time column 50 Hz: the time column is used" in clip.warnings[-1]
 
 
 def test_more_frames_than_announced_are_used_with_a_warning():
