@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from humanoid_control.errors import ClipError
+from humanoid_control.errors import ClipError, first_few
 from humanoid_control.human.calibration import calibrate
 from humanoid_control.human.derivatives import SHORTEST, SmoothMotion, check_cutoff, differentiate
 from humanoid_control.human.dynamics import (
@@ -38,6 +38,9 @@ SIDES = {"right": re.compile(r"(^|_|\.)r($|_|\.)|right", re.I), "left": re.compi
 CARRIES = ("calcn", "foot", "hindfoot")  # the body of a foot on which the load acts, the first that is there
 UNEXPLAINED = 0.2  # of the weight: vertical force of the root beyond which a contact was not measured
 GOOD_RESIDUAL = 0.05  # of the weight (Hicks et al. 2015)
+LEAST_SEEN = 0.25  # of the markers that are followed: a frame that shows fewer is not measured, but filled in
+FAR_TRUNK = 0.05  # [m] by which no model of the right size has a wrong centre of mass
+FREE_ROOT = 6  # coordinates of a root that moves freely
 FRAMES_OF_UP = 25  # frames that tell which way is up
 
 
@@ -152,15 +155,20 @@ def analyse(
         said.append(found_sizes)
     clip, wrenches, turn = upright(person, clip, wrenches)
     said += _said_of_axes(turn, person)
-    found = fit(person, clip.positions, clip.labels, tasks, replace(settings.fit, root=bool(wrenches)))
+    free = len(root_coordinates(person)) == FREE_ROOT
+    found = fit(person, clip.positions, clip.labels, tasks, replace(settings.fit, root=bool(wrenches) and free))
     said += found.warnings
+    seen, of_markers = _seen_enough(person, clip, tasks)
+    said += of_markers
     motion = differentiate(clip.timestamps, found.q, settings.cutoff)
     said += motion.warnings
     T, n = found.q.shape
     nothing = np.full((T, n), np.nan), np.full((T, 6), np.nan), np.full((T, 6), np.nan)
-    if not wrenches or T < SHORTEST:
+    if not wrenches or T < SHORTEST or not free:
         short = f"'{clip.name}' has {T} frame(s): moments need at least {SHORTEST}, so there are angles alone"
-        said.append(short if wrenches else "no forces were given: angles alone, no moments")
+        bound = f"the root of {person.name} has {len(root_coordinates(person))} coordinates: moments need {FREE_ROOT}, "
+        why_none = short if T < SHORTEST else f"{bound}so there are angles alone"
+        said.append(why_none if wrenches else "no forces were given: angles alone, no moments")
         return Analysis(clip, person, found, motion, *nothing, None, {}, settings, tuple(said))
     zeroed = [w.zeroed() for w in wrenches]
     zeroed = [replace(w, times=w.times + settings.offset) for w in zeroed]
@@ -171,7 +179,7 @@ def analyse(
     loads = assign_plates(zeroed, clip.timestamps, points, bodies)
     said += [s for w in zeroed for s in w.warnings] + list(loads.warnings)
     given = _frame_loads(loads, carriers, settings.cutoff, motion.times)
-    tau, before, after = _moments(person, found, motion, given, settings, clip.rate)
+    tau, before, after = _moments(person, found, motion, given, settings, (seen, clip.rate))
     known = np.isfinite(tau).all(axis=1)
     if not known.all():
         said.append(
@@ -180,8 +188,32 @@ def analyse(
     tracking = None
     if settings.tracking is not None and known.any():
         tracking = _tracked(person, found, motion, given, settings, (known, clip.rate))
+        moved = 0.0 if tracking is None else float(np.linalg.norm(tracking.constants.moved))
+        if moved > FAR_TRUNK:
+            said.append(
+                f"tracking moves the centre of mass of the trunk by {1e3 * moved:.0f} mm: check the mass, the size of "
+                "the model and the forces, or leave tracking out"
+            )
     out = Analysis(clip, person, found, motion, tau, before, after, loads, carriers, settings, tuple(said))
     return replace(out, tracking=tracking)
+
+
+def _seen_enough(person: Person, clip: MarkerClip, tasks: FitTasks) -> tuple[np.ndarray, list[str]]:
+    """Frames (T,) that show enough markers for a posture, and sentences about the share of the clip that is used."""
+    pairs = match_markers(person, clip.labels, tasks)
+    count = np.isfinite(clip.positions[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
+    least = max(3, int(np.ceil(LEAST_SEEN * len(pairs))))
+    seen, said = count >= least, []
+    if not seen.all():
+        said.append(
+            f"{int((~seen).sum())} of {len(seen)} frames show fewer than {least} of {len(pairs)} markers: angles are "
+            "filled in there, and there are no moments"
+        )
+    used = {k for k, _ in pairs}
+    unused = [label for k, label in enumerate(clip.labels) if k not in used]
+    if unused:
+        said.append(f"{len(used)} of {len(clip.labels)} labels are followed; not followed: {first_few(unused)}")
+    return seen, said
 
 
 def _frame_loads(loads: FootLoads, carriers: dict[str, str], cutoff: float, times: np.ndarray) -> dict[str, np.ndarray]:
@@ -219,12 +251,18 @@ def _moments(
     motion: SmoothMotion,
     loads: dict[str, np.ndarray],
     settings: AnalysisSettings,
-    rate: float,
+    of: tuple[np.ndarray, float],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """tau (T, n), residual before and after (T, 6); NaN where the forces do not explain the motion."""
+    """tau (T, n), residual before and after (T, 6); NaN where the forces do not explain the motion.
+
+    Args:
+        person, found, motion, loads, settings: of the analysis.
+        of: frames (T,) that show enough markers, and the rate [Hz].
+    """
+    seen, rate = of
     T, n = found.q.shape
     tau, before, after = np.full((T, n), np.nan), np.full((T, 6), np.nan), np.full((T, 6), np.nan)
-    known = np.isfinite(motion.acceleration).all(axis=1)
+    known = np.isfinite(motion.acceleration).all(axis=1) & seen
     for wrench in loads.values():
         known &= np.isfinite(wrench).all(axis=1)
     if not known.any():

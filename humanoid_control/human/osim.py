@@ -328,17 +328,35 @@ def _offset(element: ET.Element) -> Frame:
 
 def _coordinate(element: ET.Element, lengths: set[str]) -> Coordinate:
     name = element.get("name", "")
+    prescribed = flag(element, "prescribed") and element.find("prescribed_function") is not None
     lower, upper = numbers_of(element, "range", 2, (-math.inf, math.inf)) if text_of(element, "range") else (
         -math.inf, math.inf)  # fmt: skip
     return Coordinate(
         name,
         name not in lengths,
-        float(numbers_of(element, "default_value", 1, (0.0,))[0]),
+        _prescribed(element, name) if prescribed else float(numbers_of(element, "default_value", 1, (0.0,))[0]),
         float(lower),
         float(upper),
         flag(element, "clamped"),
-        flag(element, "locked"),
+        prescribed or flag(element, "locked"),
     )
+
+
+def _prescribed(element: ET.Element, name: str) -> float:
+    """Value of a coordinate that a constant prescribes.
+
+    Raises:
+        RobotError: a function of time prescribes it, which is not supported.
+    """
+    holder = element.find("prescribed_function")
+    inner = list(holder) if holder is not None else []
+    where = f"the coordinate '{shown(name)}'"
+    if len(inner) != 1:
+        raise RobotError(f"{where} is prescribed without a function: set <prescribed> to false")
+    function = read_function(inner[0], where)
+    if not function.constant:
+        raise RobotError(f"{where} is prescribed by a function of time, which is not read: set <prescribed> to false")
+    return float(function.coefficients[0] * function.gain)
 
 
 def _simple_axes(kind: str, names: list[str], where: str) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:

@@ -8,8 +8,10 @@ import pytest
 from humanoid_control.errors import ClipError, ConfigError
 from humanoid_control.human import AnalysisSettings, analyse, read_ik_setup, read_osim
 from humanoid_control.human.analysis import feet_of, root_force
+from humanoid_control.human.elements import Marker
 from humanoid_control.human.forces.loads import read_loads
-from humanoid_control.mocap import load_clip
+from humanoid_control.human.forces.wrenches import MeasuredWrench
+from humanoid_control.mocap import MarkerClip, load_clip
 
 WALK = "rajagopal_walk"
 
@@ -135,3 +137,65 @@ def test_a_generic_model_is_brought_to_the_size_of_the_clip(human_motion):
     assert any("calibrated: segments" in w for w in a.warnings)
     assert any("left stands there" in w for w in a.warnings) and a.explained.sum() > 100
     assert a.person.mass == pytest.approx(person.mass)
+
+
+def test_frames_without_markers_have_no_moments(analysis, recording, walker):
+    """They are filled in for the angles: moments of made-up postures were thousands of N m."""
+    clip, wrenches, tasks = recording
+    positions = clip.positions.copy()
+    middle = int(np.flatnonzero(analysis.explained)[analysis.explained.sum() // 2])
+    hidden = slice(middle - 5, middle + 5)
+    positions[hidden] = np.nan
+    a = analyse(walker, replace(clip, positions=positions), wrenches, tasks)
+    assert np.isnan(a.tau[hidden]).all() and a.explained.sum() > 0
+    assert any(f"10 of {clip.n_frames} frames show fewer than" in w for w in a.warnings)
+
+
+def test_the_share_of_the_clip_that_is_followed_is_said(recording, walker):
+    clip, _, tasks = recording
+    extra = replace(
+        clip,
+        labels=(*clip.labels, "camera_rod"),
+        positions=np.concatenate([clip.positions, clip.positions[:, :1]], axis=1),
+    )
+    said = [w for w in analyse(walker, extra, (), tasks).warnings if "labels are followed" in w]
+    assert len(said) == 1 and "camera_rod" in said[0] and f"of {len(extra.labels)} labels" in said[0]
+
+
+def test_markers_that_the_task_set_does_not_name_are_not_followed(small_person, tmp_path):
+    path = tmp_path / "setup.xml"
+    path.write_text(
+        '<OpenSimDocument Version="30000"><InverseKinematicsTool><IKTaskSet><objects><IKMarkerTask name="m"><weight>2'
+        "</weight></IKMarkerTask></objects></IKTaskSet></InverseKinematicsTool></OpenSimDocument>"
+    )
+    tasks = read_ik_setup(path, small_person())
+    assert tasks.others == 0.0 and tasks.markers == {"m": 2.0}
+
+
+def test_a_root_that_cannot_move_freely_gives_angles_alone(small_person):
+    """A planar root: its residual is no force and moment."""
+    whole = small_person()
+    root = whole.joints[0]
+    planar = replace(root, rotations=root.rotations[:1], translations=root.translations[:2])
+    kept = {a.coordinate for a in (*planar.rotations, *planar.translations)} | {"k", "l"}
+    places = [
+        ("trunk", (0.1, 0.3, 0.0)),
+        ("trunk", (-0.1, 0.3, 0.1)),
+        ("trunk", (0, -0.2, 0.1)),
+        ("shank", (0, -0.4, 0)),
+    ]
+    person = small_person(
+        joints=(planar, whole.joints[1]),
+        all_coordinates=tuple(c for c in whole.all_coordinates if c.name in kept),
+        markers=tuple(Marker(f"m{k}", body, np.array(p)) for k, (body, p) in enumerate(places)),
+    )
+    q = np.tile(person.rest, (60, 1))
+    R, p = person.body_poses(q)
+    at = [(person.body_index(m.body), np.asarray(m.place)) for m in person.markers]
+    positions = np.stack([p[:, b] + R[:, b] @ place for b, place in at], axis=1)
+    clip = MarkerClip("planar", tuple(m.name for m in person.markers), 100.0, positions, "test")
+    zeros = np.zeros((60, 3))
+    wrench = MeasuredWrench("plate", clip.times, zeros, zeros, np.array([0.0, 1, 0]), np.zeros(3))
+    a = analyse(person, clip, [wrench])
+    assert np.isnan(a.tau).all()
+    assert any("has 3 coordinates: moments need 6, so there are angles alone" in w for w in a.warnings)

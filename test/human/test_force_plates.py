@@ -227,3 +227,42 @@ def test_type_4_needs_its_matrix():
 def test_file_that_is_not_there():
     with pytest.raises(ClipError, match=r"nowhere\.c3d: cannot be read"):
         read_force_plates("nowhere.c3d")
+
+
+def drifted(zero, offset, standing):
+    """A plate that reads an offset [N], in which somebody stands in the middle, or at first; frames of ZERO."""
+    n = 400
+    v = np.zeros((n, 6))
+    v[:, 2] = -offset
+    v[slice(100, 300) if standing == "later" else slice(0, 200), 2] -= 700.0
+    corners, _, _ = geometry()
+    parameters = {
+        "POINT:UNITS": ["m"],
+        "ANALOG:UNITS": ["N"] * 3 + ["Nm"] * 3,
+        "FORCE_PLATFORM:USED": np.array([1]),
+        "FORCE_PLATFORM:TYPE": np.array([2]),
+        "FORCE_PLATFORM:CORNERS": corners.T[:, :, None],
+        "FORCE_PLATFORM:ORIGIN": np.array([0.0, 0, -0.04])[:, None],
+        "FORCE_PLATFORM:CHANNEL": np.arange(1, 7)[:, None],
+        "FORCE_PLATFORM:ZERO": np.array(zero),
+    }
+    (wrench,) = force_plates(decode_c3d(c3d_file(v, parameters), "x.c3d"), "x.c3d")
+    return wrench
+
+
+def test_the_file_says_when_the_plate_was_unloaded():
+    """A drift of 120 N is beyond what is found without it."""
+    said = drifted([1, 15], 120.0, "later")
+    assert said.unloaded is not None
+    peak = np.abs(said.zeroed().normal_force).max()
+    assert peak == pytest.approx(700.0, abs=1e-3)
+    assert any("reads 120.0 N unloaded: taken out" in w for w in said.zeroed().warnings)
+    guessed = drifted([0, 0], 120.0, "later")
+    assert guessed.unloaded is None and np.abs(guessed.zeroed().normal_force).max() == pytest.approx(820.0, abs=1e-3)
+
+
+def test_a_person_who_stands_on_it_at_that_time_is_not_taken_out():
+    standing = drifted([1, 15], 0.0, "first")
+    zeroed = standing.zeroed()
+    assert np.abs(zeroed.normal_force).max() == pytest.approx(700.0, abs=1e-3)
+    assert any("is loaded while the file says that it is not" in w for w in zeroed.warnings)

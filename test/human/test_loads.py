@@ -203,3 +203,58 @@ def test_files_that_are_not_there_or_not_xml(files, tmp_path):
         read_loads(tmp_path / "no.mot")
     with pytest.raises(UnknownNameError, match="unknown unit 'feet'"):
         read_loads(files(), unit="feet")
+
+
+# -------- columns, times and units of others
+
+FORCE = "ground_force_1_vx ground_force_1_vy ground_force_1_vz ground_force_1_px ground_force_1_py ground_force_1_pz"
+
+
+def plain(tmp_path, labels, row, head="x\n", times=(0.0, 0.01, 0.02), between=""):
+    path = tmp_path / "grf.mot"
+    rows = "\n".join("\t".join(map(str, [t, *row])) for t in times)
+    path.write_text(f"{head}endheader\n{between}time\t" + "\t".join(labels.split()) + "\n" + rows)
+    return path
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "ground_torque_1_x ground_torque_1_y ground_torque_1_z",
+        "ground_moment_1_mx ground_moment_1_my ground_moment_1_mz",
+        "ground_moment_1_x ground_moment_1_y ground_moment_1_z",
+        "ground_force_1_mx ground_force_1_my ground_force_1_mz",
+    ],
+)
+def test_the_moment_has_many_names(moment, tmp_path):
+    (load,) = read_loads(plain(tmp_path, f"{FORCE} {moment}", [70, 700, 0, 0.2, 0, 0.1, 0, 12, 0]))
+    assert load.free_moment() == pytest.approx([12.0] * 3) and load.warnings == ()
+
+
+def test_columns_that_no_load_takes_are_named(tmp_path):
+    odd = "ground_twist_1_x ground_twist_1_y ground_twist_1_z"
+    (load,) = read_loads(plain(tmp_path, f"{FORCE} {odd}", [70, 700, 0, 0.2, 0, 0.1, 0, 12, 0]))
+    assert any("left out: ground_twist_1_x, ground_twist_1_y, ground_twist_1_z" in w for w in load.warnings)
+    second = "2_ground_force_vx 2_ground_force_vy 2_ground_force_vz"
+    (load,) = read_loads(plain(tmp_path, f"{FORCE} {second}", [70, 700, 0, 0.2, 0, 0.1, 0, 9, 0]))
+    assert any("no force with a point of application are left out: 2_ground_force_vx" in w for w in load.warnings)
+    cop = f"{second} 2_ground_cop_x 2_ground_cop_y 2_ground_cop_z"
+    assert len(read_loads(plain(tmp_path, f"{FORCE} {cop}", [70, 700, 0, 0.2, 0, 0.1, 0, 9, 0, 0.3, 0, 0.2]))) == 2
+
+
+def test_a_time_that_stands_twice_is_left_out_and_blank_lines_are_none(tmp_path):
+    times = (0.0, 0.01, 0.01, 0.02)
+    (load,) = read_loads(plain(tmp_path, FORCE, [70, 700, 0, 0.2, 0, 0.1], times=times, between="\n\n"))
+    assert load.times.tolist() == [0.0, 0.01, 0.02]
+    assert any("1 rows have the time of the row before" in w for w in load.warnings)
+    with pytest.raises(ClipError, match="the time does not grow"):
+        read_loads(plain(tmp_path, FORCE, [70, 700, 0, 0.2, 0, 0.1], times=(0.0, 0.02, 0.01)))
+
+
+def test_millimetres_are_told_by_the_unit(tmp_path):
+    labels = "f1_x f1_y f1_z m1_x m1_y m1_z p1_x p1_y p1_z"
+    path = plain(tmp_path, labels, [70, 700, 0, 0, 12000, 0, 200, 0, 100])
+    (load,) = read_loads(path, unit="mm")
+    np.testing.assert_allclose(load.center_of_pressure()[0], [0.2, 0, 0.1], atol=1e-12)
+    with pytest.raises(ClipError, match="give --forces-unit mm"):
+        read_loads(path)

@@ -108,3 +108,27 @@ def test_what_is_not_known_is_refused_by_its_name(old, new, told):
 def test_a_file_that_is_not_there_is_told(tmp_path):
     with pytest.raises(RobotError, match=r"no\.osim: cannot be read"):
         read_osim(tmp_path / "no.osim")
+
+
+def prescribed(function, on="true"):
+    more = f"<prescribed_function>{function}</prescribed_function><prescribed>{on}</prescribed>"
+    return SMALL.replace('<Coordinate name="k">', f'<Coordinate name="k">{more}')
+
+
+def test_a_constant_that_prescribes_a_coordinate_locks_it_there():
+    k = next(
+        c
+        for c in parse_osim(prescribed("<Constant><value>1.2</value></Constant>"), "x").all_coordinates
+        if c.name == "k"
+    )
+    assert k.locked and k.default == 1.2
+    free = parse_osim(prescribed("<Constant><value>1.2</value></Constant>", "false"), "x").all_coordinates
+    assert not any(c.locked for c in free)
+
+
+def test_a_function_of_time_that_prescribes_is_refused_by_the_name():
+    line = "<LinearFunction><coefficients>1 0</coefficients></LinearFunction>"
+    with pytest.raises(RobotError, match="coordinate 'k' is prescribed by a function of time"):
+        parse_osim(prescribed(line), "x")
+    with pytest.raises(RobotError, match="prescribed without a function"):
+        parse_osim(prescribed(""), "x")

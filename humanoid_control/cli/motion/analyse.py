@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare with Vicon's own outputs in the C3D file, by its mass and height",
     )
+    parser.add_argument("--forces-unit", type=given, help="of points in a table of forces: m or mm (default: m)")
     parser.add_argument("--unit", type=given, help="of the clip's numbers: mm, cm, m, inch (default: as found)")
     parser.add_argument("-o", "--output", type=folder_path, metavar="DIR", help="folder to write")
     parser.add_argument("--force", action="store_true", help="write into a folder that is not empty")
@@ -169,9 +170,15 @@ def _forces(args: argparse.Namespace) -> Any:
     from humanoid_control.human.forces.loads import read_loads
 
     path = args.forces
+    if path is None and args.forces_unit:
+        raise ConfigError("--forces-unit is the unit of the table that --forces names: give it, too")
     if path is None:
         return _own_plates(args.clip)
-    return read_force_plates(path) if Path(path).suffix.lower() == ".c3d" else read_loads(path)
+    if Path(path).suffix.lower() == ".c3d":
+        if args.forces_unit:
+            raise ConfigError("--forces-unit is for a table of forces: a C3D file states its units")
+        return read_force_plates(path)
+    return read_loads(path, unit=args.forces_unit or "m")
 
 
 def _own_plates(clip: str) -> Any:

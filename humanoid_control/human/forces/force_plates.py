@@ -98,7 +98,7 @@ def force_plates(content: C3dContent, source: str) -> tuple[MeasuredWrench, ...]
             said.append(f"{name} is at its limit {first_few(f'from {a:.3f} to {b:.3f} s' for a, b in flat)}")
         wrench = MeasuredWrench(
             name, times, force, moment + np.cross(plate.centre, force), normal, plate.centre, "", plate.corners, flat,
-            tuple(said),
+            tuple(said), _zero_interval(content),
         )  # fmt: skip
         out.append(upright_force(wrench))
     return tuple(out)
@@ -111,6 +111,17 @@ def has_force_plates(content: C3dContent) -> bool:
 
 
 # -------- parameters
+
+
+def _zero_interval(content: C3dContent) -> tuple[float, float] | None:
+    """Times [s] between which nobody stood on the plates: frames of FORCE_PLATFORM:ZERO, from 1; None without any."""
+    frames = content.numbers("FORCE_PLATFORM:ZERO")
+    if frames.size < 2 or not np.isfinite(frames[:2]).all():
+        return None
+    first, last = int(frames[0]), int(frames[1])
+    if not 1 <= first < last <= len(content.points) or not content.rate > 0:
+        return None
+    return content.start + (first - 1) / content.rate, content.start + (last - 1) / content.rate
 
 
 def _plates(content: C3dContent, source: str) -> tuple[list[Plate], tuple[str, ...]]:

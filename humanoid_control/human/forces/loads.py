@@ -75,6 +75,7 @@ def read_storage(path: str | Path) -> StorageTable:
     head = next((k for k, line in enumerate(lines[:_MOST_HEADER]) if line.strip().lower() == "endheader"), None)
     if head is None or len(lines) < head + 2:
         raise ClipError(f"{path}: not a .mot or .sto file: no line 'endheader' with labels after it")
+    head = next((k for k in range(head + 1, len(lines)) if lines[k].strip()), head + 1) - 1  # blank lines are none
     labels = lines[head + 1].split()
     if not labels or labels[0].lower() != "time" or len(labels) < 2:
         raise ClipError(f"{path}: line {head + 2} must name the columns, time first")
@@ -88,14 +89,19 @@ def read_storage(path: str | Path) -> StorageTable:
         raise ClipError(f"{path}: holds something that is no number: {error}") from None
     if not len(table):
         raise ClipError(f"{path}: has a header but no rows: export it again")
+    again = np.concatenate([[False], np.diff(table[:, 0]) == 0])
+    warnings: tuple[str, ...] = ()
+    if again.any():
+        first = rows[int(np.argmax(again))][0]
+        warnings = (f"{int(again.sum())} rows have the time of the row before, the first in line {first}: left out",)
+        rows, table = [r for r, twice in zip(rows, again, strict=True) if not twice], table[~again]
     grows = np.concatenate([[True], np.diff(table[:, 0]) > 0]) & np.isfinite(table[:, 0])
     if not grows.all():
         raise ClipError(f"{path}: line {rows[int(np.argmin(grows))][0]}: the time does not grow: sort the rows")
     text = "\n".join(lines[:head]).lower()
     stated = re.search(r"\b(?:nrows\s*=|datarows)\s*(\d+)", text)
-    warnings: tuple[str, ...] = ()
-    if stated and int(stated[1]) != len(table):
-        warnings = (f"the header says {int(stated[1])} rows, the file holds {len(table)}: all are used",)
+    if stated and int(stated[1]) != len(table) + int(again.sum()):
+        warnings += (f"the header says {int(stated[1])} rows, the file holds {len(table)}: all are used",)
     return StorageTable(tuple(labels[1:]), table[:, 0], table[:, 1:], _in_degrees(text), warnings)
 
 
@@ -134,7 +140,7 @@ def read_loads(path: str | Path, table: str | Path | None = None, unit: str = "m
         loads, skipped = _declared(document, content.labels, str(path))
     else:
         source, content = path, read_storage(path)
-        loads, skipped = _named(content.labels), ()
+        loads, skipped = _named(content.labels)
     if not loads:
         raise ClipError(f"{path}: holds no force: columns are named like ground_force_vx, ground_force_px")
     return tuple(_wrench(load, content, UNITS[known_unit(unit)], str(source), skipped) for load in loads)
@@ -157,7 +163,7 @@ def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tu
         if np.abs(surface).max() > _FARTHEST:
             raise ClipError(
                 f"{source}: the force '{load.name}' acts {np.abs(surface).max():.0f} m from the origin: "
-                "are its points in millimetres? (then the unit is mm)"
+                'are its points in millimetres? then give --forces-unit mm (unit="mm")'
             )
     missing = ~np.isfinite(np.hstack([force, point, torque])).all(axis=1)
     said = table.warnings + said
@@ -247,25 +253,43 @@ def _columns(identifier: str, labels: tuple[str, ...], where: str) -> list[int]:
     return [columns[axis] for axis in "xyz"]
 
 
-def _named(labels: tuple[str, ...]) -> list[_Load]:
-    """Loads by the names of the columns alone: ground_force_r_v, _p and ground_torque_r_; or f1, p1, m1."""
+def _named(labels: tuple[str, ...]) -> tuple[list[_Load], tuple[str, ...]]:
+    """Loads by the names of the columns alone: ground_force_r_v, _p and ground_torque_r_; or f1, p1, m1.
+
+    Returns:
+        The loads, and a sentence that names the columns that no load takes.
+    """
     triples: dict[str, dict[str, int]] = {}
     for k, label in enumerate(labels):
         if match := _AXIS.match(label):
             axis = match["axis"].lower().translate(str.maketrans("123", "xyz"))
             triples.setdefault(match["base"], {})[axis] = k
     whole = {base: [axes[a] for a in "xyz"] for base, axes in triples.items() if len(axes) == 3}
-    loads = []
+    loads, used = list[_Load](), set[int]()
     for base, force in whole.items():
         stem, number = base[:-1], re.fullmatch(r"f(\d+)", base)
         if number:
-            others, name = (f"p{number[1]}", f"m{number[1]}"), base
+            points, moments, name = [f"p{number[1]}"], [f"m{number[1]}"], base
         elif base.endswith("v"):
-            others, name = (f"{stem}p", f"{stem}m"), stem.strip("_")
+            points, moments, name = [f"{stem}p"], [f"{stem}m"], stem.strip("_")
+            points += [f"{stem.replace('force', word)}{end}" for word in ("cop", "point") for end in ("", "p")]
+            moments += [
+                f"{stem.replace('force', word)}{end}" for word in ("torque", "moment") for end in ("", "m", "t")
+            ]
         else:
             continue
-        torques = (others[1], stem.replace("force", "torque"), stem.replace("force", "torque").rstrip("_"))
-        torque = next((whole[t] for t in torques if t in whole), [])
-        if others[0] in whole:
-            loads.append(_Load(name, "", force, whole[others[0]], torque))
-    return loads
+        point = _first_of(points, whole)
+        if not point:
+            continue
+        torque = _first_of(moments, whole)
+        loads.append(_Load(name, "", force, point, torque))
+        used |= {*force, *point, *torque}
+    unused = [label for k, label in enumerate(labels) if k not in used]
+    if not (loads and unused):
+        return loads, ()
+    return loads, (f"columns that belong to no force with a point of application are left out: {first_few(unused)}",)
+
+
+def _first_of(names: list[str], whole: dict[str, list[int]]) -> list[int]:
+    """Columns of the first name that is there, with or without the underscore at its end."""
+    return next((whole[n] for name in names for n in (name, name.rstrip("_")) if n in whole), [])

@@ -182,9 +182,10 @@ def _floor_velocity(wrenches: Sequence[MeasuredWrench], scenes: list, settings: 
 
 
 def _clock_doubt(contacts: list, wrenches: Sequence[MeasuredWrench], times: np.ndarray, feet: Mapping) -> list[str]:
-    """A sentence where most intervals have no foot, as if the clocks started apart."""
+    """A sentence where feet and forces fit better at other times, or most intervals have no foot."""
     if 2 * sum(not c.feet for c in contacts) <= len(contacts):
-        return []
+        offer = offset_offer(wrenches, times, feet)
+        return [f"forces may not be in time with the markers{offer}"] if offer else []
     return [f"hardly any foot stands where forces act{offset_offer(wrenches, times, feet)}"]
 
 

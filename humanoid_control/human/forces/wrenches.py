@@ -38,6 +38,7 @@ class MeasuredWrench:
         corners: (4, 3) of the plate [m]; None where it is not known.
         saturated: first and last time [s] of each interval in which a channel was at its limit.
         warnings: what was found and done, one sentence each.
+        unloaded: first and last time [s] of an interval in which the file says that nobody stood on it; None: not said.
 
     Raises:
         SizeError: shapes that disagree.
@@ -53,6 +54,7 @@ class MeasuredWrench:
     corners: np.ndarray | None = None
     saturated: tuple[tuple[float, float], ...] = ()
     warnings: tuple[str, ...] = ()
+    unloaded: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.times)
@@ -92,16 +94,34 @@ class MeasuredWrench:
     def zeroed(self) -> MeasuredWrench:
         """The wrench less its median while nobody stands on the plate.
 
-        Unloaded are the samples of the most frequent normal force between -50 and 50 N. A plate that never comes to
-        rest there keeps its zero, with a warning.
+        Unloaded are the samples that the file names. Without them they are those of the most frequent normal force
+        between -50 and 50 N; a plate that never comes to rest there keeps its zero, with a warning. Samples that the
+        file names but that carry a load are not used: the plate would pull at the person at other times.
         """
-        quiet = self._unloaded()
+        quiet = self._stated_unloaded()
+        if quiet is not None and self._pulls(quiet):
+            other = self._saying(f"{self.name} is loaded while the file says that it is not: that is not used")
+            return replace(other, unloaded=None).zeroed()
+        quiet = self._unloaded() if quiet is None else quiet
         if quiet is None:
             return self._saying(f"{self.name} is never unloaded: its zero cannot be checked")
         zero_force, zero_moment = (np.nanmedian(x[quiet], axis=0) for x in (self.force, self.moment))
         out = replace(self, force=self.force - zero_force, moment=self.moment - zero_moment)
         size = float(np.linalg.norm(zero_force))
         return out._saying(f"{self.name} reads {size:.1f} N unloaded: taken out") if size > 5 else out
+
+    def _stated_unloaded(self) -> np.ndarray | None:
+        """Samples in which the file says that nobody stood on the plate; None where it does not say."""
+        if self.unloaded is None:
+            return None
+        first, last = self.unloaded
+        within = np.flatnonzero((self.times >= first - 1e-9) & (self.times <= last + 1e-9))
+        return within if len(within) and np.isfinite(self.normal_force[within]).any() else None
+
+    def _pulls(self, quiet: np.ndarray) -> bool:
+        """Whether the plate would pull by more than 50 N at some time, were it unloaded in these samples."""
+        v = self.normal_force - np.nanmedian(self.normal_force[quiet])
+        return bool(np.nanpercentile(v, 1.0) < -_LARGEST_ZERO)
 
     def _unloaded(self) -> np.ndarray | None:
         """Samples in which nobody stands on the plate; None where there are too few."""
