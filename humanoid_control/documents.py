@@ -125,6 +125,29 @@ def yaml_text(text: str) -> str:
 
 # -------- XML
 
+_ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+
+
+def read_xml_text(path: Path) -> str:
+    """Text of an XML file in the encoding that it states, by its declaration or a byte order mark; else UTF-8.
+
+    Raises:
+        OSError, UnicodeDecodeError: not readable, or larger than a person writes; not text of that encoding.
+        ValueError: an encoding that is not known.
+    """
+    if path.stat().st_size > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES // 10**6} MB")
+    data = path.read_bytes()
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16")
+    stated = _ENCODING.match(data[:300])
+    encoding = stated[1].decode("ascii") if stated else "utf-8"
+    try:
+        text = data.decode("utf-8-sig" if encoding.lower().replace("-", "") == "utf8" else encoding)
+    except LookupError:
+        raise ValueError(f"it states the encoding '{shown(encoding)}', which is not known: save it as UTF-8") from None
+    return text.removeprefix("\ufeff")
+
 
 def parse_xml(text: str, where: str, what: str) -> ET.Element:
     """The outermost element of a document.

@@ -111,6 +111,9 @@ class BagReader:
         except HumanoidError:
             raise
         except Exception as e:
+            if "end magic" in str(e):  # of the footer, which a recorder writes last
+                command = "mcap recover IN.mcap -o OUT.mcap"
+                raise ConfigError(f"{what}: its recorder did not finish it: `{command}` repairs it") from None
             reason = "it states a size that does not fit into memory" if isinstance(e, MemoryError) else first_line(e)
             raise ConfigError(f"{what}: {reason.rstrip('.')}") from None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from humanoid_control.documents import parse_xml, read_text
+from humanoid_control.documents import parse_xml, read_xml_text
 from humanoid_control.errors import ConfigError, RobotError, shown, told_of
 from humanoid_control.files import why
 from humanoid_control.human.model import Person
@@ -82,8 +82,8 @@ def read_ik_setup(path: str | Path, person: Person, motion: Mapping[str, np.ndar
     """
     path = Path(path)
     try:
-        document = parse_xml(read_text(path), str(path), "a setup file of OpenSim's inverse kinematics")
-    except (OSError, UnicodeDecodeError) as error:
+        document = parse_xml(read_xml_text(path), str(path), "a setup file of OpenSim's inverse kinematics")
+    except (OSError, ValueError) as error:
         raise RobotError(f"{path}: cannot be read: {why(error)}") from None
     holder = document.find(".//IKTaskSet")
     if holder is None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from humanoid_control.documents import parse_xml, read_text
+from humanoid_control.documents import parse_xml, read_xml_text
 from humanoid_control.errors import RobotError, first_few, shown, told_of
 from humanoid_control.files import why
 from humanoid_control.human.elements import GROUND, Axis, Body, Coordinate, Coupling, Frame, Joint, Marker
@@ -53,8 +53,8 @@ def read_osim(path: str | Path) -> Person:
     """
     path = Path(path)
     try:
-        text = read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_xml_text(path)
+    except (OSError, ValueError) as error:
         raise RobotError(f"{path}: cannot be read: {why(error)}") from None
     return parse_osim(text, str(path))
 

@@ -312,6 +312,15 @@ def test_a_bag_that_is_damaged_anywhere_is_refused_or_read(tmp_path):
     assert told > len(places)
 
 
+def test_a_bag_that_its_recorder_did_not_finish_names_the_command_that_repairs_it(tmp_path):
+    good("bag", tmp_path)
+    file = tmp_path / "bag" / "bag.mcap"
+    file.write_bytes(file.read_bytes()[:-40])
+    assert "its recorder did not finish it: `mcap recover IN.mcap -o OUT.mcap` repairs it" in refused(
+        read_all, tmp_path / "bag"
+    )
+
+
 def test_a_damaged_message_is_named_by_its_topic(tmp_path):
     good("bag", tmp_path)
     file = tmp_path / "bag" / "bag.mcap"

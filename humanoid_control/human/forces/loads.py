@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.documents import parse_xml
+from humanoid_control.documents import parse_xml, read_xml_text
 from humanoid_control.errors import (
     ClipError,
     RobotError,
@@ -182,9 +182,9 @@ def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tu
 def _external_loads(path: Path) -> ET.Element:
     """The ExternalLoads element of a file."""
     try:
-        document = parse_xml(path.read_text(encoding="utf-8", errors="replace").strip(), str(path), "ExternalLoads")
-    except OSError as error:
-        raise ClipError(f"{path}: cannot be read: {error.strerror or error}") from None
+        document = parse_xml(read_xml_text(path).strip(), str(path), "ExternalLoads")
+    except (OSError, ValueError) as error:
+        raise ClipError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     except RobotError as error:
         raise ClipError(str(error)) from None
     loads = document if document.tag == "ExternalLoads" else document.find(".//ExternalLoads")

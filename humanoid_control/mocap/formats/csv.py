@@ -48,7 +48,7 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
         ClipError: no such header, a row cut off, no rate, or not a person's size in any unit; the message names the
             line.
     """
-    rows, lines, semicolon = _cells(data.decode("utf-8-sig", errors="replace"), source)
+    rows, lines, semicolon = _cells(_trajectories(data.decode("utf-8-sig", errors="replace")), source)
     header = read_header(rows, source)
     # With a column of times or frame numbers a row without anything is no frame, as spreadsheets leave at the end.
     numbered = header.columns.min() > 0
@@ -68,6 +68,20 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
     first = numbers[0, header.time[0]] * header.time[1] if header.time else 0.0
     start = float(first) if np.isfinite(first) else 0.0
     return MarkerClip(PurePath(source).stem, labels, found, positions, source, warnings, start=start)
+
+
+_SECTIONS = ("devices", "model outputs", "trajectories", "joints", "segments", "events")  # of Vicon's exports
+
+
+def _trajectories(text: str) -> str:
+    """The section of markers of an export of Vicon, which holds several tables; other lines are left empty."""
+    lines = text.splitlines()
+    titles = {k: t for k, line in enumerate(lines) if (t := line.strip(' ,;\t"').casefold()) in _SECTIONS}
+    first = next((k for k, title in titles.items() if title == "trajectories"), None)
+    if first is None:
+        return text
+    end = min((k for k in titles if k > first), default=len(lines))
+    return "\n".join([*[""] * first, *lines[first:end]])
 
 
 def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:

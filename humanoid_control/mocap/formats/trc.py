@@ -32,13 +32,15 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     lines = text.splitlines()
     if len(lines) < 5:
         raise ClipError(f"{source}: ends within the header (line {len(lines)}): copy or export it again")
+    lines = _with_tabs(lines)
     header = _header(lines[1], lines[2])
     rate = _number(header.get("datarate", ""), "DataRate", source)
     check_count(lines[3].count("\t") // 3, source)
     labels, warnings = distinct_labels([cell.strip() for cell in lines[3].split("\t")[2:] if cell.strip()])
     if not labels:
         raise ClipError(f"{source}: names no markers in line 4: export the file again")
-    times, positions = _table(lines[5:], len(labels), source)
+    times, positions, short = _table(lines[5:], len(labels), source)
+    warnings += short
     declared = int(_number(header.get("numframes", ""), "NumFrames", source))
     if len(positions) < declared:
         raise ClipError(f"{source}: ends after {len(positions)} of {declared} frames: copy or export it again")
@@ -54,6 +56,15 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
         warnings += (f"the time column does not grow at row {row + 1}: DataRate of {rate:g} Hz is used",)
     start = float(times[0]) if len(times) and math.isfinite(times[0]) else 0.0
     return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings, start=start)
+
+
+def _with_tabs(lines: list[str]) -> list[str]:
+    """The lines with tabs between the cells, where all of them have spaces instead."""
+    if any("\t" in line for line in lines[1:4]):
+        return lines
+    frame, time, *labels = [*lines[3].split(), "", ""][: max(2, len(lines[3].split()))]
+    names = "\t".join([frame, time, *(cell for label in labels for cell in (label, "", ""))])
+    return [lines[0], *("\t".join(x.split()) for x in lines[1:3]), names, *("\t".join(x.split()) for x in lines[4:])]
 
 
 def _header(keys: str, values: str) -> dict[str, str]:
@@ -76,9 +87,9 @@ def _number(text: str, field: str, source: str) -> float:
     return value
 
 
-def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, np.ndarray]:
-    """The data rows: times (T,) [s] and positions (T, M, 3) in file units, NaN = missing."""
-    width = 2 + 3 * n_markers
+def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """The data rows: times (T,) [s] and positions (T, M, 3) in file units, NaN = missing; and a warning."""
+    width, short = 2 + 3 * n_markers, 0
     rows = []
     for number, line in enumerate(lines, start=6):
         if not line.strip():
@@ -86,6 +97,9 @@ def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, n
         cells = [cell.strip() or "nan" for cell in line.split("\t")]
         if len(cells) > width and all(cell == "nan" for cell in cells[width:]):
             cells = cells[:width]  # rows often end with a tab
+        if 2 < len(cells) < width and (len(cells) - 2) % 3 == 0:  # editors take empty cells away at the end of a line
+            cells += ["nan"] * (width - len(cells))
+            short += 1
         if len(cells) != width:
             raise ClipError(
                 f"{source}: line {number} has {len(cells)} cells, {n_markers} markers need {width}: "
@@ -98,4 +112,5 @@ def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, n
     table = np.array(rows).reshape(-1, width)
     positions = table[:, 2:].reshape(-1, n_markers, 3)
     positions[(positions == 0).all(axis=2)] = np.nan
-    return table[:, 1], positions
+    note = f"{short} row(s) end before the last markers, which are taken as hidden there"
+    return table[:, 1], positions, (note,) if short else ()

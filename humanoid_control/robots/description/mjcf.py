@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.documents import read_text
+from humanoid_control.documents import read_xml_text
 from humanoid_control.errors import RobotError, first_few, first_line, shown
 from humanoid_control.files import why
 from humanoid_control.robots.description.meshes import in_confines
@@ -43,8 +43,8 @@ def read_description(path: Path) -> UrdfTree:
         RobotError: it cannot be read, as `parse_urdf` and `read_mjcf`.
     """
     try:
-        text = read_text(path)
-    except (OSError, UnicodeDecodeError) as e:
+        text = read_xml_text(path)
+    except (OSError, ValueError) as e:
         raise RobotError(f"{path}: cannot be read as a URDF: {why(e)}") from None
     return read_mjcf(path) if is_mjcf(text) else parse_urdf(text, str(path))
 

@@ -112,7 +112,7 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     if any("xacro" in e.tag for e in document.iter()):
         raise RobotError(f"{where}: a xacro file; turn it into a URDF first: xacro {where} > robot.urdf")
     tree = UrdfTree(document, where)
-    _drop_floating_root(tree)
+    dropped = _drop_floating_root(tree)
     if not tree.links:
         raise RobotError(f"{where}: the robot has no links")
     _check_topology(tree)
@@ -124,20 +124,41 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     for link in document.findall("link"):
         _complete_inertia(link)
     _keep_mimics_inside(tree)
-    tree.notes = _impossible_note(tree)
+    tree.notes = (*dropped, *_impossible_note(tree))
     return tree
 
 
-def _drop_floating_root(tree: UrdfTree) -> None:
-    """Leave out a floating joint under a massless root: whether a base floats is said elsewhere."""
+def _drop_floating_root(tree: UrdfTree) -> tuple[str, ...]:
+    """Leave out a floating joint under a massless root: whether a base floats is said elsewhere.
+
+    Massless links that are fixed to the root, such as cameras of the room, go with it, with a note.
+    """
+    notes: tuple[str, ...] = ()
     floating = [j for j in tree.joints if j.get("type") == "floating"]
     for joint in floating:
         world = link_of(joint, "parent")
         others = [j for j in tree.joints if j is not joint and world in (link_of(j, "parent"), link_of(j, "child"))]
-        element = next((e for e in tree.document.findall("link") if e.get("name") == world), None)
+        links = {e.get("name"): e for e in tree.document.findall("link")}
+        element = links.get(world)
+        beside = [links.get(link_of(j, "child")) for j in others]
+        leaves = all(
+            j.get("type") == "fixed"
+            and link_of(j, "parent") == world
+            and e is not None
+            and e.find("inertial") is None
+            and not any(link_of(k, "parent") == link_of(j, "child") for k in tree.joints)
+            for j, e in zip(others, beside, strict=True)
+        )
+        if element is not None and element.find("inertial") is None and others and leaves:
+            for part in (*others, *(e for e in beside if e is not None)):
+                tree.document.remove(part)
+            names = first_few(shown(e.get("name")) for e in beside if e is not None)
+            notes = (f"{tree.where}: links fixed to '{shown(world)}' are no parts of the robot: left out: {names}",)
+            others = []
         if element is not None and not others and element.find("inertial") is None:
             tree.document.remove(joint)
             tree.document.remove(element)
+    return notes
 
 
 def link_of(joint: ET.Element, role: str) -> str:
@@ -335,6 +356,11 @@ def _lacks_effort(joint: ET.Element) -> bool:
 
 def _check_joint(joint: ET.Element, where: str) -> None:
     name, kind = shown(joint.get("name")), joint.get("type")
+    if kind in ("floating", "planar"):
+        raise RobotError(
+            f"{where}: joint '{name}' is '{kind}', which moves the robot's base: take it and its parent link out; "
+            "the robot file says whether the base floats"
+        )
     if kind not in (*MOVING, "fixed"):
         raise RobotError(f"{where}: joint '{name}' is '{shown(kind)}'; use revolute, continuous, prismatic or fixed")
     if kind == "fixed":

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.documents import parse_xml, read_text
+from humanoid_control.documents import parse_xml, read_xml_text
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError, first_line
 from humanoid_control.files import FARTHEST, why
 from humanoid_control.tendons.files.mjcf import TendonModel
@@ -59,8 +59,8 @@ def refuse_millimetres(points: Sequence[Vec3], where: str) -> None:
 
 def _content(path: Path, what: str) -> str:
     try:
-        return read_text(path)
-    except (OSError, UnicodeDecodeError) as e:
+        return read_xml_text(path)
+    except (OSError, ValueError) as e:
         raise RobotError(f"{path}: cannot be read as {what}: {why(e)}") from None
 
 

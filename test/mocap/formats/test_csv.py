@@ -255,3 +255,41 @@ def test_start_is_the_first_time_of_the_file():
         row[0] = f"{float(row[0]) + 2.5:.6f}"
     assert parse_csv(text_of(rows), "x.csv").start == 2.5
     assert parse_csv(text_of(one_row(time=None)), "x.csv", rate=5.0).start == 0.0
+
+
+# -------- several tables in one file, as Vicon exports them
+
+MARKERS = """Trajectories
+100
+,,S:LASI,,,S:RASI,,
+Frame,Sub Frame,X,Y,Z,X,Y,Z
+,,mm,mm,mm,mm,mm,mm
+1,0,0,100,900,0,-100,1700
+2,0,1,100,900,1,-100,1700
+3,0,2,100,900,2,-100,1700
+
+"""
+ANGLES = """Model Outputs
+100
+,,S:LKneeAngles,,
+Frame,Sub Frame,X,Y,Z
+,,deg,deg,deg
+1,0,10,11,12
+2,0,10,11,12
+
+"""
+DEVICES = """Devices
+1000
+,,Plate,,
+Frame,Sub Frame,Fx,Fy,Fz
+,,N,N,N
+1,0,0,0,700
+
+"""
+
+
+@pytest.mark.parametrize("parts", [(MARKERS,), (ANGLES, MARKERS), (MARKERS, ANGLES), (DEVICES, MARKERS, ANGLES)])
+def test_the_section_of_trajectories_is_taken(parts):
+    clip = parse_csv("".join(parts).encode(), "x.csv")
+    assert (clip.rate, clip.n_frames, len(clip.labels)) == (100.0, 3, 2)
+    np.testing.assert_allclose(clip.positions[:, 0], [[0, 0.1, 0.9], [0.001, 0.1, 0.9], [0.002, 0.1, 0.9]])

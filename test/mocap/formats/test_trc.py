@@ -121,3 +121,19 @@ def test_header_with_doubled_tabs(model_file):
     clip = load_clip(model_file("human_motion/rajagopal_walk/motion_capture_walk.trc"))
     assert (clip.rate, clip.n_frames, clip.warnings) == (100.0, 238, ())
     assert load_clip(model_file("human_motion/rajagopal_run/motion_capture_run.trc")).start == 0.23
+
+
+def test_spaces_between_the_cells_are_read():
+    rows = [row.split("\t") for row in ROWS]
+    assert all(all(row) for row in rows)
+    text = trc().decode().replace("Top\t\t\tToe\t\t", "Top\tToe")
+    spaced = "\n".join(" ".join(line.split("\t")).strip() for line in text.splitlines()).encode()
+    clip, whole = parse_trc(spaced, "x.trc"), parse_trc(trc(), "x.trc")
+    assert clip.labels == whole.labels and clip.rate == whole.rate
+    np.testing.assert_array_equal(clip.positions, whole.positions)
+
+
+def test_rows_without_their_last_tabs_have_hidden_markers():
+    clip = parse_trc(trc(rows=[ROWS[0], "\t".join(ROWS[1].split("\t")[:5]), ROWS[2]]), "x.trc")
+    assert np.isnan(clip.marker("Toe")[1]).all() and np.isfinite(clip.marker("Toe")[[0, 2]]).all()
+    assert any("1 row(s) end before the last markers, which are taken as hidden there" in w for w in clip.warnings)
