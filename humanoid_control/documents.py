@@ -132,8 +132,8 @@ def read_xml_text(path: Path) -> str:
     """Text of an XML file in the encoding that it states, by its declaration or a byte order mark; else UTF-8.
 
     Raises:
-        OSError, UnicodeDecodeError: not readable, or larger than a person writes; not text of that encoding.
-        ValueError: an encoding that is not known.
+        OSError, UnicodeDecodeError: not readable, larger than a person writes, or of an encoding that is not known;
+            not text of that encoding.
     """
     if path.stat().st_size > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES // 10**6} MB")
@@ -145,7 +145,8 @@ def read_xml_text(path: Path) -> str:
     try:
         text = data.decode("utf-8-sig" if encoding.lower().replace("-", "") == "utf8" else encoding)
     except LookupError:
-        raise ValueError(f"it states the encoding '{shown(encoding)}', which is not known: save it as UTF-8") from None
+        said = f"it states the encoding '{shown(encoding)}', which is not known: save it as UTF-8"
+        raise OSError(errno.EINVAL, said) from None
     return text.removeprefix("\ufeff")
 
 

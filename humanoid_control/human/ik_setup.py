@@ -83,7 +83,7 @@ def read_ik_setup(path: str | Path, person: Person, motion: Mapping[str, np.ndar
     path = Path(path)
     try:
         document = parse_xml(read_xml_text(path), str(path), "a setup file of OpenSim's inverse kinematics")
-    except (OSError, ValueError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise RobotError(f"{path}: cannot be read: {why(error)}") from None
     holder = document.find(".//IKTaskSet")
     if holder is None:

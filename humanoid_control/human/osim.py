@@ -54,7 +54,7 @@ def read_osim(path: str | Path) -> Person:
     path = Path(path)
     try:
         text = read_xml_text(path)
-    except (OSError, ValueError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise RobotError(f"{path}: cannot be read: {why(error)}") from None
     return parse_osim(text, str(path))
 

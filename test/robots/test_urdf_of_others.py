@@ -5,7 +5,8 @@ import pytest
 from humanoid_control.errors import RobotError
 from humanoid_control.robots import load_robot
 
-LINK = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+INERTIA = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+LINK = f'<link name="{{}}"><inertial><mass value="1"/>{INERTIA}</inertial></link>'
 KNEE = (
     '<joint name="knee" type="revolute"><parent link="trunk"/><child link="shank"/><axis xyz="0 1 0"/>'
     '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'

@@ -100,7 +100,7 @@ def read_storage(path: str | Path) -> StorageTable:
         raise ClipError(f"{path}: line {rows[int(np.argmin(grows))][0]}: the time does not grow: sort the rows")
     text = "\n".join(lines[:head]).lower()
     stated = re.search(r"\b(?:nrows\s*=|datarows)\s*(\d+)", text)
-    if stated and int(stated[1]) != len(table) + int(again.sum()):
+    if stated and int(stated[1]) not in (len(table), len(table) + int(again.sum())):
         warnings += (f"the header says {int(stated[1])} rows, the file holds {len(table)}: all are used",)
     return StorageTable(tuple(labels[1:]), table[:, 0], table[:, 1:], _in_degrees(text), warnings)
 

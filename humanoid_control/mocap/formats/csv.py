@@ -86,7 +86,7 @@ def _trajectories(text: str) -> str:
 
 def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:
     """Rows of stripped cells, blank lines left out, with their line numbers; and whether semicolons separate them."""
-    head = "\n".join(text.splitlines()[:20])
+    head = "\n".join([line for line in text.splitlines() if line.strip()][:20])
     delimiter = max(";\t,", key=head.count)
     reader = csv.reader(text.replace("\0", "?").splitlines(), delimiter=delimiter, skipinitialspace=True)
     rows, lines = [], []

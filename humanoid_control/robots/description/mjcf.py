@@ -44,7 +44,7 @@ def read_description(path: Path) -> UrdfTree:
     """
     try:
         text = read_xml_text(path)
-    except (OSError, ValueError) as e:
+    except (OSError, UnicodeDecodeError) as e:
         raise RobotError(f"{path}: cannot be read as a URDF: {why(e)}") from None
     return read_mjcf(path) if is_mjcf(text) else parse_urdf(text, str(path))
 

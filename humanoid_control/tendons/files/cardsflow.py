@@ -60,7 +60,7 @@ def refuse_millimetres(points: Sequence[Vec3], where: str) -> None:
 def _content(path: Path, what: str) -> str:
     try:
         return read_xml_text(path)
-    except (OSError, ValueError) as e:
+    except (OSError, UnicodeDecodeError) as e:
         raise RobotError(f"{path}: cannot be read as {what}: {why(e)}") from None
 
 

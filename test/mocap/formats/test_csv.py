@@ -288,7 +288,12 @@ Frame,Sub Frame,Fx,Fy,Fz
 """
 
 
-@pytest.mark.parametrize("parts", [(MARKERS,), (ANGLES, MARKERS), (MARKERS, ANGLES), (DEVICES, MARKERS, ANGLES)])
+LONG = ANGLES.rstrip() + "\n" + "\n".join(f"{k},0,10,11,12" for k in range(3, 60)) + "\n\n"
+
+
+@pytest.mark.parametrize(
+    "parts", [(MARKERS,), (ANGLES, MARKERS), (LONG, MARKERS), (MARKERS, ANGLES), (DEVICES, MARKERS, ANGLES)]
+)
 def test_the_section_of_trajectories_is_taken(parts):
     clip = parse_csv("".join(parts).encode(), "x.csv")
     assert (clip.rate, clip.n_frames, len(clip.labels)) == (100.0, 3, 2)
