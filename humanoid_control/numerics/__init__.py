@@ -18,6 +18,8 @@ from humanoid_control import lazy
 
 if TYPE_CHECKING:
     from humanoid_control.numerics.box_qp import solve_box_qp as solve_box_qp
+    from humanoid_control.numerics.box_qp_certificate import is_optimal as is_optimal
+    from humanoid_control.numerics.box_qp_certificate import optimality_error as optimality_error
     from humanoid_control.numerics.rotation import euler_zxz_angles as euler_zxz_angles
     from humanoid_control.numerics.rotation import euler_zxz_matrix as euler_zxz_matrix
     from humanoid_control.numerics.rotation import interpolate_rotation as interpolate_rotation
@@ -28,6 +30,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
         "box_qp": ["solve_box_qp"],
+        "box_qp_certificate": ["is_optimal", "optimality_error"],
         "rotation": [
             "euler_zxz_angles",
             "euler_zxz_matrix",
