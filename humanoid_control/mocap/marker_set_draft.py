@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from pathlib import Path
 
+import numpy as np
+
 from humanoid_control.documents import yaml_text
 from humanoid_control.errors import ClipError
 from humanoid_control.files import whole_file
@@ -84,6 +86,8 @@ class Draft:
 # -------- geometry
 
 _LOOSE = 0.12  # relative deviation of a bone's length from which it is none
+_TRUNK_LOOSE = 0.15  # relative deviation of the distance of a shoulder from the hips: the spine bends
+_FOLDED = 0.6  # of the outer bone: as near to its end the joint at the trunk seldom comes
 _TOGETHER = 0.2  # [m] labels of one word farther apart are no one point ...
 _HEAD = 0.35  # [m] ... but on a head
 _BONES = {"arm": ("shoulder", "elbow", "wrist"), "leg": ("hip", "knee", "ankle")}
@@ -284,10 +288,25 @@ class _Drafter:
         ]
         free = [label for label in free if not SPINE.match(label.casefold())][:_UNNAMED]
         entries = [self.points.get(f"{side}_{part}") for part in parts]
-        options = [[e.labels[0]] if e and e.labels else [(x,) for x in free] if e is None else [()] for e in entries]
+        options = [
+            [e.labels[0]]
+            if e and e.labels
+            else [()]
+            if e
+            else [(x,) for x in free if part != parts[0] or self._on_trunk(x)]
+            for part, e in zip(parts, entries, strict=True)
+        ]
         best: tuple[float, tuple[tuple[str, ...], ...]] = (_LOOSE / 2, ())
         for chosen in product(*options):
             if len(set(chosen)) < len(chosen):
+                continue
+            inner, middle, outer = chosen
+            if (
+                inner
+                and middle
+                and outer
+                and not (self.geometry.bone(inner, outer)[0] > _FOLDED * self.geometry.bone(middle, outer)[0])
+            ):  # no shoulder: a marker of the hand keeps its distance from the elbow, too
                 continue
             worst = 0.0
             for (a, b), other in zip(pairwise(chosen), expected, strict=True):
@@ -299,6 +318,14 @@ class _Drafter:
             if worst < best[0]:
                 best = (worst, chosen)
         return {p: c[0] for p, c, e in zip(parts, best[1], entries, strict=True) if e is None} if best[1] else {}
+
+    def _on_trunk(self, label: str) -> bool:
+        """Test whether a label keeps its distance from the known hips and shoulders, as parts of the trunk do."""
+        known = ("l_hip", "r_hip", "l_shoulder", "r_shoulder")
+        entries = [self.points[n] for n in known if n in self.points] + list(self.landmarks.values())
+        references = [e.labels[0] for e in entries if e.labels and label not in e.labels[0]]
+        loose = [self.geometry.bone((label,), reference)[1] for reference in references]
+        return not loose or float(np.median(loose)) < _TRUNK_LOOSE
 
     def compare_sides(self) -> None:
         """Bones that differ from left to right are no more sure."""

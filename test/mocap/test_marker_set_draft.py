@@ -92,6 +92,18 @@ def test_label_that_says_nothing_is_found_by_its_bones_and_called_a_guess(dancer
     assert "GUESS, no name; its bones keep their length" in (tmp_path / "set.yaml").read_text()
 
 
+@pytest.mark.parametrize("marker", ["Finger_L", "Radius_L"])
+def test_a_marker_of_the_hand_is_no_shoulder(dancer, tmp_path, marker):
+    """It keeps its distance from the elbow as a shoulder does; without a marker on the shoulder there is none."""
+    clip, _ = dancer
+    names = convention(0) | {marker: "M5"}
+    clip = clip.select(label for label in clip.labels if label != "Shoulder_L")
+    draft, problem = write_draft(renamed(clip, names), tmp_path / "set.yaml")
+    assert "l_shoulder" in draft.missing and "l_shoulder" in problem
+    shoulder = draft.points["r_shoulder"]
+    assert shoulder.labels or shoulder.rule == "shoulder_centre"
+
+
 def test_labels_that_are_left_out_are_said_to_be_missing(dancer, tmp_path):
     clip, _ = dancer
     clip = clip.select(label for label in clip.labels if not label.endswith("_R") or label == "Hip_R")
