@@ -12,7 +12,7 @@ from humanoid_control.retargeting.live import LiveSettings
 from humanoid_control.retargeting.whole_body.live import LiveWholeBody, edge_points, sole_poses
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS
 from humanoid_control.robots import load_robot
-from test.walking_person import RATE, walking_person
+from test.walking_person import RATE, running_person, walking_person
 
 QUICK = LiveSettings(calibration=0.5, lead_in=0.5)
 CALIBRATED = 0.7  # [s] by which the walker still stands, and is known
@@ -152,3 +152,10 @@ def test_a_real_walk_is_followed(robot, mocap):
     is_sound(robot, q, contacts, steps, body.rate, slip=5e-3)
     shown = live.targets[: len(BODY_POINTS)]
     assert live.solver.error(shown) < 0.08
+
+
+def test_a_person_who_runs_during_the_calibration_is_asked_to_stand(robot):
+    body, live = running_person(1.5), LiveWholeBody(robot, QUICK)
+    for k in range(body.n_frames):
+        live.frame(body.names, body.positions[k], k / RATE)
+    assert live.targets is None and "no floor is found under them, stand still" in live.problems["calibration"]

@@ -15,7 +15,7 @@ from humanoid_control.retargeting.problem import place_points, point_jacobian
 from humanoid_control.retargeting.whole_body.contacts import ContactRules, find_floor, level
 from humanoid_control.retargeting.whole_body.scaling import WHOLE_BODY_POINTS, Legs
 from humanoid_control.robots import load_robot
-from test.walking_person import RATE, walking_person
+from test.walking_person import ANKLE, HEEL, RATE, TOE, running_person, walking_person
 
 ROOT = ("x", "y", "z", "qx", "qy", "qz", "qw")
 BIPEDS = ("lola", "hrp2", "suralp", "wabian2")
@@ -171,6 +171,34 @@ def test_a_tilted_floor_is_levelled(walk):
     upright = level(tilted, floor)
     assert upright.point("l_toe")[-1, 2] - upright.point("l_toe")[0, 2] == pytest.approx(0.0, abs=0.01)
     assert not find_floor(body).slope.any() and not find_floor(body).notes
+
+
+@pytest.mark.parametrize("drop", [0.0, 0.5])
+def test_feet_that_never_rest_have_their_floor_at_their_lowest_places(drop):
+    floor = find_floor(running_person(drop=drop))
+    known = [HEEL[2], TOE[2], HEEL[2], TOE[2], ANKLE[2], ANKLE[2]]
+    assert floor.level == pytest.approx(np.array(known) - drop, abs=0.01)
+    assert not floor.slope.any() and not floor.rests
+    assert floor.notes == ("l_heel, l_toe, r_heel, r_toe: never slow, the floor is taken at the lowest places",)
+
+
+def test_a_foot_that_is_slow_shows_the_slope_alone(walk):
+    body = walk[0]
+    positions = body.positions.copy()
+    for k in [body.names.index(name) for name in ("l_heel", "l_toe")]:  # a point that trembles all the time
+        positions[:, k, 2] += 0.005 * (np.arange(len(positions)) % 2)
+    floor = find_floor(replace(body, positions=positions, missing=body.missing.copy()))
+    assert floor.level == pytest.approx(find_floor(body).level, abs=2e-3) and not floor.slope.any()
+    assert floor.notes[-1].startswith("l_heel, l_toe: never slow") and not floor.rests and find_floor(body).rests
+
+
+def test_a_person_who_runs_or_is_shown_in_two_frames_is_retargeted(walk):
+    robot, run = load_robot("lola", "floating"), running_person()
+    t = retarget_whole_body(run, robot)
+    assert len(t.positions) == run.n_frames and keeps_limits(robot, t)
+    assert corner_paths(robot, t.q())[..., 2].min() > -1e-3
+    two = replace(walk[0], positions=walk[0].positions[:2].copy(), missing=walk[0].missing.copy())
+    assert keeps_limits(robot, retarget_whole_body(two, robot))
 
 
 # -------- frame by frame, and what is refused

@@ -1,6 +1,7 @@
 """Contacts of feet with the floor: found in a person's motion, and kept by a robot's soles.
 
-The floor is the plane under the points of the feet while they are slow. Heel and toe of each foot are in contact while
+The floor is the plane under the points of the feet while they are slow, or while they are lowest in a run or jump whose
+feet never rest. Heel and toe of each foot are in contact while
 they are low and slow, each with hysteresis, and released when they have crept away. A robot's foot in contact is
 locked: the edge of its sole (heel or toe) keeps the place and the yaw at which it was caught, the sole lies flat or
 rolls over that edge. Catching and releasing begin where the foot is and blend over a short time.
@@ -25,6 +26,8 @@ LEG_POINTS = tuple(f"{side}_{point}" for point in ("knee", "ankle", "toe") for s
 SLOW = 0.25  # [m/s] of a point of a foot that may be on the floor
 STANDING = 0.05  # [s] for which it must have been that slow
 LEAST_SLOPE, MOST_SLOPE = 0.003, 0.09  # of a floor that is corrected: below, nothing is gained; above, it is no floor
+FEWEST_SLOW = 3  # frames in which a point must be slow to show the floor; else its lowest frames show it
+LOWEST = 0.05  # share of the frames that are the lowest of a point: in a run a foot is down for a fifth or more
 FLOOR_SHARE = 0.25  # quantile of the heights of slow points that is the floor: some of them are raised and still
 NARROW = 0.5  # [m] spread of places in a direction below which its slope is drawn to zero
 STEEPEST = 0.95  # sine of the largest pitch of a sole
@@ -75,11 +78,13 @@ class Floor:
         slope: (2,) rise of the recorded floor along x and y.
         level: (6,) height above it of heels, toes and ankles that stand, in the order of EDGES, l_ankle, r_ankle [m].
         notes: sentences about what was corrected.
+        rests: True where heels and toes rest on the floor; else it lies under their lowest places.
     """
 
     slope: np.ndarray
     level: np.ndarray
     notes: tuple[str, ...]
+    rests: bool = True
 
 
 def feet_points(body: BodyPoints) -> np.ndarray:
@@ -104,20 +109,20 @@ def slow_points(feet: np.ndarray, rate: float) -> np.ndarray:
 
 
 def find_floor(body: BodyPoints) -> Floor:
-    """The floor of a clip: its slope where the person walks far enough to show it, and how high standing feet are.
+    """Find the floor of a clip: its slope where the person walks far enough, and the heights of standing feet.
 
     Heights of slow points are h = level of the point + slope . (x, y): a quantile regression with one level a point,
-    in which low points count more than high ones, and a slope is worth its price only where places spread.
+    in which low points count more than high ones, and a slope is worth its price only where places spread. A point
+    that is never slow, as in a run, a jump or a clip of two frames, has the level of its lowest frames and no part in
+    the slope.
 
     Raises:
-        ClipError: the clip does not show the legs, or its feet never stand.
+        ClipError: the clip does not show the legs.
     """
     feet = feet_points(body)
     slow = slow_points(feet, body.rate)
-    for k, name in enumerate(EDGES):
-        if slow[:, k].sum() < 3:
-            raise ClipError(f"{body.name}: {name} is never slow: no floor is found under the feet")
-    slope = _slope(feet, slow)
+    slow[:, slow.sum(axis=0) < FEWEST_SLOW] = False  # one frame or two are a turning point, or the first of the clip
+    slope = _slope(feet, slow) if slow.any() else np.zeros(2)
     notes: tuple[str, ...] = ()
     tilt = float(np.linalg.norm(slope))
     if tilt > MOST_SLOPE:
@@ -127,14 +132,20 @@ def find_floor(body: BodyPoints) -> Floor:
     else:
         notes = (f"the floor of the clip is tilted by {np.degrees(np.arctan(tilt)):.1f} degrees: levelled",)
     height = feet[:, :, 2] - feet[:, :, :2] @ slope
-    level = np.empty(feet.shape[1])
-    for k in range(feet.shape[1]):
-        standing = height[slow[:, k], k] if slow[:, k].any() else height[:, k]
-        low = standing <= np.quantile(standing, 0.2)
-        level[k] = np.median(standing[low])
+    levels = np.array([_level(height[:, k], slow[:, k]) for k in range(feet.shape[1])])
     for left, right in ((0, 2), (1, 3), (4, 5)):  # one that was never put down flat has the level of the other
-        level[left], level[right] = min(level[left], level[right] + 0.02), min(level[right], level[left] + 0.02)
-    return Floor(slope, level, notes)
+        pair = levels[[left, right]]
+        levels[[left, right]] = np.minimum(pair, pair[::-1] + 0.02)
+    moving = [name for k, name in enumerate(EDGES) if not slow[:, k].any()]
+    if moving:
+        notes = (*notes, f"{', '.join(moving)}: never slow, the floor is taken at the lowest places")
+    return Floor(slope, levels, notes, not moving)
+
+
+def _level(height: np.ndarray, slow: np.ndarray) -> float:
+    """Return the height of a point on the floor [m], from its heights (T,) and (T,) True where it is slow."""
+    standing, share = (height[slow], 0.2) if slow.any() else (height, LOWEST)
+    return float(np.median(standing[standing <= np.quantile(standing, share)]))
 
 
 def _slope(feet: np.ndarray, slow: np.ndarray) -> np.ndarray:

@@ -88,7 +88,10 @@ class LiveWholeBody(LiveTargets):
         """Find scaling, floor and levels of the feet from the person of the calibration; the robot begins anew."""
         if not shows_legs(calibration):
             raise ClipError("the markers show no knees, ankles and toes: the whole body needs legs")
-        self._body_scaler = WholeBodyScaler(calibration, self.robot, hands=False)  # nobody can look ahead
+        scaler = WholeBodyScaler(calibration, self.robot, hands=False)  # nobody can look ahead
+        if not scaler.floor.rests:
+            raise ClipError("the feet are never slow: no floor is found under them, stand still")
+        self._body_scaler = scaler
         targets = self._body_scaler.targets(calibration)
         solver = WholeBodyRetargeter.following(targets, self.robot)
         if self.targets is None or solver.problem.free.tolist() != self.solver.problem.free.tolist():
