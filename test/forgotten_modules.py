@@ -14,9 +14,10 @@ def forget_modules(monkeypatch: pytest.MonkeyPatch, chosen: Callable[[str], bool
     Importing one again also sets the attribute of its package: without its former value, later tests that patch a
     module by its path would patch the new one.
     """
-    for name in [name for name in sys.modules if chosen(name)]:
+    names = [name for name in sys.modules if chosen(name)]
+    for name in names:
         package, _, own = name.rpartition(".")
-        if package in sys.modules and own in vars(sys.modules[package]):
+        if own in getattr(sys.modules.get(package), "__dict__", ()):
             monkeypatch.delattr(sys.modules[package], own)
-    for name in [name for name in sys.modules if chosen(name)]:
+    for name in names:
         monkeypatch.delitem(sys.modules, name)
