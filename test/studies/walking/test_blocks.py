@@ -22,7 +22,6 @@ def walked(row: Row, steps: int):
     return try_row(row, steps, 0)
 
 
-@pytest.mark.nightly
 def test_every_block_has_its_pair_of_rows():
     assert {r.without for r in ROWS} == set(WITHOUT) - {ADJUSTED_TIMES}
     assert all(pair(block)[0].title == pair(block)[1].name for block in WITHOUT if block != ADJUSTED_TIMES)
