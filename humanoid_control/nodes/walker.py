@@ -39,6 +39,7 @@ from humanoid_control.nodes.walking.joint_commands import JointCommands
 from humanoid_control.nodes.walking.outputs import WalkOutputs, figures_of, plan_markers
 from humanoid_control.nodes.walking.parameters import WalkerParameters, step_limits, walk_settings
 from humanoid_control.nodes.walking.requests import (
+    AXES,
     UpperRequest,
     VelocityRequest,
     read_footsteps,
@@ -420,6 +421,9 @@ class WalkerNode(TickNode):
         self.health.check("why", bool(refused), Level.WARN, refused)
         limited = any(p.step.limited for p in self.walker.plan.phases)
         self.health.check("limited", limited, Level.WARN, "steps are shorter than asked for: out of the legs' reach")
+        unmade = (np.abs(self.walker.planner.command) > 0.0) & ~self.walker.planner.limits.possible
+        text = f"cmd_vel {', '.join(np.array(AXES)[unmade])} is not followed: the legs cannot step so"
+        self.health.check("unmade", bool(unmade.any()), Level.WARN, text)
         text = f"the inverse kinematics misses a sole by {1e3 * report.foot_error.max():.0f} mm"
         self.health.check("foot_error", bool(report.foot_error.max() > 0.01), Level.WARN, text)
         instant = self.sensors.joint_instant

@@ -20,7 +20,7 @@ from humanoid_control.walking.plane_geometry import (
     planar_exp,
     yaw_of,
 )
-from humanoid_control.walking.planning.step import CALM, Footstep, Pace, StepLimits, StepStyle, StepTimes
+from humanoid_control.walking.planning.step import CALM, LEAST, Footstep, Pace, StepLimits, StepStyle, StepTimes
 
 HALVINGS = 12  # of a step that is out of reach
 MOST_STEPS = 1000  # in a list
@@ -85,7 +85,9 @@ class VelocityPlanner:
             else:
                 wanted, pace = self._displacement(d, 1 - stance.foot)
                 step, d = self._step(stance, wanted, pace)
-                if _effort(self.limits.of(pace.style), self.command, pace.time) > SLOWER and not self.queue:
+                effort = _effort(self.limits.of(pace.style), self._possible(self.command), pace.time)
+                unmade = bool((self._possible(self.command) != self.command).any())
+                if (effort > SLOWER or unmade) and not self.queue:
                     step = replace(step, limited=True)
             first = d if k == 0 else first
             out.append(step)
@@ -104,7 +106,7 @@ class VelocityPlanner:
 
     def _displacement(self, before: np.ndarray, foot: int) -> tuple[np.ndarray, Pace]:
         """Displacement (3,) of the coming step within the limits and near the last one, and its pace."""
-        command = np.zeros(3) if self.queue else self.command
+        command = np.zeros(3) if self.queue else self._possible(self.command)
         out = (command[2] > 0) == (foot == 0)
         m, T = self._pace(command, before)
         most = m.most(command, T, out)
@@ -116,6 +118,10 @@ class VelocityPlanner:
         change = np.asarray(m.change) * T / CHANGE_TIME
         change[2] += abs(d[2] - np.sign(d[2]) * min(abs(d[2]), other))
         return before + np.clip(d - before, -change, change), Pace(T, m.style)
+
+    def _possible(self, command: np.ndarray) -> np.ndarray:
+        """The velocity (3,) without the directions in which the legs cannot step at all."""
+        return np.where(self.limits.possible, command, 0.0)
 
     def _pace(self, command: np.ndarray, before: np.ndarray) -> tuple[StepLimits, float]:
         """Limits of the calmest style of steps that reaches a velocity (3,), and the time of a step [s].
@@ -268,6 +274,9 @@ class VelocityPlanner:
         goal = planar(X_goal)
         offset = [0.0, 0.5 * self.limits.width]
         ends = [goal * pin.SE3(np.eye(3), np.array([0.0, s * offset[1], 0.0])) for s in (1.0, -1.0)]
+        turn = yaw_of(middle_of(feet).actInv(goal))
+        if not self.limits.possible[2] and abs(turn) > LEAST:
+            raise ConfigError(f"the pose to walk to is turned by {np.degrees(turn):.0f} deg: the legs cannot turn")
         far = float(np.hypot(*(goal.translation - 0.5 * (feet[0].translation + feet[1].translation))[:2]))
         scout = VelocityPlanner(self.limits, self.times, self.terrain)
         at, d, out = list(feet), np.zeros(3), list[Footstep]()
@@ -294,9 +303,9 @@ class VelocityPlanner:
         X = middle_of(feet).actInv(goal)
         x, y = X.translation[:2]
         far, bearing, turn = float(np.hypot(x, y)), float(np.arctan2(y, x)), yaw_of(X)
-        if far > 2.5 * m.forward:
+        if far > 2.5 * m.forward and m.possible[2]:
             if abs(bearing) > 0.6:
-                return np.array([0.0, 0.0, np.sign(bearing) * m.turn_out / T])
+                return np.array([0.0, 0.0, np.sign(bearing) * max(m.turn_out, m.turn_in) / T])
             slow = max(0.2, 1.0 - abs(bearing))
             return np.array([slow * min(m.forward, 0.5 * far), 0.0, bearing]) / T
         # What is left is made in as many steps as its longest part needs, all parts evenly, along an arc.

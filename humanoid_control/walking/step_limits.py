@@ -29,6 +29,7 @@ from humanoid_control.walking.planning.step import BRISK, CALM, EVEN, Footstep, 
 from humanoid_control.walking.planning.toe_roll import RollSettings, ToeRoll
 
 MISS = 1.9e-3  # of a sole that a trial may have [m]
+MOST_IN_PLACE = 0.01  # of a sole that steps on the spot may miss for legs that keep their distance [m]
 ARM = 0.1  # from the middle of a sole to its edge: what a turn by 1 rad misses [m]
 SHARE = 0.98  # of the greatest step that passes: momentum and feedback need the rest
 HALVINGS = 7
@@ -192,11 +193,16 @@ def _search(robot: Robot, feet: Feet, height: Height, t: StepTimes, roll: RollSe
     raw = replace(raw, gap=_gap(guarded, raw, t))
     raw = replace(raw, width=min(raw.width, raw.gap + ROOM))
 
+    # Thick thighs that keep their distance already miss a sole by more than MISS in steps on the spot. The robot makes
+    # these; a turn may miss by MISS more.
+    in_place = guarded.miss(_steps(raw, t, guarded.soles, np.zeros(3), t.nominal, 0), 0.0, MOST_IN_PLACE)
+    turning = MISS if in_place <= MISS else MISS + min(in_place, MOST_IN_PLACE)
+
     def greatest(direction: np.ndarray, first: int, most: float, T: float) -> float:
         def passes(size: float) -> bool:
             length = size * float(np.hypot(direction[0], direction[1]))
-            trial = guarded if direction[2] else free
-            return trial.miss(_steps(raw, t, trial.soles, size * direction, T, first), length, MISS) <= MISS
+            trial, enough = (guarded, turning) if direction[2] else (free, MISS)
+            return trial.miss(_steps(raw, t, trial.soles, size * direction, T, first), length, enough) <= enough
 
         return SHARE * bisect(passes, most, HALVINGS)
 

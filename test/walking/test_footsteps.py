@@ -287,3 +287,34 @@ def test_goals_that_cannot_be_walked_to():
         planner().walk_to(pin.SE3(np.eye(3), np.array([1e4, 0, 0])), soles())
     with pytest.raises(ConfigError, match="finite"):
         planner().walk_to(pin.SE3(np.eye(3), np.array([np.inf, 0, 0])), soles())
+
+
+STIFF_HIPS = StepLimits(width=0.19, gap=0.15, outlines=(SOLE, SOLE), turn_out=0.0, turn_in=0.0)
+
+
+@pytest.mark.parametrize("speed", [0.1, 0.3, -0.2])
+def test_legs_that_cannot_turn_walk_on_where_a_turn_is_asked(speed):
+    straight = walk(planner((speed, 0.05, 0.0), STIFF_HIPS), stance_at(), 8)
+    turning = walk(planner((speed, 0.05, 0.4), STIFF_HIPS), stance_at(), 8)
+    assert abs(turning[-1].X.translation[0]) > 6 * abs(speed) * 0.5
+    first = (turning[0].foot, straight[0].foot)
+    assert first[0] == first[1]
+    for a, b in zip(turning, straight, strict=True):
+        assert np.allclose(a.X.homogeneous, b.X.homogeneous, atol=1e-9), "the turn alone is left out"
+        assert a.limited and not b.limited, "and reported"
+
+
+def test_legs_that_can_turn_one_way_only_are_asked_for_turns():
+    assert StepLimits(turn_out=0.0, turn_in=0.2).possible.tolist() == [True, True, True]
+    assert STIFF_HIPS.possible.tolist() == [True, True, False]
+    assert StepLimits(sideways=0.0).possible.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("place", [(3.0, 0.0), (0.0, 1.0), (-2.0, 0.5)])
+def test_legs_that_cannot_turn_reach_a_pose_of_the_same_heading(place):
+    goal = pin.SE3(np.eye(3), np.array([*place, 0.0]))
+    steps = planner(limits=STIFF_HIPS).walk_to(goal, soles())
+    at = {s.foot: s.X for s in steps}
+    assert np.allclose(middle_of([at[0], at[1]]).translation[:2], place, atol=1e-6)
+    with pytest.raises(ConfigError, match="turned by 90 deg: the legs cannot turn"):
+        planner(limits=STIFF_HIPS).walk_to(planar_exp([1.0, 0.0, np.pi / 2]), soles())

@@ -120,6 +120,12 @@ class StepLimits:
         """How far beyond the neutral width the soles are apart after a step sideways [m], the feet having opened."""
         return max(0.0, self.gap + sideways - self.width) + sideways
 
+    @property
+    def possible(self) -> np.ndarray:
+        """Directions (3,) in which the legs can step at all: forward or back, sideways, turning."""
+        greatest = (max(self.forward, self.backward), self.sideways, max(self.turn_out, self.turn_in))
+        return np.array([x > LEAST for x in greatest])
+
     def most(self, d: np.ndarray, T: float, out: bool) -> np.ndarray:
         """Greatest displacement (3,) of a step in the direction of d (3,).
 
