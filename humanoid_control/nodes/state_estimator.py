@@ -148,12 +148,12 @@ class StateEstimator(TickNode):
         stamp, clock = stamp_of(self.present()), self.clock()
         for source in (self.encoders, self.tendons):
             if source is not None:
-                problem = source.clocks.problem
+                problem = "" if self.graph.frozen else source.clocks.problem
                 self.health.check(f"clock {source.topic}", bool(problem), Level.WARN, f"{source.topic}: {problem}")
         if self.tendons is not None:
             self.tendons.hold(clock, now)
-        if self.age(self.topic, now) > self.params.timeout:
-            return
+        if self.age(self.topic, now) > self.params.timeout or self.graph.frozen:
+            return  # without time every estimate would be the first sample, at rest
         state = self.filter.at(clock)
         if self.encoders is not None:  # nobody must take a joint for one at rest of which nothing is known any more
             state.q[self.encoders.unmeasured(now, self.params.timeout)] = np.nan

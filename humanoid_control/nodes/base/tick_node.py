@@ -19,6 +19,7 @@ from rclpy.qos import QoSProfile
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.hardware.realtime import pin
 from humanoid_control.kinematics.joint_state import PART, NodeStatus
+from humanoid_control.nodes.base.graph_watch import GraphWatch
 from humanoid_control.nodes.base.health import Health as Health
 from humanoid_control.nodes.base.health import Level as Level
 from humanoid_control.nodes.base.heartbeat import Heartbeat
@@ -143,14 +144,17 @@ class TickNode(LifecycleNode):
         self.stamps = RisingStamps()
         self.wake = False
         self.late = 0.0  # [s] by which this tick began behind its deadline
-        self.active = self.configured = False
-        self._has_figures = False  # since the first activation
+        self.active = self.configured = self._has_figures = False  # figures: since the first activation
         self.scheduling = "normal"
-        self.heartbeat = Heartbeat()
+        self.heartbeat, self.graph = Heartbeat(), GraphWatch(self)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", EVENTS)
         self._kept = self._endpoints()  # those that a cleanup leaves
         self._last_diagnostics = 0.0
         self._active_since = 0.0
+
+    def destroy_node(self) -> None:
+        self.graph.close()
+        super().destroy_node()
 
     # -- for subclasses ---------------------------------------------------------------------------------------
 
@@ -410,6 +414,7 @@ class TickNode(LifecycleNode):
         """Publish the node's status: once a second whatever the rate is, and soon after a problem began or ended."""
         if now - self._last_diagnostics < (NEWS_PERIOD if self.health.news else DIAGNOSTICS_PERIOD):
             return
+        self.graph.look(now)
         self._last_diagnostics, self.health.news = now, False
         r, p = self.statistics.report(), self.params
         if self.active and now - self._active_since > SETTLING:

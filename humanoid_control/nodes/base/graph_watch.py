@@ -1,0 +1,68 @@
+"""What the graph shows that a node itself never hears: publishers of another type, a clock without source, a twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from humanoid_control.nodes.base.claim import Claim
+from humanoid_control.nodes.base.health import Level
+
+LOOK = 1.0  # [s] between two looks at the graph
+NAMED = 3  # nodes in a report
+CLOCK = "/clock"
+
+
+class GraphWatch:
+    """Reports in a node's health what DDS leaves out in silence.
+
+    A subscription takes no message of a publisher of another type, time without `/clock` stands still, and of two
+    nodes of one name each takes the other's messages for its own.
+
+    Attributes:
+        frozen: the node takes simulated time, and nobody publishes it.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self._node, self.frozen = node, False
+        self._next = 0.0
+        self._claim = Claim(f"node {node.get_fully_qualified_name()}", node.context.get_domain_id())
+
+    def look(self, now: float) -> None:
+        """Look at the graph, once a second; now: monotonic time [s]."""
+        if now < self._next:
+            return
+        self._next = now + LOOK
+        node, health = self._node, self._node.health
+        simulated = node.has_parameter("use_sim_time") and node.get_parameter("use_sim_time").value
+        self.frozen = bool(simulated) and not node.count_publishers(CLOCK)
+        text = f"use_sim_time is set and nobody publishes {CLOCK}: time stands still; unset it, or start a simulator"
+        health.check("no clock", self.frozen, Level.ERROR, text)
+        twin = not self._claim.take()
+        name = node.get_fully_qualified_name()
+        text = f"another node {name} runs in this domain: give one stack a namespace or a domain of its own"
+        health.check("twin", twin, Level.ERROR, text)
+        problems = [text for s in node.subscriptions if (text := self._other_types(s))]
+        health.check("types", bool(problems), Level.WARN, "; ".join(problems[:NAMED]))
+
+    def _other_types(self, subscription: Any) -> str:
+        """Publishers on the topic of a subscription whose type is another one, in words; empty where there are none."""
+        topic, kind = subscription.topic_name, type_name(subscription.msg_type)
+        if not self._node.count_publishers(topic):
+            return ""
+        found = self._node.get_publishers_info_by_topic(topic)
+        others = [e for e in found if e.topic_type != kind]
+        if not others:
+            return ""
+        words = ", ".join(sorted({f"{e.node_name} ({e.topic_type})" for e in others})[:NAMED])
+        setting = f"{topic.rsplit('/', 1)[-1]}_type"
+        advice = f"; or set {setting}" if hasattr(self._node.params, setting) else ""
+        return f"{topic} has publishers of another type, {words}: this node reads {kind} alone{advice}"
+
+    def close(self) -> None:
+        """Leave the name to others."""
+        self._claim.release()
+
+
+def type_name(message: type) -> str:
+    """Name of a message type as the graph has it."""
+    return f"{message.__module__.split('.')[0]}/msg/{message.__name__}"

@@ -1,0 +1,105 @@
+"""What DDS leaves out in silence is named: publishers of another type, a clock that stands still, a twin."""
+
+import time
+
+import pytest
+
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
+
+from geometry_msgs.msg import Twist, TwistStamped
+from rclpy.parameter import Parameter
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+
+from humanoid_control.nodes.base.messages import stamp_of
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.robots import load_robot
+
+pytestmark = [pytest.mark.ros, pytest.mark.patient]
+
+
+class Listener(TickNode):
+    node_name = "listener"
+
+    def configure(self):
+        self.listen(Twist, "cmd_vel", lambda m: None)
+        return 100.0
+
+
+@pytest.fixture
+def listener(graph):
+    nodes = []
+
+    def make():
+        node = Listener()
+        node.trigger_configure()
+        nodes.append(node)
+        return node
+
+    yield make
+    for node in nodes:
+        node.destroy_node()
+
+
+def looked(node):
+    """Open problems of a node after one more look."""
+    node.graph._next = 0.0
+    node.graph.look(time.monotonic())
+    return node.health.open
+
+
+def test_a_publisher_of_another_type_is_named_with_its_node(graph, listener):
+    node = listener()
+    right = graph.publisher(Twist, "cmd_vel")
+    graph.until(lambda: right.get_subscription_count() > 0, "the node")
+    assert "types" not in looked(node)
+    context = rclpy.Context()  # a participant of its own: one has one type a topic
+    rclpy.init(context=context)
+    teleop = rclpy.create_node("teleop", context=context)
+    teleop.create_publisher(TwistStamped, "cmd_vel", 5)
+    graph.until(lambda: "types" in looked(node), "the type")
+    level, text = node.health.open["types"]
+    assert level == Level.WARN
+    assert "/cmd_vel has publishers of another type, teleop (geometry_msgs/msg/TwistStamped)" in text
+    assert "this node reads geometry_msgs/msg/Twist alone" in text
+    teleop.destroy_node()
+    context.try_shutdown()
+    graph.until(lambda: "types" not in looked(node), "it to be gone")
+
+
+def test_a_second_node_of_the_same_name_is_named_at_once_and_is_alone_again_later(graph, listener):
+    first, second = listener(), listener()
+    assert "twin" not in looked(first)
+    level, text = looked(second)["twin"]
+    assert level == Level.ERROR and "another node /listener runs in this domain" in text
+    first.graph.close()
+    assert "twin" not in looked(second)
+
+
+def test_simulated_time_that_nobody_publishes_is_named(graph, listener):
+    node = listener()
+    assert "no clock" not in looked(node)
+    node.set_parameters([Parameter("use_sim_time", value=True)])
+    assert "nobody publishes /clock" in looked(node)["no clock"][1] and node.graph.frozen
+    clock = graph.publisher(Clock, "/clock")
+    graph.until(lambda: "no clock" not in looked(node), "the clock")
+    graph.node.destroy_publisher(clock)
+
+
+def test_an_estimator_without_time_estimates_nothing(graph):
+    robot = load_robot("hrp2", "fixed")
+    graph.start("state_estimator", "robot:=hrp2", "use_sim_time:=true")
+    heard = graph.listen(JointState, "estimated_joint_states")
+    states = graph.publisher(JointState, "joint_states")
+
+    def send():
+        m = JointState(name=list(robot.joint_names), position=robot.postures["neutral"].tolist())
+        m.header.stamp = stamp_of(time.time_ns())
+        states.publish(m)
+
+    said = graph.until_said("state_estimator", "nobody publishes /clock", meanwhile=send)
+    assert "clocks" not in said["message"]
+    heard.clear()
+    begin = time.monotonic()
+    graph.until(lambda: time.monotonic() - begin > 0.5, "half a second", meanwhile=send)
+    assert not heard
