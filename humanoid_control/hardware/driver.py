@@ -22,23 +22,8 @@ from humanoid_control.hardware.commands.setpoint import Aim, Setpoint
 from humanoid_control.hardware.fault_groups import FaultGroups, device_findings
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
-from humanoid_control.hardware.power import (
-    MOVING,
-    POWERED,
-    Event,
-    PowerMachine,
-    PowerState,
-    passed_over_because,
-    refusals_of,
-)
-from humanoid_control.hardware.supervision import (
-    FAULT,
-    Finding,
-    JointSamples,
-    JumpFilter,
-    SampleWatch,
-    Supervision,
-)
+from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState, passed_over, refusals_of
+from humanoid_control.hardware.supervision import FAULT, Finding, JointSamples, JumpFilter, SampleWatch, Supervision
 from humanoid_control.hardware.transmission import JointReading
 from humanoid_control.hardware.transport import HardwareError
 
@@ -223,7 +208,7 @@ class Driver:
         if not self.passes_over():
             self.commands.add(self.groups.commanded(command), now, stamp)
 
-    passes_over, refusals = passed_over_because, refusals_of  # reasons against commands, and against power
+    passes_over, refusals = passed_over, refusals_of  # reasons against commands, and against power
 
     def to_guard(self) -> list[str]:
         """Buses that must have a guardian."""

@@ -172,7 +172,7 @@ def refusals_of(driver: Any) -> list[str]:
     return out
 
 
-def passed_over_because(driver: Any) -> str:
+def passed_over(driver: Any) -> str:
     """Reason why a `Driver` discards commands now; empty: it follows them, or will once they are steady."""
     if driver.machine.state not in FOLLOWING:
         return f"state is {driver.machine}"

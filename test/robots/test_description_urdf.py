@@ -1,5 +1,7 @@
 """Any URDF: what is wrong with it is said in one line; what is right with it works without a robot file."""
 
+import xml.etree.ElementTree as ET
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -329,3 +331,55 @@ def test_a_mesh_that_is_cut_off_is_missing(tmp_path):
     (tmp_path / "b.stl").write_bytes((tmp_path / "a.stl").read_bytes()[:-30])
     assert missing_meshes(parse_urdf((tmp_path / "arm.urdf").read_text(), "arm"), tmp_path) == ["b.stl", "c.stl"]
     assert "b.stl, c.stl" in missing_text(["b.stl", "c.stl"], "arm")
+
+
+def arm_with(tmp_path, **limits):
+    """The arm with other limits of its joint 'bend', and what is noted of it."""
+    document = ET.fromstring(ARM)
+    bend = next(j for j in document.findall("joint") if j.get("name") == "bend")
+    for key, value in limits.items():
+        bend.find("limit").set(key, value)
+    path = tmp_path / "arm.urdf"
+    path.write_text(ET.tostring(document, encoding="unicode"))
+    robot = load_robot(str(path), "fixed")
+    return robot, robot.index["bend"], " ".join(robot.notes)
+
+
+def test_limits_that_are_missing_or_hardly_meant_are_noted(tmp_path):
+    robot, k, notes = arm_with(tmp_path, velocity="0")
+    assert robot.velocity[k] == 3.0 and "without a speed limit (bend): 3 rad/s is taken" in notes
+    robot, k, _ = arm_with(tmp_path, effort="inf")
+    assert robot.effort[k] == 100.0 and not robot.effort_known[k]
+    _, _, notes = arm_with(tmp_path, lower="-137.5", upper="137.5")
+    assert "bend: -137.5 .. 137.5 rad" in notes and "are these degrees?" in notes
+    _, _, notes = arm_with(tmp_path, lower="-3.1", upper="3.1", velocity="2")
+    assert "degrees" not in notes and "speed limit (bend)" not in notes
+
+
+@pytest.mark.parametrize(
+    ("range_", "mimic", "at"),
+    [
+        (("0", "0"), 'multiplier="-1" offset="0.01"', -0.02),
+        (("0", "0.04"), 'multiplier="-1"', -0.03),
+        (("-0.05", "0.05"), 'multiplier="-1" offset="0.01"', -0.02),
+    ],
+)
+def test_a_follower_goes_where_its_leader_takes_it_whatever_its_own_range_is(tmp_path, range_, mimic, at):
+    fingers = "".join(
+        f"""<link name="{name}"><inertial><mass value="0.1"/>
+        <inertia ixx="1e-4" iyy="1e-4" izz="1e-4" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
+        for name in ("left", "right")
+    )
+    text = f"""<robot name="gripper"><link name="palm"/>{fingers}
+    <joint name="finger" type="prismatic"><parent link="palm"/><child link="left"/><axis xyz="0 1 0"/>
+    <limit lower="0" upper="0.04" velocity="0.2" effort="10"/></joint>
+    <joint name="other" type="prismatic"><parent link="palm"/><child link="right"/><axis xyz="0 1 0"/>
+    <limit lower="{range_[0]}" upper="{range_[1]}" velocity="0.2" effort="10"/>
+    <mimic joint="finger" {mimic}/></joint></robot>"""
+    path = tmp_path / "gripper.urdf"
+    path.write_text(text)
+    robot = load_robot(str(path), "fixed")
+    ((follower, leader, multiplier, offset),) = robot.mimic
+    assert robot.joint_names[follower] == "other" and multiplier * 0.03 + offset == pytest.approx(at)
+    assert robot.upper[leader] == pytest.approx(0.04) and robot.lower[follower] <= at <= robot.upper[follower]
+    assert ("the ranges of the leaders count" in " ".join(robot.notes)) == (range_[0] == "0")

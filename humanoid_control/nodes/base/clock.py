@@ -13,7 +13,7 @@ from typing import Any
 from builtin_interfaces.msg import Time
 from rosgraph_msgs.msg import Clock
 
-from humanoid_control.nodes.base.command_owner import Claim
+from humanoid_control.nodes.base.graph_watch import Claim
 from humanoid_control.nodes.base.messages import STREAM_OUT
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 

@@ -13,7 +13,7 @@ from typing import Any
 from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
-from humanoid_control.nodes.base.claim import Claim as Claim
+from humanoid_control.nodes.base.graph_watch import Claim as Claim
 from humanoid_control.nodes.base.messages import STREAM_OUT
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 

@@ -18,6 +18,9 @@ from humanoid_control.files import FARTHEST
 
 WIDE = 1.0e3  # [rad] stands for "no limit" on a continuous joint
 MOST = 1.0e9  # of masses, inertias, speeds and efforts, in SI units: more than any robot has
+SPEED = 3.0  # [rad/s] of a joint whose speed limit is 0, infinite or missing
+FARTHEST_TURN, IN_DEGREES = 3 * math.pi, 720.0  # [rad] between which ends of ranges are more likely degrees
+NO_RANGE = 1e-12  # [rad] of a follower whose own range is empty: it is replaced by what its leader gives
 BASE_LINK = "base_link"  # the massless root of the catalogue's URDFs
 MOVING = ("revolute", "continuous", "prismatic")
 # Before <?xml ...?> XML allows nothing; many files have a byte-order mark, blanks or comments there.
@@ -119,12 +122,14 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     for owner in (*tree.joints, *document.findall("link")):
         check_numbers(owner, f"{where}: {owner.tag} '{shown(owner.get('name'))}'")
     tree.unknown_efforts = frozenset(j.get("name", "") for j in tree.joints if _lacks_effort(j))
+    tree.notes = _limit_notes(tree)
+    names = {j.get("name", "") for j in tree.joints}
     for joint in tree.joints:
-        _check_joint(joint, where)
+        mimic = joint.find("mimic")
+        _check_joint(joint, where, mimic is not None and mimic.get("joint", "") in names)
     for link in document.findall("link"):
         _complete_inertia(link)
-    _keep_mimics_inside(tree)
-    tree.notes = (*dropped, *_impossible_note(tree))
+    tree.notes = (*dropped, *tree.notes, *_keep_mimics_inside(tree), *_impossible_note(tree))
     return tree
 
 
@@ -314,12 +319,41 @@ def _impossible_note(tree: UrdfTree) -> tuple[str, ...]:
     return (f"{tree.where}: {them}: good for kinematics, refused by the simulator",)
 
 
-def _keep_mimics_inside(tree: UrdfTree) -> None:
+def _limit_notes(tree: UrdfTree) -> tuple[str, ...]:
+    """Lines about limits that are missing, or that can hardly be meant, before they are completed."""
+    slow, turning = list[str](), list[str]()
+    for joint in tree.joints:
+        limit, name = joint.find("limit"), shown(joint.get("name"))
+        if limit is None or joint.get("type") not in MOVING:
+            continue
+        lower, upper, velocity, _ = (float(limit.get(key, "0") or 0) for key in _NUMBERS["limit"])
+        if not 0 < velocity < math.inf:
+            slow.append(name)
+        if joint.get("type") == "revolute" and FARTHEST_TURN < max(abs(lower), abs(upper)) <= IN_DEGREES:
+            turning.append(f"{name}: {lower:g} .. {upper:g} rad")
+    out = []
+    if slow:
+        out.append(
+            f"{tree.where}: {len(slow)} joint(s) without a speed limit ({first_few(slow)}): {SPEED:g} rad/s is taken"
+        )
+    if turning:
+        them = f"{len(turning)} joint(s) that turn by more than a turn and a half ({first_few(turning)})"
+        out.append(f"{tree.where}: {them}: limits are in radians; are these degrees?")
+    return tuple(out)
+
+
+def _keep_mimics_inside(tree: UrdfTree) -> tuple[str, ...]:
     """Narrow the range of each joint that others mimic to where these stay within their own ranges.
 
+    Where no range would be left, the range of the follower counts for nothing, as for other readers of URDFs.
+
+    Returns:
+        A line about such followers; none where there are none.
+
     Raises:
-        RobotError: a joint that mimics itself, also by way of others; no range is left.
+        RobotError: a joint that mimics itself, also by way of others.
     """
+    freed = dict[str, None]()
     joints = {j.get("name", ""): j for j in tree.joints}
     mimics = {name: m for name, j in joints.items() if (m := j.find("mimic")) is not None}
     for name in mimics:
@@ -329,32 +363,41 @@ def _keep_mimics_inside(tree: UrdfTree) -> None:
                 raise RobotError(f"{tree.where}: joint '{shown(name)}' mimics itself, by way of '{shown(leader)}'")
             chain.append(leader)
         for follower, leader in pairwise(chain):
-            _narrow(joints[leader], joints[follower], mimics[follower], tree.where)
+            if not _narrow(joints[leader], joints[follower], mimics[follower]):
+                freed[shown(follower)] = None
+    if not freed:
+        return ()
+    them = f"{len(freed)} follower(s) that their leaders take out of their own ranges ({first_few(list(freed))})"
+    return (f"{tree.where}: {them}: the ranges of the leaders count",)
 
 
-def _narrow(leader: ET.Element, follower: ET.Element, mimic: ET.Element, where: str) -> None:
+def _narrow(leader: ET.Element, follower: ET.Element, mimic: ET.Element) -> bool:
+    """Narrow the range of a leader to that of its follower; False, and the other way round, where none is left."""
     limits, own = leader.find("limit"), follower.find("limit")
     multiplier, offset = float(mimic.get("multiplier", "1")), float(mimic.get("offset", "0"))
     if limits is None or own is None or "fixed" in (leader.get("type"), follower.get("type")):
-        return
+        return True
     least, most = (float(own.get(k, "0")) for k in ("lower", "upper"))
-    low, high = (float(limits.get(k, "0")) for k in ("lower", "upper"))
+    low, high = whole = tuple(float(limits.get(k, "0")) for k in ("lower", "upper"))
     if abs(multiplier) > 1e-9:
         ends = ((least - offset) / multiplier, (most - offset) / multiplier)
         low, high = max(min(ends), low), min(max(ends), high)
     if not (low < high and least <= multiplier * low + offset <= most):
-        names = shown(follower.get("name")), shown(leader.get("name"))
-        raise RobotError(f"{where}: joint '{names[0]}' mimics '{names[1]}' to where its own limits do not let it go")
+        ends = multiplier * whole[0] + offset, multiplier * whole[1] + offset
+        own.set("lower", repr(min(ends)))
+        own.set("upper", repr(max(ends)))
+        return False
     limits.set("lower", repr(low))
     limits.set("upper", repr(high))
+    return True
 
 
 def _lacks_effort(joint: ET.Element) -> bool:
     limit = joint.find("limit")
-    return limit is None or not float(limit.get("effort", "0") or 0) > 0
+    return limit is None or not 0 < float(limit.get("effort", "0") or 0) < math.inf
 
 
-def _check_joint(joint: ET.Element, where: str) -> None:
+def _check_joint(joint: ET.Element, where: str, follows: bool = False) -> None:
     name, kind = shown(joint.get("name")), joint.get("type")
     if kind in ("floating", "planar"):
         raise RobotError(
@@ -379,6 +422,10 @@ def _check_joint(joint: ET.Element, where: str) -> None:
     elif kind == "revolute" and limit is not None and not limit.get("lower") and not limit.get("upper"):
         limit.set("lower", str(-math.pi))
         limit.set("upper", str(math.pi))
+    if follows and (limit is None or not float(limit.get("lower", "0") or 0) < float(limit.get("upper", "0") or 0)):
+        limit = ET.SubElement(joint, "limit") if limit is None else limit  # its leader says where it goes
+        limit.set("lower", "0")
+        limit.set("upper", str(NO_RANGE))
     if limit is None:
         raise RobotError(f"{where}: joint '{name}' has no <limit>; give lower, upper, velocity and effort")
     lower, upper, velocity, effort = (float(limit.get(key, "0") or 0) for key in _NUMBERS["limit"])
@@ -390,8 +437,8 @@ def _check_joint(joint: ET.Element, where: str) -> None:
     limit.set("lower", str(max(lower, -WIDE)))
     limit.set("upper", str(min(upper, WIDE)))
     # Many URDFs leave velocity or effort at 0 to say "unknown"; a robot that may not move helps nobody.
-    limit.set("velocity", str(min(velocity, MOST) if velocity > 0 else 3.0))
-    limit.set("effort", str(min(effort, MOST) if effort > 0 else 100.0))
+    limit.set("velocity", str(min(velocity, MOST) if 0 < velocity < math.inf else SPEED))
+    limit.set("effort", str(min(effort, MOST) if 0 < effort < math.inf else 100.0))
 
 
 def _lock(joint: ET.Element, value: float) -> None:

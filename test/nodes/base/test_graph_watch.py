@@ -57,7 +57,7 @@ def test_a_publisher_of_another_type_is_named_with_its_node(graph, listener):
     rclpy.init(context=context)
     teleop = rclpy.create_node("teleop", context=context)
     teleop.create_publisher(TwistStamped, "cmd_vel", 5)
-    graph.until(lambda: "types" in looked(node), "the type")
+    graph.until(lambda: "teleop" in looked(node).get("types", ("", ""))[1], "the type, and the name of its node")
     level, text = node.health.open["types"]
     assert level == Level.WARN
     assert "/cmd_vel has publishers of another type, teleop (geometry_msgs/msg/TwistStamped)" in text
