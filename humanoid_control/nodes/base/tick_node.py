@@ -132,6 +132,7 @@ class TickNode(LifecycleNode):
     def __init__(self) -> None:
         self._polled: list[Any] = []
         super().__init__(self.node_name)
+        self.heartbeat, self.graph = Heartbeat(), GraphWatch(self)
         self.params = declare(self, self.Parameters)
         self.add_pre_set_parameters_callback(self._before_set_parameters)
         self.add_on_set_parameters_callback(self._on_set_parameters)
@@ -146,7 +147,6 @@ class TickNode(LifecycleNode):
         self.late = 0.0  # [s] by which this tick began behind its deadline
         self.active = self.configured = self._has_figures = False  # figures: since the first activation
         self.scheduling = "normal"
-        self.heartbeat, self.graph = Heartbeat(), GraphWatch(self)
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", EVENTS)
         self._kept = self._endpoints()  # those that a cleanup leaves
         self._last_diagnostics = 0.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from humanoid_control.estimation import JointSupervision, SupervisionLimits
 from humanoid_control.nodes.base.command_owner import CommandOwner
-from humanoid_control.nodes.base.messages import fill_joint_state, joint_state, stamp_of
+from humanoid_control.nodes.base.messages import PeriodicStamps, fill_joint_state, joint_state, stamp_of
 from humanoid_control.nodes.base.supervised_robot import PowerState
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot
@@ -38,6 +38,8 @@ class JointCommands:
         self.owner = CommandOwner(node, "joint_commands")
         self._joints = JointSupervision(robot.joint_names, robot.velocity)
         self._power = PowerState(node, self._joints.restart)
+        # A command stands for one period of control. Ticks that are late, or made up for, come closer together.
+        self._stamps = PeriodicStamps(round(1e9 / node.params.rate))
         self.restart()
 
     def configure(self, following_error: float) -> None:
@@ -50,6 +52,7 @@ class JointCommands:
         self._joints.restart()
         self.fault, self._worst, self._instant = "", ("", 0.0), -1
         self._sent: np.ndarray | None = None
+        self._stamps.restart()
         self.ticks = self._saturated = self._limited = 0
 
     def begin(self, q: np.ndarray) -> None:
@@ -94,15 +97,14 @@ class JointCommands:
         self._saturated += int((np.abs(speed) > 0.999 * r.velocity).any())
         self._sent, self.ticks = allowed, self.ticks + 1
         self._joints.command(1e-9 * self._instant, allowed)
-        self._publish(allowed, speed)
+        now = self._node.get_clock().now().nanoseconds
+        self.owner.publish(fill_joint_state(self._message, self._stamps.next(now), allowed, speed))
         return True
 
     def damp(self) -> None:
         """Let the joints give way slowly: a velocity of zero without a position."""
-        self._publish(NO_POSITIONS, np.zeros(self._robot.n))
-
-    def _publish(self, q: np.ndarray, v: np.ndarray) -> None:
-        self.owner.publish(fill_joint_state(self._message, stamp_of(self._node.present()), q, v))
+        stamp, rest = stamp_of(self._node.present()), np.zeros(self._robot.n)
+        self.owner.publish(fill_joint_state(self._message, stamp, NO_POSITIONS, rest))
 
     def values(self) -> dict[str, Any]:
         """For diagnostics; the largest following error is that since the last call."""
