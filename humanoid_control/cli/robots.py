@@ -164,6 +164,20 @@ def _map(args: argparse.Namespace) -> int:
     if guessed.neutral:
         turned = ", ".join(f"{joint} {angle:g}" for joint, angle in guessed.neutral.items())
         console.print(f"with all joints at 0 the meshes of an arm touch something: neutral posture with {turned} rad")
+    if guessed.feet:
+        soles = [
+            [
+                sole.name,
+                sole.link,
+                f"{1000 * (sole.x_max - sole.x_min):.0f} x {1000 * (sole.y_max - sole.y_min):.0f}",
+                f"{sole.x_min:.3f} .. {sole.x_max:.3f}, {sole.y_min:.3f} .. {sole.y_max:.3f}, {sole.z:.3f}",
+                foot.how,
+                "guess" if foot.weak else "",
+            ]
+            for foot in guessed.feet
+            for sole in foot.soles
+        ]
+        table("soles, in the frame of the link", ["sole", "link", "mm", "x, y, z m", "found: around", "guess"], soles)
     if guessed.fits:
         columns = ["body", "shapes", "outside max mm", "outside mean mm", "inside max mm"]
         rows = [

@@ -56,3 +56,12 @@ def test_map_mistakes(humanoid):
     assert "name a robot: humanoid robots map my_robot.urdf" in one_line(humanoid("robots", "map"))
     assert "no URDF file" in one_line(humanoid("robots", "map", "nothing.urdf"))
     assert "exists already" in one_line(humanoid("robots", "map", "hrp2"))
+
+
+def test_map_prints_the_soles_that_it_found(humanoid):
+    path = humanoid.folder / "soles.urdf"
+    path.write_text((share_dir() / "urdf" / "lola.urdf").read_text())
+    shown = humanoid("robots", "map", path.name, "--bare")
+    assert shown.returncode == 0, shown.stderr
+    assert "soles, in the frame of the link" in shown.stdout and "its lowest points" in shown.stdout
+    assert all(f"{side}_foot" in shown.stdout for side in "lr")

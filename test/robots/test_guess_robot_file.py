@@ -158,6 +158,22 @@ def test_soles_are_found_where_they_are(name, tmp_path):
     assert min(poses[f.link].act(c)[2] for f in robot.feet for c in f.corners()) == pytest.approx(0.0, abs=1e-3)
 
 
+def test_feet_that_hang_on_rods_are_not_looked_for_at_the_knees(tmp_path):
+    """The robot stands on a part that is no end of a leg: a sole above it is refused with the part."""
+    robot = load_robot("lola", "floating")
+    poses = robot.link_poses(robot.q("zero"))
+    root = poses[robot.root_link].inverse()
+    ground = min(poses[f.link].act(c)[2] for f in robot.feet for c in f.corners())
+    x, y, z = root.act(np.array([0.0, 0.1, ground - 0.2]))
+    box = f'<collision><origin xyz="{x} {y} {z}"/><geometry><box size="0.2 0.1 0.02"/></geometry></collision>'
+    joint = f'<joint name="rod" type="fixed"><parent link="{robot.root_link}"/><child link="rod_foot"/></joint>'
+    path = tmp_path / "unknown.urdf"
+    path.write_text(robot.urdf.replace("</robot>", f'<link name="rod_foot">{box}</link>{joint}</robot>'))
+    with pytest.raises(RobotError, match=r"is 0\.2\d m below the soles found on .*do rods close the legs to loops"):
+        guess_robot_file(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["unknown.urdf"]
+
+
 def test_meshes_get_capsules_that_stand_in_for_them(tmp_path):
     original = load_robot("we4rii", "fixed")
     path = tmp_path / "mesh.urdf"

@@ -296,6 +296,7 @@ DEEP = 0.006  # [m] above the lowest point within which a point is on the ground
 SAME = 0.005  # [m] by which the frames of two feet may differ from mirror images
 LEAST = 0.03  # [m] a side of a sole is at least so long
 LEVEL = 1e-3  # sine of the angle between an axis of a link and one of the robot
+LOWER = 0.05  # [m] by which no other part of a robot with all joints at zero is below its soles
 FLAT = 0.03  # [m] by which a body may be above the lowest one and still be a sole, as toes are
 ANKLE = 0.06  # [m] axes that pass within this are an ankle
 
@@ -323,6 +324,9 @@ def guess_feet(robot: Robot, tree: UrdfTree, legs: LimbPair, bodies: Bodies, yaw
     Args:
         robot: with all joints at zero. tree: its URDF. legs: of it. bodies: their surfaces.
         yaw: turn about the vertical by which the robot looks along x [rad].
+
+    Raises:
+        RobotError: the robot stands on a body that belongs to neither leg, as where rods close the legs to loops.
     """
     poses = {name: pin.SE3(X) for name, X in robot.link_poses(robot.q("zero")).items()}
     X_robot_world = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, yaw), np.zeros(3))
@@ -365,7 +369,25 @@ def guess_feet(robot: Robot, tree: UrdfTree, legs: LimbPair, bodies: Bodies, yaw
         place = np.array([np.clip(at[0], first.x_min, first.x_max), np.clip(at[1], first.y_min, first.y_max), first.z])
         how = "the box of its inertia" if weak else "its lowest points"
         out.append(GuessedFoot(tuple(soles), place, how, weak, frames))
+    _check_lowest(bodies, out, poses, tree)
     return _alike(out, poses)
+
+
+def _check_lowest(bodies: Bodies, feet: list[GuessedFoot], poses: dict[str, pin.SE3], tree: UrdfTree) -> None:
+    """Refuse soles above the lowest part of the robot: feet that hang on another way than the legs were not found.
+
+    Raises:
+        RobotError: with the part that is lower.
+    """
+    soles = [sole for foot in feet for sole in foot.soles]
+    ground = min(float(poses[s.link].act(c)[2]) for s in soles for c in s.corners())
+    for body, surface in bodies.surfaces.items():
+        low = float((surface.vertices @ poses[body].rotation.T + poses[body].translation)[:, 2].min())
+        if low < ground - LOWER:
+            raise RobotError(
+                f"{tree.where}: '{body}' is {ground - low:.2f} m below the soles found on '{soles[0].link}': "
+                f"do rods close the legs to loops? the feet are not at the end of a chain of joints: {WRITE_BY_HAND}"
+            )
 
 
 def _alike(feet: list[GuessedFoot], poses: dict[str, pin.SE3]) -> tuple[GuessedFoot, ...]:
