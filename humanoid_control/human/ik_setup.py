@@ -68,8 +68,8 @@ class FitTasks:
 def read_ik_setup(path: str | Path, person: Person, motion: Mapping[str, np.ndarray] | None = None) -> FitTasks:
     """Tasks of OpenSim's inverse kinematics: a setup file of the tool, or a file of tasks alone.
 
-    Markers that the task set does not name are left out. OpenSim divides the markers' part of its cost by the sum of
-    their weights, and the coordinates' part by nothing.
+    Markers that the task set does not name are left out, unless it names none. OpenSim divides the markers' part of its
+    cost by the sum of their weights, and the coordinates' part by nothing.
 
     Args:
         path: of the file.
@@ -100,8 +100,9 @@ def read_ik_setup(path: str | Path, person: Person, motion: Mapping[str, np.ndar
         span = document.find(".//time_range")
         parent = document.find(".//InverseKinematicsTool")
         limits = numbers_of(parent, "time_range", 2) if parent is not None and span is not None else None
-        # Markers that the task set does not name are ignored, as OpenSim does since 4.1.
-        tasks = FitTasks(markers, coordinates, 0.0, None if limits is None else (float(limits[0]), float(limits[1])))
+        # Markers that the task set does not name are ignored, as OpenSim does since 4.1; a set without any means all.
+        others = 0.0 if markers else 1.0
+        tasks = FitTasks(markers, coordinates, others, None if limits is None else (float(limits[0]), float(limits[1])))
         tasks.check(person)
     return tasks
 

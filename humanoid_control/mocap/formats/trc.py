@@ -90,6 +90,7 @@ def _number(text: str, field: str, source: str) -> float:
 def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """The data rows: times (T,) [s] and positions (T, M, 3) in file units, NaN = missing; and a warning."""
     width, short = 2 + 3 * n_markers, 0
+    last = max((k for k, line in enumerate(lines, start=6) if line.strip()), default=0)
     rows = []
     for number, line in enumerate(lines, start=6):
         if not line.strip():
@@ -97,7 +98,8 @@ def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, n
         cells = [cell.strip() or "nan" for cell in line.split("\t")]
         if len(cells) > width and all(cell == "nan" for cell in cells[width:]):
             cells = cells[:width]  # rows often end with a tab
-        if 2 < len(cells) < width and (len(cells) - 2) % 3 == 0:  # editors take empty cells away at the end of a line
+        # Editors take empty cells away at the end of a line; in the last line the file may be cut off instead.
+        if number < last and 2 < len(cells) < width and (len(cells) - 2) % 3 == 0:
             cells += ["nan"] * (width - len(cells))
             short += 1
         if len(cells) != width:

@@ -137,3 +137,5 @@ def test_rows_without_their_last_tabs_have_hidden_markers():
     clip = parse_trc(trc(rows=[ROWS[0], "\t".join(ROWS[1].split("\t")[:5]), ROWS[2]]), "x.trc")
     assert np.isnan(clip.marker("Toe")[1]).all() and np.isfinite(clip.marker("Toe")[[0, 2]]).all()
     assert any("1 row(s) end before the last markers, which are taken as hidden there" in w for w in clip.warnings)
+    with pytest.raises(ClipError, match="the file is cut off"):
+        parse_trc(trc(rows=[*ROWS[:2], "\t".join(ROWS[2].split("\t")[:5])]), "x.trc")
