@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-WIDTH_OF_FILES = 140  # characters a line where the output is no terminal
+WIDTH_OF_FILES = 100  # characters a line where the output is no terminal
 console = Console(highlight=False, markup=False, soft_wrap=True)
 if not console.is_terminal:
     console = Console(highlight=False, markup=False, soft_wrap=True, width=WIDTH_OF_FILES)
@@ -44,14 +45,39 @@ def print_parts(parts: Iterable[Table | str]) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table; numbers are aligned right."""
+    """Print a table; numbers are aligned right, and one too wide for the terminal is printed in parts."""
     t = rich_table.Table(title=Text(title), title_justify="left", title_style="bold")
+    cells = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
+    widths = column_widths([list(columns), *cells], console.width)
+    fit = sum(end <= console.width for end in accumulate((w + 3 for w in widths), initial=1)) - 1
+    if fit < len(columns) and len(columns) > 2:  # the rest follows in a table of its own, with the names of the rows
+        fit = max(fit, 2)
+        table(title, columns[:fit], [row[:fit] for row in rows])
+        table("", [columns[0], *columns[fit:]], [[row[0], *row[fit:]] for row in rows])
+        return
     for k, name in enumerate(columns):
         number = bool(rows) and all(isinstance(r[k], (int, float)) or str(r[k]) in ("", "-") for r in rows)
-        t.add_column(name, justify="right" if number else "left")
-    for row in rows:
-        t.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row))
-    console.print(t)
+        t.add_column(name, justify="right" if number else "left", width=widths[k])
+    for row in cells:
+        t.add_row(*row)
+    console.print(t, soft_wrap=False)
+
+
+def column_widths(lines: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return the width of each column so that a table fits, as far as its longest words do.
+
+    Args:
+        lines: cells of the headings and of all rows. width: of the terminal [characters].
+    """
+    columns = list(zip(*lines, strict=True))
+    full = [max(len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    out = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+    out[0] = full[0]  # names of rows stay whole
+    spare = width - sum(out) - 3 * len(out) - 1
+    while spare > 0 and out != full:
+        k = max(range(len(out)), key=lambda k: full[k] - out[k])
+        out[k], spare = out[k] + 1, spare - 1
+    return out
 
 
 def activation_advice() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from humanoid_control.cli.parser import (
     clip_options,
     clip_parameters,
     given,
+    page_answers,
     refuse_unused,
     require_free_port,
     require_range,
@@ -64,6 +66,8 @@ OPTIONS_OF_NODES = {
 }
 """Node -> its parameters, and the options of this command that say the same."""
 REACHER = WALKER = "lola"
+PAGE_PATIENCE = 300.0  # [s] for the viewer's page: kernels may have to be compiled first
+REPORTING = "reading the recording for the report ..."
 WHOLE_BODY_TOPICS = ("joint_states", "odom", "contacts", "targets", "dancer", "/diagnostics")
 STACK_OF = {"dance": "imitation", "reach": "reach", "walk": "walking"}
 # Of all robots and built-in clips at several paces those that look right: 1.2 cm from the targets on average, 8 cm at
@@ -118,16 +122,17 @@ def run(args: argparse.Namespace) -> int:
     _check_numbers(args)
     # Checked in a child: this process watches the nodes, and needs no robot meanwhile.
     title = in_child(_check_reacher if reach else _check_walker if walk else _check_input, args)
+    if args.on_feet:
+        in_child(_check_walker, args)
     if not args.no_viewer:
         require_free_port(args.port)
         settings.setdefault("viewer", {})["port"] = args.port
-        _tell(args, f"viewer: {page_address(args.port)}")
+        _tell_of_page(args)
     if reach:
         return _reach(args, settings, stack, title)
     if args.whole_body:
         return _whole_body(args, settings, stack, title)
     if args.on_feet:
-        in_child(_check_walker, args)
         return _dance_on_feet(args, settings, stack, title)
     return _walk(args, settings, stack, title) if walk else _dance(args, settings, stack, title)
 
@@ -141,8 +146,10 @@ def _dance(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
     _tell(args, f"{title} imitates '{args.motion}'; Ctrl-C ends it early")
     with Session(stack, args.robot, settings, record=True, quiet=args.json) as session:
         ran = watch_session(session, args.seconds, args.hold, "dance", args.json)
+    _tell(args, REPORTING)
     robot = _load(args.robot)
     report = dance_report(session, ran, robot, lead_in) | {"motion": args.motion}
+    _tell(args, "solving the clip again without each limit ...")
     costs = _limit_costs(args, robot, report["duration_s"])
     if args.json:
         print_json(report | {"limit_costs": costs.to_json()})
@@ -162,6 +169,7 @@ def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
     # Half of what the nodes say is what is asked for here: jumps and samples that are no numbers.
     with Session(stack, args.robot, settings, window=window, record=REACH_TOPICS, quiet=True) as session:
         ran = watch_session(session, args.seconds, args.hold, "reach", args.json)
+    _tell(args, REPORTING)
     from humanoid_control.evaluation.reaching import reach_parts
     from humanoid_control.nodes.whole_body_ik import WholeBodyIkParameters
 
@@ -223,6 +231,7 @@ def _whole_body(args: argparse.Namespace, settings: dict[str, dict[str, Any]], s
         ran = watch_session(session, args.seconds, args.hold, "dance", args.json)
     from humanoid_control.evaluation.whole_body_run import whole_body_parts, whole_body_report
 
+    _tell(args, REPORTING)
     assert session.bag is not None
     report = whole_body_report(session.bag, _load(args.robot, "floating")) | {"motion": args.motion, **ran.to_json()}
     if args.json:
@@ -250,6 +259,18 @@ def _report_on_feet(
         session.run(math.inf)
     assert session.bag is not None
     _tell(args, f"play it again:\n  {replay_command(session.bag)}")
+
+
+def _tell_of_page(args: argparse.Namespace) -> None:
+    """Print the address of the viewer as soon as its page answers, beside everything else that is done."""
+    url = page_address(args.port)
+
+    def wait() -> None:
+        if page_answers(url, PAGE_PATIENCE):
+            _tell(args, f"viewer: {url}")
+
+    if not args.json:
+        threading.Thread(target=wait, name="page", daemon=True).start()
 
 
 def _tell(args: argparse.Namespace, text: str) -> None:

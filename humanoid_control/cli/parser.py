@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
+import time
+import urllib.request
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -171,6 +174,16 @@ def require_free_port(port: int, host: str = HOST) -> None:
 
     if not port_is_free(host, port):
         raise EnvironmentProblem(f"port {port} is occupied: choose another with --port, or stop what listens there")
+
+
+def page_answers(url: str, seconds: float) -> bool:
+    """Wait until a page is there; False where it is not after so long [s]."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=2.0):
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def refuse_unused(args: argparse.Namespace, options: Iterable[str], belongs: str) -> None:

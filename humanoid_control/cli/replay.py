@@ -6,7 +6,7 @@ import argparse
 import signal
 import threading
 
-from humanoid_control.cli.parser import folder_path, given, refuse_unused, require_range
+from humanoid_control.cli.parser import folder_path, given, page_answers, refuse_unused, require_range
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.bag import BagReader
 from humanoid_control.nodes.base.ros_env import require_ros
@@ -77,5 +77,7 @@ def _start_viewer(bag: BagReader, args: argparse.Namespace) -> Supervisor:
     )
     supervisor.start("viewer", node_command("humanoid_control.nodes.viewer", parameters))
     supervisor.wait_ready()
-    console.print(f"viewer: {page_address(args.port)}", soft_wrap=True)
+    url = page_address(args.port)
+    if page_answers(url, 60.0):
+        console.print(f"viewer: {url}", soft_wrap=True)
     return supervisor

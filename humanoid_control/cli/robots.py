@@ -90,7 +90,8 @@ def _list(args: argparse.Namespace) -> int:
     rows += [{**row, "robot": f"{row['robot']} (study model)"} for row in models]
     rows += [{**row, "robot": f"{row['robot']} (reference model)"} for row in references]
     columns = ["name", "robot", "height_m", "mass_kg", "joints", "imitation", "published", "recalled", "estimated"]
-    table("robots", columns, [[r[c] for c in columns] for r in rows])
+    heads = ["moved by a clip" if c == "imitation" else c.replace("_", " ") for c in columns]
+    table("robots", heads, [[r[c] for c in columns] for r in rows])
     console.print(
         "published: from theses, papers, public models; recalled: from memory, not verified; estimated: by own rules."
     )
@@ -151,7 +152,8 @@ def _map(args: argparse.Namespace) -> int:
     if args.output is not None:
         check_folder(args.output)
         args.output.mkdir(exist_ok=True)
-    path, guessed = guess_robot_file(model, args.output, shapes=not args.bare)
+    with progress("robot file", 1.0, quiet=args.json) as show:
+        path, guessed = guess_robot_file(model, args.output, not args.bare, show)
     if args.json:
         print_json({"file": str(path), **guessed.to_json()})
         return 0

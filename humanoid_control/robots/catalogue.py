@@ -20,7 +20,7 @@ from humanoid_control.robots.robot import Robot
 def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     """Load a robot of the catalogue, a model or a humanoid of others by name, or any robot from its URDF or MJCF.
 
-    At the first use of a humanoid of others by its name, shapes are laid around its meshes, which takes half a minute.
+    At the first use of a humanoid of others by its name, shapes are laid around its meshes, which takes minutes.
     Beside the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md). Its swept-sphere volumes
     `robot.volumes.yaml` (docs/collision_volumes.md), its drives `robot.drives.yaml` and its tendons
     `robot.tendons.yaml` (docs/tendons.md) are read by who needs them.
@@ -52,13 +52,17 @@ def _robot_file(name: str, path: Path, tree: UrdfTree) -> RobotFile:
     if name in KNOWN or name not in humanoids():
         return read_robot_file(beside) if beside.exists() else RobotFile()
     if beside.exists() and SCHEMA in beside.read_text(errors="replace"):
-        return replace(read_robot_file(beside), name=name)
+        own = read_robot_file(beside)
+        title = own.title if own.title != tree.name else ""  # `humanoid robots map` writes the URDF's own name
+        return replace(own, name=name, title=title or humanoids()[name].title)
     return humanoid_file(humanoids()[name], tree, path, _lay_shapes)
 
 
 def _lay_shapes(model: Path, folder: Path) -> Path:
     from humanoid_control.robots.guess.robot_file import guess_robot_file  # slow to import, and seldom needed
+    from humanoid_control.terminal import warn
 
+    warn(f"laying shapes around the meshes of {model.name}, only this once: one to four minutes")
     return guess_robot_file(model, folder)[0]
 
 

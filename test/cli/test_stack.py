@@ -132,7 +132,10 @@ def test_a_real_dance_with_progress_and_tables(humanoid, mocap):
     clip = mocap("dance_markers/dance1.trc")
     result = humanoid.fresh("demo", "--robot", "wabian2", "--motion", clip, "--seconds", 8, "--port", port(2), *SLOWER)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr
-    assert result.stdout.startswith(f"viewer: http://localhost:{port(2)}/?token="), "the address comes first"
+    page = result.stdout.find(f"viewer: http://localhost:{port(2)}/?token=")
+    assert 0 < page < result.stdout.find("dance: 20 %"), "the address comes once the page answers"
+    assert result.stdout.find("moving after") > 0
+    assert result.stdout.find("reading the recording") < result.stdout.find("solving the clip again without each limit")
     for words in ("dance: 100 %", "error of each link", "limits: kept", "self-collision: 0 of", "humanoid replay"):
         assert words in result.stdout
     run = humanoid.home / "runs" / "latest"

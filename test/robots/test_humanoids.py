@@ -131,7 +131,17 @@ def test_written_points_count_and_shapes_are_those_of_the_meshes(models, tmp_pat
     own = {s.name for s in shapes_from_urdf(parse_urdf(URDF, ""))}
     assert robot.name == "mine" and {s.name for s in robot.shapes} >= own
     path.with_suffix(".yaml").write_text("schema: humanoid_robot/1\ntitle: Beside it\nheight: 1.5\n")
-    assert load_robot("mine").height == 1.5, "a robot file beside the model counts before all"
+    beside = load_robot("mine")
+    assert (beside.height, beside.title) == (1.5, "Beside it"), "a robot file beside the model counts before all"
+
+
+def test_a_humanoid_by_name_has_the_title_of_the_catalogue_and_not_that_of_its_urdf(models, monkeypatch):
+    path = lay(models, "place/robot.urdf")
+    mine = Humanoid("mine", "Mine", (("place", "robot.urdf"),), "nowhere", None)
+    monkeypatch.setattr(catalogue, "humanoids", lambda: {"mine": mine})
+    for line in (f"title: {parse_urdf(URDF, '').name}", "height: 1.5"):
+        path.with_suffix(".yaml").write_text(f"schema: humanoid_robot/1\n{line}\n")
+        assert load_robot("mine").title == "Mine"
 
 
 # -------- Soles on links that lie askew

@@ -7,6 +7,7 @@ and only what lies around those first contacts is held. Links whose meshes never
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -63,15 +64,24 @@ class ContactFit:
     by_distance: bool = False
 
 
-def fit_contacts(robot: Robot, bodies: Bodies, links: list[tuple[str, str]], seed: int = 0) -> list[ContactFit]:
+def fit_contacts(
+    robot: Robot,
+    bodies: Bodies,
+    links: list[tuple[str, str]],
+    seed: int = 0,
+    tell: Callable[[float, str], None] = lambda share, text: None,
+) -> list[ContactFit]:
     """Shapes around the contacts of pairs of links; those of a pair and of its mirror image are mirrored.
 
     Args:
         robot: its joints and neutral posture. bodies: of its URDF.
         links: pairs of bodies.
+        seed: of the random motions.
+        tell: called before each pair with the share of the pairs that is done, 0 to 1, and the pair.
     """
     found: dict[frozenset[str], ContactFit] = {}
-    for pair in links:
+    for k, pair in enumerate(links):
+        tell(k / len(links), " - ".join(pair))
         if frozenset(pair) in found:
             continue
         twin = bodies.images_of(pair)

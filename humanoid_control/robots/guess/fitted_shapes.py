@@ -6,7 +6,7 @@ little; a slab is held by a capsule, or by a box where that is clearly smaller. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,14 +43,19 @@ class BodyFit:
     inside_max: float
 
 
-def fit_bodies(bodies: Bodies) -> list[BodyFit]:
+def fit_bodies(bodies: Bodies, tell: Callable[[float, str], None] = lambda share, text: None) -> list[BodyFit]:
     """Shapes around all bodies that have mesh files, in the order of the URDF.
 
     Collision and visual geometry are both held. A body whose collision geometry is made of primitives keeps that. Of
     two that are mirror images of each other, the shapes are so as well.
+
+    Args:
+        bodies: of the URDF.
+        tell: called before each body with the share of the bodies that is done, 0 to 1, and the body.
     """
     found: dict[str, BodyFit] = {}
-    for body, points in bodies.points.items():
+    for k, (body, points) in enumerate(bodies.points.items()):
+        tell(k / len(bodies.points), body)
         twin = bodies.twins.get(body, body)
         if body in found:
             continue

@@ -39,13 +39,22 @@ from humanoid_control.robots.robot import Robot
 
 UPPER_ARM, LOWER_ARM, TORSO = 0.14, 0.13, 0.5  # radii: share of the bone, of the bone, of half the shoulder width
 
+# Shares of the time of a guess: until the bodies have shapes, the arms hang free, and the pairs to be fitted are known.
+BODIES_SHARE, CONTACTS_BEGIN, FITTING_BEGIN = 0.3, 0.4, 0.5
 
-def guess_robot_file(path: Path, folder: Path | None = None, shapes: bool = True) -> tuple[Path, Mapping]:
+
+def guess_robot_file(
+    path: Path,
+    folder: Path | None = None,
+    shapes: bool = True,
+    tell: Callable[[float, str], None] = lambda share, text: None,
+) -> tuple[Path, Mapping]:
     """Guess the robot file of a URDF or MJCF and write it beside it, or into another folder.
 
     Args:
         path: of the description, from which its meshes are found. folder: to write into; None: the description's own.
         shapes: write the collision shapes, too.
+        tell: called with the share of the work that is done, 0 to 1, and the step that begins.
 
     Returns:
         The file written, and what was guessed.
@@ -63,7 +72,7 @@ def guess_robot_file(path: Path, folder: Path | None = None, shapes: bool = True
     if mapping.legs is not None:
         feet = guess_feet(Robot(tree, RobotFile(), "fixed"), tree, mapping.legs, bodies, mapping.yaw)
         mapping = replace(mapping, feet=feet)
-    mapping = replace(mapping, fits=tuple(fit_bodies(bodies)))
+    mapping = replace(mapping, fits=tuple(fit_bodies(bodies, lambda share, text: tell(BODIES_SHARE * share, text))))
     with whole_file(beside) as part:
         part.write_text(mapping_text(mapping, tree))
         robot = Robot(tree, read_robot_file(part), "fixed")  # what is written can be read
@@ -72,13 +81,14 @@ def guess_robot_file(path: Path, folder: Path | None = None, shapes: bool = True
             postures: list[Callable[[Robot], dict[str, float]]] = [lambda robot: parted_posture(robot, bodies, arms)]
             if mapping.legs is not None:
                 postures.append(lambda robot: spread_posture(robot, arms))
+            tell(BODIES_SHARE, "a posture in which nothing touches")
             for posture in postures:
                 if neutral := posture(robot):
                     mapping = replace(mapping, neutral=_on_both_sides(mapping.neutral | neutral, arms, robot))
                     part.write_text(mapping_text(mapping, tree))
                     robot = Robot(tree, read_robot_file(part), "fixed")
             if shapes:
-                mapping = replace(mapping, contacts=tuple(_contacts(robot, tree, mapping, bodies)))
+                mapping = replace(mapping, contacts=tuple(_contacts(robot, tree, mapping, bodies, tell)))
         part.write_text(mapping_text(mapping, tree, shapes))
         Robot(tree, read_robot_file(part), "fixed")
     return beside, mapping
@@ -96,8 +106,11 @@ def _on_both_sides(neutral: dict[str, float], arms: list[list[str]], robot: Robo
     return out
 
 
-def _contacts(robot: Robot, tree: UrdfTree, mapping: Mapping, bodies: Bodies) -> list[ContactFit]:
+def _contacts(
+    robot: Robot, tree: UrdfTree, mapping: Mapping, bodies: Bodies, tell: Callable[[float, str], None]
+) -> list[ContactFit]:
     """Shapes around first contacts, of links whose fitted shapes overlap where their meshes do not."""
+    tell(CONTACTS_BEGIN, "links that overlap in random postures")
     stand_out = {fit.link: fit.outside_max for fit in mapping.fits}
     ways = () if mapping.legs is None else (mapping.legs.left, mapping.legs.right)
     legs = [robot.joint_index(joint.name) for way in ways for joint in way]
@@ -109,7 +122,11 @@ def _contacts(robot: Robot, tree: UrdfTree, mapping: Mapping, bodies: Bodies) ->
     crowded = [pair for pair in dict.fromkeys(crowded + anyway) if pair not in often]
     seldom = [pair for pair in dict.fromkeys(at_rest + crowded) if pair not in often]
     without = replace(robot.file, unwatched_links=(*often, *crowded))
-    contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + seldom)
+
+    def fitting(share: float, text: str) -> None:
+        tell(FITTING_BEGIN + (1.0 - FITTING_BEGIN) * share, text)
+
+    contacts = fit_contacts(Robot(tree, without, "fixed"), bodies, often + seldom, tell=fitting)
     # Without shapes of their own, links that seldom overlap stay as they are: some of their pairs are watched.
     return [c for c in contacts if c.shapes or c.links in often or (c.links in crowded and c.touched == 0)]
 
