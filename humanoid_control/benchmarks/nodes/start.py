@@ -30,6 +30,7 @@ from humanoid_control.nodes.base.ros_env import choose_discovery
 from humanoid_control.nodes.session.runs import write_parameters
 from humanoid_control.nodes.session.supervisor import child_environment, node_command
 from humanoid_control.terminal import progress
+from humanoid_control.viewer import page_address
 
 COLUMNS = [*benchmarks.COLUMNS, "what"]
 STACK, PORT = "imitation", 8097
@@ -310,7 +311,7 @@ def _killed(session: Session, name: str, ear: Ear) -> float:
 
 
 def _page_is_there() -> bool:
-    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://localhost:{PORT}/", timeout=1.0) as answer:
+    with contextlib.suppress(OSError), urllib.request.urlopen(page_address(PORT), timeout=1.0) as answer:
         return bool(answer.status == 200)
     return False
 
