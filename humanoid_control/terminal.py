@@ -89,6 +89,20 @@ def activation_advice() -> str:
     return f"before a `humanoid` command, once in each shell: . {os.path.relpath(script, here)}"
 
 
+@contextlib.contextmanager
+def stdout_to_stderr() -> Iterator[None]:
+    """Send to standard error what is written to standard output, also by libraries and children of this process."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def print_json(value: Any) -> None:
     """One JSON object on standard output; what is not a number becomes null."""
     print(json.dumps(plain_values(value), indent=2, allow_nan=False))

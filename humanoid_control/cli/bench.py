@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from humanoid_control.benchmarks import BENCHES, COLUMNS, load_bench, yardstick
 from humanoid_control.cli.parser import CLIP_HELP, add_commands, comma_list, file_path, folder_path, given
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
-from humanoid_control.terminal import console, machine, print_json, table, warn
+from humanoid_control.terminal import console, machine, print_json, stdout_to_stderr, table, warn
 
 EXAMPLES = """examples:
   humanoid bench stack
@@ -87,7 +88,8 @@ def run(args: argparse.Namespace) -> int:
     bench = load_bench(args.bench)
     given_ones = {name: getattr(args, name) for name in BENCHES[args.bench].options}
     options: dict[str, Any] = {name: "" if value is None else value for name, value in given_ones.items()}
-    rows = bench.measure(**options, quiet=args.json)
+    with stdout_to_stderr() if args.json else contextlib.nullcontext():  # libraries print there, too
+        rows = bench.measure(**options, quiet=args.json)
     notes = bench.notes(rows)
     beside, robot = yardstick(), options.get("robot", "")
     if args.json:

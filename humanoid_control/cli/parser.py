@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 import re
+import sys
 import time
 import urllib.request
 from collections.abc import Iterable, Mapping
@@ -39,11 +40,21 @@ class Parser(argparse.ArgumentParser):
         self.siblings: Mapping[str, argparse.ArgumentParser] = {}
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse, but a sub-command complains about unknown arguments itself: it knows the right spelling."""
+        """As argparse, but a sub-command complains about unknown arguments itself: it knows the right spelling.
+
+        Where only one of --robot and --robots is an option, the other one stands for it.
+        """
+        args = [self._own_robot_option(text) for text in (sys.argv[1:] if args is None else args)]
         namespace, unknown = super().parse_known_args(args, namespace)
         if unknown and self.siblings:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return namespace, unknown
+
+    def _own_robot_option(self, text: str) -> str:
+        name, equals, value = text.partition("=")
+        other = {"--robot": "--robots", "--robots": "--robot"}.get(name, "")
+        known = self._option_string_actions
+        return f"{other}{equals}{value}" if other in known and name not in known else text
 
     def error(self, message: str) -> NoReturn:
         """Print one line and exit with code 2."""

@@ -74,6 +74,8 @@ _NEXT_STEP = {
     ".blend": "is a scene of Blender: export the armature from it as glTF (.glb) or BVH",
     ".mvnx": "is an archive of Xsens MVN: export BVH or C3D from MVN",
     ".tak": "is a take of Motive: export it from Motive as BVH, CSV or C3D",
+    ".mat": "is a file of MATLAB: write its markers as TRC or C3D (ezc3d), or as CSV",
+    ".ndf": "is raw data of an Optotrak: export C3D from NDI First Principles",
     ".mp4": "is a video: a pose tracker makes a recording of it (MediaPipe, GVHMR, WHAM)",
 }
 """What to do with files that are no clips, but often taken for one."""

@@ -21,7 +21,7 @@ IGNORED = [
     ("demo --set viewer.port=8081 --port 8082", "viewer.port=8081 contradicts --port 8082"),
     ("demo reach --set target_source.seed=3 --seed 4", "target_source.seed=3 contradicts --seed 4"),
     ("demo --set trajectory_streamer.clip=nowhere.trc", "nowhere.trc"),  # it is the clip that is judged too
-    ("demo --whole-body --robot we4rii", "lacks the points l_foot_tcp, r_foot_tcp"),
+    ("demo --whole-body --robot we4rii", "we4rii has no feet: retarget its upper body"),
     ("demo --whole-body --on-feet", "give one of them"),
     ("demo walk --whole-body", "--whole-body belongs to the dance"),
     ("demo --whole-body --set whole_body_streamer.seem=1", "did you mean seam"),
@@ -91,8 +91,10 @@ IGNORED = [
     ("up targets --except viewer --set viewer.port=8081", "unknown node 'viewer'"),
     ("runs --keep 3", "--keep belongs to --prune"),
     ("runs --limit 3", "--limit belongs to --prune"),
-    ("retarget dance --robots hrp2", "did you mean --robot"),
-    ("score dance --robots hrp2", "did you mean --robot"),
+    ("retarget dance --robots hpr2", "did you mean hrp2"),
+    ("score dance --robots=hpr2", "did you mean hrp2"),
+    ("analyse walk.c3d --robot hpr2", "did you mean hrp2"),
+    ("score dance --whole-body --robot armar3", "armar3 has no feet: retarget its upper body"),
 ]
 OUTSIDE = [
     ("score dance --whole-body --method lvie", "did you mean live"),

@@ -179,7 +179,7 @@ MISTAKES = [
     (["score", "dance", "-o", "nowhere/deep"], "folder nowhere does not exist"),
     (["score", "dance", "--method", "weigthed_dls"], "did you mean weighted_dls"),
     (["score", "dance", "--method", ""], "names nothing"),
-    (["score", "dance", "--robots", "hrp2"], "did you mean --robot"),
+    (["score", "dance", "--robots", "hpr2"], "did you mean hrp2"),
 ]
 
 

@@ -116,6 +116,8 @@ def test_a_member_that_would_fill_the_memory_is_not_unpacked(tmp_path, monkeypat
     [
         ("a.dae", "have Blender import it"),
         ("a.mvnx", "export BVH"),
+        ("a.mat", "write its markers as TRC or C3D"),
+        ("a.ndf", "export C3D from NDI First Principles"),
         ("a.mp4", "is a video"),
         ("a.asf", "name the .amc"),
     ],

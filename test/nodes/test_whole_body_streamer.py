@@ -95,7 +95,7 @@ def test_a_person_of_live_markers_is_followed_and_feet_stay(graph):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("robot:=we4rii",), "lacks the points l_foot_tcp, r_foot_tcp"),
+        (("robot:=we4rii",), "we4rii has no feet: retarget its upper body"),
         (("robot:=hrp2", "clip:=nowhere.trc"), "nowhere.trc"),
     ],
 )

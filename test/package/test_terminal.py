@@ -1,5 +1,6 @@
 """What commands print is of use in the shell that they were printed in."""
 
+import json
 import os
 import sys
 
@@ -39,3 +40,11 @@ def test_a_table_that_does_not_fit_is_printed_in_parts_with_the_names_of_its_row
     printed = capsys.readouterr().out
     assert all(name in printed for name in names) and printed.count("hrp2") == 3 and printed.count("wide") == 1
     assert max(map(len, printed.splitlines())) <= 100
+
+
+def test_what_a_library_prints_goes_to_standard_error(capfd):
+    with terminal.stdout_to_stderr():
+        os.system("echo a library")
+    terminal.print_json({"a": 1})
+    out, err = capfd.readouterr()
+    assert json.loads(out) == {"a": 1} and err == "a library\n"

@@ -87,6 +87,8 @@ class Legs:
                 f"lacks the points {', '.join(missing)}" if missing else "has no soles under `feet` in its robot file"
             )
             what = "has a fixed base" if robot.base != FLOATING else what
+            if {"l_foot_tcp", "r_foot_tcp"} <= {*missing}:
+                raise RobotError(f"{robot.name} has no feet: retarget its upper body, without --whole-body")
             raise RobotError(f"{robot.name} {what}: retargeting the whole body needs a floating base, legs and soles")
         groups = JointGroups.of(robot)
         model, data = robot.model, robot.data
