@@ -38,6 +38,7 @@ HELPERS = ("trajectory_streamer", "viewer")
 KILL, HANG, INTRUDE, FILL = "kill -9", "hang", "intrude", "fill"
 ROOM = 2**21  # [bytes] in each file of a recording on a disk that is full then
 TINY, OVER_SPEED, FIRST_OFF = 1e-9, 1.05, 0.01
+MOVES = 0.01  # share of its speed limit that some joint exceeds while the robot moves: above the noise of encoders
 
 
 class Promise(NamedTuple):
@@ -99,6 +100,7 @@ class Seen:
         speed: largest measured speed as a share of its limit. finite: no number was none.
         named: a diagnostic that is new in this time, the worst one.
         said: by a recorder that ended by itself.
+        moved: the robot moved just before the fault: one at rest keeps speed and position whatever happens.
         resynced: afterwards a node waited to be told to go on, by `~/resync`, and was.
     """
 
@@ -114,6 +116,7 @@ class Seen:
     finite: bool = True
     named: str = ""
     said: str = ""
+    moved: bool = False
     resynced: bool = False
     broken: list[str] = field(default_factory=list)
 
@@ -140,6 +143,8 @@ def judge(
     if len(t) and seen.gap > 0.1:
         seen.first_off = float(commands["off"][own][k]) if k < len(t) else float("nan")
     seen.outside = float(commands["outside"][own].max(initial=0.0))
+    before = (states["t"] >= seen.begin) & (states["t"] < seen.begin + BEFORE)
+    seen.moved = bool((states["speed"][before] > MOVES).any())
     theirs = (states["t"] >= seen.begin) & (states["t"] <= seen.end)
     if seen.fault.target != "states":  # those of the intruder are heard as well
         seen.speed = float(states["speed"][theirs].max(initial=0.0))
@@ -244,7 +249,8 @@ def fill_disk(session: Session, room: int = ROOM) -> str:
     return words if ended else ""
 
 
-NOTE = """gap: longest time without a command around a fault, the 95th percentile and the worst of its kind. stood: of
+NOTE = """moving: faults just before which a joint was faster than 1 % of its limit: a robot at rest keeps speed and
+position whatever happens. gap: longest time without a command around a fault, the 95th percentile and the worst of its kind. stood: of
 such a gap, for how long the machine itself stood still, at the most: a process above all others was woken as late, and
 by as much a gap may be longer than promised. first: the first command after it, away from where the joints are. speed:
 measured, as a share of the limit, the most of any joint. Promised: after kill -9 of an essential node commands again
@@ -299,16 +305,23 @@ def soak_report(seen: Sequence[Seen], what: dict[str, Any]) -> StudyReport:
         seen: outcomes of its faults. what: robot, stack, hours, seed and complaints of it.
     """
     rows = [_row(kind, [s for s in seen if s.fault == kind]) for kind in dict.fromkeys(s.fault for s in seen)]
-    columns = ["fault", "times", "gap 95 % s", "gap worst s", "stood s", "first off rad", "speed", "promises broken"]
+    columns = ["fault", "times", "moving", "gap 95 % s", "gap worst s", "stood s", "first off rad", "speed", "promises broken"]
     broken = [f"{s.fault.name}: {text}" for s in seen for text in s.broken] + _unusual(seen)
+    moving, still = [s for s in seen if s.moved], [s for s in seen if not s.moved]
+    kept, calm = (sum(not s.broken for s in some) for some in (moving, still))
     data = {
         "study": "soak",
         "soak": what,
         "faults": [{**s.__dict__, "fault": s.fault.name} for s in seen],
+        "during_motion": {"faults": len(moving), "kept": kept},
+        "at_rest": {"faults": len(still), "kept": calm},
         "broken": broken,
         "machine": machine(),
     }
-    verdict = f"{len(seen)} faults, {sum(not s.broken for s in seen)} with every promise kept"
+    verdict = (
+        f"{len(seen)} faults: {len(moving)} during motion, {kept} of them with every promise kept; "
+        f"{len(still)} at rest, which show less, {calm} of them kept"
+    )
     waited = [s.fault.name for s in seen if s.resynced]
     told = [f"stopped until ~/resync, {waited.count(name)} times: {name}" for name in dict.fromkeys(waited)]
     return StudyReport(
@@ -333,6 +346,7 @@ def _row(fault: Fault, seen: Sequence[Seen]) -> list[Any]:
     return [
         fault.name,
         len(seen),
+        sum(s.moved for s in seen),
         round(float(np.percentile(gaps, 95)), 3),
         round(max(gaps), 3),
         round(max(s.stood for s in seen), 3),

@@ -218,7 +218,7 @@ def test_a_soak_can_be_read_and_written(tmp_path):
     report.write(tmp_path / "out")
     data = json.loads((tmp_path / "out" / "soak.json").read_text())
     assert data["soak"]["robot"] == "hrp2" and len(data["faults"]) == 2 and len(data["broken"]) >= 1
-    assert any("2 faults, 1 with every promise kept" in str(part) for part in report.parts)
+    assert any("2 at rest, which show less, 1 of them kept" in str(part) for part in report.parts)
     assert "stopped until ~/resync, 1 times: kill -9 simulator" in report.parts
 
 
@@ -231,3 +231,19 @@ def test_of_what_is_usual_one_in_twenty_may_be_slower(slow, kept):
     broken = soak_report(faults, what).data["broken"]
     assert (broken == []) is kept
     assert kept or broken == ["95 % of 40 essential nodes that were killed: 1.90 s (promised 1.5)"]
+
+
+def test_faults_of_a_robot_at_rest_are_counted_apart():
+    commands, states = heard()
+    moving, still, slow, broken = seen(gap=0.02), seen(gap=0.02), seen(gap=0.02), seen(gap=0.001)
+    judge(moving, commands, states, [], CALM)
+    judge(broken, commands, states, [], CALM)
+    judge(slow, commands, states | {"speed": np.full(len(states["t"]), 0.01)}, [], CALM)
+    after = np.where(states["t"] < still.begin + 0.5, 0.0, 0.5)  # motion that begins after the fault is none
+    judge(still, commands, states | {"speed": after}, [], CALM)
+    assert [s.moved for s in (moving, broken, slow, still)] == [True, True, False, False]
+    what = {"robot": "hrp2", "stack": "imitation", "hours": 1.0, "seed": 0, "complaints": 0}
+    report = soak_report([moving, broken, slow, still], what)
+    assert report.data["during_motion"] == {"faults": 2, "kept": 1}
+    assert report.data["at_rest"] == {"faults": 2, "kept": 2}
+    assert "4 faults: 2 during motion, 1 of them with every promise kept; 2 at rest" in report.parts[1]
