@@ -250,7 +250,8 @@ def fill_disk(session: Session, room: int = ROOM) -> str:
 
 
 NOTE = """moving: faults just before which a joint was faster than 1 % of its limit: a robot at rest keeps speed and
-position whatever happens. gap: longest time without a command around a fault, the 95th percentile and the worst of its kind. stood: of
+position whatever happens. gap: longest time without a command around a fault, the 95th percentile and the
+worst of its kind. stood: of
 such a gap, for how long the machine itself stood still, at the most: a process above all others was woken as late, and
 by as much a gap may be longer than promised. first: the first command after it, away from where the joints are. speed:
 measured, as a share of the limit, the most of any joint. Promised: after kill -9 of an essential node commands again
@@ -305,7 +306,17 @@ def soak_report(seen: Sequence[Seen], what: dict[str, Any]) -> StudyReport:
         seen: outcomes of its faults. what: robot, stack, hours, seed and complaints of it.
     """
     rows = [_row(kind, [s for s in seen if s.fault == kind]) for kind in dict.fromkeys(s.fault for s in seen)]
-    columns = ["fault", "times", "moving", "gap 95 % s", "gap worst s", "stood s", "first off rad", "speed", "promises broken"]
+    columns = [
+        "fault",
+        "times",
+        "moving",
+        "gap 95 % s",
+        "gap worst s",
+        "stood s",
+        "first off rad",
+        "speed",
+        "promises broken",
+    ]
     broken = [f"{s.fault.name}: {text}" for s in seen for text in s.broken] + _unusual(seen)
     moving, still = [s for s in seen if s.moved], [s for s in seen if not s.moved]
     kept, calm = (sum(not s.broken for s in some) for some in (moving, still))
