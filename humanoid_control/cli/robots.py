@@ -205,7 +205,7 @@ def _map(args: argparse.Namespace) -> int:
 
 
 def _touching(args: argparse.Namespace) -> int:
-    from humanoid_control.evaluation.mesh_contact import clip_mesh_contacts
+    from humanoid_control.evaluation.mesh_contact import clip_mesh_contacts, geometry_with_meshes
     from humanoid_control.mocap.load import load_body_points
 
     require_range("every", args.every, 1, 10000)
@@ -219,11 +219,12 @@ def _touching(args: argparse.Namespace) -> int:
         print_json(found.to_json())
         return 0
     meshes = found.meshes
+    what = "primitive shapes (its URDF has no meshes)" if geometry_with_meshes(robot) is None else "collision meshes"
     rows = [[" - ".join(p), n] for p, n in zip(meshes.pairs, meshes.frames_of_pairs, strict=True)]
     if rows:
-        table("own meshes that touch", ["links", "frames"], rows)
+        table(f"own {what} that touch", ["links", "frames"], rows)
     console.print(
-        f"{robot.title}: own collision meshes touch in {100 * meshes.share:.2f} % of {len(meshes.touching)} frames "
+        f"{robot.title}: own {what} touch in {100 * meshes.share:.2f} % of {len(meshes.touching)} frames "
         f"({meshes.watched} pairs); in collision by {robot.shapes_from or 'its shapes'}: "
         f"{100 * found.share_by_shapes:.2f} %"
     )

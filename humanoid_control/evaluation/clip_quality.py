@@ -2,8 +2,9 @@
 
 A list of measures says what counts: each names a number, its goal, and how far beyond it the next grades reach. The
 worst measure is the grade of the clip, so that no good number hides a bad one. To take in one more measure, compute
-its number in one of the functions of `_NUMBERS`, and give it a row of `MEASURES` where it is to count. What has no
-goal (balance, torques, agreement of contacts) is told and not graded.
+its number in one of the functions of `_NUMBERS`, and give it a row of `MEASURES` where it is to count. A number that
+is not defined is left out, and the verdict names the measures that have none. The wrench that contacts cannot give and
+the agreement of contacts are told and not graded.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ class Measure(NamedTuple):
 
     Attributes:
         key: of the number. unit: of it, for words. meaning: in a few words.
+        topic: under which the verdict names it where it was not measured.
         most: the largest value of grade A, B, C and D; beyond is F.
     """
 
     key: str
     unit: str
     meaning: str
+    topic: str
     most: tuple[float, float, float, float]
 
     def grade(self, value: float) -> int:
@@ -48,21 +51,24 @@ class Measure(NamedTuple):
         return next((k for k, most in enumerate(self.most) if value <= most), len(GRADES) - 1)
 
 
-def _kept(key: str, unit: str, meaning: str, limit: float = 0.0) -> Measure:
+def _kept(key: str, unit: str, meaning: str, topic: str, limit: float = 0.0) -> Measure:
     """A measure of what must always be kept: A or F."""
-    return Measure(key, unit, meaning, (limit + ALWAYS,) * 4)
+    return Measure(key, unit, meaning, topic, (limit + ALWAYS,) * 4)
 
 
 MEASURES = (
-    _kept("beyond_range_deg", "deg", "a joint beyond its range"),
-    _kept("speed_share", "", "a joint's speed over its limit", 1.0),
-    Measure("colliding_percent", "%", "frames in self-collision", (0.0, 0.5, 2.0, 5.0)),
-    Measure("meshes_percent", "%", "frames in which its meshes touch", (0.5, 2.0, 5.0, 10.0)),
-    Measure("slip_mm", "mm", "slip of 95 of 100 contacts", (2.0, 5.0, 10.0, 20.0)),
-    Measure("penetration_mm", "mm", "a sole below the floor", (1.0, 3.0, 6.0, 12.0)),
-    Measure("floating_mm", "mm", "a sole in contact above the floor", (5.0, 10.0, 20.0, 40.0)),
-    Measure("error_cm", "cm", "mean distance of the points", (5.0, 8.0, 12.0, 20.0)),
-    Measure("error_p95_cm", "cm", "the same in the worst 5 of 100 frames", (10.0, 15.0, 20.0, 30.0)),
+    _kept("beyond_range_deg", "deg", "a joint beyond its range", "joint ranges"),
+    _kept("speed_share", "", "a joint's speed over its limit", "joint speeds", 1.0),
+    Measure("at_speed_limit_percent", "%", "frames at a speed limit", "joint speeds", (10.0, 25.0, 50.0, 75.0)),
+    Measure("torque_p99_percent", "%", "torque of its limit", "torques", (100.0, 150.0, 250.0, 400.0)),
+    Measure("com_outside_cm", "cm", "centre of mass outside its support", "balance", (5.0, 10.0, 20.0, 40.0)),
+    Measure("colliding_percent", "%", "frames in self-collision", "self-collision", (0.0, 0.5, 2.0, 5.0)),
+    Measure("meshes_percent", "%", "frames in which its meshes touch", "meshes", (0.5, 2.0, 5.0, 10.0)),
+    Measure("slip_mm", "mm", "slip of 95 of 100 contacts", "feet", (2.0, 5.0, 10.0, 20.0)),
+    Measure("penetration_mm", "mm", "a sole below the floor", "feet", (1.0, 3.0, 6.0, 12.0)),
+    Measure("floating_mm", "mm", "a sole in contact above the floor", "feet", (5.0, 10.0, 20.0, 40.0)),
+    Measure("error_cm", "cm", "mean distance of the points", "distances", (5.0, 8.0, 12.0, 20.0)),
+    Measure("error_p95_cm", "cm", "the same in the worst 5 of 100 frames", "distances", (10.0, 15.0, 20.0, 30.0)),
 )
 """What counts for the grade. Goals (A) of slip, penetration and floating: 2, 1 and 5 mm; no frame in self-collision by
 shapes, 0.5 % by meshes."""
@@ -135,7 +141,7 @@ class ClipMeasures:
         numbers: dict[str, float] = {}
         for part in _NUMBERS:
             numbers |= part(self)
-        return grade_numbers({k: round(float(v), 4) if math.isfinite(v) else math.nan for k, v in numbers.items()})
+        return grade_numbers({k: round(float(v), 4) for k, v in numbers.items() if math.isfinite(v)})
 
 
 def measure_clip(
@@ -150,13 +156,15 @@ def measure_clip(
 
 
 def grade_numbers(numbers: dict[str, float]) -> ClipQuality:
-    """The quality that numbers by name mean; a measure without its number does not count."""
+    """Grade numbers by name; a measure without its number does not count, and the verdict names it."""
     found = [(m, m.grade(numbers[m.key])) for m in MEASURES if m.key in numbers]
     worst = max((g for _, g in found), default=len(GRADES) - 1)
     beyond = [f"{m.meaning} {numbers[m.key]:.3g} {m.unit}".rstrip() for m, g in found if g == worst] if worst else []
     if not found:
         beyond = ["nothing was measured"]
     told = f"{GRADES[worst]}: {', '.join(beyond) or 'every goal is met'}"
+    if found and (lacking := dict.fromkeys(m.topic for m in MEASURES if m.key not in numbers)):
+        told += f"; not judged: {', '.join(lacking)}"
     return ClipQuality(numbers, GRADES[worst], told, {m.key: GRADES[g] for m, g in found})
 
 
@@ -252,8 +260,9 @@ def _dynamics(m: ClipMeasures) -> dict[str, float]:
     if d is None:
         return {}
     held = np.isfinite(d.outside)
-    out = {"balanced_percent": 100 * d.balanced, "com_outside_cm": np.nan, "missing_force_percent": np.nan}
+    out = {}
     if held.any():
+        out["balanced_percent"] = 100 * d.balanced
         out["com_outside_cm"] = 100 * float(d.outside[held].max())
         out["missing_force_percent"] = 100 * float(np.linalg.norm(d.missing[held, :3], axis=1).mean()) / d.weight
     known = np.isfinite(d.effort)

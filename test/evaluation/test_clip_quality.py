@@ -39,7 +39,23 @@ def test_every_goal_met_is_an_a_and_the_worst_measure_is_the_grade():
         worst = grade_numbers(GOOD | {m.key: 1e9})
         assert worst.grade == "F" and worst.verdict.startswith("F: ") and m.meaning in worst.verdict
         assert grade_numbers(GOOD | {m.key: float("nan")}).grade == "F"
+        without = grade_numbers({k: v for k, v in GOOD.items() if k != m.key})
+        assert without.verdict.endswith(f"; not judged: {m.topic}") and m.key not in without.grades
     assert grade_numbers({}).grade == "F"
+
+
+def test_torque_balance_and_speed_limits_count_for_the_grade():
+    assert "not judged" not in grade_numbers(GOOD).verdict
+    poor = {"torque_p99_percent": (327.0, "D"), "com_outside_cm": (30.0, "D"), "at_speed_limit_percent": (83.0, "F")}
+    for key, (value, grade) in poor.items():
+        assert grade_numbers(GOOD | {key: value}).grade == grade
+    assert grade_numbers(GOOD | {"torque_p99_percent": 130.0}).verdict == "B: torque of its limit 130 %"
+
+
+def test_a_motion_without_contacts_has_no_number_that_is_none(robot, motion):
+    quality = measure_clip(robot, replace(motion, contacts=np.zeros_like(motion.contacts)))
+    assert np.isfinite(list(quality.numbers.values())).all()
+    assert "com_outside_cm" not in quality.numbers and "balance" in quality.verdict.split("not judged: ")[1]
 
 
 def test_the_goals_are_those_of_the_documentation():
@@ -50,7 +66,9 @@ def test_the_goals_are_those_of_the_documentation():
 
 def test_a_retargeted_clip_keeps_everything(robot, motion):
     quality = measure_clip(robot, motion)
-    assert quality.grade == "A", quality.verdict
+    dynamic = ("torque_p99_percent", "com_outside_cm")  # of a dance that nobody has made feasible
+    assert {grade for key, grade in quality.grades.items() if key not in dynamic} == {"A"}, quality.verdict
+    assert {*dynamic} <= {*quality.grades} and "not judged: meshes" in quality.verdict
     n = quality.numbers
     assert n["frames"] == 150 and n["error_cm"] == pytest.approx(100 * motion.errors[:, :12].mean(), abs=1e-4)
     assert n["error_l_wrist_cm"] == pytest.approx(100 * motion.errors[:, 5].mean(), abs=1e-4)
@@ -66,8 +84,10 @@ def test_a_motion_lifted_or_sunk_or_pushed_shows_it(robot, motion):
 
     still = measure_clip(robot, motion).numbers
     up, down = moved(np.array([0, 0, 0.008])), moved(np.array([0, 0, -0.004]))
-    assert up.numbers["floating_mm"] == pytest.approx(still["floating_mm"] + 8, abs=0.1) and up.grade == "B"
-    assert down.numbers["penetration_mm"] == pytest.approx(still["penetration_mm"] + 4, abs=0.1) and down.grade == "C"
+    assert up.numbers["floating_mm"] == pytest.approx(still["floating_mm"] + 8, abs=0.1)
+    assert up.grades["floating_mm"] == "B"
+    assert down.numbers["penetration_mm"] == pytest.approx(still["penetration_mm"] + 4, abs=0.1)
+    assert down.grades["penetration_mm"] == "C"
     shove = np.zeros((len(motion.positions), 3))
     shove[75:, 0] = 0.007
     aside = moved(shove)
@@ -77,8 +97,7 @@ def test_a_motion_lifted_or_sunk_or_pushed_shows_it(robot, motion):
     slip = 1000 * measure_ground_contact(robot, parted.q(), contacts, parted.rate).slip
     assert np.ptp(slip) > 5
     assert measure_clip(robot, parted).numbers["slip_mm"] == pytest.approx(np.percentile(slip, 95), abs=1e-3)
-    assert aside.numbers["slip_max_mm"] == pytest.approx(7, abs=0.7) and aside.grade in "BC"
-    assert "slip of 95 of 100 contacts" in aside.verdict
+    assert aside.numbers["slip_max_mm"] == pytest.approx(7, abs=0.7) and aside.grades["slip_mm"] in "BC"
 
 
 def test_limits_are_always_kept_or_the_grade_is_f(robot, motion):
