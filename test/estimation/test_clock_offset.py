@@ -165,3 +165,14 @@ def test_a_clock_that_is_set_is_noticed_and_simulated_time_is_none():
             t = t + 0.01
             assert steps.look(T0 + rate * t + step, t) == pytest.approx(step + (rate - 1) * 0.01, abs=1e-5)
             steps.look(T0 + rate * t, t)
+
+
+def test_the_time_of_a_stamp_goes_along_with_a_clock_that_is_set():
+    source = Source()
+    source.play(1.0)
+    now, arrival = T0 + source.t + 0.01, source.t + 0.01
+    stamp = T0 + source.t + 0.005
+    before = source.offset.time(stamp, now, arrival)
+    source.offset.shift(2.0)
+    assert source.offset.time(stamp, now + 2.1, arrival + 0.1) == before + 2.0
+    assert source.offset.time(stamp, now + 1.0, arrival + 0.2) == now + 1.0, "never later than now"

@@ -1,10 +1,12 @@
 """Joints whose drives follow velocities or torques: commanded in that, held, brought to rest, inside every limit."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from humanoid_control.hardware.commands.command_stream import CommandReader, DirectCommands, JointCommand
-from humanoid_control.hardware.commands.drive_modes import torque_bounds
+from humanoid_control.hardware.commands.drive_modes import DriveModes, torque_bounds
 from humanoid_control.hardware.commands.limiter import CommandLimits
 from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.transport import Mode
@@ -155,3 +157,15 @@ def test_bounds_of_torque_turn_round_beyond_speed_and_range():
     low, high = torque_bounds(q, v, limits)
     np.testing.assert_allclose(high, [30.0, 0.0, -30.0, -30.0, 30.0], atol=1e-9)
     np.testing.assert_allclose(low, [-30.0, -30.0, -30.0, -30.0, -30.0])
+
+
+def test_a_velocity_that_blends_in_counts_by_its_share(robot):
+    modes = [Mode.VELOCITY, Mode.EFFORT, Mode.EFFORT]
+    aims = DriveModes(modes, None, None)
+    told = SimpleNamespace(at=lambda now: (np.array([2.0, NAN, NAN]), np.array([NAN, 8.0, NAN])))
+    q, v = aims.aim(told, 0.0, 0.25, SimpleNamespace(q=np.array([1.0, 2.0, 3.0])), 0.01)
+    np.testing.assert_allclose(q, [1.0 + 0.25 * 2.0 * 0.01, NAN, NAN], rtol=1e-14)
+    np.testing.assert_allclose(v, [0.5, NAN, NAN])
+    assert aims._torque.tolist() == [0.0, 2.0, 0.0] and aims._pushed.tolist() == [False, True, False]
+    aims.release()
+    assert not aims._pushed.any()

@@ -202,3 +202,12 @@ def test_bad_settings_and_motions_are_told(dancer):
     assert (
         track_recording(person, t, motion, loads, variance_of(person, T), np.zeros(T, bool), TrackingSettings()) is None
     )
+
+
+def test_the_trunk_is_the_heaviest_body_but_for_the_root():
+    person = stick_person()
+    root, *others = person.bodies
+    heavy = replace(person, bodies=(replace(root, mass=99.0), *others))
+    assert heavy.bodies[0].name == "pelvis" and trunk_of(heavy) == "torso"
+    first = replace(person, bodies=(root, replace(others[-1], mass=50.0), *others[:-1]))
+    assert trunk_of(first) == others[-1].name, "also where it is the first after the root"

@@ -258,3 +258,13 @@ def test_millimetres_are_told_by_the_unit(tmp_path):
     np.testing.assert_allclose(load.center_of_pressure()[0], [0.2, 0, 0.1], atol=1e-12)
     with pytest.raises(ClipError, match="give --forces-unit mm"):
         read_loads(path)
+
+
+@pytest.mark.parametrize(("far", "ok"), [(49.0, True), (51.0, False)])
+def test_a_force_more_than_50_m_from_the_origin_is_in_another_unit(files, far, ok):
+    table = mot([[*row[:4], far if row[2] else 0.0, *row[5:]] for row in ROWS])
+    if ok:
+        assert len(read_loads(files(table=table))) == 2
+    else:
+        with pytest.raises(ClipError, match="acts 51 m from the origin"):
+            read_loads(files(table=table))

@@ -7,6 +7,7 @@ from humanoid_control.errors import ClipError, ConfigError, SizeError, UnknownNa
 from humanoid_control.human import FitSettings, FitTasks, Marker, fit, read_ik_setup, read_osim
 from humanoid_control.human.kinematics import make_pose
 from humanoid_control.human.marker_equations import Prior, build, lay_out_markers, make_equations
+from humanoid_control.human.marker_fit import Fit
 from humanoid_control.human.models import own_person
 from humanoid_control.mocap import load_clip
 
@@ -261,3 +262,12 @@ def test_bad_input_is_told(walker, tmp_path, human_motion):
         with pytest.raises((ConfigError, UnknownNameError), match=told) as refused:
             read_ik_setup(path, walker)
         assert str(refused.value).startswith(str(path))
+
+
+def test_the_worst_marker_of_a_frame_is_named_and_none_where_none_was_seen():
+    nothing = (None,) * 3
+    residuals = np.array([[0.1, 0.3, np.nan], [np.nan] * 3, [np.nan, np.nan, 0.4]])
+    fit = Fit(*nothing, ("a", "b", "c"), residuals, *((None,) * 5))
+    assert fit.worst_marker.tolist() == [1, -1, 2]
+    np.testing.assert_allclose(fit.worst, [0.3, np.nan, 0.4])
+    np.testing.assert_allclose(fit.rms, [np.sqrt(0.05), np.nan, 0.4])
