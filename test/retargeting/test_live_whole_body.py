@@ -9,7 +9,7 @@ from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
 from humanoid_control.retargeting.live import LiveSettings
-from humanoid_control.retargeting.whole_body.live import LiveWholeBody, edge_points, sole_poses
+from humanoid_control.retargeting.whole_body.live import LONGEST, SHORTEST, LiveWholeBody, edge_points, sole_poses
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS
 from humanoid_control.robots import load_robot
 from test.walking_person import RATE, running_person, walking_person
@@ -159,3 +159,27 @@ def test_a_person_who_runs_during_the_calibration_is_asked_to_stand(robot):
     for k in range(body.n_frames):
         live.frame(body.names, body.positions[k], k / RATE)
     assert live.targets is None and "no floor is found under them, stand still" in live.problems["calibration"]
+
+
+def test_time_that_passed_is_followed_once_and_not_more_than_the_longest_step(robot):
+    live = LiveWholeBody(robot, QUICK)
+    live.targets = live._points_at_rest()
+    for passed, followed in ((0.5 * SHORTEST, 0.0), (SHORTEST, SHORTEST), (0.5 * LONGEST, 0.5 * LONGEST)):
+        live._followed, live._last_update = 0.0, passed
+        assert live.follow() == followed
+        assert live.follow() == 0.0, "the same moment again"
+    live._followed, live._last_update = 0.0, 3.0 * LONGEST
+    assert live.follow() == LONGEST
+
+
+def test_bones_of_the_figure_meet_at_the_middle_of_the_hips(robot):
+    live = LiveWholeBody(robot, QUICK)
+    assert live.skeleton() is None
+    live.targets = live._points_at_rest()
+    at = {name: live.targets[k] for k, name in enumerate(BODY_POINTS)}
+    ends = live.skeleton()
+    middle = 0.5 * (at["l_hip"] + at["r_hip"])
+    assert len(ends) % 2 == 0 and (np.abs(ends - middle).max(axis=1) < 1e-12).any()
+    toes = live.targets[live.solver.corners :]
+    for edge in toes:
+        assert (np.abs(ends - edge).max(axis=1) < 1e-12).any(), "ankles and toes are the edges of the soles"
