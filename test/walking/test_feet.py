@@ -9,7 +9,7 @@ import pytest
 
 from humanoid_control.errors import RobotError
 from humanoid_control.robots import load_robot
-from humanoid_control.walking.feet import Feet, reaction_of
+from humanoid_control.walking.feet import Feet, LegReach, reaction_of
 
 ROBOTS = ("lola", "hrp2", "suralp", "wabian2")
 
@@ -143,3 +143,16 @@ def test_the_reaction_is_the_sum_of_forces_at_points_of_both_soles():
         light = np.array([[0.0, 0.0, newtons, 0.0, 0.0, 0.0], np.zeros(6)])
         upright = [pin.SE3(np.eye(3), X.translation) for X in soles]
         assert reaction_of(upright, light).zmp == pytest.approx([0.1, side]), "less than a newton is nothing"
+
+
+def test_the_height_over_a_step_follows_the_crouch_the_legs_and_the_rise():
+    reach = object.__new__(LegReach)
+    reach.length, reach.above, reach.neutral, reach.crouch = 0.8, 0.79, 0.9, 0.02
+    assert reach.height(0.0) == pytest.approx(0.9 - 0.02), "the crouch counts where legs reach"
+    legs = np.sqrt(0.8**2 - 0.3**2)
+    assert reach.height(0.5) == pytest.approx(0.9 - (0.79 - legs)), "the legs, where they are nearly stretched"
+    assert reach.height(9.0) == pytest.approx(0.9 - (0.79 - 0.4)), "no leg is bent by more than half"
+    assert reach.height(0.0, rise=0.02) == reach.height(0.0)
+    assert reach.height(0.0, rise=0.12) == pytest.approx(reach.height(0.0) - 0.2 * 0.1)
+    assert reach.height(0.0, raised=0.01) == pytest.approx(0.9 - 0.01)
+    assert reach.height(0.0, raised=1.0) == pytest.approx(0.9 + 0.01), "as far as the legs reach"
