@@ -218,7 +218,7 @@ def test_a_soak_can_be_read_and_written(tmp_path):
     report.write(tmp_path / "out")
     data = json.loads((tmp_path / "out" / "soak.json").read_text())
     assert data["soak"]["robot"] == "hrp2" and len(data["faults"]) == 2 and len(data["broken"]) >= 1
-    assert any("2 at rest, which show less, 1 of them kept" in str(part) for part in report.parts)
+    assert any("2 during motion, 1 of them with every promise kept; 0 at rest" in str(part) for part in report.parts)
     assert "stopped until ~/resync, 1 times: kill -9 simulator" in report.parts
 
 
