@@ -130,7 +130,7 @@ def test_they_are_found_once_for_a_robot_and_refused_for_a_height_out_of_reach()
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["talos", "g1", "t1", "h1"])
 def test_robots_of_others_walk_along_arcs(name):
-    """In the inverse kinematics with shapes that keep apart, where the robot's model lies on this machine."""
+    """Plan arcs for robots whose legs keep apart by their shapes, where the model lies on this machine."""
     try:
         robot = load_robot(name, "floating")
     except HumanoidError as e:
