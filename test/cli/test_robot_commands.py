@@ -63,5 +63,5 @@ def test_map_prints_the_soles_that_it_found(humanoid):
     path.write_text((share_dir() / "urdf" / "lola.urdf").read_text())
     shown = humanoid("robots", "map", path.name, "--bare")
     assert shown.returncode == 0, shown.stderr
-    assert "soles, in the frame of the link" in shown.stdout and "its lowest points" in shown.stdout
+    assert "soles, in the frame of the link" in shown.stdout and "its lowest" in shown.stdout
     assert all(f"{side}_foot" in shown.stdout for side in "lr")

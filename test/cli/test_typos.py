@@ -20,6 +20,7 @@ ROWS = {
         "--output": ("--robot hrp2 -o nowhere/below", "nowhere"),
     },
     "demo": {
+        "--up": ("--motion dance --up q", "must be x, y, z, -x, -y or -z"),
         "--ground": ("walk --ground plan:slope=3", "did you mean plane"),
         "what": ("raech", "did you mean reach"),
         "--robot": ("--robot hpr2", "did you mean hrp2"),
@@ -64,6 +65,7 @@ ROWS = {
         "--output": ("--fit neck -o a.npy", "must be a .npz file"),
     },
     "retarget": {
+        "--up": ("dance --robot hrp2 --up q", "must be x, y, z, -x, -y or -z"),
         "clip": ("dnace", "did you mean dance"),
         "--robot": ("dance --robot hrp2,hpr2", "did you mean hrp2"),
         "--output": ("dance -o out.cvs", "did you mean .csv"),
@@ -93,6 +95,7 @@ ROWS = {
         "--model": ("dance --model subjcet.osim", "subjcet.osim"),
         "--static": ("dance --static gentle_dnace", "did you mean gentle_dance"),
         "--forces": ("dance --forces nowhere.mot", "nowhere.mot"),
+        "--forces-unit": ("dance --forces-unit mm", "the table that --forces names"),
         "--setup": ("dance --setup nowhere.xml", "nowhere.xml: no such file"),
         "--markers": ("dance --markers plug_in_giat", "did you mean plug_in_gait"),
         "--sex": ("dance --sex womn", "did you mean women"),
@@ -101,6 +104,7 @@ ROWS = {
         "--unit": ("dance --unit milimetre", "milimetre"),
     },
     "score": {
+        "--up": ("dance --up q", "must be x, y, z, -x, -y or -z"),
         "clip": ("dnace", "did you mean dance"),
         "--robot": ("dance --robot hrp2 --robot hpr2", "did you mean hrp2"),
         "--method": ("dance --method constrained,dsl", "did you mean dls"),
@@ -112,6 +116,7 @@ ROWS = {
         "--unit": ("dance --robot hrp2 --unit milimetre", "milimetre"),
     },
     "clip": {
+        "--up": ("dance --up q", "must be x, y, z, -x, -y or -z"),
         "clip": ("dnace", "did you mean dance"),
         "--draft": ("dance --draft nowhere/set.yaml", "nowhere"),
         "--output": ("dance -o nowhere/x.png", "the folder nowhere does not exist"),
@@ -125,6 +130,7 @@ ROWS = {
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
     "dance": {
+        "--up": ("dance --up q", "must be x, y, z, -x, -y or -z"),
         "clip": ("dnace", "did you mean dance"),
         "--robot": ("--robot hpr2", "did you mean hrp2"),
         "--output": ("dance -o x.mp4", "must be a .html or .viser file"),
@@ -134,6 +140,7 @@ ROWS = {
         "--unit": ("dance --unit milimetre", "milimetre"),
     },
     "picture": {
+        "--up": ("--at 2 --motion dance --up q", "must be x, y, z, -x, -y or -z"),
         "--output": ("-o x.jpg", "must be a .png file"),
         "--video": ("--video x.gif", "must be a .mp4, .mov, .mkv or .webm file"),
         "--robot": ("--robot hrp2,hpr2", "did you mean hrp2"),
