@@ -44,6 +44,10 @@ _EXTENDED = dis.opmap["EXTENDED_ARG"]
 _CONSTANT, _GLOBAL, _NAME = b"\1", b"\2", b"\3"  # marks of instructions, by what their argument stands for
 _MARKED = {dis.opmap["LOAD_GLOBAL"]: _GLOBAL, dis.opmap["LOAD_NAME"]: _NAME} | dict.fromkeys(dis.hasconst, _CONSTANT)
 _MARKS = b"".join(_MARKED.get(operation, b"\0") for operation in range(256))
+_CACHE = dis.opmap.get("CACHE", -1)
+_ATTRIBUTES = {dis.opmap["LOAD_ATTR"]: int(sys.version_info >= (3, 12))}  # with the flag bits below the name
+if "LOAD_METHOD" in dis.opmap:
+    _ATTRIBUTES[dis.opmap["LOAD_METHOD"]] = 0
 _SHIFT = int(sys.version_info >= (3, 11))  # the lowest bit of the argument of LOAD_GLOBAL is a flag since then
 
 
@@ -153,9 +157,9 @@ def _function(function: Any, options: str = "", closed: bool = True) -> Reached:
     cells = tuple(cell.cell_contents for cell in function.__closure__ or ()) if closed else ()
     texts = [options, _text(defaults, parts), _text(cells, parts)]
     home, scope = function.__module__, function.__globals__
-    for name in sorted(_global_names(code)):
+    for name, members in sorted(_global_names(code).items()):
         if name in scope:
-            text = _text(scope[name], parts, code.co_names)
+            text = _text(scope[name], parts, tuple(sorted(members)))
             parts.append(Reached(f"{home}.{name}", _hash(text), ()))
     return Reached(f"{home}.{function.__qualname__}", _hash(_code(code, parts), *texts), tuple(parts))
 
@@ -220,9 +224,9 @@ def _text(value: Any, parts: list[Any], members: tuple[str, ...] = ()) -> str:
     if hasattr(value, "__origin__"):  # a declared type with parameters
         return repr(value)
     if isinstance(value, ModuleType):
-        # Own packages load their names lazily; those of others warn about names that only look like theirs.
-        known = vars(value).keys() if _by_name(value.__name__) else {name for name in members if hasattr(value, name)}
-        found = [(name, getattr(value, name)) for name in members if name in known]
+        found = [(name, getattr(value, name)) for name in members if hasattr(value, name)]
+        if _by_name(value.__name__):  # only its constants have a value; more modules may appear in it at any time
+            found = [(name, each) for name, each in found if type(each) in _PLAIN]
         return f"{value.__name__} {[(name, _text(each, parts, members)) for name, each in found]}"
     if isinstance(value, tuple):
         return f"{_name(type(value))} {[_text(each, parts) for each in value]}"
@@ -333,13 +337,31 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _global_names(code: CodeType) -> set[str]:
-    """Return the names that code reads from its module, or from the interpreter."""
-    names = set()
+def _global_names(code: CodeType) -> dict[str, set[str]]:
+    """Return the names that code reads from its module or from the interpreter, each with the members read from it.
+
+    All attributes of the code count as members of a name that is not followed by one: it may have been given another.
+    """
+    names: dict[str, set[str]] = {}
     for each in _codes(code):
-        names |= {each.co_names[argument >> _SHIFT] for _, argument in _arguments(each, _GLOBAL)}
-        names |= {each.co_names[argument] for _, argument in _arguments(each, _NAME)}
+        for mark, shift in ((_GLOBAL, _SHIFT), (_NAME, 0)):
+            for at, argument in _arguments(each, mark):
+                members = _members(each, at + 2)
+                names.setdefault(each.co_names[argument >> shift], set()).update(members or each.co_names)
     return names
+
+
+def _members(code: CodeType, at: int) -> list[str]:
+    """Return the names of the attributes that are read one from the other from an instruction on: `linalg`, `norm`."""
+    plain, found, high = code.co_code, list[str](), 0
+    while at < len(plain):
+        operation, argument = plain[at], plain[at + 1] | high
+        at, high = at + 2, argument << 8 if operation == _EXTENDED else 0
+        if operation in _ATTRIBUTES:
+            found.append(code.co_names[argument >> _ATTRIBUTES[operation]])
+        elif operation not in (_CACHE, _EXTENDED):
+            break
+    return found
 
 
 def _hash(*texts: str) -> str:

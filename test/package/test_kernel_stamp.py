@@ -370,7 +370,12 @@ import humanoid_control
 assert humanoid_control.__path__[0].startswith(sys.argv[1])
 from numba.core.dispatcher import Dispatcher
 found = {}
-for path in sorted(__import__("pathlib").Path(humanoid_control.__path__[0]).rglob("*.py")):
+if len(sys.argv) > 2:  # a process that has more modules than others, imported in another order
+    import warnings
+    warnings.simplefilter("ignore")
+    import numpy.core, numpy.testing, numpy.ma, scipy.spatial
+    import humanoid_control.studies, humanoid_control.benchmarks
+for path in sorted(__import__("pathlib").Path(humanoid_control.__path__[0]).rglob("*.py"), reverse=len(sys.argv) > 2):
     if re.search(r"^@(kernel|inlined)$", path.read_text(), re.MULTILINE):
         name = ".".join(path.relative_to(sys.argv[1]).with_suffix("").parts).removesuffix(".__init__")
         module = importlib.import_module(name)
@@ -382,8 +387,8 @@ print(json.dumps({name: stamp(kernel) for name, kernel in found.items()}))
 """
 
 
-def all_stamps(folder):
-    """Return the stamps of all kernels of a copy of this package."""
+def all_stamps(folder, *more):
+    """Return the stamps of all kernels of a copy of this package; more arguments: in a process with more modules."""
     command, env = (
         [sys.executable, "-c", ALL_STAMPS, str(folder)],
         {k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
@@ -418,3 +423,7 @@ def test_no_comment_and_no_docstring_drops_a_kernel(tmp_path):
     before, after = all_stamps(tmp_path / "as_is"), all_stamps(tmp_path / "edited")
     assert len(before) > 700
     assert [name for name in before if before[name] != after.get(name)] == []
+
+
+def test_stamps_are_the_same_whatever_else_a_process_has_imported():
+    assert all_stamps(PACKAGE.parent) == all_stamps(PACKAGE.parent, "more")
