@@ -58,6 +58,7 @@ END_TIME = 4.0  # [s] in which the robot comes to rest and loses its power befor
 ECHO = 0.3  # [s] after a signal in which another one is the same Ctrl-C
 AFTER = 0.2  # [s] after a quick stop, for the drives to lose their power
 SUPPLY_PERIOD = 1.0  # [s] between messages of the battery
+WATCHDOG = 0.1  # [s] of silence after which simulated drives stop
 STOPPED = (PowerState.FAULT, PowerState.ESTOP)
 
 
@@ -111,7 +112,9 @@ def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:
         HumanoidError: no file beside the URDF, or one with a mistake.
     """
     path = hardware_path(robot)
-    options = {"robot": p.robot} if p.hardware == "simulator" else {}
+    # Simulated drives are as patient as the driver: on a busy machine it is late, and they would stop for its silence.
+    patience = {"watchdog": WATCHDOG * p.late_tolerance}
+    options = {"robot": p.robot} if p.hardware == "simulator" else patience
     if p.hardware in TWINS:
         twin = read_hardware_file(path, robot, p.rate).on_one_bus(p.hardware, options) if path else None
         return twin or without_file(robot, p.hardware, options, p.rate or 500.0)

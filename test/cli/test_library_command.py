@@ -147,7 +147,7 @@ def test_a_bad_clip_is_listed_and_the_exit_code_is_1(library, tmp_path, capfd):
         ("--robot hrp2", "needs -o FOLDER/"),
         ("--robot hrp2 -o out.npz", "must be a folder"),
         ("--robot hpr2 -o out/", "did you mean hrp2"),
-        ("--robot armar3 --whole-body -o out/", "needs a floating base, legs and soles"),
+        ("--robot armar3 --whole-body -o out/", "armar3 has no feet"),
         ("--jobs 0 -o out/", "--jobs must be between 1 and"),
         ("--jobs 2 --scheduler tcp://localhost:1 -o out/", "give one"),
         ("--scheduler localhost:8786 -o out/", "expected an address such as tcp://host:8786"),

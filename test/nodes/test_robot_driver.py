@@ -233,7 +233,7 @@ def test_a_dry_run_writes_its_frames_to_a_file(graph, tmp_path):
 FILE = """schema: humanoid_hardware/1
 robot: hrp2
 rate: 200
-buses: {both: {transport: loopback}}
+buses: {both: {transport: loopback, watchdog: 10.0}}
 joints:
 """
 
@@ -343,7 +343,7 @@ def test_a_shutdown_of_the_node_switches_off(graph):
 
 def test_supplies_buses_and_joints_are_reported(graph, hardware_file):
     """`battery`, and a status for each bus and for the joints; a bus without samples says so."""
-    hardware_file.write_text(hardware_file.read_text().replace("loopback}", "loopback, voltage: 47.5, loss: 0.1}"))
+    hardware_file.write_text(hardware_file.read_text().replace("loopback,", "loopback, voltage: 47.5, loss: 0.1,"))
     desk = Desk(graph, f"hardware:={hardware_file}")
     batteries = graph.listen(BatteryState, "battery", 10)
     graph.until(lambda: len(batteries) > 1, "supplies")

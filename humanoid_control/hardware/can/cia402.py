@@ -107,6 +107,7 @@ RESET_EDGE = (DISABLE_VOLTAGE, FAULT_RESET, DISABLE_VOLTAGE)
 OPERATION_MODE = {Mode.POSITION: 8, Mode.VELOCITY: 9, Mode.EFFORT: 10}
 """Cyclic synchronous modes of object 0x6060."""
 
+LATE_SAMPLES = 100  # of missing samples that may still come, all at once where a drive or the bus has paused
 FLAGS = np.zeros(len(State), np.uint8)
 FLAGS[State.OPERATION_ENABLED] = Flag.ENABLED
 FLAGS[[State.FAULT, State.FAULT_REACTION_ACTIVE]] = Flag.FAULT
@@ -231,7 +232,8 @@ class ProcessData:
         rpdo1, rpdo2: (n,) records that are sent. control, target: views of rpdo1.
         status: (n,) status words. state: (n,) `State`. position: (n,) measured [counts].
         seen: (n,) any sample has come. complete: the samples of all drives have come in this cycle.
-        copies: (n,) samples beyond one per cycle, less the missing ones: above a few, two devices have one id.
+        copies: (n,) samples beyond one per cycle, less the missing ones: above a few, two devices have one id; below 0,
+            samples are missing.
         changed: status words are others than in the cycle before.
         always: (n,) flags that are always set.
         unpowered: rows whose target is where they are; None: there are none.
@@ -339,8 +341,9 @@ class ProcessData:
         self._late = np.flatnonzero(late)
         if self._late.size:
             self._decode_some(state, self._late)
-        self.copies = np.maximum(self.copies - (self.seen & ~self._fresh), 0)
-        self._duplicated = bool(self.copies.any())
+        # A sample that is late is missing in one cycle and one too many in the next: pauses of this program cancel out.
+        self.copies = np.maximum(self.copies - (self.seen & ~self._fresh), -LATE_SAMPLES)
+        self._duplicated = bool((self.copies > 0).any())
         self._fresh[:], self._decoded[:] = False, False
 
     def take(self, frames: Sequence[Any]) -> Sequence[Any]:

@@ -225,6 +225,19 @@ def test_samples_that_come_a_cycle_too_late_are_not_two_devices():
     assert data.copies.max() <= 1
 
 
+def test_samples_that_come_all_at_once_after_a_pause_are_not_two_devices():
+    data, state, _ = process_data()
+    for begin in (0, 100):
+        for k in range(40):
+            cycle(data, state, 0.002 * (begin + k), *(sample(i) for i in ((1, 3) if k else (1, 2, 3))))
+        cycle(data, state, 0.002 * (begin + 40), *(sample(i) for i in (1, 3, *[2] * 40)))
+        cycle(data, state, 0.002 * (begin + 41), *(sample(i) for i in (1, 2, 3)))
+        assert data.copies.max() <= 1
+    for k in range(200, 330):
+        cycle(data, state, 0.002 * k, *(sample(i) for i in (1, 2, 2, 3)))
+    assert data.copies[1] > 10
+
+
 def test_measured_velocities_come_by_the_second_object():
     data, state, _ = process_data(velocity=True)
     speed = can.Message(arbitration_id=0x281, data=struct.pack("<i", 60), is_extended_id=False)
