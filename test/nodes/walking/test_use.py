@@ -231,7 +231,18 @@ def test_swapped_feet_and_an_imu_turned_about_the_vertical_end_the_first_shift_o
     if what == "swapped":
         listeners = d.bus.listeners
         left, right = listeners["wrench/l_foot"], listeners["wrench/r_foot"]
-        listeners["wrench/l_foot"], listeners["wrench/r_foot"] = right, left
+
+        def renamed(listeners, frame):  # each sensor's driver names the foot that it believes to be at
+            def take(message):
+                message = copy.deepcopy(message)
+                message.header.frame_id = frame
+                for listener in listeners:
+                    listener(message)
+
+            return [take]
+
+        listeners["wrench/l_foot"] = renamed(right, "r_foot_sole")
+        listeners["wrench/r_foot"] = renamed(left, "l_foot_sole")
     else:
         d.bus.change["imu"] = turned([0.0, 0.0, np.pi / 2])
     d.stand()
