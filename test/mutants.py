@@ -37,8 +37,9 @@ from xml.etree import ElementTree
 
 import yaml
 
-from humanoid_control import jit
+from humanoid_control.source_graph import SourceGraph, read_sources
 from humanoid_control.terminal import console, print_json, progress, warn
+from humanoid_control.warm_up.edits import name_uses
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = "humanoid_control"
@@ -256,6 +257,7 @@ class Copy:
         self.seconds: dict[str, float] = {}  # that the tests of a file take
         self.slowest = 0.0  # [s] test
         self.passing: set[str] = set()  # tests, without any change
+        self.graph: SourceGraph | None = None
         data = REPOSITORY.parent / "shared" / "data"
         self.env = {"OMP_NUM_THREADS": "1", "HUMANOID_TEST_DATA": str(data), **os.environ}
         (PLACE / "mutant_timer.py").write_text(TIMER)
@@ -332,12 +334,11 @@ class Copy:
             self.seconds[file] = max(seconds, self.seconds.get(file, 0.0))
 
     def is_compiled_in(self, path: str) -> bool:
-        """True where kernels are compiled anew when this file changes."""
-        sources = [f for f in (REPOSITORY / PACKAGE).rglob("*.py") if f"from {jit.__name__} import" in f.read_text()]
-        needed = set(sources)
-        while more := {path for source in needed for path in jit._imported(source)} - needed:
-            needed |= more
-        return REPOSITORY / path in needed
+        """True where an edit of this file may drop kernels, which are then compiled again."""
+        if self.graph is None:
+            self.sources = read_sources(REPOSITORY, (PACKAGE,))
+            self.graph = SourceGraph(self.sources)
+        return bool(name_uses(self.graph, self.sources, path, None))
 
     def keep_kernels(self) -> None:
         """Keep the kernels of the unchanged sources for `forget_kernels`, and for the next run."""
