@@ -147,7 +147,8 @@ def test_kernels_of_a_change_do_not_stay(house):
 
 def test_changes_of_kernels_get_time_to_compile(house):
     (house / "toy/jit.py").write_text("def kernel(f):\n    return f\n")
-    kernel = "from toy.jit import kernel\nfrom toy.room.signs import positive\n\n\n@kernel\ndef f(x):\n    return positive(x)\n"
+    imports = "from toy.jit import kernel\nfrom toy.room.signs import positive\n\n\n"
+    kernel = imports + "@kernel\ndef f(x):\n    return positive(x)\n"
     (house / "toy/room/kernels.py").write_text(kernel)
     (house / "toy/room/plain.py").write_text("def f(x):\n    return x\n")
     copy = mutants.Copy("room", "")
