@@ -19,6 +19,7 @@ from humanoid_control.ik.limits.self_collision import (
     BRAKING_SHARE,
     INSIDE_SCALE,
     SelfCollisionLimit,
+    distance_per_speed,
     max_closing_speed,
 )
 from humanoid_control.ik.tasks import prepare
@@ -217,6 +218,12 @@ def test_the_closing_speed_is_smooth_and_never_brakes_harder_than_it_may(barrier
     assert c * slope <= deceleration * (1 + 1e-4)
 
 
+@given(st.floats(0.1, 10.0), st.floats(1.0, 40.0), st.floats(0.01, 1.0))
+def test_a_pair_at_the_distance_for_its_speed_may_close_with_that_speed(speed, barrier_gain, stop):
+    x = speed * distance_per_speed(barrier_gain, stop)
+    assert np.isclose(max_closing_speed(x, barrier_gain, speed / stop), speed, rtol=1e-9)
+
+
 def test_a_safety_stop_brakes_holds_and_says_so():
     robot = load_robot("hrp2", "fixed")
     start = next(s for s in bad_starts(robot, 30) if s.penetration_depth > 0.05 and s.limit_violation == 0)
@@ -260,7 +267,8 @@ def test_a_robot_that_cannot_touch_itself_is_told_and_not_searched_for_ever(monk
 
 
 @pytest.mark.parametrize(
-    ("name", "margin"), [*((n, 0.08) if n in KINDS else nightly(n, 0.08) for n in CATALOGUE), ("hrp2", 0.02)]
+    ("name", "margin"),
+    [*((n, 0.08) if n in (*KINDS, "suralp") else nightly(n, 0.08) for n in CATALOGUE), ("hrp2", 0.02)],
 )
 def test_nothing_pushes_at_rest_and_what_is_near_there_comes_no_nearer(name, margin):
     """Pairs that are nearer than the margin in the neutral posture keep what they have: it is a posture to rest in."""

@@ -118,6 +118,26 @@ def test_a_way_found_clear_is_clear_and_one_that_touches_is_not(name):
     assert min(verdicts.values()) >= 3
 
 
+@pytest.mark.parametrize("name", ["hrp2", "suralp"])  # whose joints have the same order on both bases
+def test_a_base_at_rest_changes_no_verdict_whichever_joint_moves(name):
+    rng, scales = np.random.default_rng(5), {}
+    robots = {base: load_robot(name, base) for base in ("fixed", "floating")}
+    pairs = {base: ShapePairs(robot) for base, robot in robots.items()}
+    checks = {base: StoppingPathCheck(robot, pairs[base]) for base, robot in robots.items()}
+    slowed = set()
+    for k in range(4 * robots["fixed"].n):
+        joints, one = random_q(robots["fixed"], rng), k % robots["fixed"].n
+        speeds = robots["fixed"].velocity * rng.choice([-1, 1]) * (np.arange(robots["fixed"].n) == one)
+        for base, robot in robots.items():
+            pairs[base].update(robot.q(joints), np.full(len(robot.pairs), 0.12))
+            v = np.concatenate((np.zeros(robot.iv), speeds))
+            brake = np.full(robot.nv, 5.0)
+            scales[base] = checks[base].max_safe_scale(robot.q(joints), np.zeros(robot.nv), v, DT, brake, 0.01)
+        assert np.isclose(scales["fixed"], scales["floating"], atol=1e-9)
+        slowed |= {one} if scales["fixed"] < 1.0 else set()
+    assert 0 in slowed and len(slowed) > 5, "the first joint is slowed down, or this shows nothing"
+
+
 def test_alone_it_keeps_arms_apart_that_are_thrown_at_each_other(monkeypatch):
     """Without rows and with weak brakes the arms touch; with the way to the stop checked they stop in time."""
     robot = load_robot("hrp2", "fixed")
