@@ -333,7 +333,8 @@ def robot_cases(name: str) -> list[TimedCall]:
 def posture(robot: Any, joints: tuple[str, ...]) -> np.ndarray:
     """A posture with bent knees: the middle of every range."""
     k = [robot.index[j] for j in joints]
-    return np.clip(0.5 * (robot.lower[k] + robot.upper[k]), -1.0, 1.0)
+    lower, upper = robot.range_within(np.pi)
+    return np.clip(0.5 * (lower[k] + upper[k]), -1.0, 1.0)
 
 
 def pinocchio_cases(robot: Any, train: Any, q: np.ndarray, v: np.ndarray) -> list[TimedCall]:

@@ -117,7 +117,11 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"name": r.name, "title": r.title, "joints": [dict(zip(columns, row, strict=True)) for row in rows]})
     else:
-        shown = [["not known" if v is None else v for v in row] for row in rows]
+        ends, unknown = ("lower deg", "upper deg"), ("no end", "not known")
+        shown = [
+            [unknown[name not in ends] if v is None else v for name, v in zip(columns, row, strict=True)]
+            for row in rows
+        ]
         table(f"{r.title}: {r.n} joints, {len(r.pairs)} pairs of shapes watched", columns, shown)
     return 0
 

@@ -14,9 +14,8 @@ UNEVEN = 0.01  # [s] by which samples may come closer together than they were ta
 STEP = 0.05  # [rad] that a joint may seem to move in no time: noise
 BELIEVED = 3  # samples in a row that agree: there the joint really is
 TURN = 2 * math.pi  # [rad] beyond its limits no joint is, only its encoder may have counted one turn too many
-ENDLESS = 1e4  # [rad] that a joint without limits may have turned
+ENDLESS = 1e8  # [rad] beyond which no joint has turned: at 30 rad/s that takes five weeks
 TOLD = 2.0  # [s] for which a refusal is reported: diagnostics come once a second
-CONTINUOUS = 1e3  # [rad] of a range from which a joint counts as one without ends
 NAMED = 3  # joints in a report
 
 
@@ -52,7 +51,7 @@ class JointPlausibility:
         self._encoders = encoders
         self._names, self._limits = tuple(names), (lower, upper)
         self._low, self._high = np.maximum(lower - RANGE_MARGIN, -ENDLESS), np.minimum(upper + RANGE_MARGIN, ENDLESS)
-        self._velocity, self._endless = np.abs(velocity), (upper - lower >= CONTINUOUS) & encoders
+        self._velocity, self._endless = np.abs(velocity), np.isinf(lower) & np.isinf(upper) & encoders
         self._fastest = FASTEST * self._velocity
         self.forget()
 
@@ -115,7 +114,8 @@ class JointPlausibility:
         jump = TURN * np.round((q - self._good[joints]) / TURN)
         rest = np.abs(q - jump - self._good[joints])
         reach = self._reach(self._fastest[joints], time - self._time[joints])
-        wrapped = self._endless[joints] & (jump != 0.0) & (rest <= reach) & (np.abs(jump) > reach)
+        possible = (np.abs(q) <= ENDLESS) & (rest <= reach)
+        wrapped = self._endless[joints] & (jump != 0.0) & possible & (np.abs(jump) > reach)
         if wrapped.any():
             q[wrapped] -= jump[wrapped]
             self._turns[joints[wrapped]] -= jump[wrapped]

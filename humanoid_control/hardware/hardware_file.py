@@ -303,7 +303,7 @@ def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> Dri
             raise limits.error(f"{key} {values[key]:g} of {name} is wider than the URDF's {whole:g}", key)
     for key, whole, wider in (("lower", robot.lower[k], -1), ("upper", robot.upper[k], 1)):
         values[key] = limits.number(key, float(whole))
-        if wider * (values[key] - whole) > 1e-9:
+        if wider * values[key] > wider * whole + 1e-9:
             raise limits.error(f"{key} {values[key]:g} of {name} is wider than the URDF's {whole:g}", key)
     if not values["lower"] < values["upper"]:
         raise limits.error(f"{name} has no range between {values['lower']:g} and {values['upper']:g}", "lower")

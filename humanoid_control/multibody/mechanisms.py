@@ -47,7 +47,7 @@ class DriveMechanism(ABC):
 
     Attributes:
         name: of the drive, for messages.
-        lower, upper: (n,) the joint ranges [rad].
+        lower, upper: (n,) the joint ranges [rad]; infinite: none.
     """
 
     def __init__(self, name: str, lower: ArrayLike, upper: ArrayLike) -> None:
@@ -59,6 +59,13 @@ class DriveMechanism(ABC):
     def n(self) -> int:
         """Number of joints that it drives."""
         return len(self.lower)
+
+    @property
+    def turn(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ends (n,) of the joint ranges, or of one turn, about zero, where there are none [rad]."""
+        lower, upper = self.lower, self.upper
+        low = np.where(np.isinf(lower), np.where(np.isinf(upper), -np.pi, upper - 2 * np.pi), lower)
+        return low, np.where(np.isinf(upper), low + 2 * np.pi, upper)
 
     @abstractmethod
     def motor(self, q: np.ndarray) -> np.ndarray:
@@ -91,9 +98,10 @@ class DriveMechanism(ABC):
             RobotError: no joint angles of the range give these motor angles.
         """
         phi = np.atleast_1d(np.asarray(phi, dtype=float))
-        middle = (self.lower + self.upper) / 2
+        low, high = self.turn
+        middle = (low + high) / 2
         starts = [middle if start is None else np.atleast_1d(np.asarray(start, dtype=float)), middle]
-        starts += [np.array(p) for p in product(*np.linspace(self.lower, self.upper, 5).T)]
+        starts += [np.array(p) for p in product(*np.linspace(low, high, 5).T)]
         for q in starts:
             found = self._newton(phi, q)
             if found is not None:
@@ -107,7 +115,7 @@ class DriveMechanism(ABC):
     def _newton(self, phi: np.ndarray, q: np.ndarray) -> np.ndarray | None:
         room = MARGIN * (self.upper - self.lower)
         low, high = self.lower - room, self.upper + room
-        q = np.clip(np.where(np.isfinite(q), q, low), low, high)
+        q = np.clip(np.where(np.isfinite(q), q, self.turn[0] - np.where(np.isfinite(room), room, 0.0)), low, high)
         error = self.motor(q) - phi
         if not np.isfinite(error).all():
             return None
@@ -141,7 +149,7 @@ class DriveMechanism(ABC):
             RobotError: it does not, naming the joint angles.
         """
         sign, samples = 0.0, 41 if self.n == 1 else 15
-        for point in product(*np.linspace(self.lower, self.upper, samples).T):
+        for point in product(*np.linspace(*self.turn, samples).T):
             q = np.array(point)
             at = f"at joint angle{'s' * (self.n > 1)} {', '.join(f'{np.degrees(x):.1f}' for x in q)} deg"
             if not np.isfinite(self.motor(q)).all():

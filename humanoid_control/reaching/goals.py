@@ -80,7 +80,8 @@ class GoalSampler:
         if not all(chains):
             raise RobotError(f"{robot.name}: no joint moves the hands")
         self.moved = np.array([robot.joint_index(robot.model.names[j]) for j in sorted({*chains[0], *chains[1]})])
-        middle, half = (robot.lower + robot.upper) / 2, share * (robot.upper - robot.lower) / 2
+        lower, upper = robot.range_within(np.pi)
+        middle, half = (lower + upper) / 2, share * (upper - lower) / 2
         self._lower, self._upper = (middle - half)[self.moved], (middle + half)[self.moved]
         self._pairs = robot.collision_monitor("shapes") if len(robot.pairs) else None
         self._shapes = shape_arrays(robot.model, robot.shapes)
@@ -162,7 +163,7 @@ class GoalSampler:
         """True where a frame's origin lies inside a shape, and moves with it."""
         r, s = self.robot, self._shapes
         seen = []
-        for joints in (r.postures["neutral"], r.lower, r.upper):
+        for joints in (r.postures["neutral"], *r.range_within(np.pi)):
             p = r.frame_positions(r.q(joints), [frame])[0]
             X = r.data.oMi[int(s.joint[shape])]
             seen.append(s.R[shape].T @ (X.actInv(p) - s.p[shape]))

@@ -21,11 +21,14 @@ def limit_gradient(joints: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> 
     """Gradient (n,) of the joint-limit cost, eq. (4.23): 0 in mid-range, growing without bound at a limit.
 
     dH/dq = (qM - qm)^2 (2 q - qM - qm) / (4 (qM - q)^2 (q - qm)^2), with q kept a hair inside its range, where the
-    formula divides by zero.
+    formula divides by zero. A joint without ends has none of it.
     """
     width = upper - lower
+    ends = np.isfinite(width)
+    lower, upper, width = (np.where(ends, x, y) for x, y in ((lower, -1.0), (upper, 1.0), (width, 2.0)))
     q = np.clip(joints, lower + 1e-4 * width, upper - 1e-4 * width)
-    return 0.25 * width**2 * (2 * q - upper - lower) / ((upper - q) ** 2 * (q - lower) ** 2)
+    gradient = 0.25 * width**2 * (2 * q - upper - lower) / ((upper - q) ** 2 * (q - lower) ** 2)
+    return np.where(ends, gradient, 0.0)
 
 
 def limit_weights(gradient: np.ndarray, previous: np.ndarray) -> np.ndarray:

@@ -40,7 +40,6 @@ from humanoid_control.retargeting.scaling import POINTS, Targets
 from humanoid_control.robots import Robot
 
 SLACK_WEIGHT = 1e6  # of a violated distance, against 1 for a tracking error
-ENDLESS = 4 * math.pi  # [rad] range of a joint that has none
 CHUNK = 64  # frames between two reports of progress
 CONSTRAINED, CONSTRAINTS = "constrained", "constraints"
 
@@ -210,7 +209,7 @@ class Retargeter:
         velocity = np.minimum(s.velocity_scale * self.problem.velocity, 1e6)
         self.problem = self.problem._replace(velocity=velocity)
         if not s.keep_ranges:
-            endless = np.full(len(velocity), ENDLESS)
+            endless = np.full(len(velocity), np.inf)
             self.problem = self.problem._replace(lower=-endless, upper=endless)
         self.shift = JointShift(robot, self.problem) if s.avoidance == "shift" else None
         self.solved = self.problem

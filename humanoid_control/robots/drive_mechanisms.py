@@ -25,7 +25,7 @@ class ZeroFrames:
 
     def __init__(self, robot: Robot) -> None:
         tree = parse_urdf(robot.urdf, robot.name)
-        self.model = pin.buildModelFromXML(tree.bare().text())
+        self.model = tree.model()
         data = self.model.createData()
         pin.framesForwardKinematics(self.model, data, pin.neutral(self.model))
         links = {f.name: k for k, f in enumerate(self.model.frames) if f.type == pin.FrameType.BODY}

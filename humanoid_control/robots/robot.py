@@ -40,7 +40,8 @@ class Robot:
         n, nq, nv: number of joints, of coordinates of q, of velocities.
         iq, iv: where the joints begin in q and in v: 7 and 6 with a floating base, else 0.
         joint_names: every actuated joint, in the model's order. index: name -> place in it.
-        lower, upper [rad], velocity [rad/s], effort [N m]: limits (n,). effort_known: (n,) False where it was made up.
+        lower, upper [rad], velocity [rad/s], effort [N m]: limits (n,); the ends of a continuous joint are infinite.
+        effort_known: (n,) False where it was made up.
         postures: name -> (n,); always holds `zero` (0, or the nearest value inside the limits) and `neutral`.
         imitation_joints: indices of the joints that imitation moves. optional_joints: of those it keeps neutral.
         meanings: anatomical name -> joint, such as `l_elbow_flexion`; see `joint_for`.
@@ -402,7 +403,7 @@ class Robot:
 
     def _full_model(self) -> pin.Model:
         free = pin.JointModelFreeFlyer()
-        return self.model if self.base == FLOATING else pin.buildModelFromXML(self._tree.bare().text(), free)
+        return self.model if self.base == FLOATING else self._tree.model(free)
 
 
 # -------- Pinocchio model
@@ -422,13 +423,12 @@ def build_model(tree: UrdfTree, file: RobotFile, base: str, anchor: str, X_world
     Raises:
         RobotError: pinocchio refuses the URDF.
     """
-    tree = tree.bare()
     try:
         if base == FLOATING:
-            model = pin.buildModelFromXML(tree.text(), pin.JointModelFreeFlyer())
+            model = tree.model(pin.JointModelFreeFlyer())
         else:
             X_world_anchor = X_world_root * _pose_in_root(tree, file, anchor)
-            model = pin.buildModelFromXML(placed_in_world(rooted_at(tree, anchor), X_world_anchor).text())
+            model = placed_in_world(rooted_at(tree.bare(), anchor), X_world_anchor).model()
     except (ValueError, RuntimeError) as e:
         raise RobotError(f"{tree.where}: pinocchio cannot build a model: {first_line(e)}") from None
     for name, (link, xyz) in file.points.items():
@@ -455,7 +455,7 @@ def point_label(name: str, tree: UrdfTree) -> str:
 
 def _pose_in_root(tree: UrdfTree, file: RobotFile, link: str) -> pin.SE3:
     """Pose of a link in the root link in the neutral posture."""
-    model = pin.buildModelFromXML(tree.bare().text())
+    model = tree.model()
     q = pin.neutral(model)
     for name, value in file.postures.get("neutral", {}).items():
         if model.existJointName(name):

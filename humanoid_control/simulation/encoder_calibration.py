@@ -61,8 +61,9 @@ class LegChain:
 
     @cached_property
     def limits(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ranges of the leg's joints (k,) [rad]."""
-        return self.robot.lower[self.index], self.robot.upper[self.index]
+        """Ranges of the leg's joints (k,), none beyond half a turn [rad]."""
+        lower, upper = self.robot.range_within(np.pi)
+        return lower[self.index], upper[self.index]
 
 
 def legs_of(robot: Robot) -> list[LegChain]:

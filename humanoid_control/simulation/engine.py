@@ -13,7 +13,7 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, RobotInterface
 from humanoid_control.robots import Robot, load_robot
-from humanoid_control.robots.description.urdf import inertia_fault
+from humanoid_control.robots.description.inertias import inertia_fault
 from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.simulation.contact.points import ContactSettings

@@ -190,8 +190,9 @@ def _knee(robot: Robot, leg: np.ndarray) -> tuple[int, float, float]:
         pin.forwardKinematics(robot.model, robot.data, robot.q(joints))
         return float(np.linalg.norm(robot.data.oMi[first].translation - robot.data.oMi[last].translation))
 
-    angles = {k: np.linspace(robot.lower[k], robot.upper[k], 181) for k in leg[1:-1]}
+    low, high = robot.range_within(np.pi)
+    angles = {k: np.linspace(low[k], high[k], 181) for k in leg[1:-1]}
     lengths = {k: np.array([length(k, a) for a in angles[k]]) for k in angles}
     knee = max(lengths, key=lambda k: float(np.ptp(lengths[k])))
     straight = float(angles[knee][np.argmax(lengths[knee])])
-    return int(knee), straight, 1.0 if robot.upper[knee] - straight > straight - robot.lower[knee] else -1.0
+    return int(knee), straight, 1.0 if high[knee] - straight > straight - low[knee] else -1.0

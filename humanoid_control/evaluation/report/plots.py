@@ -174,7 +174,7 @@ def joint_ranges(s: RobotScore) -> str:
     joints = [u.joint for u in s.runs[0].joints]
     figure, (ax,) = subplots(1, 1, WIDTH, 0.8 + 0.26 * len(joints))
     height = 0.7 / len(s.runs)
-    for k, u in enumerate(s.runs[0].joints):
+    for k, u in ((k, u) for k, u in enumerate(s.runs[0].joints) if np.isfinite([u.lower, u.upper]).all()):
         ax.barh(k, (u.upper - u.lower) * DEG, 0.86, u.lower * DEG, color="none", edgecolor=INK, linewidth=0.8)
     for i, r in enumerate(s.runs):
         at = np.arange(len(joints)) + (i - (len(s.runs) - 1) / 2) * height

@@ -121,7 +121,9 @@ def joint_table(s: RobotScore) -> Table:
     """Range used by each joint."""
     rows = []
     for uses in zip(*(r.joints for r in s.runs), strict=True):
-        row: list[Any] = [uses[0].joint, f"{uses[0].lower * DEG:.0f} .. {uses[0].upper * DEG:.0f}"]
+        lower, upper = uses[0].lower * DEG, uses[0].upper * DEG
+        ends = f"{lower:.0f} .. {upper:.0f}" if np.isfinite([lower, upper]).any() else "no end"
+        row: list[Any] = [uses[0].joint, ends]
         for u in uses:
             row += [f"{u.used_lower * DEG:.0f} .. {u.used_upper * DEG:.0f}", round(100 * u.share)]
             row += [round(100 * (u.at_lower + u.at_upper))]

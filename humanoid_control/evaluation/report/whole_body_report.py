@@ -126,7 +126,7 @@ def joint_table(s: WholeBodyScore) -> Table:
 
 
 def _degrees(low: float, high: float) -> str:
-    return f"{round(low * DEG)} .. {round(high * DEG)}"
+    return f"{low * DEG:.0f} .. {high * DEG:.0f}" if np.isfinite([low, high]).any() else "no end"
 
 
 def whole_body_verdicts(scores: Sequence[WholeBodyScore]) -> list[str]:
@@ -322,7 +322,7 @@ def _joint_use(s: WholeBodyScore) -> str:
     joints = s.joints()
     figure, axes = subplots(1, 3, WIDTH, 0.8 + 0.2 * len(joints), sharey=True, width_ratios=[2, 1, 1])
     rows = range(len(joints))
-    for k, j in enumerate(joints):
+    for k, j in ((k, j) for k, j in enumerate(joints) if np.isfinite([j.lower, j.upper]).all()):
         axes[0].barh(k, (j.upper - j.lower) * DEG, 0.8, j.lower * DEG, color="none", edgecolor=INK, linewidth=0.8)
     axes[0].barh(
         rows, [(j.highest - j.lowest) * DEG for j in joints], 0.6, [j.lowest * DEG for j in joints], color=ROBOT

@@ -78,7 +78,7 @@ class ConstrainedGoals(PositionSolver):
         self.constraints = list(constraints)
         m, r = self.dofs, robot
         lower, upper = np.full(r.nv, -UNBOUNDED), np.full(r.nv, UNBOUNDED)
-        lower[r.iv :], upper[r.iv :] = r.lower, r.upper
+        lower[r.iv :], upper[r.iv :] = r.range_within(UNBOUNDED)
         self._lower, self._upper = lower[m.free], upper[m.free]
 
     def _constraints(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -168,8 +168,8 @@ def beyond(value: float, most: float) -> float:
 def beyond_range(problem: RetargetingProblem, i: int, value: float) -> float:
     """How far a coordinate is outside of its range, a little inside its ends, with its sign."""
     inside = min(INSIDE, 0.1 * (problem.upper[i] - problem.lower[i]))
-    middle = 0.5 * (problem.upper[i] + problem.lower[i])
-    return beyond(value - middle, problem.upper[i] - middle - inside)
+    below, above = value - problem.lower[i] - inside, value - problem.upper[i] + inside
+    return above if above > 0.0 else min(below, 0.0)
 
 
 @kernel

@@ -161,7 +161,7 @@ def _yaw_range(robot: Robot, leg: np.ndarray) -> np.ndarray:
         joint = int(k) + 2  # after the world and the base
         z = float((robot.data.oMi[joint].rotation @ joint_axis(robot.model, joint)[0])[2])
         if abs(z) > 0.7:
-            turn = np.array([robot.lower[k], robot.upper[k]]) - robot.postures["neutral"][k]
+            turn = np.array([end[k] for end in robot.range_within(np.pi)]) - robot.postures["neutral"][k]
             total += np.sort(np.sign(z) * turn)
     return total
 

@@ -25,7 +25,7 @@ from humanoid_control.documents import read_xml_text
 from humanoid_control.errors import RobotError, first_few, first_line, shown
 from humanoid_control.files import why
 from humanoid_control.robots.description.meshes import in_confines
-from humanoid_control.robots.description.urdf import WIDE, UrdfTree, parse_urdf
+from humanoid_control.robots.description.urdf import UrdfTree, parse_urdf
 
 SPEED = 10.0  # [rad/s] of every joint: MJCF knows no limits on speed; a dancer's arms reach it
 STRAIGHT = 1e-9  # coefficients of a coupling's square and higher terms above it bend it
@@ -249,7 +249,7 @@ class _Reader:
         return [(f"{self.joint[j]}_{n}", j, axis, anchor, 0.0) for n, axis in zip("xyz", np.eye(3), strict=True)]
 
     def _limit(self, element: ET.Element, j: int) -> None:
-        low, high = self.m.jnt_range[j] if self.m.jnt_limited[j] else (-WIDE, WIDE)
+        low, high = self.m.jnt_range[j] if self.m.jnt_limited[j] else (-np.inf, np.inf)
         if self.m.jnt_type[j] == BALL:
             high = high if self.m.jnt_limited[j] else np.pi
             low = -high

@@ -15,8 +15,10 @@ import pinocchio as pin
 from humanoid_control.documents import parse_xml
 from humanoid_control.errors import RobotError, first_few, shown
 from humanoid_control.files import FARTHEST
+from humanoid_control.robots.description.inertias import complete_inertia, impossible_note
 
-WIDE = 1.0e3  # [rad] stands for "no limit" on a continuous joint
+WIDE = 1.0e9  # [rad] from which an end of a range is none, and by which programs are told that it is
+TURNED = 1.0e3  # [rad] of a placement: more is no angle
 MOST = 1.0e9  # of masses, inertias, speeds and efforts, in SI units: more than any robot has
 SPEED = 3.0  # [rad/s] of a joint whose speed limit is 0, infinite or missing
 FARTHEST_TURN, IN_DEGREES = 3 * math.pi, 720.0  # [rad] between which ends of ranges are more likely degrees
@@ -64,8 +66,26 @@ class UrdfTree:
         return next(link for link in self.links if link not in children)
 
     def text(self) -> str:
-        """The document as XML."""
-        return ET.tostring(self.document, encoding="unicode")
+        """The document as XML, with joints that have no ends as continuous ones."""
+        return _finite_text(self.document, "continuous")
+
+    def model(self, root: pin.JointModel | None = None) -> pin.Model:
+        """Pinocchio's model of it; a joint without ends is one angle whose limits are infinite.
+
+        Args:
+            root: the joint that holds the root link; default: none.
+
+        Raises:
+            ValueError, RuntimeError: pinocchio refuses the document.
+        """
+        text = _finite_text(self.bare().document, "revolute")
+        model = pin.buildModelFromXML(text) if root is None else pin.buildModelFromXML(text, root)
+        for limits in (model.lowerPositionLimit, model.upperPositionLimit):
+            turning = np.abs(limits) >= WIDE
+            if root is not None:
+                turning[: root.nq] = False
+            limits[turning] = np.copysign(np.inf, limits[turning])
+        return model
 
     def copy(self) -> UrdfTree:
         """A tree of its own, to be changed."""
@@ -84,6 +104,32 @@ class UrdfTree:
         return out
 
 
+def _finite_text(document: ET.Element, endless: str) -> str:
+    """XML of a document whose infinite limits are written as other programs take them.
+
+    Args:
+        document: left as it is.
+        endless: type of joints without ends; 'continuous' ones need no range.
+    """
+
+    def ends(joint: ET.Element) -> list[float]:
+        limit = joint.find("limit")
+        return [] if limit is None else [float(limit.get(key, "0") or 0) for key in ("lower", "upper")]
+
+    if np.isfinite([end for joint in document.findall("joint") for end in ends(joint)]).all():
+        return ET.tostring(document, encoding="unicode")
+    document = copied(document)
+    for joint in document.findall("joint"):
+        for limit in joint.findall("limit"):
+            if endless == "continuous" and np.isinf(ends(joint)).all():
+                joint.set("type", endless)
+                del limit.attrib["lower"], limit.attrib["upper"]
+                continue
+            for key in ("lower", "upper"):
+                limit.set(key, repr(min(max(float(limit.get(key, "0") or 0), -WIDE), WIDE)))
+    return ET.tostring(document, encoding="unicode")
+
+
 def _without_children(e: ET.Element) -> ET.Element:
     out = ET.Element(e.tag, e.attrib)
     out.text, out.tail = e.text, e.tail
@@ -100,7 +146,7 @@ def copied(e: ET.Element) -> ET.Element:
 def parse_urdf(text: str, where: str) -> UrdfTree:
     """Parse and check a URDF document.
 
-    Continuous joints become revolute ones with very wide limits, so that every joint is one angle; joints whose lower
+    Continuous joints become revolute ones with infinite limits, so that every joint is one angle; joints whose lower
     limit is their upper one become fixed; joints of other kinds than revolute, continuous, prismatic and fixed are
     refused.
 
@@ -128,8 +174,8 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
         mimic = joint.find("mimic")
         _check_joint(joint, where, mimic is not None and mimic.get("joint", "") in names)
     for link in document.findall("link"):
-        _complete_inertia(link)
-    tree.notes = (*dropped, *tree.notes, *_keep_mimics_inside(tree), *_impossible_note(tree))
+        complete_inertia(link)
+    tree.notes = (*dropped, *tree.notes, *_keep_mimics_inside(tree), *impossible_note(document.findall("link"), where))
     return tree
 
 
@@ -231,11 +277,8 @@ class _Numbers:
         return f"must be at most {self.most:g}" if max(values) > self.most else ""
 
 
-TENSOR = ("ixx", "ixy", "ixz", "ixy", "iyy", "iyz", "ixz", "iyz", "izz")
-ROUNDING = 1e-3  # of the largest moment: what the digits of a URDF may take away from zero
-NEARLY = 0.05  # of the largest moment: by which published moments break the triangle inequality, which does no harm
 _COUNTS = {3: "three", 4: "four"}
-_PLACE, _ANGLES = _Numbers(3, -FARTHEST, FARTHEST), _Numbers(3, -WIDE, WIDE)
+_PLACE, _ANGLES = _Numbers(3, -FARTHEST, FARTHEST), _Numbers(3, -TURNED, TURNED)
 _SIZE, _ANY, _NOT_NEGATIVE = _Numbers(1, 0.0, FARTHEST), _Numbers(1, -MOST, MOST), _Numbers(1, 0.0)
 _NUMBERS: dict[str, dict[str, _Numbers]] = {  # by element
     "origin": {"xyz": _PLACE, "rpy": _ANGLES},
@@ -267,56 +310,6 @@ def check_numbers(owner: ET.Element, place: str) -> None:
             if fault := wanted.fault(text):
                 said = f" has mass {shown(text)}; it" if e.tag == "mass" else f": {key} of its <{e.tag}>"
                 raise RobotError(f"{place}{said} {fault}, got '{shown(text)}'")
-
-
-def _complete_inertia(link: ET.Element) -> None:
-    """Write out what a link's inertia leaves out: pinocchio's reader would drop the mass with it."""
-    inertial = link.find("inertial")
-    if inertial is None:
-        return
-    mass, tensor = inertial.find("mass"), inertial.find("inertia")
-    if mass is None or mass.get("value") is None:
-        link.remove(inertial)
-        return
-    if tensor is None:
-        tensor = ET.SubElement(inertial, "inertia")
-    for key in _NUMBERS["inertia"]:
-        if tensor.get(key) is None:
-            tensor.set(key, "0")
-
-
-def inertia_fault(inertial: ET.Element) -> str:
-    """What is impossible in an <inertial>, as words that follow the link's name; empty where a body can have it.
-
-    No body has a moment above the sum of the two others (I1 + I2 < I3).
-    """
-    mass, tensor = inertial.find("mass"), inertial.find("inertia")
-    try:
-        m = float(mass.get("value", "nan")) if mass is not None else 0.0
-        values = [float(tensor.get(k, "0")) for k in TENSOR] if tensor is not None else [0.0] * 9
-    except ValueError:
-        m, values = math.nan, [0.0] * 9
-    if not np.isfinite([m, *values]).all():
-        return "has a mass or an inertia that is not a number"
-    if m < 0:
-        return f"has mass {m:g} kg; it must not be negative"
-    low, middle, high = np.linalg.eigvalsh(np.reshape(values, (3, 3)))
-    moments = f"principal moments {low:.3g}, {middle:.3g}, {high:.3g} kg m^2"
-    if low < -ROUNDING * max(high, 0.0) or high < 0:
-        return f"has a negative inertia ({moments}): no body has that"
-    if low + middle < high * (1 - NEARLY):
-        return f"has {moments}: one exceeds the sum of the others, no body has that"
-    return ""
-
-
-def _impossible_note(tree: UrdfTree) -> tuple[str, ...]:
-    """A line about links whose inertias no body has; none where all are possible."""
-    found = {e.get("name", ""): inertial for e in tree.document.findall("link") for inertial in e.findall("inertial")}
-    bad = [shown(name) for name, inertial in found.items() if inertia_fault(inertial)]
-    if not bad:
-        return ()
-    them = f"{len(bad)} link(s) with inertias that no body has ({first_few(bad)})"
-    return (f"{tree.where}: {them}: good for kinematics, refused by the simulator",)
 
 
 def _limit_notes(tree: UrdfTree) -> tuple[str, ...]:
@@ -382,8 +375,10 @@ def _narrow(leader: ET.Element, follower: ET.Element, mimic: ET.Element) -> bool
     if abs(multiplier) > 1e-9:
         ends = ((least - offset) / multiplier, (most - offset) / multiplier)
         low, high = max(min(ends), low), min(max(ends), high)
-    if not (low < high and least <= multiplier * low + offset <= most):
-        ends = multiplier * whole[0] + offset, multiplier * whole[1] + offset
+    inside = multiplier * low + offset if abs(multiplier) > 1e-9 else offset
+    if not (low < high and least <= inside <= most):
+        reach = whole if abs(multiplier) > 1e-9 else (0.0, 0.0)  # 0 times infinity is no number
+        ends = multiplier * reach[0] + offset, multiplier * reach[1] + offset
         own.set("lower", repr(min(ends)))
         own.set("upper", repr(max(ends)))
         return False
@@ -417,8 +412,8 @@ def _check_joint(joint: ET.Element, where: str, follows: bool = False) -> None:
         joint.set("type", "revolute")
         if limit is None:
             limit = ET.SubElement(joint, "limit")
-        limit.set("lower", str(-WIDE))
-        limit.set("upper", str(WIDE))
+        limit.set("lower", str(-math.inf))
+        limit.set("upper", str(math.inf))
     elif kind == "revolute" and limit is not None and not limit.get("lower") and not limit.get("upper"):
         limit.set("lower", str(-math.pi))
         limit.set("upper", str(math.pi))
@@ -434,8 +429,10 @@ def _check_joint(joint: ET.Element, where: str, follows: bool = False) -> None:
         return
     if not lower < upper:
         raise RobotError(f"{where}: joint '{name}': lower limit {lower:g} is not below the upper limit {upper:g}")
-    limit.set("lower", str(max(lower, -WIDE)))
-    limit.set("upper", str(min(upper, WIDE)))
+    if kind == "prismatic":
+        lower, upper = max(lower, -FARTHEST), min(upper, FARTHEST)
+    limit.set("lower", str(lower if lower > -WIDE else -math.inf))
+    limit.set("upper", str(upper if upper < WIDE else math.inf))
     # Many URDFs leave velocity or effort at 0 to say "unknown"; a robot that may not move helps nobody.
     limit.set("velocity", str(min(velocity, MOST) if 0 < velocity < math.inf else SPEED))
     limit.set("effort", str(min(effort, MOST) if 0 < effort < math.inf else 100.0))

@@ -122,7 +122,7 @@ class MotorEncoders:
         """
         if name not in self.index:
             raise UnknownNameError("drive", name, self.index, hint=f"(with a motor encoder, robot {self.robot.name})")
-        angles = self.mechanisms[name].lower if switch is None else np.atleast_1d(np.asarray(switch, dtype=float))
+        angles = self.mechanisms[name].turn[0] if switch is None else np.atleast_1d(np.asarray(switch, dtype=float))
         self._refer(name, angles, self.counters(joints)[name])
 
     def joints(self, counters: Mapping[str, np.ndarray], start: np.ndarray | None = None) -> np.ndarray:

@@ -16,6 +16,7 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError, EnvironmentProblem, RobotError
 from humanoid_control.kinematics.forward_kinematics import joint_axis
 from humanoid_control.robots import Robot
+from humanoid_control.robots.description.urdf import WIDE
 from humanoid_control.simulation.contact.ground import PLANE, Ground
 from humanoid_control.simulation.contact.points import ContactPoints
 from humanoid_control.simulation.drives.position_control import (
@@ -77,7 +78,10 @@ def _body(parent: ET.Element, robot: Robot, joint: int, gains: DriveGains) -> ET
     k = robot.index[name]
     axis, slides = joint_axis(model, joint)
     e = ET.SubElement(body, "joint", name=name, type="slide" if slides else "hinge", axis=_text(axis))
-    e.attrib.update(limited="true", range=_text((robot.lower[k], robot.upper[k])), armature=repr(float(gains.rotor[k])))
+    low, high = (end[k] for end in robot.range_within(WIDE))
+    endless = bool(np.isinf([robot.lower[k], robot.upper[k]]).all())
+    e.attrib.update({"limited": "false"} if endless else {"limited": "true", "range": _text((low, high))})
+    e.attrib.update(armature=repr(float(gains.rotor[k])))
     e.attrib.update(solreflimit=f"{STOP_TIME} 1", solimplimit=IMPEDANCE)
     return body
 

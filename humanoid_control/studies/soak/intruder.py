@@ -36,7 +36,7 @@ class Intruder:
 
         from humanoid_control.nodes.base.messages import STREAM_OUT
 
-        q = rng.uniform(self.robot.lower, self.robot.upper)
+        q = rng.uniform(*self.robot.range_within(np.pi))
         self._publish(JointState, "joint_commands", STREAM_OUT, seconds, COMMANDS_RATE, lambda: self._state(q))
 
     def states(self, seconds: float, rng: np.random.Generator) -> None:

@@ -72,7 +72,8 @@ class TendonGeometry:
         self.tables = routing_tables(self.routing)
         self._q = np.array([model.joints[model.getJointId(n)].idx_q for n in names], dtype=int)
         lower, upper = model.lowerPositionLimit[self._q], model.upperPositionLimit[self._q]
-        self.limits = np.column_stack([lower, upper])
+        ends = (lower, -np.pi), (upper, np.pi)  # tendons are fitted over one turn of a joint without ends
+        self.limits = np.column_stack([np.where(np.isinf(end), turn, end) for end, turn in ends])
         self._l, self._shape = np.zeros((1, len(tendons))), (len(tendons), len(names))
         self._no_arms = np.zeros((0, *self._shape))
         self.zero = np.zeros(len(tendons))

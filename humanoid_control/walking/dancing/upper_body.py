@@ -107,7 +107,8 @@ def waist_roll(robot: Robot) -> float:
     turning = [pin.getJointJacobian(model, data, j, pin.LOCAL_WORLD_ALIGNED)[3] for j in (chest, pelvis)]
     about_forward = np.abs(turning[0] - turning[1])[robot.iv + waist] > 0.7
     neutral, joints = robot.postures["neutral"], waist[about_forward]
-    room = np.minimum(robot.upper[joints] - neutral[joints], neutral[joints] - robot.lower[joints])
+    low, high = robot.range_within(np.pi)
+    room = np.maximum(np.minimum(high - neutral, neutral - low)[joints], 0.0)
     return float(room.sum())
 
 
