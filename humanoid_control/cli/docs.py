@@ -73,7 +73,8 @@ TOPICS = {
     ),
     "emergency_stop": (
         "std_msgs/Bool",
-        "true stops, false releases (then `robot_driver/clear_faults`); every message is a heartbeat",
+        "true stops; released (then `robot_driver/clear_faults`) once each publisher that said so says false, or is "
+        "gone; every message is a heartbeat",
     ),
     "estimated_joint_states": ("sensor_msgs/JointState", "filtered position and velocity"),
     "tendon_states": (
@@ -111,7 +112,8 @@ TOPICS = {
     "footsteps": (
         "visualization_msgs/MarkerArray, geometry_msgs/PoseArray or nav_msgs/Path",
         "where the soles are to come down, in the frame of `odom` or in `base_footprint`; of markers the ns is "
-        "l_foot or r_foot (text `append` in the first: after those before), of the others the feet alternate",
+        "l_foot or r_foot (text `append` in the first: after those before), of the others the feet alternate; while a "
+        "list or a goal of one node is carried out, those of another are refused",
     ),
     "footsteps/status": ("diagnostic_msgs/KeyValue", "accepted or refused, and which footstep is bad, and why"),
     "footsteps/planned": (

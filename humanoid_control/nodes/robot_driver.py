@@ -36,7 +36,7 @@ from humanoid_control.hardware.realtime import become_real_time, real_time_advic
 from humanoid_control.hardware.supervision import WARN
 from humanoid_control.kinematics.joint_state import NodeStatus
 from humanoid_control.nodes.base.command_messages import read_command
-from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter
+from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter, gid_of, publishers_of
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
@@ -190,7 +190,8 @@ class RobotDriver(TickNode):
         self.action = TrajectoryAction(self, self.driver, follower)
         # An emergency stop must be heard from any publisher: one that keeps its last message, and one that does not.
         for qos in (LATCHED, EVENTS):
-            self.create_subscription(Bool, hardware.estop_topic, self.on_emergency_stop_topic, qos)
+            self.create_subscription(Bool, hardware.estop_topic, self.on_emergency_stop_topic, qos, takes_info=True)
+        self.pressed: set[bytes] = set()  # publishers of the emergency stop whose last word is to stop
         d = self.driver
         self.create_service(SetBool, "~/enable", answered(lambda on: d.enable() if on else d.disable()))
         self.create_service(SetBool, "~/emergency_stop", answered(lambda on: d.emergency_stop("~/emergency_stop", on)))
@@ -241,9 +242,17 @@ class RobotDriver(TickNode):
             return ""
         return f"joint_commands of {self.owner.owner_name} are followed"
 
-    def on_emergency_stop_topic(self, m: Bool) -> None:
+    def on_emergency_stop_topic(self, m: Bool, info: Mapping[str, Any]) -> None:
+        """Stop as soon as one publisher says so; released once each that said so has released it, or is gone."""
+        topic, gid = self.driver.hardware.estop_topic, gid_of(info)
         self.driver.heartbeat(time.monotonic())
-        self.driver.emergency_stop("topic", m.data, f"emergency stop on {self.driver.hardware.estop_topic}")
+        if m.data:
+            self.pressed.add(gid)
+        else:
+            self.pressed.discard(gid)
+            if self.pressed:
+                self.pressed &= publishers_of(self, topic).keys()
+        self.driver.emergency_stop("topic", bool(self.pressed), f"emergency stop on {topic}")
 
     # -- services -----------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.kinematics.joint_state import Measurement
-from humanoid_control.nodes.base.command_owner import TARGETS_IN, TARGETS_TIMEOUT, listen_to_one
+from humanoid_control.nodes.base.command_owner import TARGETS_IN, TARGETS_TIMEOUT, RequestOwner, listen_to_one
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
@@ -121,8 +121,11 @@ class WalkerNode(TickNode):
             take = self._guarded("targets_failed", self.on_targets)
             listen_to_one(self, MarkerArray, "targets", take, TARGETS_TIMEOUT, TARGETS_IN, raw=True)
         steps = FOOTSTEP_MESSAGES[p.footsteps_type]
-        self.create_subscription(steps, "footsteps", self._guarded("footsteps_failed", self.on_footsteps), EVENTS)
-        self.create_subscription(PoseStamped, "goal_pose", self._guarded("goal_failed", self.on_goal), EVENTS)
+        self.asking = RequestOwner(self)  # of footsteps and goals, which fill the same list
+        take = self._guarded("footsteps_failed", self.on_footsteps)
+        self.create_subscription(steps, "footsteps", take, EVENTS, takes_info=True)
+        take = self._guarded("goal_failed", self.on_goal)
+        self.create_subscription(PoseStamped, "goal_pose", take, EVENTS, takes_info=True)
         listen_to_one(self, Joy, "joy", self._guarded("joy_failed", self.on_joy), p.cmd_vel_timeout)
         self.create_subscription(Bool, PAUSED, self._guarded("paused_failed", self.on_paused), LATCHED)
 
@@ -162,10 +165,10 @@ class WalkerNode(TickNode):
 
         return self._guarded("sensor_failed", call)
 
-    def _guarded(self, key: str, callback: Callable[[Any], None]) -> Callable[[Any], None]:
-        def call(message: Any) -> None:
+    def _guarded(self, key: str, callback: Callable[..., None]) -> Callable[..., None]:
+        def call(*given: Any) -> None:
             try:
-                callback(message)
+                callback(*given)
                 self.health.clear(key)
             except Exception as e:  # a message that nobody thought of must not end a robot that walks
                 self.health.report(key, Level.ERROR, f"{key.replace('_', ' ')}: {type(e).__name__}: {e}")
@@ -183,7 +186,7 @@ class WalkerNode(TickNode):
             self.health.check("frame", bool(self.frames.problem), Level.WARN, self.frames.problem)
             self.upper.take(names, poses[:, :3], self.walker.t)
 
-    def on_footsteps(self, message: Any) -> None:
+    def on_footsteps(self, message: Any, info: Mapping[str, Any]) -> None:
         """Follow a list of footsteps, all of it or none."""
 
         def follow() -> str:
@@ -192,9 +195,9 @@ class WalkerNode(TickNode):
             self.walker.follow(steps, append=append)
             return f"{len(steps)} footsteps"
 
-        self._answered(follow)
+        self._answered(follow, "footsteps", info)
 
-    def on_goal(self, message: PoseStamped) -> None:
+    def on_goal(self, message: PoseStamped, info: Mapping[str, Any]) -> None:
         """Walk until the middle of the feet is at a pose."""
 
         def walk_to() -> str:
@@ -202,15 +205,17 @@ class WalkerNode(TickNode):
             self.walker.walk_to(X)
             return f"a goal {len(self.walker.planner.queue)} footsteps away"
 
-        self._answered(walk_to)
+        self._answered(walk_to, "goal_pose", info)
 
-    def _answered(self, take: Callable[[], str]) -> None:
-        """Take footsteps, and say on footsteps/status what became of them."""
+    def _answered(self, take: Callable[[], str], topic: str, info: Mapping[str, Any]) -> None:
+        """Take footsteps of a topic, and say on footsteps/status what became of them."""
         try:
             if not self.running or self.stopped or self.emergency:
                 why = self.stopped or ("a sensor was lost" if self.emergency else "it does not stand yet")
                 raise ConfigError(f"the robot does not take footsteps now: {why}")
+            self.asking.check(topic, info, bool(self.walker.planner.queue))
             text = take()
+            self.asking.take(topic, info)
         except HumanoidError as e:
             self.answers.publish(KeyValue(key="refused", value=str(e)))
             self.health.report("footsteps", Level.WARN, str(e))

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("rclpy", reason="needs ROS 2")
+rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from sensor_msgs.msg import BatteryState, JointState
 from std_msgs.msg import Bool, String
@@ -155,6 +155,33 @@ def test_the_emergency_stop_topic_stops_whoever_publishes(graph, kept):
     button.publish(Bool(data=False))
     graph.until(lambda: desk.ask("clear_faults")[0], "cleared")
     desk.until("MONITOR")
+
+
+def test_one_emergency_stop_is_not_released_by_another(graph):
+    """A box whose button is up says so ten times a second; that is no word about the button of another."""
+    desk, second = Desk(graph, "hardware:=loopback"), rclpy.create_node("second")
+    pressed, other = graph.publisher(Bool, "emergency_stop", 10), second.create_publisher(Bool, "emergency_stop", 10)
+    try:
+        for p in (pressed, other):
+            graph.until(lambda p=p: p.get_subscription_count() > 0, "the driver")
+        pressed.publish(Bool(data=True))
+        desk.until("ESTOP", lambda: other.publish(Bool(data=False)))
+        for _ in range(3):
+            other.publish(Bool(data=False))
+            graph.spin(0.1)
+            done, why = desk.ask("clear_faults")
+            assert not done and "emergency stop on emergency_stop" in why
+        pressed.publish(Bool(data=False))
+        graph.until(lambda: desk.ask("clear_faults")[0], "cleared")
+        desk.until("MONITOR")
+        other.publish(Bool(data=True))
+        desk.until("ESTOP")
+        second.destroy_publisher(other)
+        graph.until(
+            lambda: desk.ask("clear_faults")[0], "who is gone", meanwhile=lambda: pressed.publish(Bool(data=False))
+        )
+    finally:
+        second.destroy_node()
 
 
 def test_a_trajectory_is_executed_from_where_the_robot_is(graph):

@@ -1,7 +1,8 @@
 """One owner of a topic that moves a robot: who may publish its commands, and whose commands a robot takes.
 
 Two nodes that command the same joints pull them to two postures in turn. So a node commands nothing while another one
-does or could (`CommandOwner`), and a robot follows the first one that it hears (`CommandArbiter`).
+does or could (`CommandOwner`), and a robot follows the first one that it hears (`CommandArbiter`). Of requests that
+take a while the first is carried out to its end (`RequestOwner`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
+from humanoid_control.errors import ConfigError
 from humanoid_control.nodes.base.graph_watch import Claim as Claim
 from humanoid_control.nodes.base.messages import STREAM_OUT
 from humanoid_control.nodes.base.tick_node import Level, TickNode
@@ -234,6 +236,40 @@ class CommandArbiter:
             owner, *others = (names.get(gid, "a node that is gone") for gid in (self.owner, *refused))
             text = f"{self._topic} from several publishers: {owner} is followed, {', '.join(others)} is not"
         self._node.health.check(self._key, bool(refused), Level.ERROR, text)
+
+
+class RequestOwner:
+    """Choice of one node among those who ask for motions that take a while, on one topic or several.
+
+    The node whose request is carried out may replace it; others wait until it is done, unless that node is gone.
+    """
+
+    def __init__(self, node: TickNode) -> None:
+        self._node, self._topic, self._owner = node, "", b""
+
+    def check(self, topic: str, info: Mapping[str, Any], busy: bool) -> None:
+        """Make sure that a request may be taken.
+
+        Args:
+            topic: of the request. info: what rclpy says about it.
+            busy: the request that was taken last is still carried out.
+
+        Raises:
+            ConfigError: it may not, naming both nodes.
+        """
+        gid = gid_of(info)
+        if not busy or not self._owner or gid == self._owner:
+            return
+        owner = publishers_of(self._node, self._topic).get(self._owner)
+        other = publishers_of(self._node, topic).get(gid, "a node that is gone")
+        if owner not in (None, other):
+            raise ConfigError(
+                f"{topic} of {other} is refused: {self._topic} of {owner} is carried out, until it is done or stopped"
+            )
+
+    def take(self, topic: str, info: Mapping[str, Any]) -> None:
+        """Take note of whose request is carried out from now on."""
+        self._topic, self._owner = topic, gid_of(info)
 
 
 def listen_to_one(

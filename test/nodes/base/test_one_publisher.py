@@ -19,6 +19,7 @@ from test.nodes.test_robot_driver import Desk
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 MOVING = {"joint_commands", "joint_trajectory", "cmd_vel", "targets", "joy", "TOPIC"}  # TOPIC: of live markers
+MOVING |= {"footsteps", "goal_pose"}
 SENSORS = {"tendon_estimation.py", "state_estimator.py", "machine_checks.py"}  # whose TOPIC moves nothing
 WATCHERS = {"viewer.py"}  # that move nothing
 

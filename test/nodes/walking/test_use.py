@@ -109,8 +109,36 @@ def test_a_goal_is_walked_to_and_what_is_none_is_refused(stack):
     ):
         m = PoseArray(poses=[goal(p[0], p[1], 0.15).pose for p in poses])
         d.walker.health.clear("footsteps")
-        d.walker.on_footsteps(m)
+        d.walker.on_footsteps(m, {})
         assert words in d.bus.newest["footsteps/status"].value
+
+
+def test_footsteps_and_goals_of_one_node_are_carried_out_before_those_of_another(stack):
+    """Each list replaces the one before: of two planners that ask in turn neither got anywhere."""
+    d = stack()
+    d.stand()
+    planner, tool, spare = (type("Node", (), {"get_name": lambda s, n=n: n})() for n in ("planner", "tool", "spare"))
+    goals, others = Publisher(d.bus, planner, "goal_pose"), Publisher(d.bus, tool, "goal_pose")
+    steps_of_tool = Publisher(d.bus, tool, "footsteps")
+    said = lambda: (d.bus.newest["footsteps/status"].key, d.bus.newest["footsteps/status"].value)  # noqa: E731
+    goals.publish(goal(0.6, 0.0, 0.0))
+    assert said()[0] == "accepted"
+    d.run(1.5)
+    queue = list(d.walker.walker.planner.queue)
+    steps = PoseArray(poses=[goal(0.1, 0.1, 0.0).pose])
+    for publisher, message in ((others, goal(-0.6, 0.0, 0.0)), (steps_of_tool, steps)):
+        publisher.publish(message)
+        key, why = said()
+        assert key == "refused" and f"{publisher.topic} of /tool is refused: goal_pose of /planner" in why
+        assert d.walker.walker.planner.queue == queue and why in d.walker.health.worst()[1]
+    goals.publish(goal(0.3, 0.0, 0.0))
+    assert said()[0] == "accepted", "its own goal it may change"
+    d.bus.publishers["goal_pose"] = [others]
+    others.publish(goal(0.2, 0.0, 0.0))
+    assert said()[0] == "accepted", "who is gone has no say"
+    assert d.run(12.0, lambda: d.state == "STAND" and not d.walker.walker.planner.queue)
+    Publisher(d.bus, spare, "goal_pose").publish(goal(0.2, 0.0, 0.0))
+    assert said()[0] == "accepted", "what is done is nobody's"
 
 
 def test_silent_and_frozen_sensors_end_the_walk_and_what_comes_back_goes_on(stack):
