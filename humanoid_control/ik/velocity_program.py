@@ -10,7 +10,8 @@ from humanoid_control.ik.free_velocities import Bounds, DofMap
 from humanoid_control.ik.limits.limit import SoftRows, fill_braking
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.box_qp import BoxQp, Guess, solve_box_qp_from
+from humanoid_control.numerics.box_program import BoxQp, Guess
+from humanoid_control.numerics.box_qp import solve_box_qp_from
 from humanoid_control.numerics.packed import unpack
 
 NOT_FINITE = -3

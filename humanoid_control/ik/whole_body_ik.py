@@ -33,7 +33,7 @@ from humanoid_control.ik.velocity_program import (
     reduce_bounds,
     solve_program,
 )
-from humanoid_control.numerics.box_qp import Guess
+from humanoid_control.numerics.box_program import Guess
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.robots.robot import Robot
 

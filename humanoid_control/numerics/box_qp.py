@@ -23,14 +23,14 @@ inversion, and every constraint that differs the square of the size.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import B1, I1
+from humanoid_control.numerics.box_program import AT_HIGH, AT_LOW, FREE, HELD, BoxQp, Guess
+from humanoid_control.numerics.box_qp_certificate import cost_gradient, is_optimal
+from humanoid_control.numerics.box_qp_descent import descend
 from humanoid_control.numerics.cholesky import dot
-from humanoid_control.numerics.packed import by_reference, uncounted
+from humanoid_control.numerics.packed import uncounted
 from humanoid_control.numerics.swept_system import (
     PANEL,
     VECTORS,
@@ -44,47 +44,13 @@ from humanoid_control.numerics.swept_system import (
 from humanoid_control.numerics.tiles import WIDTH, lanes, put_lanes
 
 TOLERANCE = 1e-10
-FREE, AT_LOW, AT_HIGH, HELD = 0, 1, -1, 2  # HELD: between two equal bounds
+ILL_POSED = 1e9  # factor by which pivots magnify errors: beyond it, the solution is checked
 LEAST_PIVOT = 1e-15  # of the diagonal of H, where a variable comes free that others determine
 WELL_POSED = 1e5  # product of the largest numbers of H and its inverse: up to it, FEW steps leave ten digits
 FEW = 8
 ROUGH = 1e-12  # of the largest c: what may be left in w where it should be 0
 POLISHES = 3  # times that a solution is made more exact, and looked at again
-NOT_POSITIVE, OUT_OF_STEPS = -1, -2
-
-
-@by_reference
-class BoxQp(NamedTuple):
-    """The numbers of the program.
-
-    Attributes:
-        H: (n, n) positive definite, lower triangle used. g: (n,).
-        low, high: (n,) with low <= high.
-        A: (>= rows, n), b: (>= rows,): soft rows a . x >= b.
-    """
-
-    H: np.ndarray
-    g: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    A: np.ndarray
-    b: np.ndarray
-
-
-class Guess(NamedTuple):
-    """Constraints that may hold a solution, as of a program like it; a wrong guess only costs time.
-
-    Attributes:
-        side: (n,) FREE, AT_LOW or AT_HIGH of each variable. works: (>= rows,) whether a row does.
-    """
-
-    side: I1
-    works: B1
-
-    @classmethod
-    def nothing(cls, n: int, rows: int) -> Guess:
-        """No constraint does."""
-        return cls(np.zeros(n, dtype=np.int64), np.zeros(rows, dtype=np.bool_))
+NOT_POSITIVE, NOT_OPTIMAL = -1, -2
 
 
 @kernel
@@ -99,7 +65,7 @@ def solve_box_qp(problem: BoxQp, rows: int, rho: float, x: np.ndarray, multiplie
 
     Returns:
         iterations used; -1 where H is not positive definite (x is then the point of the box nearest to zero), -2 where
-        the iterations ran out (x is inside the bounds, but not the optimum).
+        the iterations ran out, or the conditions of an optimum do not hold to five digits (x is inside the bounds).
     """
     guess = Guess(np.zeros(x.shape[0], dtype=np.int64), np.zeros(rows, dtype=np.bool_))
     return solve_box_qp_from(problem, rows, rho, x, multipliers, guess)
@@ -122,10 +88,15 @@ def solve_box_qp_from(
         multipliers[i] = 0.0
     size = live + rows
     stride = size + 1 + (-size - 1) % WIDTH
-    memory, words = np.empty((stride + VECTORS) * stride + PANEL * PANEL + WIDTH), np.empty((2, size), dtype=np.int64)
+    memory, words = (
+        np.empty((stride + VECTORS) * stride + PANEL * PANEL + 2 + WIDTH),
+        np.empty((2, size), dtype=np.int64),
+    )
     begin = -memory.ctypes.data % 64 // 8  # where a line of the cache begins
-    used = _solve(problem, rows, rho, x, multipliers, guess, uncounted(memory[begin:]), uncounted(words))
+    used, sure = _solve(problem, rows, rho, x, multipliers, guess, uncounted(memory[begin:]), uncounted(words))
     memory[0], words[0, :] = 0.0, 0  # both are kept until here
+    if not sure:
+        used = _check(problem, rows, rho, x, multipliers, guess, used)
     if used == NOT_POSITIVE:
         for i in range(n):
             x[i] = min(max(0.0, problem.low[i]), problem.high[i])
@@ -134,6 +105,36 @@ def solve_box_qp_from(
         if used == NOT_POSITIVE or side[i] == HELD:
             side[i] = FREE
     return used
+
+
+@kernel
+def _check(
+    problem: BoxQp, rows: int, rho: float, x: np.ndarray, multipliers: np.ndarray, guess: Guess, used: int
+) -> int:
+    """Check a solution that pivots may have spoilt, and solve once more by descent where it is not the optimum.
+
+    Args:
+        problem, rows, rho, x, multipliers, guess: as of `solve_box_qp_from`, solved.
+        used: steps so far.
+
+    Returns:
+        steps used, or NOT_OPTIMAL.
+    """
+    n, side = x.shape[0], guess.side
+    if used >= 0 and is_optimal(problem, rows, rho, x):
+        return used
+    steps = max(used, 0) + descend(problem, rows, rho, x, side)
+    cost_gradient(problem, rows, rho, x, multipliers)
+    for i in range(n):
+        if problem.low[i] == problem.high[i]:
+            side[i] = HELD
+        if side[i] != AT_LOW and side[i] != AT_HIGH:
+            multipliers[i] = 0.0
+    for r in range(rows):
+        short = problem.b[r] - dot(problem.A[r], x, n)
+        guess.works[r] = short > 0.0
+        multipliers[n + r] = rho * max(0.0, short)
+    return steps if is_optimal(problem, rows, rho, x) else NOT_OPTIMAL
 
 
 @kernel
@@ -146,8 +147,8 @@ def _solve(
     guess: Guess,
     memory: np.ndarray,
     words: np.ndarray,
-) -> int:
-    """The solution, in this memory; arguments and result as of `solve_box_qp_from`."""
+) -> tuple[int, bool]:
+    """The solution, in this memory, and whether its pivots have kept their digits; others as of `solve_box_qp_from`."""
     n, side = x.shape[0], guess.side
     s, count = _system(problem, rho, guess, x, memory, words)
     size, used, limit = words.shape[1], 0, 20 * (n + rows) + 50
@@ -155,11 +156,18 @@ def _solve(
     for k in range(size):
         i = s.variable[k]
         if i < n and not s.table[k * s.stride + k] > 0.0:
-            return NOT_POSITIVE
+            return NOT_POSITIVE, True
         largest = max(largest, abs(s.table[size * s.stride + k]))
+    most, settled = rho if rows > 0 else 0.0, False
+    s.pivots[0], s.pivots[1] = np.inf, 0.0
+    for i in range(n):
+        most = max(most, problem.H[i, i])
     for first in range(0, count, PANEL):
-        if not sweep_panel(s, first, min(first + PANEL, count), n):
-            return NOT_POSITIVE
+        last = min(first + PANEL, count)
+        if not sweep_panel(s, first, last, n):
+            return NOT_POSITIVE, True
+        for q in range(last - first):
+            _note_pivot(s, s.variable[first + q] < n, -1.0 / s.block[(PANEL + 1) * q])
     spread = _spread(s, problem, n)
     while True:
         _place(s)
@@ -174,6 +182,7 @@ def _solve(
             used += _add(s, problem, guess, p)
         exact = used <= FEW and size == n + rows and max(spread, _spread(s, problem, n)) < WELL_POSED
         if used >= limit or exact or not _polish(s, problem, rho, rows, x, multipliers, ROUGH * largest):
+            settled = used < limit and most < ILL_POSED * s.pivots[0] and rho * s.pivots[1] < ILL_POSED
             break
     for k in range(size):
         i = s.variable[k]
@@ -182,7 +191,8 @@ def _solve(
             multipliers[i] = s.w[k] if side[i] != FREE else 0.0
         else:
             multipliers[i] = -s.y[k] if guess.works[i - n] else 0.0
-    return used if used < limit else OUT_OF_STEPS
+        settled = settled and np.isfinite(s.y[k]) and np.isfinite(s.w[k])
+    return used if used < limit else NOT_OPTIMAL, settled
 
 
 @kernel
@@ -199,8 +209,9 @@ def _system(
     T, v = memory[: stride * stride], memory[stride * stride :]
     panel, scaled = v[3 * stride :], v[(3 + PANEL) * stride :]
     swept_panel, block = v[(3 + 2 * PANEL) * stride :], v[VECTORS * stride :]
+    pivots = block[PANEL * PANEL :]
     y, w, column = v[:stride], v[stride : 2 * stride], v[2 * stride : 3 * stride]
-    s = SweptSystem(T, stride, variable, words[1], y, w, column, panel, scaled, swept_panel, block)
+    s = SweptSystem(T, stride, variable, words[1], y, w, column, panel, scaled, swept_panel, block, pivots)
     count, behind, held = 0, size, 0
     for i in range(n):
         if side[i] == FREE:
@@ -268,7 +279,7 @@ def _let_go(s: SweptSystem, problem: BoxQp, guess: Guess, k: int) -> None:
     n, i = guess.side.shape[0], s.variable[k]
     if i < n:
         guess.side[i] = FREE
-        sweep(s, k, LEAST_PIVOT * problem.H[i, i])
+        _note_pivot(s, True, sweep(s, k, LEAST_PIVOT * problem.H[i, i]))
         s.w[k] = 0.0
     else:
         guess.works[i - n] = False
@@ -346,12 +357,27 @@ def _add(s: SweptSystem, problem: BoxQp, guess: Guess, p: int) -> int:
         if blocking < 0:
             break
         _let_go(s, problem, guess, blocking)
-    sweep(s, p, 0.0)
+    pivot = sweep(s, p, 0.0)
     if bounds:
         y[p], side[i] = bound, sign
     else:
+        _note_pivot(s, False, pivot)
         w[p], guess.works[i - n] = 0.0, True
     return steps
+
+
+@kernel
+def _note_pivot(s: SweptSystem, is_variable: bool, pivot: float) -> None:
+    """Keep the least pivot of a variable and the largest of a row; what has the wrong sign, or is no number, is worst.
+
+    A variable's pivot is what others leave of its diagonal, and a row's is its 1/rho and what the variables add to it:
+    the smaller a part of a number is left, the more of its digits are lost.
+    """
+    if is_variable:
+        if not pivot >= s.pivots[0]:
+            s.pivots[0] = pivot if pivot > 0.0 else 0.0
+    elif not -pivot <= s.pivots[1]:
+        s.pivots[1] = -pivot if pivot < 0.0 else np.inf
 
 
 @kernel

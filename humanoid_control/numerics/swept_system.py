@@ -40,6 +40,7 @@ class SweptSystem(NamedTuple):
             table the tiles below the diagonal count, and those on it.
         variable: (N,) number of the variable, or n + number of the row. swept: (N,) 1 where it is.
         y, w: (W,). column: (W,), panel, scaled, swept_panel: (PANEL W,), block: (PANEL PANEL,) memory.
+        pivots: (2,) least pivot of a variable, and largest of a row, that has been swept: for the solver.
     """
 
     table: np.ndarray
@@ -53,6 +54,7 @@ class SweptSystem(NamedTuple):
     scaled: np.ndarray
     swept_panel: np.ndarray
     block: np.ndarray
+    pivots: np.ndarray
 
 
 @kernel
@@ -162,10 +164,11 @@ def sweep_panel(s: SweptSystem, first: int, last: int, n: int) -> bool:
 
 
 @kernel
-def sweep(s: SweptSystem, p: int, least: float) -> None:
-    """Sweep entry p, or take that back; its pivot has a size of `least` at the least."""
+def sweep(s: SweptSystem, p: int, least: float) -> float:
+    """Sweep entry p, or take that back; its pivot has a size of `least` at the least. Return the pivot that it had."""
     T, c, stride = s.table, s.column, s.stride
     take_column(s, p)
+    pivot = c[p]
     inverse = 1.0 / (c[p] if abs(c[p]) > least else least)
     scale, minus = splat(inverse if s.swept[p] == 0 else -inverse), splat(-inverse)
     for i in range(0, stride, WIDTH):
@@ -179,6 +182,7 @@ def sweep(s: SweptSystem, p: int, least: float) -> None:
         put_lanes(c, i, scale * lanes(c, i))
     c[p], s.swept[p] = -inverse, 1 - s.swept[p]
     _put_column(s, p)
+    return pivot
 
 
 @kernel

@@ -21,7 +21,8 @@ from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import Followers, set_followers
 from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, fill_velocity_bounds
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp_from
+from humanoid_control.numerics.box_program import BoxQp
+from humanoid_control.numerics.box_qp import solve_box_qp_from
 from humanoid_control.numerics.packed import uncounted, unpack
 from humanoid_control.retargeting.problem import (
     RetargetingProblem,

@@ -16,7 +16,7 @@ from humanoid_control.collision.shapes import ShapeArrays
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import KinematicTree, WorldPoses, add_point_row, body_poses
 from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
-from humanoid_control.numerics.box_qp import Guess
+from humanoid_control.numerics.box_program import Guess
 from humanoid_control.numerics.packed import by_reference
 from humanoid_control.numerics.vec3 import Vec, row
 from humanoid_control.retargeting.scaling import POINTS

@@ -1,57 +1,74 @@
-"""The check of a solution: it passes what is right, and finds each wrong answer of a nearly singular program."""
+"""The check of a solution, and programs whose pivots lose their digits: solved are those that pass, and they are."""
 
 import numpy as np
 import pytest
 
-from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
-from humanoid_control.numerics.box_qp_certificate import SAFE_RATIO, is_optimal, optimality_error
+from humanoid_control.numerics.box_program import BoxQp, Guess
+from humanoid_control.numerics.box_qp import solve_box_qp_from
+from humanoid_control.numerics.box_qp_certificate import is_optimal, optimality_error
 from test.numerics.test_box_qp import problem
 
 
-def cost(p, rho, x):
-    slack = np.maximum(0.0, p.b - p.A @ x)
-    return 0.5 * x @ p.H @ x + p.g @ x + 0.5 * rho * slack @ slack
+def excess(p, rho, x):
+    """Bound of how much more than the least x costs, relative to the cost: the first-order gap over the box.
+
+    A convex cost lies above its tangent, so that it is nowhere less than at the vertex to which the tangent falls most.
+    """
+    H, g, low, high, A, b, y = (np.asarray(a, dtype=np.longdouble) for a in (*p, x))
+    slack = np.maximum(0, b - A @ y)
+    gradient = H @ y + g - rho * (A.T @ slack)
+    gap = np.maximum(gradient * (y - low), gradient * (y - high)).sum()
+    return float(gap / (1 + abs(y @ (H @ y) / 2 + g @ y + rho * (slack @ slack) / 2)))
 
 
-def descended(p, rho, x):
-    """A point of less cost where a few steps of coordinate descent find one."""
-    x = x.copy()
-    for _ in range(30):
-        for i in range(len(x)):
-            short = np.maximum(0.0, p.b - p.A @ x)
-            slope = p.H[i] @ x + p.g[i] - rho * p.A[:, i] @ short
-            bend = p.H[i, i] + rho * (p.A[short > 0, i] ** 2).sum()
-            x[i] = np.clip(x[i] - slope / bend, p.low[i], p.high[i])
-    return x
-
-
-def solved(rng, least, rho):
+def program(rng, least, scale=1.0):
     H, g, low, high, A, b = problem(rng, True)
-    H = H + (least - 1e-4) * np.eye(len(g))
-    p = BoxQp(H, g, low, high, A, b)
-    x, multipliers = np.empty(len(g)), np.empty(len(g) + len(b) + 1)
-    assert solve_box_qp(p, len(b), rho, x, multipliers) >= 0
-    return p, x
+    return BoxQp(H + (least - 1e-4) * np.eye(len(g)), g, low, high, scale * A, scale * b)
 
 
-@pytest.mark.parametrize("rho", [1e3, 1e4])
-def test_solutions_within_the_safe_range_pass(rho):
-    rng = np.random.default_rng(3)
-    for _ in range(150):
-        p, x = solved(rng, rho / SAFE_RATIO, rho)
-        assert is_optimal(p, len(p.b), rho, x)
+def solved(p, rho, guess):
+    n, rows = len(p.g), len(p.b)
+    x, multipliers = np.empty(n), np.empty(n + rows + 1)
+    return x, multipliers, solve_box_qp_from(p, rows, rho, x, multipliers, guess)
 
 
-def test_a_wrong_answer_of_a_nearly_singular_program_is_found():
-    """H with 1e-8 or 1e-10 and a price of 1e6: what descent improves by a millionth does not pass."""
-    rng, rho, wrong = np.random.default_rng(4), 1e6, 0
-    for k in range(200):
-        p, x = solved(rng, 1e-8 if k % 2 else 1e-10, rho)
-        finite = bool(np.isfinite(x).all())
-        better = not finite or cost(p, rho, descended(p, rho, x)) < cost(p, rho, x) - 1e-6 * (1 + abs(cost(p, rho, x)))
-        wrong += better
-        assert not (better and is_optimal(p, len(p.b), rho, x))
-    assert wrong > 20, "the program is hard enough to show it"
+@pytest.mark.parametrize("least", [1e-8, 1e-10])
+def test_nearly_singular_programs_with_a_high_price_are_solved(least):
+    """The pivots alone left 129 and 168 of 250 without the conditions of an optimum, some with infinite numbers."""
+    rng = np.random.default_rng(4)
+    for _ in range(250):
+        p = program(rng, least)
+        x, m, used = solved(p, 1e6, Guess.nothing(len(p.g), len(p.b)))
+        assert used >= 0 and is_optimal(p, len(p.b), 1e6, x)
+        assert (x >= p.low).all() and (x <= p.high).all()
+        assert excess(p, 1e6, x) < 1e-3
+        left = p.H @ x + p.g - m[: len(p.g)] - p.A.T @ m[len(p.g) : -1]
+        moving = p.low < p.high
+        assert np.abs(left[moving]).max() < 1e-4 * max(np.abs(p.g).max(), np.abs(m).max())
+
+
+def test_whatever_is_called_solved_passes_the_check():
+    """From good and bad guesses, over sixteen decades of price, rows and least eigenvalue; few are refused."""
+    rng, refused, count = np.random.default_rng(1), 0, 3000
+    for k in range(count):
+        p = program(rng, 10.0 ** rng.integers(-12, -2), 10.0 ** rng.uniform(-1, 2))
+        n, rho = len(p.g), 10.0 ** rng.integers(2, 10)
+        side = [rng.integers(-1, 2, n), np.ones(n), -np.ones(n), np.zeros(n)][k % 4].astype(np.int64)
+        x, _, used = solved(p, rho, Guess(side, rng.random(len(p.b)) < (0.5 if k % 3 else 1.0)))
+        assert (x >= p.low).all() and (x <= p.high).all()
+        assert used < 0 or is_optimal(p, len(p.b), rho, x)
+        refused += used < 0
+    assert refused < 0.01 * count
+
+
+def test_numbers_that_are_not_finite_are_not_solved():
+    for place in ("H", "g", "A", "b"):
+        p = program(np.random.default_rng(8), 1e-2)
+        assert len(p.b)
+        getattr(p, place)[-1] = np.nan
+        x, _, used = solved(p, 1e4, Guess(np.zeros(len(p.g), dtype=np.int64), np.ones(len(p.b), dtype=bool)))
+        assert used < 0, place
+        assert (x >= p.low).all() and (x <= p.high).all()
 
 
 def test_what_a_bound_holds_is_no_error_and_what_it_does_not_is():

@@ -22,7 +22,7 @@ def system(n, rows, seed):
     y, w, column = (memory[k * stride : (k + 1) * stride] for k in range(3))
     panels = (memory[(3 + k * PANEL) * stride :] for k in range(3))
     index = np.arange(size), np.zeros(size, dtype=np.int64)
-    s = SweptSystem(table.ravel(), stride, *index, y, w, column, *panels, memory[VECTORS * stride :])
+    s = SweptSystem(table.ravel(), stride, *index, y, w, column, *panels, memory[VECTORS * stride :], np.zeros(2))
     return s, Q
 
 

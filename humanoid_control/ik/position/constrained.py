@@ -12,7 +12,8 @@ from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.position.solver import PositionSolver, Solution, Stop, StopSettings, TaskResidual
 from humanoid_control.ik.tasks.points import HalfSpaceTask
 from humanoid_control.ik.tasks.task import Task
-from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
+from humanoid_control.numerics.box_program import BoxQp
+from humanoid_control.numerics.box_qp import solve_box_qp
 from humanoid_control.robots.robot import Robot, joint_columns
 
 UNBOUNDED = 1e30

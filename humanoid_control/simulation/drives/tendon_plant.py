@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
+from humanoid_control.numerics.box_program import BoxQp
+from humanoid_control.numerics.box_qp import solve_box_qp
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendon_geometry
 from humanoid_control.tendons.mappings.mapping import Array

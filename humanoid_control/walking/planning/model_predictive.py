@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
+from humanoid_control.numerics.box_program import BoxQp
+from humanoid_control.numerics.box_qp import solve_box_qp
 from humanoid_control.walking.planning.lipm import ZmpPath
 from humanoid_control.walking.planning.plan import CenterRequest, Phase, request_corners, schedule
 from humanoid_control.walking.planning.step import StepLimits
