@@ -29,7 +29,7 @@ from humanoid_control.human.forces.wrenches import MeasuredWrench, check_same_gr
 from humanoid_control.human.forward_tracking import Tracking, TrackingSettings, track_recording
 from humanoid_control.human.ik_setup import FitTasks
 from humanoid_control.human.kinematics import axis_directions
-from humanoid_control.human.marker_fit import Fit, FitSettings, fit, match_markers, root_coordinates
+from humanoid_control.human.marker_fit import LEAST_SHARE, Fit, FitSettings, fit, match_markers, root_coordinates
 from humanoid_control.human.model import Person
 from humanoid_control.mocap import MarkerClip
 
@@ -143,9 +143,12 @@ def analyse(
             the segments and places of the markers are found; none: the person is taken as it is.
 
     Raises:
-        ClipError: markers that are not the person's, a clip and forces with no time or no vertical in common.
+        ClipError: markers that are not the person's, or fewer than half of them and no tasks that name them; a clip and
+            forces with no time or no vertical in common.
         ConfigError: a cut-off beyond half the rate, bad tasks.
     """
+    if tasks is None:
+        _check_same_set(person, clip)
     tasks, settings = tasks or FitTasks(), settings or AnalysisSettings()
     check_cutoff(settings.cutoff, clip.rate)
     said = [*person.notes, *clip.warnings]
@@ -196,6 +199,21 @@ def analyse(
             )
     out = Analysis(clip, person, found, motion, tau, before, after, loads, carriers, settings, tuple(said))
     return replace(out, tracking=tracking)
+
+
+def _check_same_set(person: Person, clip: MarkerClip) -> None:
+    """Refuse a clip and a model that have few labels in common: the same names may then mean other places."""
+    pairs = match_markers(person, clip.labels, FitTasks())
+    seen = np.isfinite(clip.positions).all(axis=2).mean(axis=0)
+    common = float(seen[[k for k, _ in pairs]].sum())
+    if common < LEAST_SHARE * seen.sum() and len(pairs) < LEAST_SHARE * len(person.markers):
+        used = {k for k, _ in pairs}
+        unused = [label for k, label in enumerate(clip.labels) if k not in used]
+        raise ClipError(
+            f"'{clip.name}': {len(pairs)} of its {len(clip.labels)} labels are among the {len(person.markers)} of "
+            f"{person.name} ({first_few([clip.labels[k] for k in sorted(used)])}), not {first_few(unused)}: "
+            "give a model with these markers, rename them, or name those to follow in a task set (--setup, tasks)"
+        )
 
 
 def _seen_enough(person: Person, clip: MarkerClip, tasks: FitTasks) -> tuple[np.ndarray, list[str]]:

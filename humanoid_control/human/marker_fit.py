@@ -38,6 +38,7 @@ SWAP_GAIN = 0.5  # share of the cost that remains, at most, when labels are exch
 MIRRORED_RMS, MIRRORED_GAIN = 0.05, 0.25  # [m] and share of the cost, for a whole clip
 SMALLEST, LARGEST = 1 / 3, 3.0  # size of the clip beside the person's
 UNSEEN = 10.0  # standard deviation [rad or m] beyond which nothing is known
+LEAST_SHARE = 0.5  # of labels, each counted by the frames that show it, below which equal names may mean other places
 
 
 @dataclass(frozen=True)

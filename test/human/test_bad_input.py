@@ -158,3 +158,18 @@ def test_a_hundred_thousand_frames_take_as_much_memory_a_frame_as_few(standing):
 def test_a_cutoff_that_no_filter_has_is_refused_with_the_range(standing, cutoff):
     with pytest.raises(ConfigError, match="above 0 and below 50 Hz"):
         analyse(*standing, settings=AnalysisSettings(cutoff=cutoff))
+
+
+def test_a_clip_that_shares_few_labels_with_the_model_is_refused_unless_they_are_named(standing):
+    person, clip, _ = standing
+    count = len(person.markers) // 2 - 1
+    others = tuple(f"cluster {k}" for k in range(2 * count))
+    far = np.random.default_rng(3).normal(size=(clip.n_frames, len(others), 3))
+    positions = np.concatenate([clip.positions[:, :count], far], axis=1)
+    mixed = replace(clip, labels=(*clip.labels[:count], *others), positions=positions)
+    with pytest.raises(ClipError, match=f"{count} of its {3 * count} labels .*--setup"):
+        analyse(person, mixed)
+    tasks = FitTasks(markers=dict.fromkeys(clip.labels[:count], 1.0), others=0.0)
+    assert any(f"{count} of {3 * count} labels are followed" in w for w in analyse(person, mixed, tasks=tasks).warnings)
+    positions[1:, count:] = np.nan  # trajectories without a name, each seen for a moment
+    assert np.isfinite(analyse(person, replace(mixed, positions=positions)).fit.q).all()

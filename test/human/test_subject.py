@@ -105,6 +105,24 @@ def test_what_is_not_known_is_said():
         find_template(clip(*pig), "ior")
 
 
+def test_a_set_that_knows_few_of_the_labels_must_be_named(model_file):
+    """Names such as L.Knee mean a place of their own in another lab: 16 of 37, or 8 of 26, tell no marker set."""
+    for path, name, share in (
+        ("human_motion/force_plates/type4_upside_down.c3d", "opensim", "16 of 37"),
+        ("mocap/c3d_encodings/Eb015pi.c3d", "rajagopal", "8 of 26"),
+    ):
+        clip = load_clip(model_file(path))
+        with pytest.raises(HumanoidError, match=rf"{name}\w* knows {share} .*--markers {name}"):
+            find_template(clip)
+        assert find_template(clip, "rajagopal" if name == "rajagopal" else "opensim_walk").unknown
+    pig = [row.label for row in load_template("plug_in_gait").rows]
+    ghosts = [f"*{k}" for k in range(100)]
+    x = np.zeros((200, len(pig) + len(ghosts), 3))
+    x[10:, len(pig) :] = np.nan
+    clip = MarkerClip("c", (*pig, *ghosts), RATE, x, "made")
+    assert find_template(clip).template.name == "plug_in_gait", "unnamed trajectories that are seen for a moment"
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

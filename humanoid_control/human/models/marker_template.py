@@ -17,6 +17,7 @@ import numpy as np
 from humanoid_control.errors import ClipError, RobotError, UnknownNameError, first_few, shown, told_of
 from humanoid_control.files import check_keys, check_row, known, list_of, rows_of, schema_file, text, texts
 from humanoid_control.human.elements import Marker
+from humanoid_control.human.marker_fit import LEAST_SHARE
 from humanoid_control.human.models.person_file import LEFT, RIGHT, PersonFile
 from humanoid_control.mocap import MarkerClip, plain_label
 
@@ -137,10 +138,11 @@ def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateM
 
     Raises:
         UnknownNameError: no such template. RobotError: its file is damaged.
-        ClipError: none knows enough of the labels, or several subjects have the same ones.
+        ClipError: none knows enough of the labels, or several subjects have the same ones. Half of them is enough:
+            where fewer have names that a template knows, these may mean other places, so the template must be named.
     """
-    seen = np.isfinite(clip.positions).all(axis=2).any(axis=0)
-    labels = [label for label, there in zip(clip.labels, seen, strict=True) if there]
+    seen = dict(zip(clip.labels, np.isfinite(clip.positions).all(axis=2).mean(axis=0), strict=True))
+    labels = [label for label in clip.labels if seen[label] > 0.0]
     _check_one_subject(clip, labels)
     if name is not None:
         return _match(load_template(name), labels, clip)
@@ -154,6 +156,14 @@ def find_template(clip: MarkerClip, name: str | Path | None = None) -> TemplateM
         raise ClipError(
             f"'{clip.name}': its {len(labels)} labels ({first_few(labels)}) are of no known marker set ({nearest}): "
             "give --model with a model that has these markers, or --markers with a template (docs/human.md)"
+        )
+    known_share, unknown_share = (sum(seen[label] for label in group) for group in (best.found, best.unknown))
+    if known_share < LEAST_SHARE * (known_share + unknown_share):
+        count = len(best.found) + len(best.unknown)
+        raise ClipError(
+            f"'{clip.name}': no marker set knows its labels: {best.template.name} knows {len(best.found)} of {count} "
+            f"({first_few(best.found)}), not {first_few(best.unknown)}: give --markers with a template of these "
+            f"(docs/human.md), or --markers {best.template.name} if these {len(best.found)} are where it has them"
         )
     return TemplateMatch(best.template, best.found, best.computed, best.unknown, others)
 
