@@ -23,6 +23,8 @@ _HEADING_TIME = 0.5  # [s] from the start, over which the hip line is averaged
 _LEAST_HIP_WIDTH = 0.08  # [m] nobody's hip centres are closer
 _IN_DOUBT = 0.8  # of the way along the likeliest axis: as far along another one, posture says nothing
 _FLOOR_PERCENTILE = 1.0  # of the heights of the feet: the lowest sample alone may be a glitch
+_FOOT = 0.3  # [m] no heel or toe is farther below its ankle, on tiptoe either
+_SOLE = 0.12  # [m] heels, toes and both feet stand at heights that differ by less: a point below all others is an error
 _CROSSED = 0.03  # [m] change of the length of both shins, standard deviation, that no skin explains
 _MOST_HIDDEN = 0.5  # share of the frames in which a point may be carried along
 _CARRIER = {"knee": "hip", "ankle": "knee", "toe": "ankle", "heel": "ankle"}
@@ -154,6 +156,12 @@ def find_body_points(
         estimated = ("sternum",)
     placement = find_placement({point: filled[point] for point in names}, clip.rate, where, clip.up_axis)
     warnings += _up_notes(filled, where, clip)
+    below = _floor({point: filled[point] for point in names}, placement.R_WF[2])[1]
+    if below:
+        warnings.append(
+            f"{below} (from {', '.join(locator.labels(below))}) lies too far below the other points of the feet: the "
+            "floor is where those stand; check its label"
+        )
     points_W = {point: placement.apply(filled[point]) for point in names}
     return BodyPoints(
         name=clip.name,
@@ -284,7 +292,8 @@ def find_placement(
     Up is the axis that the file states. A file that states none is guessed from the posture: the file axis along which
     the body is longest from the feet (or, without feet, the hips) to the shoulders, in the median of all frames.
     Forward is across the hip line, averaged over the first 0.5 s. The lowest foot is on
-    the floor (without feet the height stays as it is) and the middle of the hips starts above the origin.
+    the floor (without feet the height stays as it is; one point that lies far below all others does not count) and the
+    middle of the hips starts above the origin.
 
     Args:
         points_F: body points (T, 3) [m] in file axes, NaN where missing; hips and shoulders at least.
@@ -309,11 +318,27 @@ def find_placement(
     y_F = left_F / width
     R_WF = np.stack([np.cross(y_F, up_F), y_F, up_F])
     hips_W = _mean((points_F["l_hip"] + points_F["r_hip"]) / 2, start) @ R_WF.T
-    feet = [points_F[point] for point in _FEET if point in points_F] or [
-        points_F[point] for point in _ANKLES if point in points_F
-    ]
-    heights = np.concatenate([foot @ up_F for foot in feet]) if feet else np.zeros(1)
-    return Placement(R_WF, -np.array([hips_W[0], hips_W[1], np.nanpercentile(heights, _FLOOR_PERCENTILE)]))
+    return Placement(R_WF, -np.array([hips_W[0], hips_W[1], _floor(points_F, up_F)[0]]))
+
+
+def _floor(points_F: Mapping[str, np.ndarray], up_F: np.ndarray) -> tuple[float, str]:
+    """Height of the floor along up [m], and the point of the feet that lies too far below it; "" for none.
+
+    It is where the lowest point stands, unless that one is farther below its ankle than a foot is long, or of three
+    points or more alone: then the next one counts. A marker that has come off does not lift the person.
+    """
+    names = [p for p in _FEET if p in points_F] or [p for p in _ANKLES if p in points_F]
+    heights = {p: h for p in names if np.isfinite(h := points_F[p] @ up_F).any()}
+    if not heights:
+        return 0.0, ""
+    lowest = {p: float(np.nanpercentile(h, _FLOOR_PERCENTILE)) for p, h in heights.items()}
+    order = sorted(lowest, key=lambda p: lowest[p])
+    ankle = points_F.get(f"{order[0][0]}_ankle") if order[0] in _FEET else None
+    far = ankle is not None and float(np.nanpercentile(ankle @ up_F, _FLOOR_PERCENTILE)) - lowest[order[0]] > _FOOT
+    alone = len(order) > 2 and lowest[order[1]] - lowest[order[0]] > _SOLE
+    if (far or alone) and len(order) > 1:
+        return lowest[order[1]], order[0]
+    return float(np.nanpercentile(np.concatenate(list(heights.values())), _FLOOR_PERCENTILE)), ""
 
 
 def _up(points_F: Mapping[str, np.ndarray], where: str) -> np.ndarray:

@@ -332,6 +332,34 @@ def test_one_stray_sample_below_the_floor_does_not_lift_the_person():
     np.testing.assert_allclose(stray.marker("Chin"), UPRIGHT.marker("Chin"), atol=0.005)
 
 
+@pytest.mark.parametrize("share", [0.05, 1.0])
+def test_a_marker_of_a_foot_that_has_come_off_does_not_lift_the_person(share):
+    positions = np.array(DANCE.positions)
+    positions[: round(share * len(positions)), DANCE.index("Foot_L"), 2] -= 0.5
+    off = MarkerClip("off", DANCE.labels, DANCE.rate, positions, "test")
+    np.testing.assert_allclose(upright(off).marker("Chin"), UPRIGHT.marker("Chin"), atol=0.02)
+    assert any("l_toe (from Foot_L) lies too far below" in w for w in find_body_points(off).warnings)
+    assert not any("too far below" in w for w in find_body_points(DANCE).warnings)
+
+
+def test_of_four_points_of_the_feet_one_alone_does_not_show_the_floor():
+    still = np.zeros((50, 3))
+    points = {"l_hip": still + [0, 0.1, 0.9], "r_hip": still + [0, -0.1, 0.9]}
+    points |= {f"{s}_shoulder": still + [0, y, 1.4] for s, y in (("l", 0.2), ("r", -0.2))}
+    points |= {
+        f"{s}_{end}": still + [x, y, 0.02]
+        for s, y in (("l", 0.1), ("r", -0.1))
+        for end, x in (("toe", 0.2), ("heel", 0))
+    }
+    points |= {"l_ankle": still + [0, 0.1, 0.1], "r_ankle": still + [0, -0.1, 0.1]}
+    right = find_placement(points, 100.0, "made").p_WF[2]
+    assert right == pytest.approx(-0.02)
+    low = points | {"r_heel": points["r_heel"] - [0, 0, 0.15]}
+    assert find_placement(low, 100.0, "made").p_WF[2] == pytest.approx(right)
+    step = {k: v - np.array([0, 0, 0.2 * (k in ("r_heel", "r_toe", "r_ankle"))]) for k, v in points.items()}
+    assert find_placement(step, 100.0, "made").p_WF[2] == pytest.approx(right + 0.2), "a foot a step lower is the floor"
+
+
 def test_without_toes_the_ankles_are_on_the_floor():
     ankles = [label for label in DANCE.labels if not label.startswith("Foot")]
     clip = upright(DANCE.select(ankles))

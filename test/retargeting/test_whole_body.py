@@ -182,6 +182,15 @@ def test_feet_that_never_rest_have_their_floor_at_their_lowest_places(drop):
     assert floor.notes == ("l_heel, l_toe, r_heel, r_toe: never slow, the floor is taken at the lowest places",)
 
 
+def test_a_marker_that_has_come_off_has_the_level_of_the_other_foot(walk):
+    body = walk[0]
+    positions = body.positions.copy()
+    positions[:, body.names.index("l_toe"), 2] -= 0.4
+    floor = find_floor(replace(body, positions=positions, missing=body.missing.copy()))
+    assert floor.level == pytest.approx(find_floor(body).level, abs=0.03)
+    assert "l_toe lies far below" in floor.notes[0]
+
+
 def test_a_foot_that_is_slow_shows_the_slope_alone(walk):
     body = walk[0]
     positions = body.positions.copy()

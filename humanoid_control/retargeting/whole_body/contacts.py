@@ -28,6 +28,7 @@ STANDING = 0.05  # [s] for which it must have been that slow
 LEAST_SLOPE, MOST_SLOPE = 0.003, 0.09  # of a floor that is corrected: below, nothing is gained; above, it is no floor
 FEWEST_SLOW = 3  # frames in which a point must be slow to show the floor; else its lowest frames show it
 LOWEST = 0.05  # share of the frames that are the lowest of a point: in a run a foot is down for a fifth or more
+FAR_BELOW = 0.12  # [m] a point that stands so far below the rest of the feet is not where it should be
 FLOOR_SHARE = 0.25  # quantile of the heights of slow points that is the floor: some of them are raised and still
 NARROW = 0.5  # [m] spread of places in a direction below which its slope is drawn to zero
 STEEPEST = 0.95  # sine of the largest pitch of a sole
@@ -133,6 +134,14 @@ def find_floor(body: BodyPoints) -> Floor:
         notes = (f"the floor of the clip is tilted by {np.degrees(np.arctan(tilt)):.1f} degrees: levelled",)
     height = feet[:, :, 2] - feet[:, :, :2] @ slope
     levels = np.array([_level(height[:, k], slow[:, k]) for k in range(feet.shape[1])])
+    for k in range(len(EDGES)):  # one far below the other end of its foot and below the same end of the other foot
+        mirrored = levels[(k + 2) % 4]
+        if levels[k] < min(levels[k ^ 1], mirrored) - FAR_BELOW:
+            levels[k] = mirrored
+            notes = (
+                *notes,
+                f"{EDGES[k]} lies far below the other points of the feet: it has the level of the other foot",
+            )
     for left, right in ((0, 2), (1, 3), (4, 5)):  # one that was never put down flat has the level of the other
         pair = levels[[left, right]]
         levels[[left, right]] = np.minimum(pair, pair[::-1] + 0.02)
