@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer, WriterError
@@ -15,8 +17,15 @@ from rosbags.typesys.store import Typestore
 
 from humanoid_control.documents import read_yaml
 from humanoid_control.errors import ConfigError, HumanoidError, first_line
+from humanoid_control.terminal import warn
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 VERSION: Literal[9] = 9
+MAGIC = b"\x89MCAP0\r\n"
+_NO_SUMMARY = struct.pack("<BQQQI", 2, 20, 0, 0, 0) + MAGIC  # footer of a file without index, and the end
+_LARGEST_RECORD = 1 << 40  # [bytes] beyond it, a length is damage
 
 
 @cache
@@ -77,8 +86,104 @@ def _latched_qos() -> Qos:
     )
 
 
+class _UnfinishedFile(io.RawIOBase):
+    """The whole records of an .mcap file whose recorder wrote no footer, followed by a footer; as a file to read."""
+
+    def __init__(self, path: Path, end: int) -> None:
+        """Open it; end: of the last whole record [bytes]."""
+        super().__init__()
+        self._file, self._end, self._at = path.open("rb"), end, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a place: from the begin, from here, or from the end of the footer."""
+        self._at = max(0, offset + (0, self._at, self._end + len(_NO_SUMMARY))[whence])
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Fill a buffer as far as one of both parts goes."""
+        view = memoryview(buffer).cast("B")
+        if self._at < self._end:
+            self._file.seek(self._at)
+            data = self._file.read(min(len(view), self._end - self._at))
+        else:
+            data = _NO_SUMMARY[self._at - self._end :][: len(view)]
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+class _UnfinishedPath:
+    """Path of such a file, as far as the library uses one."""
+
+    suffix = ".mcap"
+
+    def __init__(self, path: Path, end: int) -> None:
+        self._path, self._end = path, end
+
+    def exists(self) -> bool:
+        return True
+
+    def is_dir(self) -> bool:
+        return False
+
+    def open(self, mode: str = "rb") -> BinaryIO:
+        return cast(BinaryIO, io.BufferedReader(_UnfinishedFile(self._path, self._end)))
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+
+def _end_of_records(path: Path) -> tuple[int, int] | None:
+    """Bytes to the end of the last whole record of an .mcap file without footer, and in all; None for other files."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC or size < len(MAGIC) + len(_NO_SUMMARY):
+            return None
+        file.seek(-len(MAGIC), io.SEEK_END)
+        if file.read() == MAGIC:
+            return None
+        at = len(MAGIC)
+        while at + 9 <= size:
+            file.seek(at)
+            kind, length = struct.unpack("<BQ", file.read(9))
+            # 15 ends the data; what follows is an index that is not whole.
+            if kind in (0, 2, 15) or length > _LARGEST_RECORD or at + 9 + length > size:
+                break
+            at += 9 + length
+    return at, size
+
+
+def _unfinished(bag: Path) -> tuple[Path, int, int] | None:
+    """The .mcap file of a bag that its recorder did not finish, and as `_end_of_records`; None for any other.
+
+    A recorder that died has written no metadata.yaml either, in which the files of a directory are named.
+    """
+    files = [bag] if bag.is_file() else sorted(bag.glob("*.mcap"))
+    if len(files) != 1 or files[0].suffix != ".mcap":
+        return None
+    ends = _end_of_records(files[0])
+    return None if ends is None else (files[0], *ends)
+
+
 class BagReader:
-    """Reads a bag that `humanoid record`, the demo or rosbag2 has written."""
+    """Reads a bag that `humanoid record`, the demo or rosbag2 has written.
+
+    Of a bag whose recorder did not finish it the whole chunks are read, with a warning, which `note` has too.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open a bag: its directory, the .mcap file in it, or an .mcap file alone.
@@ -92,12 +197,31 @@ class BagReader:
             raise ConfigError(f"there is no bag {path}")
         self._types = typestore()
         self.path = directory
+        self.note = ""
+        if (unfinished := _unfinished(directory)) is not None:
+            self._open_unfinished(*unfinished)
+            return
         with self._damage_told(f"{path} is not a ROS 2 bag, or a damaged one"):
             if (metadata := directory / "metadata.yaml").is_file():
                 read_yaml(metadata)  # refuses in no time what the library takes seconds to choke on
             self._reader = Reader(directory)
             self._reader.open()
             hash(tuple(self.topics.items()))  # a name in its metadata may be anything
+
+    def _open_unfinished(self, file: Path, end: int, size: int) -> None:
+        """Open the whole records of a file without footer. Raises ConfigError where no message is among them."""
+        command = f"`mcap recover {file.name} -o whole.mcap` may repair it"
+        with self._damage_told(f"{file}: its recorder did not finish it, and it is damaged: {command}"):
+            self._reader = Reader(cast(Any, _UnfinishedPath(file, end)))
+            self._reader.open()
+            hash(tuple(self.topics.items()))
+        count = self._reader.message_count
+        if not count:
+            self._reader.close()
+            raise ConfigError(f"{file}: its recorder did not finish it, and no message is whole: {command}")
+        lost = f", the last {size - end:,} bytes are cut" if size > end else ""
+        self.note = f"{file}: its recorder did not finish it: {count:,} messages are whole and read{lost}"
+        warn(self.note)
 
     @contextmanager
     def _damage_told(self, what: str) -> Iterator[None]:
@@ -111,9 +235,6 @@ class BagReader:
         except HumanoidError:
             raise
         except Exception as e:
-            if "end magic" in str(e):  # of the footer, which a recorder writes last
-                command = "mcap recover IN.mcap -o OUT.mcap"
-                raise ConfigError(f"{what}: its recorder did not finish it: `{command}` repairs it") from None
             reason = "it states a size that does not fit into memory" if isinstance(e, MemoryError) else first_line(e)
             raise ConfigError(f"{what}: {reason.rstrip('.')}") from None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from mcap.writer import Writer
 
 from humanoid_control.documents import load_arrays, read_yaml
 from humanoid_control.errors import HumanoidError, RobotError
@@ -307,13 +308,44 @@ def test_a_bag_that_is_damaged_anywhere_is_refused_or_read(tmp_path):
     assert told > len(places)
 
 
-def test_a_bag_that_its_recorder_did_not_finish_names_the_command_that_repairs_it(tmp_path):
+def chunked(bag, path):
+    """The messages of a bag in an .mcap file of many chunks."""
+    channels = {}
+    with path.open("wb") as file:
+        writer = Writer(file, chunk_size=3000)
+        writer.start("ros2")
+        types = {topic: name for topic, (name, _) in bag.topics.items()}
+        for topic, time_ns, data in bag.raw():
+            if topic not in channels:
+                schema = writer.register_schema(types[topic], "ros2msg", b"")
+                channels[topic] = writer.register_channel(topic, "cdr", schema)
+            writer.add_message(channels[topic], time_ns, data, time_ns)
+        writer.finish()
+
+
+def test_of_a_bag_that_its_recorder_did_not_finish_whole_messages_are_read(tmp_path, capsys):
+    """Without the footer, without the index, and cut in the middle of its messages; as a file and as a folder."""
     good("bag", tmp_path)
-    file = tmp_path / "bag" / "bag.mcap"
-    file.write_bytes(file.read_bytes()[:-40])
-    assert "its recorder did not finish it: `mcap recover IN.mcap -o OUT.mcap` repairs it" in refused(
-        read_all, tmp_path / "bag"
-    )
+    whole = BagReader(tmp_path / "bag")
+    (tmp_path / "died").mkdir()
+    file = tmp_path / "died" / "died_0.mcap"
+    chunked(whole, file)
+    content, messages, read = file.read_bytes(), list(whole.raw()), []
+    whole.close()
+    for end in (len(content) - 40, len(content) - 8, len(content) - 1, len(content) // 2):
+        file.write_bytes(content[:end])
+        for path in (file.parent, file):
+            capsys.readouterr()
+            bag = BagReader(path)
+            read.append(list(bag.raw()))
+            assert f"did not finish it: {len(read[-1]):,} messages" in " ".join(capsys.readouterr().err.split())
+            assert sum(count for _, count in bag.topics.values()) == len(read[-1]) and bag.duration > 0.0
+            bag.close()
+        assert read[-1] == read[-2]
+    assert all(sorted(some) == sorted(messages) for some in read[:6])
+    assert 0 < len(read[6]) < len(messages) and set(read[6]) <= set(messages)
+    file.write_bytes(content[:200])
+    assert "no message is whole: `mcap recover" in refused(read_all, file)
 
 
 def test_a_damaged_message_is_named_by_its_topic(tmp_path):
