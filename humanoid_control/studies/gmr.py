@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
+import scipy.sparse
+import scipy.sparse.linalg
 
 from humanoid_control.evaluation.ground_contact import corner_paths
 from humanoid_control.mocap import BodyPoints
@@ -24,6 +26,11 @@ from humanoid_control.robots import Robot
 PEER = "general_motion_retargeting"
 GMR_ROBOTS = {"g1": "unitree_g1", "t1": "booster_t1", "n1": "fourier_n1", "pm01": "engineai_pm01"}
 UP = np.array([0.0, 0.0, 1.0])
+BENT, CUTOFF = np.radians(30.0), 6.0  # an elbow bent so far shows its axis up to this frequency [Hz]; less bent: less
+UNBENT = np.radians(1.0)  # bend from which on the axis seen counts more than that of a least rotation from the T
+LOWEST = 25.0  # percentile of the ankle's height below which the foot is flat
+LATERAL = 0.2  # share of the pelvis in the lateral axis of a level foot
+OPPOSITE = -0.999  # cosine below which a least rotation is not defined well enough
 
 
 def gmr_installed() -> bool:
@@ -119,16 +126,85 @@ def smplx_frames(body: BodyPoints) -> list[dict[str, Any]]:
         across = pelvis[:, :, 0]
         out[f"{side}_hip"] = (hip, _frames(across, hip - knee, first="y"))
         out[f"{side}_knee"] = (knee, _frames(across, knee - ankle, first="y"))
-        out[f"{side}_foot"] = (toe, _frames(np.cross(UP, toe - ankle), np.tile(UP, (len(toe), 1))))
+        out[f"{side}_foot"] = (toe, foot_frames(ankle, toe, across))
         shoulder, elbow, wrist = (p[f"{s}_{n}"] for n in ("shoulder", "elbow", "wrist"))
-        bend = np.cross(elbow - shoulder, wrist - elbow)  # the axis of the elbow: up, in a T with palms forward
-        y = np.where(np.linalg.norm(bend, axis=1, keepdims=True) > 1e-3, bend, trunk[:, :, 1])
-        y *= np.where(np.sum(y * trunk[:, :, 1], axis=1, keepdims=True) < 0, -1.0, 1.0)
+        y = elbow_axes(elbow - shoulder, wrist - elbow, trunk, sign, body.rate)
         for joint, place, bone in (("shoulder", shoulder, elbow - shoulder), ("elbow", elbow, wrist - elbow)):
             out[f"{side}_{joint}"] = (place, _frames(sign * bone, y, first="x"))
         out[f"{side}_wrist"] = (wrist, out[f"{side}_elbow"][1])
     turned = {n: (x, np.array([pin.Quaternion(R).coeffs()[[3, 0, 1, 2]] for R in Rs])) for n, (x, Rs) in out.items()}
     return [{n: [x[t], r[t]] for n, (x, r) in turned.items()} for t in range(body.n_frames)]
+
+
+def foot_frames(ankle: np.ndarray, toe: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Rotations (T, 3, 3) of a foot, which pitches and turns but does not roll.
+
+    Its sole is level at the median slope of the frames in which the ankle is lowest. The heading of a foot that points
+    down is not defined by its points: the lateral axis then comes from the pelvis.
+
+    Args:
+        ankle, toe: (T, 3) in the world [m]. left: (T, 3) lateral axis of the pelvis.
+    """
+    f = _unit(toe - ankle)
+    flat = ankle[:, 2] <= np.percentile(ankle[:, 2], LOWEST)
+    slope = float(np.median(np.arcsin(np.clip(f[flat, 2], -1.0, 1.0))))
+    x = np.cross(UP, f) + LATERAL * left
+    x = _unit(x - np.sum(x * f, axis=1, keepdims=True) * f)
+    z = np.cos(slope) * f - np.sin(slope) * np.cross(f, x)
+    return np.stack([x, np.cross(z, x), z], axis=2)
+
+
+def elbow_axes(upper: np.ndarray, fore: np.ndarray, trunk: np.ndarray, sign: float, rate: float) -> np.ndarray:
+    """Axes (T, 3) of an elbow, square to the upper arm and continuous while the arm is straight.
+
+    An elbow bends one way only: that gives the sign. The straighter the arm, the less the points show of the axis: its
+    angle about the upper arm is smoothed (Whittaker 1923), each frame with the weight sin^2 of the bend, in a frame
+    carried along with the upper arm. An arm that is never bent has the axis of the least rotation from the T.
+
+    Args:
+        upper, fore: (T, 3) from shoulder to elbow, from elbow to wrist [m].
+        trunk: (T, 3, 3) its rotation. sign: 1.0 for the left arm, -1.0 for the right one. rate: of the frames [Hz].
+    """
+    upper, fore = _unit(upper), _unit(fore)
+    seen = -sign * np.cross(upper, fore)  # its length is the sine of the bend; up in a T, where forearms bend forward
+    carried, rest = _carried(upper), _least_turned(sign * trunk[:, :, 0], upper, trunk[:, :, 1])
+    across = np.cross(upper, carried)
+    seen_z, rest_z = (np.sum(v * carried, axis=1) + 1j * np.sum(v * across, axis=1) for v in (seen, rest))
+    bend = np.abs(seen_z)
+    weight, pull = bend**2 + UNBENT**2, bend * seen_z + UNBENT**2 * rest_z
+    smooth = np.sin(BENT) ** 2 * (rate / (2 * np.pi * CUTOFF)) ** 4
+    z = _whittaker(weight, pull, smooth)
+    z /= np.maximum(np.abs(z), 1e-12)
+    return z.real[:, None] * carried + z.imag[:, None] * across
+
+
+def _whittaker(weight: np.ndarray, pull: np.ndarray, smooth: float) -> np.ndarray:
+    """z (T,) of least sum |sqrt(w) z - pull / sqrt(w)|^2 + smooth sum |second differences of z|^2."""
+    T = len(weight)
+    if T < 3:
+        return pull / weight
+    D = scipy.sparse.diags([1.0, -2.0, 1.0], [0, 1, 2], shape=(T - 2, T))
+    A = scipy.sparse.csc_matrix(scipy.sparse.diags(weight) + smooth * (D.T @ D))
+    return np.asarray(scipy.sparse.linalg.spsolve(A, pull))
+
+
+def _carried(along: np.ndarray) -> np.ndarray:
+    """Unit vectors (T, 3) square to unit vectors (T, 3), each the one before turned as little as can be."""
+    out = np.empty_like(along)
+    last = np.eye(3)[np.argmin(np.abs(along[0]))]
+    for t, x in enumerate(along):
+        last = last if t == 0 else _least_turned(along[t - 1 : t], x[None], last[None])[0]
+        last = last - (last @ x) * x
+        last = out[t] = last / np.linalg.norm(last)
+    return out
+
+
+def _least_turned(a: np.ndarray, b: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """v (T, 3) turned by the least rotation from unit vectors a to b; where they are opposite, as it is."""
+    c = np.sum(a * b, axis=1, keepdims=True)
+    s = a + b
+    turned = v - np.sum(v * s, axis=1, keepdims=True) / np.maximum(1 + c, 1e-9) * s
+    return np.where(c > OPPOSITE, turned + 2 * np.sum(v * a, axis=1, keepdims=True) * b, v)
 
 
 def _frames(x: np.ndarray, y: np.ndarray, first: str = "y") -> np.ndarray:
