@@ -1,7 +1,8 @@
 """Whole bodies over many dances and robots: the quality of each clip on each robot, beside GMR's where it is installed.
 
 Every clip is moved to every robot; both motions are measured by the same functions, in the same frames, on the same
-model of the robot. GMR has no contacts: its feet are judged in the person's, and so are ours in a column of their own.
+model of the robot. GMR plans no contacts: slip and floating of both are compared in the person's contacts, and GMR has
+neither a slip in contacts of its own nor a grade, which counts that slip.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ TOLD = (
     ("frames/s", "frames_per_second", 0),
 )
 """Head, name of the number, digits: of what has a goal or a grade, and of what has none."""
+OWN_CONTACTS = ("grade", "verdict", "slip_mm", "floating_mm", "contacts_agree_percent")
+"""What is known only of a motion with contacts of its own."""
 GOALS = {
     "slip_mm": 2.0,
     "penetration_mm": 1.0,
@@ -74,12 +77,14 @@ GOALS = {
 """Most that a median over the clips may be."""
 NOTE = (
     "error: mean distance of the points to their targets, which GMR scales in another way. slip: 95 of 100 contacts "
-    "stay below; penetration, floating: at the most. Contacts are those of the robot, of GMR the person's: slip and "
-    "floating in the person's contacts stand beside for both; ours come down later. shapes: those that our solver keeps"
-    " apart; meshes: the robot's own. contacts agree: frames in which heels and toes on the floor are the person's. CoM"
-    " over support: of the frames in contact. torque: by inverse dynamics, 99th percentile of the joint nearest to its "
-    "limit. acceleration: 99th percentile. GMR runs its smplx configuration as it comes, without collisions; its floor "
-    "is where its soles mostly are."
+    "stay below; penetration, floating: at most. slip, floating and the grade are in the robot's own contacts, which "
+    "GMR does not plan; both are compared in the person's contacts, in the second table; ours come down later. "
+    "shapes: those that our solver keeps apart; meshes: the robot's own. contacts agree: frames in which heels and "
+    "toes on the floor are the person's. CoM over support: of the frames in contact. torque: by inverse dynamics, "
+    "99th percentile of the joint nearest to its limit. acceleration: 99th percentile. GMR runs its own smplx "
+    "configuration, solver and robot model, without collisions. Ours in its rows: the poses of the segments, which "
+    "are made of the clip's points; the height of the floor, where its soles mostly are; joint angles put into our "
+    "model of the robot by their names."
 )
 
 
@@ -175,6 +180,8 @@ def measure_pair(body: BodyPoints, name: str, who: str) -> dict[str, Any]:
         trajectory, rate = gmr_trajectory(name, robot, clip, person)
     score = score_motion(body.name, robot, trajectory, person if who != GMR else None)
     out = {"grade": score.quality.grade, "verdict": score.quality.verdict, **score.quality.numbers}
+    if who == GMR:
+        out = {key: value for key, value in out.items() if key not in OWN_CONTACTS}
     return out | {"frames_per_second": rate} | in_contacts(robot, trajectory, person) | _mesh_words(score)
 
 
@@ -210,7 +217,7 @@ def median_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table | str]:
     told: list[list[Any]] = []
     for robot, who in dict.fromkeys((r["robot"], r["who"]) for r in rows):
         mine = [r for r in rows if (r["robot"], r["who"]) == (robot, who) and not r["why"]]
-        grades = " ".join(f"{n}{g}" for g in GRADES if (n := sum(r["grade"] == g for r in mine)))
+        grades = " ".join(f"{n}{g}" for g in GRADES if (n := sum(r.get("grade") == g for r in mine)))
         kept.append([robot, who, len(mine), grades or UNKNOWN, *_medians(mine, KEPT)])
         told.append([robot, who, *_medians(mine, TOLD)])
     return [

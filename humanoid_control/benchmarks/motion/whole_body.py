@@ -1,7 +1,7 @@
 """Retargeting of a whole body, beside GMR where it is installed: the same person, frames and robot.
 
-The feet of both are judged by pinocchio's kinematics of our model of the robot, GMR's in the contacts of the person
-(`studies.gmr`).
+The feet of both are judged by pinocchio's kinematics of our model of the robot. GMR plans no contacts: beside it the
+slip of both is in the contacts of the person (`studies.gmr`), and ours in the robot's own as well.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.mocap import BodyPoints, load_body_points
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
 from humanoid_control.retargeting.whole_body.contacts import level
+from humanoid_control.retargeting.whole_body.scaling import WholeBodyTargets
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.studies.gmr import GMR_ROBOTS, PEER, gmr_floor, gmr_frames, gmr_installed
 from humanoid_control.terminal import progress
@@ -69,19 +70,29 @@ def _rows(name: str, robot: Robot, body: BodyPoints) -> list[Row]:
         theirs, times = gmr_frames(name, robot, level(body, scaler.floor))
         rows.append(row_of(f"{name}_gmr", "us", times[2:]))
         rows.append(row_of(f"{name}_gmr_over_ours", "", np.array(times[2:]) / np.array(took[2:])))
-        rows += _feet(f"{name}_gmr", robot, theirs, targets.contacts, targets.rate, gmr_floor(robot, theirs))
+        theirs[:, 2] -= gmr_floor(robot, theirs)
+        rows += _feet(f"{name}_gmr", robot, theirs, targets.contacts, targets.rate)[1:]
+        rows += _same_contacts(f"{name}_ours", robot, ours, targets)
+        rows += _same_contacts(f"{name}_gmr", robot, theirs, targets)
     return rows
 
 
-def _feet(name: str, robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: float, floor: float = 0.0) -> list[Row]:
-    """Slip of each contact, penetration of each frame, skating; `floor` is its height [m]."""
-    q = q.copy()
-    q[:, 2] -= floor
+def _feet(name: str, robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: float) -> list[Row]:
+    """Slip of each contact, penetration of each frame, skating."""
     contact = measure_ground_contact(robot, q, contacts, rate)
     return [
         row_of(f"{name}_slip", "mm", 1e3 * contact.slip),
         row_of(f"{name}_penetration", "mm", 1e3 * contact.penetration),
         row_of(f"{name}_skating", "mm/s", [1e3 * contact.skating]),
+    ]
+
+
+def _same_contacts(name: str, robot: Robot, q: np.ndarray, targets: WholeBodyTargets) -> list[Row]:
+    """Slip of each contact of the person, and how far soles are above the floor in each frame of one."""
+    contact = measure_ground_contact(robot, q, targets.contacts, targets.rate)
+    return [
+        row_of(f"{name}_slip_person", "mm", 1e3 * contact.slip),
+        row_of(f"{name}_floating_person", "mm", 1e3 * contact.floating),
     ]
 
 
@@ -95,7 +106,8 @@ def notes(rows: list[Row]) -> list[str]:
     if any("_gmr" in r["name"] for r in rows):
         out.append(
             "gmr: `GeneralMotionRetargeting.retarget`, its smplx configuration, solver and damping as they come, no "
-            "collisions; slip in the person's contacts, the floor where its soles mostly are."
+            "collisions; poses of the segments are made of the clip's points, its floor is where its soles mostly are. "
+            "slip_person, floating_person: of both in the contacts of the person, since GMR plans none."
         )
     else:
         out.append(f"GMR is not installed ({PEER}), or none of these robots is its: {', '.join(GMR_ROBOTS)}.")
