@@ -9,7 +9,13 @@ from humanoid_control.human import FitTasks, analyse, fit, inverse_dynamics, rea
 from humanoid_control.human.forces.loads import read_loads
 from humanoid_control.human.live.body_points import NEEDED, PersonPoints
 from humanoid_control.human.live.live_fit import LiveFit, LiveRecorder
-from humanoid_control.human.live.live_forces import DelayedFilter, LiveContacts, LiveDynamics, PlateWrench
+from humanoid_control.human.live.live_forces import (
+    SOLE_BANDWIDTH,
+    DelayedFilter,
+    LiveContacts,
+    LiveDynamics,
+    PlateWrench,
+)
 from humanoid_control.human.marker_solver import root_covariances
 from humanoid_control.mocap import load_clip
 from humanoid_control.numerics.packed import Packed
@@ -221,6 +227,32 @@ def test_a_plate_goes_to_the_foot_that_stands_on_it_two_feet_share_and_nobody_is
     assert share == pytest.approx([0, 0]) and "no foot on it" in contacts.problems["a"]
     contacts, share = settle({"a": plate_under(person, -1.0)})
     assert share == pytest.approx([0, 0]) and "points down" in contacts.problems["a"]
+
+
+def test_soles_move_by_the_filter_and_rest_when_a_recording_begins_anew(sticks):
+    """Each point goes through the filter of the other quantities; the slowest of a foot counts."""
+    person, _ = sticks
+    contacts, q = LiveContacts(person), standing(person)
+    speed, fore = contacts._soles.record.speed, person.index("pelvis_tx")
+    known, dt = DelayedFilter(1, SOLE_BANDWIDTH), 1 / 240
+
+    def move(x, time):
+        q[fore] = x
+        contacts.step(q, time, {})
+        return speed.tolist()
+
+    assert move(5.0, 0.0) == [0.0, 0.0], "the first frame, wherever it is"
+    known.update(0.0, np.array([5.0]))
+    for k in range(1, 60):
+        x = 5.0 + 0.7 * k * dt
+        known.update(dt, np.array([x]))
+        assert move(x, k * dt) == pytest.approx(2 * known.rate.tolist(), rel=1e-6)
+    assert speed == pytest.approx([0.7, 0.7], rel=1e-3)
+    assert move(9.0, 59 * dt) == [0.0, 0.0], "the clock stands: begun anew"
+    move(float("nan"), 60 * dt)
+    contacts.restart()
+    assert move(9.0, 61 * dt) == [0.0, 0.0], "a frame without posture is forgotten"
+    assert move(9.0, 62 * dt) == pytest.approx([0.0, 0.0], abs=1e-9)
 
 
 def test_who_stands_on_a_plate_has_moments_until_the_plate_falls_silent(sticks):

@@ -13,7 +13,7 @@ from humanoid_control.mocap import find_body_points, load_body_points, load_clip
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler, retarget_whole_body
 from humanoid_control.retargeting.problem import place_points, point_jacobian
 from humanoid_control.retargeting.whole_body.contacts import ContactRules, find_floor, level
-from humanoid_control.retargeting.whole_body.scaling import WHOLE_BODY_POINTS, Legs
+from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WHOLE_BODY_POINTS, Legs
 from humanoid_control.robots import load_robot
 from test.walking_person import ANKLE, HEEL, RATE, TOE, running_person, walking_person
 
@@ -43,6 +43,18 @@ def keeps_limits(robot, t):
 
 
 # -------- kinematics
+
+
+@pytest.mark.parametrize("name", BIPEDS)
+def test_both_sides_count_alike_hips_most_knees_little_and_the_top_of_the_pelvis_least(name):
+    """A knee lies where leg lengths put it, the top of a pelvis where the model's spine begins: hips show the root."""
+    weight = WholeBodyRetargeter(load_robot(name, "floating")).problem.weight
+    of = dict(zip(BODY_POINTS, weight[: len(BODY_POINTS)].tolist(), strict=True))
+    for point, value in of.items():
+        if point.startswith("l_"):
+            assert value == of[point.replace("l_", "r_", 1)], point
+    assert of["l_hip"] == max(of.values()) > of["l_wrist"] > of["l_knee"] > 2 * of["pelvis_top"] > 0
+    assert of["pelvis_top"] == min(of.values()) and sum(v == of["l_hip"] for v in of.values()) == 2
 
 
 @pytest.mark.parametrize("name", ["lola", "wabian2"])

@@ -86,6 +86,19 @@ def test_frames_from_the_nearest():
     assert (frames_from(np.zeros(4, dtype=bool)) >= 4).all()
 
 
+@pytest.mark.parametrize(("rate", "lift", "glide"), [(RATE, 10, 20), (30.0, 3, 6), (4.0, 1, 1), (2.0, 1, 1)])
+def test_edges_and_feet_take_their_time_at_every_rate_and_a_frame_at_least(walk, rate, lift, glide):
+    robot = load_robot("hrp2", "floating")
+    targets = replace(WholeBodyScaler(walk[0], robot).targets(walk[0]), rate=rate)
+    plan = ContactPlan.of(targets, ClipRetargeter(robot).legs.soles, ContactRules())
+    assert (plan.lift, plan.glide) == (lift, glide)
+    near = frames_from(plan.edge[:, 0])
+    free = np.maximum(plan.free[:, 0, 3], 0.0)
+    assert plan.height[near >= lift, 0, 0] == pytest.approx(free[near >= lift])
+    between = (near > 0) & (near < lift) & (free > 1e-3)
+    assert (plan.height[between, 0, 0] < free[between]).all() and (between.any() or lift < 5)
+
+
 def test_soles_stand_where_the_person_does_and_go_there_without_a_jump(walk):
     robot = load_robot("hrp2", "floating")
     targets = WholeBodyScaler(walk[0], robot).targets(walk[0])

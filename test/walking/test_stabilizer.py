@@ -99,6 +99,36 @@ def test_the_foot_that_carries_too_little_reaches_down(robot, stabilizer):
     assert low < 0.0 < high and low + high == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize("before", [0.0, 0.004, -0.004])
+def test_heights_integrate_what_is_missing_between_both_feet_and_leak(robot, stabilizer, before):
+    """The difference of the desired forces of both feet, less that of the measured forces."""
+    g = stabilizer.gains
+    desired, measured = np.array([[400.0, 0.0, 0.0], [220.0, 0.0, 0.0]]), np.zeros((2, 6))
+    measured[:, 2] = 350.0, 290.0
+    stabilizer.height = before
+    stabilizer.press(desired, measured, None, DT)
+    assert stabilizer.height == pytest.approx(before + DT * (g.height * 120.0 - g.height_leak * before), rel=1e-12)
+    for swinging in (0, 1):
+        stabilizer.height = 0.004
+        stabilizer.press(desired, measured, swinging, DT)
+        assert stabilizer.height == pytest.approx(0.004 * np.exp(-g.height_return * DT)), (
+            "forces of one foot say nothing"
+        )
+
+
+def test_ankles_integrate_the_moment_that_is_missing_and_leak(robot, stabilizer):
+    g = stabilizer.gains
+    desired, measured = np.array([[300.0, 10.0, -4.0], [300.0, 2.0, 3.0]]), np.zeros((2, 6))
+    measured[:, 2:5] = [[300.0, 4.0, 5.0], [300.0, -1.0, 6.0]]
+    before = np.array([[0.01, -0.02], [-0.005, 0.015]])
+    stabilizer.ankles = before.copy()
+    stabilizer.press(desired, measured, None, DT)
+    missing = desired[:, 1:] - measured[:, 3:5]
+    assert stabilizer.ankles == pytest.approx(
+        before - DT * (np.array(stabilizer._ankle) * missing + g.ankle_leak * before)
+    )
+
+
 def test_everything_stays_in_its_bounds_however_long_it_is_wrong(robot, stabilizer):
     g = StabilizerGains()
     desired, measured = np.array([[600.0, 90.0, 90.0], [0.0, 0.0, 0.0]]), np.zeros((2, 6))

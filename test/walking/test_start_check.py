@@ -86,6 +86,57 @@ def test_a_turned_shift_is_told_only_where_ticks_came_in_time(standing, every, t
     assert ("it is turned" in check.problem) == told
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_weight_that_goes_to_the_other_foot_is_told_after_a_while_and_not_for_a_moment(standing, sign):
+    robot, _, measured = standing
+    weight = robot.mass * 9.81
+    wanted, small = weight * np.array([0.5 + 0.2 * sign, 0.5 - 0.2 * sign]), weight * np.array([0.52, 0.48])
+
+    def after(seconds, forces, begun=None):
+        check = begun or ShiftCheck(weight)
+        for _ in range(round(seconds / DT)):
+            check.look(measured, np.zeros(2), forces, wanted, DT)
+        return check
+
+    assert "swapped" in after(0.06, wanted[::-1]).problem
+    assert not after(0.6, wanted).problem and not after(0.6, small[::sign]).problem
+    check = after(0.04, wanted[::-1])
+    assert not check.problem
+    for _ in range(3):  # again and again for a moment
+        check = after(0.04, wanted[::-1], after(DT, wanted, check))
+        assert not check.problem
+
+
+@pytest.mark.parametrize("turn", [-170, -120, -60, 0, 30, 60, 100, 150, 180])
+def test_an_imu_that_is_turned_is_told_by_its_angle(standing, turn):
+    """The acceleration is felt turned about the vertical, at 4 ms and at 8 ms a tick alike."""
+    robot, _, measured = standing
+    R = pin.rpy.rpyToMatrix(0.0, 0.0, np.radians(turn))
+    for dt in (DT, 2 * DT):
+        check, forces = ShiftCheck(robot.mass * 9.81), np.full(2, 200.0)
+        for k in range(round(0.8 / dt)):
+            asked = np.array([0.1, 0.3 - 0.2 * k * dt])
+            felt = R @ [*asked, 9.81]
+            imu = measured.imu._replace(orientation=np.array([0, 0, 0, 1.0]), linear_acceleration=felt)
+            m = measured._replace(imu=imu, joints=measured.joints._replace(stamp=k * dt))
+            check.look(m, asked, forces, forces, dt)
+        told = f"{abs(turn)} deg off" in check.problem.replace("-", "")
+        assert told == (abs(turn) > 45), check.problem
+
+
+def test_a_shift_in_which_the_imu_feels_less_than_was_asked_for_is_not_judged(standing):
+    """A third of it, across: commands were not followed, and no direction can be told from that."""
+    robot, _, measured = standing
+    for share, told in ((0.3, False), (0.5, True)):
+        check, forces = ShiftCheck(robot.mass * 9.81), np.full(2, 200.0)
+        imu = measured.imu._replace(orientation=np.array([0, 0, 0, 1.0]))
+        for k in range(200):
+            felt = imu._replace(linear_acceleration=np.array([share * 0.4, 0.0, 9.81]))
+            m = measured._replace(imu=felt, joints=measured.joints._replace(stamp=k * DT))
+            check.look(m, np.array([0.0, 0.4]), forces, forces, DT)
+        assert bool(check.problem) == told
+
+
 def test_a_push_during_the_shift_is_not_a_turned_imu(standing):
     """8 N s on 62 kg in 0.1 s, across the shift and against it, then the reaction to it."""
     robot, _, measured = standing

@@ -10,6 +10,7 @@ from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.robots import load_robot
 from humanoid_control.walking.feet import Feet, LegReach
 from humanoid_control.walking.footsteps import VelocityPlanner
+from humanoid_control.walking.planning.plan import WalkPlan
 from humanoid_control.walking.planning.step import BRISK, CALM, EVEN, Footstep, StepTimes
 from humanoid_control.walking.planning.toe_roll import RollSettings
 from humanoid_control.walking.step_limits import TrialWalk, step_limits_of
@@ -118,6 +119,23 @@ def test_a_step_well_beyond_a_limit_cannot_be_walked():
         stance = planner.make(stance, np.array([1.3 * limits.forward, 0.0, 0.0]), 0.8)
         steps.append(stance)
     assert trial.miss(steps, 1.3 * limits.forward) > 1e-3
+
+
+def test_a_trial_looks_at_every_sample_from_the_first_to_the_end_of_the_last_rest(monkeypatch):
+    """A step that cannot be made is seen whenever it is made; a sample left out at an end would hide one."""
+    limits, trial, *_ = parts("hrp2")
+    steps, _ = walk(limits, trial, [0.0, 0.0, 0.0], count=1)
+    seen, at = [], WalkPlan.at
+
+    def recorded(plan, t):
+        seen.append((t, plan.end))
+        return at(plan, t)
+
+    monkeypatch.setattr(WalkPlan, "at", recorded)
+    trial.miss(steps)
+    times, end = np.array([t for t, _ in seen]), seen[0][1]
+    assert times == pytest.approx(trial.dt * np.arange(1, len(times) + 1))
+    assert end - 1e-9 <= times[-1] < end + trial.dt
 
 
 def test_they_are_found_once_for_a_robot_and_refused_for_a_height_out_of_reach():

@@ -8,7 +8,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.walking import StepTimes
-from humanoid_control.walking.footsteps import VelocityPlanner, check_list
+from humanoid_control.walking.footsteps import Pace, VelocityPlanner, check_list
 from humanoid_control.walking.ground.terrain import CLEARANCE, SLACK, Terrain
 from humanoid_control.walking.planning.step import Footstep, StepLimits
 from humanoid_control.walking.swing_foot import SwingPath
@@ -90,6 +90,30 @@ def test_footsteps_go_from_tread_to_tread():
         stance = step
     assert steps[-1].X.translation[2] == pytest.approx(0.5), "it got up"
     assert np.diff([s.X.translation[2] for s in steps]).max() < 0.11, "no tread is left out"
+
+
+def test_on_bad_ground_a_step_is_moved_and_beyond_reach_it_is_shortened_alike_in_all_directions():
+    """Only the ground moves a step forward or back: what the legs cannot reach is made smaller, turn and all."""
+    planner = VelocityPlanner(
+        StepLimits(), StepTimes(), Terrain(ground_of("stairs:rise=0.1,run=0.35,steps=3"), OUTLINES)
+    )
+    flat = VelocityPlanner(StepLimits(), StepTimes())
+    stance, limits = Footstep(1, sole(-5.0, -0.1), 0.0, 0.0, 0.0), planner.limits
+    for d in (np.array([1.3 * limits.forward, 0.05, 0.1]), np.array([0.0, 0.0, 1.5 * limits.turn_out])):
+        step, made = planner._step(stance, d, Pace(0.8))
+        assert step.limited and 0.3 < made @ d / (d @ d) < 1.0
+        assert made == pytest.approx(d * (made @ d) / (d @ d), abs=1e-12), "the same direction"
+        there, known = flat._step(stance, d, Pace(0.8))
+        assert made == pytest.approx(known, abs=1e-9) and there.limited
+        assert step.X.translation == pytest.approx(there.X.translation, abs=1e-9)
+    stairs = Terrain(ground_of("stairs:rise=0.1,run=0.35,steps=3,start=0.4"), OUTLINES)
+    edge = VelocityPlanner(StepLimits(), StepTimes(), stairs)
+    for d, sign in ((0.13, -1), (0.31, 1)):  # the toe, or the heel, is just over the edge
+        stance, wanted = Footstep(1, sole(0.15, -0.1), 0.0, 0.0, 0.0), np.array([d, 0.02, 0.0])
+        assert "an edge" in edge.refusal(edge.make(stance, wanted, 0.8), stance.X)
+        step, made = edge._step(stance, wanted, Pace(0.8))
+        assert not edge.refusal(step, stance.X) and step.limited
+        assert made[1:] == pytest.approx(wanted[1:]) and 0.0 < sign * (made[0] - d) < 0.1, "to the nearer side"
 
 
 def test_a_list_is_checked_by_the_ground_under_its_steps():
