@@ -60,7 +60,6 @@ TOLD = (
     ("CoM over support %", "balanced_percent", 0),
     ("torque of its limit %", "torque_p99_percent", 0),
     ("acceleration rad/s²", "acceleration_p99_rad_s2", 0),
-    ("frames/s", "frames_per_second", 0),
 )
 """Head, name of the number, digits: of what has a goal or a grade, and of what has none."""
 OWN_CONTACTS = ("grade", "verdict", "slip_mm", "floating_mm", "contacts_agree_percent")
@@ -84,7 +83,7 @@ NOTE = (
     "99th percentile of the joint nearest to its limit. acceleration: 99th percentile. GMR runs its own smplx "
     "configuration, solver and robot model, without collisions. Ours in its rows: the poses of the segments, which "
     "are made of the clip's points; the height of the floor, where its soles mostly are; joint angles put into our "
-    "model of the robot by their names."
+    "model of the robot by their names. Speed: `humanoid bench whole_body`."
 )
 
 

@@ -16,7 +16,7 @@ from humanoid_control.reaching.optimal.inverse_dynamics import torque_derivative
 from humanoid_control.simulation.state_space.model import full_rates, reduced_rates
 from humanoid_control.warm_up import compile_here
 
-ADVICE = "compiling dynamics, distances and reaches for this machine, only this once: about two minutes"
+ADVICE = "compiling dynamics, distances and reaches for this machine, only this once: up to three minutes on two cores"
 KERNELS: tuple[Any, ...] = (
     articulated_body_at,
     sparse_at,

@@ -21,7 +21,7 @@ def test_rows_are_what_a_reader_compares(model_file, monkeypatch):
     peers = [rows.pop(name) for name in list(rows) if name.startswith("opensim")]
     rows.pop(REACHES[3], None)  # of a peer that need not be there
     assert all(row["ours_not_dearer_percent"] == 100 for row in peers)
-    names = {"fit_walk_fps", "fit_run_fps", "calibrate_s", "inverse_dynamics_us", "weighted_us"}
+    names = {"fit_walk_fps", "fit_run_fps", "fit_gait2354_fps", "calibrate_s", "inverse_dynamics_us", "weighted_us"}
     assert set(rows) == names | {"fit_46_fps", "analyse_s", "reach_5_ms", "reach_7_ms", "mtc_4_ms"}
     assert all(np.isfinite(rows[name]["gap_percent"]) for name in REACHES[:3])
     assert all(row["median"] > 0 and row["n"] == 1 for row in rows.values())

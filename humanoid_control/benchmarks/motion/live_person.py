@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.benchmarks import Row, row
-from humanoid_control.benchmarks.motion.person import CLIPS, recording_folder
+from humanoid_control.benchmarks.motion.person import recording
 from humanoid_control.benchmarks.nodes.stack import check_seconds
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.human.forces.loads import read_loads
@@ -41,17 +41,17 @@ def measure(seconds: float = 20.0, quiet: bool = True) -> list[Row]:
         EnvironmentProblem: ROS 2 or the recording is missing, the node does not start. ConfigError: too short.
     """
     check_seconds(seconds)
-    folder = recording_folder("walk")
+    files = recording("walk")
     os.environ.update(ROS_AUTOMATIC_DISCOVERY_RANGE="LOCALHOST", ROS_DOMAIN_ID=str(DOMAIN))
     from humanoid_control.benchmarks.motion.marker_camera import MarkerCamera
 
-    model, trc, setup = CLIPS["walk"]
-    clip, wrenches = load_clip(folder / trc), [w.zeroed() for w in read_loads(folder / "grf_walk.xml")]
+    loads = read_loads(files.trc.parent / "grf_walk.xml")
+    clip, wrenches = load_clip(files.trc), [w.zeroed() for w in loads]
     times = np.arange(clip.timestamps[0], clip.timestamps[-1], 1 / RATE)
     at = np.stack([np.interp(times, clip.timestamps, x) for x in clip.positions.reshape(clip.n_frames, -1).T], axis=1)
     positions = at.reshape(len(times), -1, 3) @ TO_Z_UP.T
     forces = [w.rotated(TO_Z_UP).resampled(times) for w in wrenches]
-    given = (f"model:={folder / 'computed_opensim46' / model}", f"setup:={folder / setup}", f"plates:={len(forces)}")
+    given = (f"model:={files.model}", f"setup:={files.setup}", f"plates:={len(forces)}")
     arguments = ["--ros-args", *(word for text in given for word in ("-p", text))]
     with tempfile.TemporaryDirectory() as logs:
         log = Path(logs) / "node.log"

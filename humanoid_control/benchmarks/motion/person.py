@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,10 +40,32 @@ REACHES = ("reach_5_ms", "reach_7_ms", "mtc_4_ms", "crocoddyl_7_ms")
 TITLE = "bench human, public recordings"
 ROUNDS = 5
 PLAIN = FitSettings(outliers=0.0, swaps=False)
+
+
+class Recording(NamedTuple):
+    """Files of a recording that OpenSim's inverse kinematics can be given, too: a model, markers, and a setup."""
+
+    model: Path
+    trc: Path
+    setup: Path
+
+
 CLIPS = {
-    "walk": ("subject_scaled_walk.osim", "motion_capture_walk.trc", "ik_setup_walk.xml"),
-    "run": ("subject_scaled_run.osim", "motion_capture_run.trc", "ik_setup_run.xml"),
+    "walk": (
+        "rajagopal_walk",
+        "computed_opensim46/subject_scaled_walk.osim",
+        "motion_capture_walk.trc",
+        "ik_setup_walk.xml",
+    ),
+    "run": (
+        "rajagopal_run",
+        "computed_opensim46/subject_scaled_run.osim",
+        "motion_capture_run.trc",
+        "ik_setup_run.xml",
+    ),
+    "gait2354": ("gait2354_walk", "reference/subject01_simbody.osim", "subject01_walk1.trc", "subject01_Setup_IK.xml"),
 }
+"""Folder of human_motion, and the files of a recording in it."""
 
 
 def measure(rounds: int = ROUNDS, quiet: bool = True) -> list[dict[str, Any]]:
@@ -53,29 +75,41 @@ def measure(rounds: int = ROUNDS, quiet: bool = True) -> list[dict[str, Any]]:
         EnvironmentProblem: the recordings are not there.
     """
     rows = []
-    for name, (model, trc, setup) in CLIPS.items():
-        folder = recording_folder(name)
-        person, clip = read_osim(folder / "computed_opensim46" / model), load_clip(folder / trc)
-        tasks = read_ik_setup(folder / setup, person)
-        times = _times(partial(fit, person, clip.positions, clip.labels, tasks, PLAIN), rounds)
-        rows.append(_row(f"fit_{name}_fps", "1/s", clip.n_frames / times, max))
-        rows += _opensim(name, fit(person, clip.positions, clip.labels, tasks, PLAIN), clip)
+    for name in CLIPS:
+        files = recording(name)
+        rows += fit_rows(name, files, rounds)
         if name == "run":
+            person, clip = read_osim(files.model), load_clip(files.trc)
             times = _times(partial(calibrate, person, clip.positions, clip.labels), rounds)
             rows.append(_row("calibrate_s", "s", times))
+            tasks = read_ik_setup(files.setup, person)
             rows += _dynamics(person, fit(person, clip.positions, clip.labels, tasks, PLAIN).q, clip.rate, rounds)
     return rows + _own(rounds) + [EMPTY | one for one in reaching.measure_reaches(REACHES, rounds, quiet)]
 
 
+def fit_rows(name: str, files: Recording, rounds: int = ROUNDS) -> list[dict[str, Any]]:
+    """Frames a second of the fit of a recording, and of OpenSim's own tool where it is installed.
+
+    Args:
+        name: for the rows. files: of the recording. rounds: of our fit.
+
+    Raises:
+        RobotError, ClipError: a file cannot be read.
+    """
+    person, clip = read_osim(files.model), load_clip(files.trc)
+    job = partial(fit, person, clip.positions, clip.labels, read_ik_setup(files.setup, person), PLAIN)
+    row = _row(f"fit_{name}_fps", "1/s", clip.n_frames / _times(job, rounds), max)
+    return [row, *_opensim(name, files, job(), clip)]
+
+
 def _own(rounds: int) -> list[dict[str, Any]]:
     """A person of our own of 47 coordinates, fitted to the run's 42 markers; a whole analysis with files and page."""
-    folder = recording_folder("run")
-    clip = load_clip(folder / CLIPS["run"][1])
+    clip = load_clip(recording("run").trc)
     subject = find_subject(clip, settings=SubjectSettings(mass=72.6))
     clip, _, _ = upright(subject.person, clip, ())
     times = _times(partial(fit, subject.person, clip.positions, clip.labels, subject.tasks, PLAIN), rounds)
-    walk = recording_folder("walk")
-    paths = walk / CLIPS["walk"][1], walk / "grf_walk.xml"
+    walk = recording("walk").trc
+    paths = walk, walk.parent / "grf_walk.xml"
     whole = _times(partial(_analyse, *paths), rounds, time.perf_counter)
     return [_row("fit_46_fps", "1/s", clip.n_frames / times, max), _row("analyse_s", "s", whole)]
 
@@ -89,7 +123,7 @@ def _analyse(trc: Path, forces: Path) -> None:
         (Path(out) / "report.html").write_text(person_page(found), encoding="utf-8")
 
 
-def _opensim(name: str, ours: Fit, clip: MarkerClip) -> list[dict[str, Any]]:
+def _opensim(name: str, files: Recording, ours: Fit, clip: MarkerClip) -> list[dict[str, Any]]:
     """The same fit by OpenSim's own tool, where it is installed: the same model, markers, weights and its accuracy.
 
     Its frames are compared by the cost of both postures, by our own sum of squares.
@@ -98,14 +132,13 @@ def _opensim(name: str, ours: Fit, clip: MarkerClip) -> list[dict[str, Any]]:
         import opensim
     except ImportError:
         return []
-    folder, (model, trc, setup) = recording_folder(name), CLIPS[name]
     opensim.Logger.removeFileSink()  # it would leave a file wherever the command is called
     opensim.Logger.setLevelString("Off")
     with tempfile.TemporaryDirectory() as out:
-        tool = opensim.InverseKinematicsTool(str(folder / setup), False)
-        subject = opensim.Model(str(folder / "computed_opensim46" / model))  # the tool does not keep it alive
+        tool = opensim.InverseKinematicsTool(str(files.setup), False)
+        subject = opensim.Model(str(files.model))  # the tool does not keep it alive
         tool.setModel(subject)
-        tool.setMarkerDataFileName(str(folder / trc))
+        tool.setMarkerDataFileName(str(files.trc))
         tool.setOutputMotionFileName(f"{out}/ik.mot")
         tool.setResultsDir(out)
         start = time.process_time()
@@ -141,18 +174,17 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
     return beside + reaching.notes(rows)
 
 
-def recording_folder(name: str) -> Path:
-    """Folder of a recording.
+def recording(name: str) -> Recording:
+    """Files of a recording, by its name in CLIPS.
 
     Raises:
         EnvironmentProblem: it is not there.
     """
-    folder = test_data(f"human_motion/rajagopal_{name}")
+    place, *files = CLIPS[name]
+    folder = test_data(f"human_motion/{place}")
     if folder is None:
-        raise EnvironmentProblem(
-            f"the recording human_motion/rajagopal_{name} is not there: let {TEST_DATA} lead to it"
-        )
-    return folder
+        raise EnvironmentProblem(f"the recording human_motion/{place} is not there: let {TEST_DATA} lead to it")
+    return Recording(*(folder / file for file in files))
 
 
 def _dynamics(person: Any, q: np.ndarray, rate: float, rounds: int) -> list[dict[str, Any]]:
