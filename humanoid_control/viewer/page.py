@@ -240,6 +240,8 @@ class ViewerPage:
             for topic in MARKERS:
                 if (markers := state.take_markers(topic)) is not None:
                     self.scene.draw_markers(topic, markers)
+            if known and self._frame % SLOW_EVERY == 0 and self.scene.visible("shapes"):
+                self.scene.color_shapes(self.robot.shape_clearance(self._q))
         if self._frame % SLOW_EVERY:
             return
         if not known:
@@ -257,8 +259,6 @@ class ViewerPage:
             power.set_parts({part: s for (_, part), s in state.parts.items()}, state.supplies)
         if errors:
             self.panel.set_errors(now, errors)
-        if known and self.scene.visible("shapes"):
-            self.scene.color_shapes(self.robot.shape_clearance(self._q))
 
     def _draw_targets(self) -> dict[str, float]:
         """Draw the targets and their errors; the error of each that is a point of the robot [m]."""

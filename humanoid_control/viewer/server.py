@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import viser
 
 HOST = "127.0.0.1"
+WINDOW = 2**20  # changes of a page that are sent together
 
 
 def port_is_free(host: str, port: int) -> bool:
@@ -202,7 +203,12 @@ class LoopEvent(asyncio.Event):
 
 
 def _make_events_safe() -> None:
-    """From then on, messages of viser's servers may come from any thread; releases that are made otherwise stay."""
+    """From then on, messages of viser's servers may come from any thread; releases that are made otherwise stay.
+
+    What is changed at once (`server.atomic`) also goes in one message of the socket, however much it is. viser sends 128
+    changes together: a robot of 60 links has more, and a slow browser drew its first links in the new posture, the others
+    and what lies over them in the old one.
+    """
     from viser.infra import _infra
 
     plain = getattr(_infra, "AsyncMessageBuffer", None)
@@ -210,7 +216,7 @@ def _make_events_safe() -> None:
 
         class SafeMessageBuffer(plain):  # type: ignore[misc,valid-type]
             def __init__(self, *args: Any, **more: Any) -> None:
-                super().__init__(*args, **{"message_event": LoopEvent(), **more})
+                super().__init__(*args, **{"message_event": LoopEvent(), "max_window_size": WINDOW, **more})
 
         _infra.AsyncMessageBuffer = SafeMessageBuffer  # type: ignore[misc]
         _SAFE.append(SafeMessageBuffer)

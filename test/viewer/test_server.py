@@ -50,6 +50,29 @@ def test_ports_and_addresses_are_checked():
             port_is_free(host, port)
 
 
+def test_what_is_changed_at_once_is_sent_at_once():
+    """A robot of a hundred links moves with what is drawn over it: one message of the socket, one frame."""
+    pytest.importorskip("viser")
+    server = open_server(port_of(34))
+    try:
+        links = [server.scene.add_frame(f"/link_{k}") for k in range(100)]
+        buffer = server._websock_server._broadcast_buffer
+
+        async def windows():
+            sent = buffer.window_generator(-1)
+            await anext(sent)  # the page as it is
+            with server.atomic():
+                for k, link in enumerate(links):
+                    link.position, link.wxyz = (k, 0.0, 1.0), (0.0, 1.0, 0.0, 0.0)
+            window = await anext(sent)
+            await sent.aclose()
+            return [m for m in window if type(m).__name__ in ("SetPositionMessage", "SetOrientationMessage")]
+
+        assert len(asyncio.run_coroutine_threadsafe(windows(), buffer.event_loop).result(30)) == 200
+    finally:
+        server.stop()
+
+
 # -------- Pages of other sites
 
 UPGRADE = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {}\r\n"
