@@ -13,7 +13,6 @@ from humanoid_control.nodes.base.supervised_robot import PowerState
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot
 
-MOST_PER_TICK = 0.05  # [rad] by which a joint's command may change in a tick; more where its speed limit allows that
 NO_POSITIONS = np.zeros(0)
 
 
@@ -90,7 +89,7 @@ class JointCommands:
             return False
         r, before = self._robot, self._sent
         assert before is not None
-        most = np.maximum(MOST_PER_TICK, r.velocity / self._node.rate)
+        most = r.velocity / self._node.rate
         allowed = np.clip(np.clip(q, before - most, before + most), r.lower, r.upper)
         speed = np.clip(v, -r.velocity, r.velocity)
         self._limited += int((np.abs(allowed - q) > 1e-6).any() or (np.abs(speed - v) > 1e-6).any())

@@ -28,6 +28,24 @@ class Commanding(TickNode):
         return self.params.rate
 
 
+def test_a_leap_is_made_at_the_speed_limit(graph):
+    node, robot = Commanding(), load_robot("hrp2", "floating")
+    try:
+        node.trigger_configure()
+        commands, sent = JointCommands(node, robot), []
+        commands.owner.publish = lambda m: sent.append(np.array(m.position))
+        q = robot.postures["neutral"]
+        commands.begin(q)
+        goal = np.clip(q + 0.04, robot.lower, robot.upper)
+        for _ in range(3):
+            assert commands.send(goal, np.zeros(robot.n))
+        steps = np.abs(np.diff([q, *sent], axis=0))
+        assert (steps <= robot.velocity / 250.0 * (1 + 1e-9)).all() and steps[2].max() > 0.0
+        assert commands.values()["commands_limited"] == 3
+    finally:
+        node.destroy_node()
+
+
 def test_commands_of_ticks_that_are_made_up_for_are_a_period_apart(graph):
     node, robot = Commanding(), load_robot("hrp2", "floating")
     try:
