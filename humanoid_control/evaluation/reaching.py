@@ -237,7 +237,8 @@ def read_reach(path: Path, robot: Robot) -> ReachRecording:
     commands = commands_of(given, rows["/joint_states"], first, path)
     for values in (v for said in nodes.values() for v in said):
         values["stamp"] = str(int(values["stamp"]) - first)
-    goals = [_goal(1e-9 * (ns - first), markers) for ns, markers in asked]
+    known = [(ns, markers) for ns, markers in asked if {m.ns for m in markers} >= set(HANDS)]
+    goals = [_goal(1e-9 * (ns - first), markers) for ns, markers in known]
     return ReachRecording(commands, goals, nodes, postures_from(given))
 
 

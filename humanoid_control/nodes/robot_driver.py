@@ -133,6 +133,7 @@ class RobotDriver(TickNode):
     Parameters = RobotDriverParameters
     params: RobotDriverParameters
     node_name = "robot_driver"
+    sole = True
     punctual = True
 
     def configure(self) -> float:

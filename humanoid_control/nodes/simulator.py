@@ -116,6 +116,7 @@ class Simulator(TickNode):
     Parameters = SimulatorParameters
     params: SimulatorParameters
     node_name = "simulator"
+    sole = True
 
     def configure(self) -> float:
         p = self.params

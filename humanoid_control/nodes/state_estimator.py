@@ -97,6 +97,7 @@ class StateEstimator(TickNode):
     Parameters = StateEstimatorParameters
     params: StateEstimatorParameters
     node_name = "state_estimator"
+    sole = True
 
     def configure(self) -> float:
         robot = load_robot(self.params.robot)

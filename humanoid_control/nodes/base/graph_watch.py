@@ -13,6 +13,7 @@ from typing import Any
 from humanoid_control.nodes.base.health import Level
 
 LOOK = 1.0  # [s] between two looks at the graph
+STILL = 2.0  # [s] of real time for which simulated time may stand still
 NAMED = 3  # nodes in a report
 CLOCK = "/clock"
 
@@ -56,13 +57,20 @@ class GraphWatch:
     nodes of one name each takes the other's messages for its own.
 
     Attributes:
-        frozen: the node takes simulated time, and nobody publishes it.
+        frozen: the node takes simulated time, which stands still: nobody publishes it, or always the same.
     """
 
     def __init__(self, node: Any) -> None:
         self._node, self.frozen = node, False
-        self._next = 0.0
-        self._claim = Claim(f"node {node.get_fully_qualified_name()}", node.context.get_domain_id())
+        self._next, self._time, self._moved = 0.0, -1, 0.0
+        self._claim = node_claim(node.get_fully_qualified_name(), node.context.get_domain_id())
+
+    def find_twin(self) -> str:
+        """Look for another node of the same name on this machine, and report it; words about it, empty: none."""
+        twin, name = not self._claim.take(), self._node.get_fully_qualified_name()
+        text = f"another node {name} runs in this domain: give one stack a namespace or a domain of its own"
+        self._node.health.check("twin", twin, Level.ERROR, text)
+        return text if twin else ""
 
     def look(self, now: float) -> None:
         """Look at the graph, once a second; now: monotonic time [s]."""
@@ -71,15 +79,22 @@ class GraphWatch:
         self._next = now + LOOK
         node, health = self._node, self._node.health
         simulated = node.has_parameter("use_sim_time") and node.get_parameter("use_sim_time").value
-        self.frozen = bool(simulated) and not node.count_publishers(CLOCK)
+        silent = bool(simulated) and not node.count_publishers(CLOCK)
         text = f"use_sim_time is set and nobody publishes {CLOCK}: time stands still; unset it, or start a simulator"
-        health.check("no clock", self.frozen, Level.ERROR, text)
-        twin = not self._claim.take()
-        name = node.get_fully_qualified_name()
-        text = f"another node {name} runs in this domain: give one stack a namespace or a domain of its own"
-        health.check("twin", twin, Level.ERROR, text)
+        health.check("no clock", silent, Level.ERROR, text)
+        if not simulated or silent or (time := node.get_clock().now().nanoseconds) != self._time:
+            self._time, self._moved = time if simulated and not silent else -1, now
+        still = now - self._moved > STILL
+        self.frozen = silent or still
+        health.check("still clock", still, Level.WARN, self._still_words(now) if still else "")
+        self.find_twin()
         problems = [text for s in node.subscriptions if (text := self._other_types(s))]
         health.check("types", bool(problems), Level.WARN, "; ".join(problems[:NAMED]))
+
+    def _still_words(self, now: float) -> str:
+        found = self._node.get_publishers_info_by_topic(CLOCK)
+        names = ", ".join(sorted({e.node_name for e in found})[:NAMED]) or "its source"
+        return f"{CLOCK} stands still for {now - self._moved:.0f} s: {names} is paused, hangs, or has ended"
 
     def _other_types(self, subscription: Any) -> str:
         """Publishers on the topic of a subscription whose type is another one, in words; empty where there are none."""
@@ -98,6 +113,11 @@ class GraphWatch:
     def close(self) -> None:
         """Leave the name to others."""
         self._claim.release()
+
+
+def node_claim(full_name: str, domain: int) -> Claim:
+    """The claim of a node's name, with its namespace, in a domain."""
+    return Claim(f"node {full_name}", domain)
 
 
 def type_name(message: type) -> str:

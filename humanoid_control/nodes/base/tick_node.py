@@ -126,6 +126,7 @@ class TickNode(LifecycleNode):
 
     Parameters: type[NodeParameters] = NodeParameters
     node_name = "node"
+    sole = False  # it is refused where another node of its name runs on this machine: others read what it publishes
     punctual = False  # its ticks begin on the spot: messages of the last 0.1 ms before one are taken behind it
     refused = ""  # why the node could not be configured
 
@@ -149,8 +150,7 @@ class TickNode(LifecycleNode):
         self.scheduling = "normal"
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", EVENTS)
         self._kept = self._endpoints()  # those that a cleanup leaves
-        self._last_diagnostics = 0.0
-        self._active_since = 0.0
+        self._last_diagnostics = self._active_since = 0.0
 
     def destroy_node(self) -> None:
         self.graph.close()
@@ -248,8 +248,7 @@ class TickNode(LifecycleNode):
     @property
     def subscriptions(self) -> Iterator[Any]:
         """Those that the executor takes messages from, so without those that are polled."""
-        every = super().subscriptions
-        return (s for s in every if s not in self._polled)
+        return (s for s in super().subscriptions if s not in self._polled)
 
     def create_subscription(
         self, msg_type: Any, topic: str, callback: Any, *args: Any, takes_info: bool = False, **kwargs: Any
@@ -308,7 +307,8 @@ class TickNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._kept = self._endpoints()
         try:
-            if reason := pin(self.params.cpu):
+            twin = self.graph.find_twin()
+            if reason := pin(self.params.cpu) or (twin if self.sole else ""):
                 raise ConfigError(reason)
             self.rate = self.configure()
         except HumanoidError as e:

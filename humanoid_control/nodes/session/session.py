@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.errors import UnknownNameError, missing_extra
+from humanoid_control.errors import ConfigError, UnknownNameError, missing_extra
 from humanoid_control.hardware.realtime import give_back_memory
 from humanoid_control.kinematics import NodeStatus, node_statuses
+from humanoid_control.nodes.base.graph_watch import Claim, node_claim
 from humanoid_control.nodes.base.ros_env import check_namespace, choose_discovery
 from humanoid_control.nodes.session.runs import (
     discard_run_directory,
@@ -40,8 +41,13 @@ from humanoid_control.warm_up import HARDWARE
 
 FIRST_MOTION_TIMEOUT = 45.0  # [s]
 FIRST_WORD_TIMEOUT = 12.0  # [s] nodes that are ready and can be heard publish diagnostics every second
+NAMES_TIMEOUT = 1.0  # [s] in which the nodes of a stack that has ended are gone
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RECORDER = "record"
+
+
+class NamesTaken(ConfigError):
+    """Another stack has nodes of the same names."""
 
 
 class Session:
@@ -103,6 +109,7 @@ class Session:
         self.supervisor = Supervisor(self.directory, self._complain)
         self._monitor: Monitor | None = None
         self._handlers: dict[int, Any] = {}
+        self._names: list[Claim] = []  # claims of the names of its nodes
         self._stopping = False
         self._parent = parent_to_live_with()
         self.begin = time.monotonic()
@@ -145,17 +152,19 @@ class Session:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         self._handlers = {}
-        if isinstance(error, InputRefused):  # its line says all that there is to know
+        if isinstance(error, (InputRefused, NamesTaken)):  # its line says all that there is to know
             discard_run_directory(self.directory)
 
     def start(self) -> None:
         """Start recorder, nodes and monitor; wait until all are ready. Entering the context does it.
 
         Raises:
+            NamesTaken: another stack of this machine has a node of the same name in the same domain.
             InputRefused: a node refused its input; leaving the context then removes the run's directory.
             StackFailure: a node did not start.
         """
         self.begin = time.monotonic()
+        self._claim_names()
         groups = self.stack.kernel_groups(self._settings)
         self.supervisor.load()
         if self.bag is not None:
@@ -180,6 +189,23 @@ class Session:
             self._print_held(str(e))
             raise
         self._print_held()
+
+    def _claim_names(self) -> None:
+        """Make sure that nobody else has nodes of these names, whose messages this stack would take for its own."""
+        said, begin = os.environ.get("ROS_DOMAIN_ID", ""), time.monotonic()
+        domain = int(said) if said.isdigit() else 0
+        for name in self.stack.executables:
+            full = f"/{self.namespace.strip('/')}/{name}".replace("//", "/")
+            self._names.append(Claim(f"stack {full}", domain))
+            of_node = node_claim(full, domain)
+            while not (free := self._names[-1].take() and of_node.take()) and time.monotonic() - begin < NAMES_TIMEOUT:
+                time.sleep(0.05)  # the nodes of a stack that was killed live a moment longer
+            of_node.release()
+            if not free:
+                raise NamesTaken(
+                    f"another stack of this machine has a node {full} in ROS domain {domain}, and would mix with this "
+                    "one: stop it, or give one of them a --namespace or a ROS_DOMAIN_ID of its own"
+                )
 
     def _start_node(self, spec: NodeSpec) -> None:
         """Start a node. One that gives power to drives depends on no process but its own and the supervisor's."""
@@ -252,7 +278,10 @@ class Session:
         if self._monitor is not None:
             self._monitor.close()
             self._monitor = None
-        return self.supervisor.stop(first=[*self._powering(), RECORDER])
+        took = self.supervisor.stop(first=[*self._powering(), RECORDER])
+        while self._names:
+            self._names.pop().release()
+        return took
 
     def processes(self) -> list[dict[str, Any]]:
         """Name, process id and start-up time [s] of each process, for reports."""

@@ -86,6 +86,35 @@ def test_simulated_time_that_nobody_publishes_is_named(graph, listener):
     graph.node.destroy_publisher(clock)
 
 
+def test_a_clock_that_stands_still_is_named_with_its_source(graph, listener):
+    node = listener()
+    node.set_parameters([Parameter("use_sim_time", value=True)])
+    clock, begin = graph.publisher(Clock, "/clock"), time.monotonic()
+    graph.executor.add_node(node)
+    ticking = lambda step: clock.publish(Clock(clock=stamp_of(10**9 + step * time.monotonic_ns())))  # noqa: E731
+    try:
+        graph.until(lambda: time.monotonic() - begin > 3.0, "a while", meanwhile=lambda: (ticking(1), looked(node)))
+        assert not {"still clock", "no clock"} & set(looked(node)) and not node.graph.frozen
+        graph.until(lambda: "still clock" in looked(node), "the report", meanwhile=lambda: ticking(0))
+        level, text = node.health.open["still clock"]
+        assert level == Level.WARN and "/clock stands still for" in text and "test is paused, hangs" in text
+        assert node.graph.frozen
+        graph.until(lambda: "still clock" not in looked(node), "it to go on", meanwhile=lambda: ticking(1))
+        assert not node.graph.frozen
+    finally:
+        graph.executor.remove_node(node)
+        graph.node.destroy_publisher(clock)
+
+
+def test_the_second_of_two_robots_in_a_domain_is_refused_at_once(graph):
+    """Their messages would mix: of two simulators each estimator takes the states of both."""
+    graph.start("simulator", "robot:=hrp2", "base:=fixed")
+    second = graph.start("simulator", "robot:=lola", "base:=fixed", wait=False, fresh=True)
+    assert second.wait(60) == 2
+    said = "simulator: another node /simulator runs in this domain: give one stack a namespace or a domain of its own"
+    assert graph.output(second).splitlines().count(said) == 1
+
+
 def test_an_estimator_without_time_estimates_nothing(graph):
     robot = load_robot("hrp2", "fixed")
     graph.start("state_estimator", "robot:=hrp2", "use_sim_time:=true")

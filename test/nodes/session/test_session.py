@@ -1,12 +1,14 @@
 """What a session of nodes says while it starts."""
 
+import os
 import signal
 import sys
 
 import pytest
 import yaml
 
-from humanoid_control.errors import EnvironmentProblem, UnknownNameError
+from humanoid_control.errors import ConfigError, EnvironmentProblem, UnknownNameError
+from humanoid_control.nodes.base.graph_watch import node_claim
 from humanoid_control.nodes.session import session as module
 from humanoid_control.nodes.session.runs import new_run_directory
 from humanoid_control.nodes.session.session import Session
@@ -47,6 +49,29 @@ def test_what_an_error_says_is_not_said_twice(session, capsys):
     with pytest.raises(StackFailure):
         session.start()
     assert capsys.readouterr().err.splitlines() == ["  simulator: no targets"]
+
+
+def test_a_second_stack_in_a_domain_is_refused_before_anything_starts(session, monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "NAMES_TIMEOUT", 0.1)
+    session.start()
+    second, aside = Session("imitation", "lola"), Session("imitation", "lola", namespace="left")
+    with pytest.raises(ConfigError, match=r"a node /viewer in ROS domain .*--namespace or a ROS_DOMAIN_ID"), second:
+        pass
+    assert not second.supervisor.children
+    aside._claim_names()
+    aside.stop()
+    session.stop()
+    second._claim_names()
+    second.stop()
+
+
+def test_a_stack_beside_a_node_of_its_own_names_is_refused(session, monkeypatch):
+    monkeypatch.setattr(module, "NAMES_TIMEOUT", 0.1)
+    lone = node_claim("/simulator", int(os.environ.get("ROS_DOMAIN_ID", "0")))
+    assert lone.take()
+    with pytest.raises(ConfigError, match="a node /simulator in ROS domain"):
+        session.start()
+    lone.release()
 
 
 def test_words_of_starting_nodes_come_when_they_are_ready_and_later_ones_at_once(session, capsys):
