@@ -213,7 +213,7 @@ class TendonInput:
         names, m = self.estimator.muscle_names, len(self.estimator.muscle_names)
         self.samples = TendonSamples(names, 1.0 / p.tendon_rate, relative=p.lengths == "counted")
         self._joints = np.array([robot.joint_index(name) for name in self.estimator.joint_names])
-        self.plausible = TendonPlausibility(self.estimator, robot.velocity[self._joints])
+        self.plausible = TendonPlausibility(self.estimator, robot.velocity[self._joints], p.lengths == "path")
         self.estimated = np.zeros(robot.n, dtype=bool)
         self.estimated[self._joints] = True
         self._measured, self._no_lengths = np.full(robot.n, np.nan), np.full(m, np.nan)

@@ -62,6 +62,29 @@ def test_one_sample_that_no_joint_can_follow_moves_no_estimate(mappings, fault):
     assert np.abs(np.diff(found, axis=0)).max() < np.abs(np.diff(control, axis=0)).max() + 0.05
 
 
+@pytest.mark.parametrize("fault", ["nothing was read", "all 0.3 m longer"])
+def test_a_first_sample_that_no_posture_has_is_left_out_however_often_it_comes(mappings, fault):
+    """Before the first good sample nothing else can be said against it: it put the estimate beyond all ranges."""
+    _, z = path(mappings)
+    long = np.full(z.shape[1], 0.4)  # [m] of paths in the posture where all joints are zero
+    e = TendonEstimator(GROUPS, mappings)
+    e.zero(long, dict.fromkeys(e.joint_names, 0.0))
+    assert TendonPlausibility(e, SPEED).check(0.0, FAULTS[fault](z[0] + long)), "counted lengths begin anywhere"
+    judge = TendonPlausibility(e, SPEED, placed=True)
+    for k in range(10):
+        assert not judge.check(k * DT, FAULTS[fault](z[k] + long))
+        assert "that no posture has" in judge.problem and judge.problem.endswith("left out")
+    spoilt = z[10] + long
+    spoilt[0] = 0.0
+    assert judge.check(0.1, spoilt), "one tendon alone is judged against the others"
+    judge.forget()
+    assert all(judge.check(k * DT, z[k] + long) for k in range(11, 100)) and not judge.problem
+    assert not judge.check(1.0, FAULTS[fault](z[100] + long)), "nor later"
+    for end in GIRDLE_LIMITS.T:
+        judge.forget()
+        assert judge.check(0.0, plant(mappings, end[None])[0] + long), "the ends of the ranges are possible"
+
+
 def test_joints_that_really_are_elsewhere_are_believed_after_three_samples(mappings):
     q, z = path(mappings)
     there = plant(mappings, GIRDLE_LIMITS.min(axis=1)[None] * 0.5 + 0.5 * GIRDLE_LIMITS.mean(axis=1))[0]

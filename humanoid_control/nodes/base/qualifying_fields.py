@@ -25,8 +25,8 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
         "`cmd_vel_timeout`",
     },
     "geometry_msgs/WrenchStamped": {
-        "header": "a foot: FOOT_sole, a plate: a frame with a known pose, a push: a link; other frames are refused by "
-        f"name. {STAMP}",
+        "header": "a foot: FOOT_sole, or a link of its leg, from which it is carried to the sole by measured joints; a "
+        "plate: a frame with a known pose; a push: a link; other frames are refused by name. " + STAMP,
     },
     "nav_msgs/Odometry": {"header": SHOWN, "child_frame_id": SHOWN, "covariance": SHOWN},
     "nav_msgs/Path": {"header": f"of each pose, else of the path: {FRAMES}"},

@@ -16,7 +16,7 @@ from humanoid_control.estimation import named_twice
 from humanoid_control.kinematics.joint_state import ImuReading, Measurement
 from humanoid_control.kinematics.joint_state import JointState as JointRecord
 from humanoid_control.nodes.base.health import Health, Level
-from humanoid_control.nodes.simulating.outputs import sole_frame
+from humanoid_control.nodes.walking.sole_frames import SoleFrames
 from humanoid_control.robots import Robot
 from humanoid_control.walking import Walker, WalkReport
 from humanoid_control.walking.missing_forces import sensed_wrenches, wrenches_of_motion
@@ -38,6 +38,10 @@ MOVING = 0.1  # [rad/s] of the fastest joint
 NOT_MEASURED = -1.0  # first covariance of what a sensor_msgs/Imu does not measure
 IMPOSSIBLE = 1e6  # in any unit of a sensor
 FASTEST = 3.0  # times its speed limit that a joint may move, as in `JointPlausibility`
+FASTEST_TURN, HARDEST = 35.0, 200.0  # [rad/s], [m/s^2] of a body: beyond 2000 deg/s and 20 g no IMU of a robot measures
+SUDDEN = 5.0  # [rad/s] by which a body's angular velocity changes in no time, as at an impact
+ANGULAR = 1000.0  # [rad/s^2] of its angular acceleration
+BELIEVED = 3  # odd readings in a row that agree: there the body really is
 TURNED, LEAPT = 0.3, 0.3  # [rad] by which an orientation, or a joint, changes in no time: the robot was put elsewhere
 
 
@@ -59,7 +63,7 @@ class Sensors:
         """
         self.robot, self._health = robot, health
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
-        self.soles = soles
+        self.soles, self._frames = soles, SoleFrames(robot, soles)
         self.forget()
 
     def forget(self) -> None:
@@ -67,6 +71,7 @@ class Sensors:
         n = self.robot.n
         self._q, self._v, self._effort = np.full(n, np.nan), np.zeros(n), np.full(n, np.nan)
         self._imu: ImuReading | None = None
+        self._odd: tuple[ImuReading, int, int] | None = None  # last one passed over, its stamp [ns], how many agreed
         self._wrenches: dict[str, np.ndarray] = {}
         self._stamps: dict[str, int] = {}
         self.silence = dict.fromkeys((JOINTS, IMU, *map(wrench_key, self.soles)), float("inf"))
@@ -155,22 +160,28 @@ class Sensors:
         length = float(np.linalg.norm(orientation))
         if abs(length - 1) > UNIT:
             raise ConfigError(f"imu: an orientation of length {length:.2f} is no unit quaternion: passed over")
-        orientation /= length
-        if self._imu is not None:
-            between = 2 * np.arccos(min(1.0, abs(float(orientation @ self._imu.orientation))))
-            if between - np.linalg.norm(turning) * max(self._since(IMU, m), 0.0) > TURNED:
-                self.elsewhere = f"the IMU is at once turned by {np.degrees(between):.0f} deg"
-        self._imu = ImuReading(orientation, turning, force)
+        reading = ImuReading(orientation / length, turning, force)
+        speed, pull = float(np.linalg.norm(turning)), float(np.linalg.norm(force))
+        if speed > FASTEST_TURN or pull > HARDEST:
+            raise ConfigError(f"imu: {speed:.3g} rad/s and {pull:.3g} m/s^2 are more than a body does: passed over")
+        since = max(self._since(IMU, m), 0.0)
+        if self._imu is not None and (leap := _leap(self._imu, reading, since)):
+            stamp, count = m.header.stamp.sec * 10**9 + m.header.stamp.nanosec, 1
+            if self._odd is not None and not _leap(self._odd[0], reading, max(1e-9 * (stamp - self._odd[1]), 0.0)):
+                count += self._odd[2]
+            self._odd = reading, stamp, count
+            if count < BELIEVED:
+                raise ConfigError(f"imu: {leap}: passed over")
+            if _turn(self._imu, reading) > TURNED:
+                self.elsewhere = leap
+        self._imu, self._odd = reading, None
 
     def _take_wrench(self, sole: str, m: WrenchStamped) -> None:
         frame, f, t = m.header.frame_id, m.wrench.force, m.wrench.torque
-        if frame not in ("", sole_frame(sole)):
-            raise ConfigError(
-                f"wrench/{sole} in frame '{frame}': only one in '{sole_frame(sole)}' is understood: passed over"
-            )
         wrench = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
         if not _possible(wrench).all():
             raise NotANumberError(f"wrench/{sole}: a value is not a number: passed over")
+        wrench = self._frames.to_sole(sole, frame, wrench, self._q)
         before = self._wrenches.get(sole)
         told = wrench.any() or sole in self.carrying or self._same[sole] > FROZEN
         same = before is not None and told and np.array_equal(wrench, before)
@@ -228,6 +239,22 @@ class Sensors:
     @property
     def _stamp(self) -> float:
         return 1e-9 * self._stamps.get(JOINTS, 0)
+
+
+def _turn(before: ImuReading, after: ImuReading) -> float:
+    """Angle between the orientations of two readings [rad]."""
+    return float(2 * np.arccos(min(1.0, abs(float(before.orientation @ after.orientation)))))
+
+
+def _leap(before: ImuReading, after: ImuReading, since: float) -> str:
+    """Words for a change between two readings that no body makes in a time [s]; empty: it is possible."""
+    angle, speed = _turn(before, after), float(np.linalg.norm(after.angular_velocity))
+    if angle - max(speed, float(np.linalg.norm(before.angular_velocity))) * since > TURNED:
+        return f"the IMU is at once turned by {np.degrees(angle):.0f} deg"
+    change = float(np.linalg.norm(after.angular_velocity - before.angular_velocity))
+    if change > SUDDEN + ANGULAR * since:
+        return f"the angular velocity changes at once by {change:.3g} rad/s"
+    return ""
 
 
 def _covariances(m: Imu) -> dict[str, np.ndarray]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
-from humanoid_control.tendons.mappings.mapping import Array
+from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
+from humanoid_control.tendons.mappings.postures import random_postures
 
 FASTEST = 3.0  # times its speed limit that a joint may seem to move
 STEP = 0.1  # [rad] that a joint may seem to move in no time: noise of lengths, over the lever arms
 UNEVEN = 0.01  # [s] by which samples may come closer together than they were taken
 BELIEVED = 3  # samples in a row that agree: there the joints really are
+POSTURES = 2000  # random ones, between which lengths of possible postures lie
+MOST_CORNERS = 8  # joints of a group whose ends are all combined
+BEYOND, ROOM = 0.5, 0.01  # share of the span between these, and length [m], by which a length may be outside of it
 STIFF = 0.005  # [m/rad] below which a lever arm tells nothing of a joint (Levenberg 1944)
 
 
@@ -23,21 +28,26 @@ class TendonPlausibility:
     a sample contradicts nothing. One that implies a joint speed far beyond the limit is refused. Samples in a row that
     are refused but agree with each other are believed.
 
+    Of lengths that begin at a known posture also the first sample is judged: where most tendons of a group are shorter
+    or longer than in any posture within the joint ranges, the sample is left out however often it comes.
+
     Attributes:
         problem: words for the last sample; empty where it was good. velocity: (J,) of the joints by the samples that
             agreed, where the last one was believed after a jump [rad/s]; else None.
     """
 
-    def __init__(self, estimator: TendonEstimator, velocity: Sequence[float]) -> None:
+    def __init__(self, estimator: TendonEstimator, velocity: Sequence[float], placed: bool = False) -> None:
         """Prepare.
 
         Args:
             estimator: whose tendons and joints they are. velocity: (J,) speed limits of its joints [rad/s].
+            placed: lengths belong to known postures: those of whole paths, or calibrated ones.
         """
         self._estimator, self._limit = estimator, np.abs(np.asarray(velocity, dtype=float))
         names = estimator.muscle_names
         self._rows = [np.array([names.index(m) for m in g.tendons]) for g in estimator.groups]
         self._own = [np.array([estimator.joint_names.index(j) for j in g.own]) for g in estimator.groups]
+        self._spans = [_span_of(f.mapping) for f in estimator.filters] if placed else []
         self._motion(np.zeros(len(names)))  # loads what is compiled, now and not at a sample
         self.forget()
 
@@ -55,6 +65,9 @@ class TendonPlausibility:
     def check(self, time: float, lengths: Array) -> bool:
         """Judge one sample, lengths (M,) [m] with NaN where a tendon lacks, of a time [s]; True: it is to be used."""
         self.problem, self.velocity = "", None
+        if impossible := self._impossible(lengths):
+            self.problem = f"tendon lengths that no posture has, {impossible}: left out"
+            return False
         if self._good is None or not (worst := self._too_fast(self._good, time, lengths)):
             self._good, self._count = (time, lengths), 0
             return True
@@ -70,6 +83,17 @@ class TendonPlausibility:
             self.velocity = np.clip(moved, -self._limit, self._limit)
             self._good, self._count = (time, lengths), 0
         return believed
+
+    def _impossible(self, lengths: Array) -> str:
+        """Words for the tendon that is farthest out of its span, in a group most of which is; empty: there is none."""
+        for f, rows, span in zip(self._estimator.filters, self._rows, self._spans, strict=False):
+            z = lengths[rows] + f.offset
+            out = np.nan_to_num(np.maximum(span[:, 0] - z, z - span[:, 1]), nan=-np.inf)
+            if 2 * (out > 0.0).sum() > max(np.isfinite(z).sum(), 2):
+                k = int(np.argmax(out))
+                least, most = span[k] - f.offset[k]
+                return f"{f.group.tendons[k]} of {lengths[rows][k]:.3f} m, not {least:.3f} to {most:.3f}"
+        return ""
 
     def _too_fast(self, before: tuple[float, Array], time: float, lengths: Array) -> str:
         """Words for the joint that moved farther since another sample than it can; empty where none did."""
@@ -92,3 +116,14 @@ class TendonPlausibility:
             normal = jacobian.T @ jacobian + STIFF**2 * np.eye(jacobian.shape[1])
             out[own] = np.linalg.solve(normal, jacobian.T @ change[rows][known])[: len(own)]
         return out
+
+
+def _span_of(mapping: JointMuscleMapping) -> Array:
+    """Least and greatest length (M, 2) of each tendon within the joint ranges, and a margin [m]."""
+    limits = mapping.limits
+    corners = np.array(list(product(*limits))) if len(limits) <= MOST_CORNERS else limits.T
+    at = np.vstack([random_postures(limits, POSTURES), corners])
+    lengths = np.array([mapping.lengths(theta) for theta in at])
+    least, most = lengths.min(axis=0), lengths.max(axis=0)
+    margin = BEYOND * (most - least) + ROOM
+    return np.column_stack([least - margin, most + margin])

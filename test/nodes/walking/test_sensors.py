@@ -169,11 +169,17 @@ def test_a_value_that_was_not_measured_or_has_other_axes_is_refused_by_name(sens
         m = imu(robot, 2)
         getattr(m, field)[0] = -1.0
         assert not s.on_imu(m) and words in health.open["imu"][1]
-    for frame in ("odom", "l_ft_sensor_upside_down", "r_foot_sole", "l_foot"):
+    for frame, words in (
+        ("odom", "neither 'l_foot_sole' nor a link of this robot"),
+        ("l_ft_sensor_upside_down", "neither 'l_foot_sole' nor a link of this robot"),
+        ("r_foot_sole", "that link carries no force of this foot"),
+        (robot.feet[1].link, "that link carries no force of this foot"),
+    ):
         turned = wrench(2, 100.0)
         turned.header.frame_id = frame
         assert not s.on_wrench("l_foot", turned)
-        assert f"in frame '{frame}': only one in 'l_foot_sole'" in health.open["wrench/l_foot"][1]
+        text = health.open["wrench/l_foot"][1]
+        assert f"in frame '{frame}'" in text and words in text
     assert s.joint_instant == 1 and (s._q == 0.1).all() and s._wrenches["l_foot"][2] == 300.0
     right = wrench(2, 100.0)
     right.header.frame_id = "l_foot_sole"
@@ -223,3 +229,71 @@ def test_a_joint_far_faster_than_its_limit_is_refused_by_name(sensed):
     assert not s.on_joints(m) and "more than 3 times its limit" in health.open["joint_states"][1]
     m.velocity[0] = 2.9 * robot.velocity[-1]
     assert s.on_joints(m)
+
+
+def test_a_wrench_in_the_frame_of_a_link_of_the_leg_is_carried_to_the_sole(sensed):
+    """The same force and moment about the same point of the world, whichever link's axes they were measured in."""
+    robot, s, health = sensed
+    rng, foot = np.random.default_rng(3), robot.feet[0]
+    q = robot.postures["neutral"] + rng.uniform(0.0, 0.1, robot.n)
+    m = JointState(name=list(robot.joint_names), position=q.tolist(), velocity=[0.0] * robot.n)
+    sole = robot.link_poses(robot.q(q))[foot.link].copy() * pin.SE3(np.eye(3), foot.corners().mean(axis=0))
+    leg = robot.model.supports[robot.model.frames[robot.model.getFrameId(foot.link)].parentJoint]
+    links = [f.name for f in robot.model.frames if f.type == pin.FrameType.BODY and f.parentJoint in leg]
+    assert len(links) > 5 and foot.link in links and robot.root_link in links
+    away, far = wrench(1), links[0] if links[0] != foot.link else links[1]
+    away.header.frame_id = far
+    assert not s.on_wrench("l_foot", away) and "joints between are not measured" in health.open["wrench/l_foot"][1]
+    assert s.on_joints(m)
+    for k, link in enumerate(links):
+        X, f, t = robot.link_poses(robot.q(q))[link].copy(), *rng.normal(size=(2, 3))
+        sent = WrenchStamped()
+        sent.header.stamp, sent.header.frame_id = stamp_of(k + 1), link
+        sent.wrench.force.x, sent.wrench.force.y, sent.wrench.force.z = f
+        sent.wrench.torque.x, sent.wrench.torque.y, sent.wrench.torque.z = t
+        assert s.on_wrench("l_foot", sent)
+        force, torque = np.split(s._wrenches["l_foot"], 2)
+        np.testing.assert_allclose(sole.rotation @ force, X.rotation @ f, atol=1e-12)
+        moment = X.rotation @ t + np.cross(X.translation - sole.translation, X.rotation @ f)
+        np.testing.assert_allclose(sole.rotation @ torque, moment, atol=1e-12)
+
+
+def turned_imu(robot, stamp, angle=0.0, rate=0.0, force=9.81):
+    m = imu(robot, stamp, w=float(np.cos(angle / 2)))
+    m.orientation.z, m.angular_velocity.z, m.linear_acceleration.z = float(np.sin(angle / 2)), rate, force
+    return m
+
+
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        ({"angle": 1.5}, "at once turned by 86 deg"),
+        ({"rate": 20.0}, "changes at once by 20 rad/s"),
+        ({"rate": 36.0}, "more than a body does"),
+        ({"force": 250.0}, "more than a body does"),
+    ],
+)
+def test_an_odd_reading_of_the_imu_is_passed_over_by_name(sensed, odd, words):
+    robot, s, health = sensed
+    assert s.on_imu(turned_imu(robot, 4_000_000))
+    assert not s.on_imu(turned_imu(robot, 8_000_000, **odd)) and words in health.open["imu"][1]
+    assert s._stamps["imu"] == 4_000_000 and not s._imu.angular_velocity.any() and s._imu.orientation[3] == 1.0
+    assert s.on_imu(turned_imu(robot, 12_000_000)) and "imu" not in health.open and not s.elsewhere
+    for k in range(4):  # never two odd ones in a row: none is believed
+        assert not s.on_imu(turned_imu(robot, (16 + 8 * k) * 10**6, **odd))
+        assert s.on_imu(turned_imu(robot, (20 + 8 * k) * 10**6))
+
+
+def test_an_imu_that_really_was_put_elsewhere_is_believed_after_three_readings(sensed):
+    robot, s, _ = sensed
+    assert s.on_imu(turned_imu(robot, 4_000_000))
+    good = [s.on_imu(turned_imu(robot, (8 + 4 * k) * 10**6, angle=1.5)) for k in range(5)]
+    assert good == [False, False, True, True, True] and "at once turned by 86 deg" in s.elsewhere
+
+
+def test_a_robot_that_falls_is_not_doubted(sensed):
+    """Tumbling at 8 rad/s, and an impact of 15 g that takes 4 rad/s in one period."""
+    robot, s, _ = sensed
+    for k in range(100):
+        assert s.on_imu(turned_imu(robot, 4_000_000 * (k + 1), 8.0 * 0.004 * k, 8.0, 2.0))
+    assert s.on_imu(turned_imu(robot, 4_000_000 * 101, 8.0 * 0.004 * 100, 4.0, 147.0)) and not s.elsewhere
