@@ -37,6 +37,16 @@ def read_text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
+def decoded(data: bytes) -> str:
+    """Text of a file that some program has written: UTF-8, UTF-16 as its first bytes tell, else Windows' Latin."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", errors="replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", errors="replace")
+
+
 # -------- YAML
 
 # The parser in C, where PyYAML was built with it, takes a tenth of the time and gives the same.

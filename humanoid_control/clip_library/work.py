@@ -46,7 +46,7 @@ from humanoid_control.robots.robot import FIXED, FLOATING
 
 FORMATS = (".csv", ".npz", ".mcap")
 RECORD = 2  # of the form of records and figures: another number does everything anew
-STATING_NO_RATE = (".amc", ".csv")  # the only clips that a rate is given to
+STATING_NO_RATE = (".amc", ".csv", ".tsv")  # the only clips that a rate is given to
 KEPT_BODIES, KEPT_ROBOTS = 2, 16  # a worker keeps the last clips and robots, for the next jobs with the same
 BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memory", "died"
 """Kinds of failures; only the first says the same each time, and is not tried again by the next run."""

@@ -58,6 +58,7 @@ _READERS: dict[str, Callable[[ClipFile, float | None, Size], MarkerClip]] = {
     ".trc": partial(_read, parse_trc),
     ".amc": _read_amc,
     ".csv": partial(_read_at_rate, parse_csv),
+    ".tsv": partial(_read_at_rate, parse_csv),
     ".fbx": partial(_read_scene, parse_fbx),
     ".glb": partial(_read_scene, parse_gltf),
     ".gltf": partial(_read_scene, parse_gltf),
@@ -65,7 +66,7 @@ _READERS: dict[str, Callable[[ClipFile, float | None, Size], MarkerClip]] = {
     ".pkl": partial(_read_at_rate, parse_pickle),
     ".pt": partial(_read_at_rate, parse_tensors),
 }
-_WITHOUT_RATE = (".amc", ".bvh", ".csv", ".npz", ".pkl", ".pt")  # formats that may not state their frame rate
+_WITHOUT_RATE = (".amc", ".bvh", ".csv", ".tsv", ".npz", ".pkl", ".pt")  # formats that may not state their frame rate
 _OF_PARTS = (".fbx", ".glb", ".gltf")  # formats that hold several motions, of which one may be named after a colon
 FORMATS = tuple(_READERS)
 _NEXT_STEP = {
@@ -74,6 +75,7 @@ _NEXT_STEP = {
     ".blend": "is a scene of Blender: export the armature from it as glTF (.glb) or BVH",
     ".mvnx": "is an archive of Xsens MVN: export BVH or C3D from MVN",
     ".tak": "is a take of Motive: export it from Motive as BVH, CSV or C3D",
+    ".txt": "may hold a table of markers: rename it to .csv, which has commas, tabs or semicolons",
     ".mat": "is a file of MATLAB: write its markers as TRC or C3D (ezc3d), or as CSV",
     ".ndf": "is raw data of an Optotrak: export C3D from NDI First Principles",
     ".mp4": "is a video: a pose tracker makes a recording of it (MediaPipe, GVHMR, WHAM)",

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.documents import parse_xml, read_xml_text
+from humanoid_control.documents import decoded, parse_xml, read_xml_text
 from humanoid_control.errors import (
     ClipError,
     RobotError,
@@ -69,7 +69,7 @@ def read_storage(path: str | Path) -> StorageTable:
             not grow; with the line.
     """
     try:
-        lines = Path(path).expanduser().read_bytes().decode("utf-8-sig", errors="replace").splitlines()
+        lines = decoded(Path(path).expanduser().read_bytes()).splitlines()
     except OSError as error:
         raise ClipError(f"{path}: cannot be read: {error.strerror or error}") from None
     head = next((k for k, line in enumerate(lines[:_MOST_HEADER]) if line.strip().lower() == "endheader"), None)

@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from humanoid_control.documents import decoded
 from humanoid_control.errors import ClipError, nearest_names, offer_names
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import AS_STATED, Size, check_count, check_growth, floats, scale_of_skeleton
@@ -263,8 +264,8 @@ def parse_amc(
     Raises:
         ClipError: damaged, cut off, motion and skeleton that do not fit, or not a person's size in any unit.
     """
-    skeleton = parse_skeleton(skeleton_data.decode("utf-8-sig", errors="replace"), skeleton_source)
-    degrees, values = _motion(data.decode("utf-8-sig", errors="replace"), skeleton, source)
+    skeleton = parse_skeleton(decoded(skeleton_data), skeleton_source)
+    degrees, values = _motion(decoded(data), skeleton, source)
     check_count(len(skeleton.bones), skeleton_source)
     check_growth(_BONE_BYTES * len(skeleton.bones) * len(values[ROOT]), len(data) + len(skeleton_data), source)
     names, positions, R_head = bone_points(skeleton, values, degrees)

@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from humanoid_control.documents import decoded
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import (
@@ -69,7 +70,9 @@ def parse_bvh(data: bytes, source: str, rate: float | None = None, size: Size = 
     Raises:
         ClipError: not a BVH file, cut off, or not a person's size in any unit.
     """
-    text = data.decode("utf-8-sig", errors="replace")
+    text = decoded(data)
+    if "\r" in text:  # of Windows, or of old Macs alone
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.lstrip().startswith("HIERARCHY"):
         raise ClipError(f"{source}: not a BVH file: it must begin with HIERARCHY")
     motion = re.search(r"^\s*MOTION\s*$", text, flags=re.MULTILINE)
@@ -88,6 +91,13 @@ def parse_bvh(data: bytes, source: str, rate: float | None = None, size: Size = 
     del text, data  # each is larger than the numbers of a long recording
     head = head_joint(labels)
     positions, R_head = joint_poses(joints, values, head)
+    factor, sure = root_factor(joints, positions)
+    if factor != 1.0 and sure:
+        positions += (factor - 1.0) * positions[:, :1]
+        warnings += (f"the root moves in another unit than the bones: its path is taken {factor:.4g} times as long",)
+    elif factor != 1.0:
+        beside = f"{factor:.4g} times its height beside the legs"
+        warnings += (f"the root stands at a height that is another unit's than that of the bones ({beside}): check it",)
     n_rest, jump = rest_frames(joints, values, positions)
     positions, R_head = positions[n_rest:], R_head[n_rest:]
     scale, unit_note = scale_of_skeleton(
@@ -101,6 +111,51 @@ def parse_bvh(data: bytes, source: str, rate: float | None = None, size: Size = 
     return clip if head < 0 else with_head_front(clip, head, R_head)
 
 
+_KEYWORDS = {word.upper(): word for word in ("HIERARCHY", "ROOT", "JOINT", "End", "OFFSET", "CHANNELS")}
+_ROOT_UNITS = (1.0, 100.0, 0.01, 1000.0, 0.001, 10.0, 0.1, 39.37, 1 / 39.37, 2.54, 1 / 2.54)
+_STILL = 0.25  # speed of the standing foot, of that without a factor, below which the factor is believed
+_FAR, _ALIKE = 30.0, 0.15  # factor on a height that no posture makes; relative difference of it and the legs
+_FEWEST, _LEAST_WAY = 10, 0.3  # frames, and way of the feet about the root in lengths of the legs: less tells nothing
+
+
+def root_factor(joints: list[Joint], positions: np.ndarray) -> tuple[float, bool]:
+    """Factor on the path of the root, of the ratios between units, and whether it is sure; 1 where it is not needed.
+
+    Bones may be in centimetres where the root's channels are in metres. A foot that stands moves about the root as the
+    root moves the other way, so that the slower foot is slow in the frames of its stance with the right factor alone.
+    Where the feet do not tell, the root's height beside the length of the legs makes a factor likely.
+
+    Args:
+        joints: the hierarchy, parents first. positions: (T, J, 3) in file units.
+    """
+    feet = [k for k, joint in enumerate(joints) if any(word in joint.name.lower() for word in ("foot", "ankle"))]
+    feet = [k for k in feet if not any(k != j and _is_above(joints, j, k) for j in feet)]
+    if len(feet) != 2 or len(positions) < _FEWEST:
+        return 1.0, False
+    about = positions[:, feet] - positions[:, :1]
+    v_root, v_feet = np.diff(positions[:, :1], axis=0), np.diff(about, axis=0)
+    down = np.median(about, axis=(0, 1))
+    legs = float(np.median(np.linalg.norm(about, axis=2)))
+    if np.linalg.norm(v_feet, axis=2).sum() > _LEAST_WAY * legs:
+        slow = {
+            f: float(np.median(np.linalg.norm(v_feet + f * v_root, axis=2).min(axis=1))) for f in (0.0, *_ROOT_UNITS)
+        }
+        best = min(_ROOT_UNITS, key=lambda f: slow[f])
+        if slow[best] < _STILL * min(slow[0.0], slow[1.0]):
+            return best, True
+    axis = int(np.argmax(np.abs(down)))
+    height = -float(np.sign(down[axis]) * np.median(positions[:, 0, axis]))
+    far = [f for f in _ROOT_UNITS if max(f, 1 / f) > _FAR and abs(f * height - legs) < _ALIKE * legs]
+    return (far[0], False) if far else (1.0, False)
+
+
+def _is_above(joints: list[Joint], j: int, k: int) -> bool:
+    """Whether joint j is an ancestor of joint k."""
+    while k >= 0 and k != j:
+        k = joints[k].parent
+    return k == j
+
+
 def parse_hierarchy(text: str, source: str) -> list[Joint]:
     """The joints of the HIERARCHY part, parents first.
 
@@ -112,6 +167,7 @@ def parse_hierarchy(text: str, source: str) -> list[Joint]:
     awaits_brace = False
     for line in text.replace("{", "\n{\n").replace("}", "\n}\n").splitlines():
         keyword, rest = [*line.split(None, 1), "", ""][:2]
+        keyword = _KEYWORDS.get(keyword.upper(), keyword)
         current = joints[open_joints[-1]] if open_joints else None
         if keyword in ("ROOT", "JOINT", "End") and not awaits_brace and (keyword == "ROOT") == (not joints):
             name = f"{current.name}_end" if current and keyword == "End" else rest.strip()

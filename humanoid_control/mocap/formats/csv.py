@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from humanoid_control.documents import decoded
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import (
@@ -22,6 +23,7 @@ from humanoid_control.mocap.formats.common import (
     scale_of_markers,
 )
 from humanoid_control.mocap.formats.landmarks import landmark_names, refuse_picture, with_path
+from humanoid_control.mocap.formats.qualisys import is_qualisys, with_header
 
 _NO_NUMBER = ("", "nan", "na", "n/a", "null", "none", "-")
 _USUAL_RATES = (5.0, 2000.0)  # [Hz] of motion capture
@@ -48,7 +50,9 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
         ClipError: no such header, a row cut off, no rate, or not a person's size in any unit; the message names the
             line.
     """
-    rows, lines, semicolon = _cells(_trajectories(data.decode("utf-8-sig", errors="replace")), source)
+    text = decoded(data)
+    text = with_header(text, source) if is_qualisys(text) else _trajectories(text, source)
+    rows, lines, semicolon = _cells(text, source)
     header = read_header(rows, source)
     # With a column of times or frame numbers a row without anything is no frame, as spreadsheets leave at the end.
     numbered = header.columns.min() > 0
@@ -65,7 +69,7 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
     scale, unit_warnings = scale_of_markers(positions, header.unit, source, size)
     positions, path_warnings = with_path(labels, positions * scale, found)
     warnings += header.warnings + rate_warnings + unit_warnings + path_warnings
-    first = numbers[0, header.time[0]] * header.time[1] if header.time else 0.0
+    first = numbers[0, header.time[0]] * header.time[1] if header.time else _first_time(numbers, header, found)
     start = float(first) if np.isfinite(first) else 0.0
     return MarkerClip(PurePath(source).stem, labels, found, positions, source, warnings, start=start)
 
@@ -73,11 +77,20 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
 _SECTIONS = ("devices", "model outputs", "trajectories", "joints", "segments", "events")  # of Vicon's exports
 
 
-def _trajectories(text: str) -> str:
-    """The section of markers of an export of Vicon, which holds several tables; other lines are left empty."""
+def _trajectories(text: str, source: str) -> str:
+    """The section of markers of an export of Vicon, which holds several tables; other lines are left empty.
+
+    Raises:
+        ClipError: the export holds other tables alone.
+    """
     lines = text.splitlines()
     titles = {k: t for k, line in enumerate(lines) if (t := line.strip(' ,;\t"').casefold()) in _SECTIONS}
     first = next((k for k, title in titles.items() if title == "trajectories"), None)
+    if first is None and titles and min(titles) == next(k for k, line in enumerate(lines) if line.strip()):
+        raise ClipError(
+            f"{source}: holds {', '.join(dict.fromkeys(t.title() for t in titles.values()))}, no Trajectories: export "
+            "those, too"
+        )
     if first is None:
         return text
     end = min((k for k in titles if k > first), default=len(lines))
@@ -108,7 +121,8 @@ def _cells(text: str, source: str) -> tuple[list[list[str]], list[int], bool]:
 
 def _table(rows: list[list[str]], lines: list[int], header: CsvHeader, decimal_comma: bool, source: str) -> np.ndarray:
     """(T, columns) numbers of the columns that are used, NaN elsewhere."""
-    used = sorted({*header.columns.ravel().tolist(), *([header.time[0]] if header.time else [])})
+    beside = [header.time[0]] if header.time else [] if header.frame is None else [header.frame]
+    used = sorted({*header.columns.ravel().tolist(), *beside})
     numbers = np.full((len(rows), used[-1] + 1), np.nan)
     for k, (row, line) in enumerate(zip(rows, lines, strict=True)):
         if len(row) <= used[-1]:
@@ -137,7 +151,7 @@ def _rate(
                 f"{source}: states no frame rate: add a column 'time' in seconds or a first line '# rate: 120', "
                 "or give the rate (--rate 120, or rate=120 to load_clip)"
             )
-        return rate, positions, ()
+        return _at_frame_numbers(numbers, positions, header, rate, source)
     column, second = header.time
     times = numbers[:, column] * second
     steps = np.diff(times)
@@ -152,6 +166,30 @@ def _rate(
     return rate, positions, warnings
 
 
+def _at_frame_numbers(
+    numbers: np.ndarray, positions: np.ndarray, header: CsvHeader, rate: float, source: str
+) -> tuple[float, np.ndarray, tuple[str, ...]]:
+    """The rows at the frames that a column numbers; rows that are missing become frames without markers."""
+    if header.frame is None or len(numbers) < 2 or not rate > 0:
+        return rate, positions, ()
+    frames = numbers[:, header.frame]
+    steps = np.diff(frames)
+    if not (np.isfinite(frames).all() and (steps > 0).all() and (frames == np.rint(frames)).all()):
+        return rate, positions, ("the frame numbers do not grow: the rows are taken one after the other",)
+    if (steps == 1).all():
+        return rate, positions, ()
+    if steps.min() == steps.max():
+        each = f"every row is frame {steps[0]:g} after the one before: taken at {rate / steps[0]:g} Hz"
+        return rate / float(steps[0]), positions, (each,)
+    return on_even_times(frames / rate, positions, rate, source)
+
+
+def _first_time(numbers: np.ndarray, header: CsvHeader, rate: float) -> float:
+    """Time of the first row [s] where a column numbers the frames from 1 on; else 0."""
+    first = numbers[0, header.frame] if header.frame is not None else 1.0
+    return max(0.0, float(first) - 1.0) / rate if np.isfinite(first) and rate > 0 else 0.0
+
+
 # -------- header
 
 _IN_BRACKETS = r"(?:\s*[(\[]\s*(?P<unit>[^)\]]*?)\s*[)\]])?\s*$"
@@ -159,6 +197,7 @@ _NAMED_AXIS = re.compile(r"^(?P<label>.*\S)\s*[._:\s-]\s*(?P<axis>[xyz])" + _IN_
 _NUMBERED_AXIS = re.compile(r"^(?P<axis>[xyz])_?(?P<label>\d{1,3})$", re.IGNORECASE)
 _BARE_AXIS = re.compile(r"^(?:t|pos|position)?[ _.]?(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)
 _TIME = re.compile(r"^(?:time|timestamp|t)(?:\s*_?(?P<word>s|sec|ms|us))?" + _IN_BRACKETS, re.IGNORECASE)
+_FRAME = re.compile(r"^#?\s*(?:frame|field)\s*(?:#|no\.?|number)?\s*$", re.IGNORECASE)
 _RATE = re.compile(
     r"^#?\s*(?:(?:capture|export|camera)\s+)?(?:frame\s*rate|rate|frequency|fps)\b[^:=]*$", re.IGNORECASE
 )
@@ -176,6 +215,7 @@ class CsvHeader:
         columns: (M, 3) column of each marker's x, y, z.
         first_row: row in which the data begin.
         time: column of the time and its unit [s]; None without one.
+        frame: column of the frame's number; None without one.
         rate: frames a second [Hz]; None when it is not stated.
         unit: as the file spells it; "" when it states none.
         warnings: columns that were left out.
@@ -188,6 +228,7 @@ class CsvHeader:
     rate: float | None
     unit: str
     warnings: tuple[str, ...]
+    frame: int | None = None
 
 
 def read_header(rows: Sequence[list[str]], source: str) -> CsvHeader:
@@ -214,7 +255,8 @@ def read_header(rows: Sequence[list[str]], source: str) -> CsvHeader:
     rate, unit = _stated(rows[:number])
     unit = next((u for u in units if u), unit)
     time = next(((c, s) for c, cell in enumerate(rows[number]) if (s := _seconds(cell)) is not None), None)
-    return CsvHeader(labels, columns, first, time, rate, unit, warnings)
+    frame = next((c for c, cell in enumerate(rows[number][: columns.min()]) if _FRAME.match(cell)), None)
+    return CsvHeader(labels, columns, first, time, rate, unit, warnings, frame)
 
 
 _Columns = tuple[tuple[str, ...], np.ndarray, list[str], tuple[str, ...]]

@@ -7,9 +7,20 @@ from pathlib import PurePath
 
 import numpy as np
 
+from humanoid_control.documents import decoded
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
-from humanoid_control.mocap.formats.common import AS_STATED, Size, check_count, on_even_times, scale_of_markers
+from humanoid_control.mocap.formats.common import (
+    AS_STATED,
+    Size,
+    base_step,
+    check_count,
+    on_even_times,
+    scale_of_markers,
+)
+
+_LEAST_RATE, _SAME = 5.0, 0.02  # [Hz] of motion capture; relative difference up to which two rates are one
+_EVEN = 1.5  # longest of steps that are even, in the usual one
 
 
 def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
@@ -26,7 +37,7 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     Raises:
         ClipError: not a TRC file, cut off, or not a person's size in any unit; the message names the line.
     """
-    text = data.decode("utf-8-sig", errors="replace")
+    text = decoded(data).lstrip()
     if not text.startswith("PathFileType"):
         raise ClipError(f"{source}: not a TRC file: the first line must begin with PathFileType")
     lines = text.splitlines()
@@ -40,12 +51,16 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     if not labels:
         raise ClipError(f"{source}: names no markers in line 4: export the file again")
     times, positions, short = _table(lines[5:], len(labels), source)
-    warnings += short
+    count = len(times)
+    times, positions, in_time = _in_order(times, positions, rate)
+    dropped = count - len(times)
+    warnings += short + in_time
     declared = int(_number(header.get("numframes", ""), "NumFrames", source))
-    if len(positions) < declared:
-        raise ClipError(f"{source}: ends after {len(positions)} of {declared} frames: copy or export it again")
-    if len(positions) > declared:
-        warnings += (f"the header says {declared} frames, the file holds {len(positions)}: all are used",)
+    rows = len(positions) + dropped
+    if rows < declared:
+        raise ClipError(f"{source}: ends after {rows} of {declared} frames: copy or export it again")
+    if rows > declared:
+        warnings += (f"the header says {declared} frames, the file holds {rows}: all are used",)
     scale, unit_warnings = scale_of_markers(positions, header.get("units", ""), source, size)
     warnings += unit_warnings
     if rate > 0 and len(times) > 1 and np.isfinite(times).all() and (np.diff(times) > 0).all():
@@ -56,6 +71,30 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
         warnings += (f"the time column does not grow at row {row + 1}: DataRate of {rate:g} Hz is used",)
     start = float(times[0]) if len(times) and math.isfinite(times[0]) else 0.0
     return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings, start=start)
+
+
+def _in_order(times: np.ndarray, positions: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    """The rows in the order of their times [s], each time once; times in milliseconds are known by the stated rate."""
+    if len(times) < 2 or not np.isfinite(times).all() or not np.ptp(times) > 0:
+        return times, positions, ()
+    notes: tuple[str, ...] = ()
+    order = np.argsort(times, kind="stable")
+    steps = np.diff(times[order])
+    if (np.diff(times) < 0).any():
+        if steps.max() > _EVEN * base_step(steps):
+            return times, positions, ()  # no order of the rows makes times of them
+        notes += ("the rows are not in the order of their times: sorted",)
+    once = order[np.concatenate([[True], np.diff(times[order]) > 0])]
+    if len(once) < len(times):
+        notes += (f"{len(times) - len(once)} row(s) have the time of the row before: left out",)
+    times, positions = times[once], positions[once]
+    own = 1.0 / base_step(np.diff(times))
+    if rate > 0 and not own > _LEAST_RATE and rate > _LEAST_RATE:
+        if abs(1000.0 * own / rate - 1.0) < _SAME:
+            return times / 1000.0, positions, (*notes, "the time column counts milliseconds")
+        if abs(own - 1.0) < _SAME:
+            return times / rate, positions, (*notes, "the time column counts frames")
+    return times, positions, notes
 
 
 def _with_tabs(lines: list[str]) -> list[str]:
@@ -107,6 +146,8 @@ def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, n
                 f"{source}: line {number} has {len(cells)} cells, {n_markers} markers need {width}: "
                 "the file is cut off or not tab separated"
             )
+        if "," in line and "." not in line:  # decimal commas
+            cells = [cell.replace(",", ".") for cell in cells]
         try:
             rows.append([float(cell) for cell in cells])
         except ValueError as error:
