@@ -30,6 +30,7 @@ from humanoid_control.mocap.formats.common import UNITS, known_unit
 
 _AXIS = re.compile(r"^(?P<base>.+?)_?(?P<axis>[xyz123])$", re.IGNORECASE)
 _FARTHEST = 50.0  # [m] of a loaded point from the origin
+_MOST_COLUMNS = 10_000
 _MOST_HEADER = 200  # lines
 
 
@@ -76,7 +77,9 @@ def read_storage(path: str | Path) -> StorageTable:
     if head is None or len(lines) < head + 2:
         raise ClipError(f"{path}: not a .mot or .sto file: no line 'endheader' with labels after it")
     head = next((k for k in range(head + 1, len(lines)) if lines[k].strip()), head + 1) - 1  # blank lines are none
-    labels = lines[head + 1].split()
+    labels = lines[head + 1].split(None, _MOST_COLUMNS)
+    if len(labels) > _MOST_COLUMNS:
+        raise ClipError(f"{path}: line {head + 2} names more than {_MOST_COLUMNS:,} columns: export the forces alone")
     if not labels or labels[0].lower() != "time" or len(labels) < 2:
         raise ClipError(f"{path}: line {head + 2} must name the columns, time first")
     rows = [(k, line.split()) for k, line in enumerate(lines[head + 2 :], start=head + 3) if line.strip()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from humanoid_control.errors import ClipError
+from humanoid_control.mocap.formats.common import check_count
 
 _NAMES = "MARKER_NAMES"
 _FIRST = ("NO_OF_FRAMES", "FILE_VERSION")
@@ -25,7 +26,7 @@ def with_header(text: str, source: str) -> str:
         source: its path, for messages.
 
     Raises:
-        ClipError: no names of markers, fewer columns than they need, or fewer rows than the file says.
+        ClipError: no names of markers or too many, fewer columns than they need, or fewer rows than the file says.
     """
     lines = text.splitlines()
     at = next((k for k, line in enumerate(lines[:_MOST_KEYS]) if line.lstrip().startswith(_NAMES)), -1)
@@ -34,6 +35,7 @@ def with_header(text: str, source: str) -> str:
             f"{source}: an export of Qualisys without a line {_NAMES}: export the 3D data of the markers from QTM"
         )
     separator = max("\t;,", key=lines[at].count)
+    check_count(lines[at].count(separator), source)
     names = [cell.strip() for cell in lines[at].split(separator)[1:]]
     while names and not names[-1]:
         names.pop()

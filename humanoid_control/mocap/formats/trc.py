@@ -20,6 +20,7 @@ from humanoid_control.mocap.formats.common import (
 )
 
 _LEAST_RATE, _SAME = 5.0, 0.02  # [Hz] of motion capture; relative difference up to which two rates are one
+_WIDE = 60  # spaces between two labels, at most
 _EVEN = 1.5  # longest of steps that are even, in the usual one
 
 
@@ -43,7 +44,7 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     lines = text.splitlines()
     if len(lines) < 5:
         raise ClipError(f"{source}: ends within the header (line {len(lines)}): copy or export it again")
-    lines = _with_tabs(lines)
+    lines = _with_tabs(lines, source)
     header = _header(lines[1], lines[2])
     rate = _number(header.get("datarate", ""), "DataRate", source)
     check_count(lines[3].count("\t") // 3, source)
@@ -97,10 +98,11 @@ def _in_order(times: np.ndarray, positions: np.ndarray, rate: float) -> tuple[np
     return times, positions, notes
 
 
-def _with_tabs(lines: list[str]) -> list[str]:
+def _with_tabs(lines: list[str], source: str) -> list[str]:
     """The lines with tabs between the cells, where all of them have spaces instead."""
     if any("\t" in line for line in lines[1:4]):
         return lines
+    check_count(lines[3].count(" ") // _WIDE, source)
     frame, time, *labels = [*lines[3].split(), "", ""][: max(2, len(lines[3].split()))]
     names = "\t".join([frame, time, *(cell for label in labels for cell in (label, "", ""))])
     return [lines[0], *("\t".join(x.split()) for x in lines[1:3]), names, *("\t".join(x.split()) for x in lines[4:])]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import pickle
+import struct
 import time
+import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
 
 from humanoid_control.errors import ClipError
+from humanoid_control.human.forces.loads import read_loads
 from humanoid_control.mocap import load_clip
 from humanoid_control.mocap.formats.asf_amc import parse_amc
 from humanoid_control.mocap.formats.bvh import parse_bvh
+from humanoid_control.mocap.formats.c3d import parse_c3d
 from humanoid_control.mocap.formats.csv import parse_csv
 from humanoid_control.mocap.formats.npz import parse_npz
 from humanoid_control.mocap.formats.pickled import load_pickle, load_tensors
@@ -172,3 +177,61 @@ def test_the_name_of_a_column_takes_no_time_that_grows_with_its_square():
     with pytest.raises(ClipError, match="no marker columns"):
         parse_csv(("a" + " " * 100_000 + "b,c\n1,2\n").encode(), "a.csv")
     assert time.process_time() - begin < 1.0
+
+
+TABLE = "PathFileType\t4\nDataRate\tNumFrames\tNumMarkers\tUnits\n100\t{}\t{}\tmm\nFrame#\tTime\ta\t\t\tb\n\n"
+ROWS = "1\t0\t1\t2\t3\t4\t5\t6\n2\t0.01\t1\t2\t3\t4\t5\t6\n"
+VICON = "Trajectories\n100\n,,a,,\nFrame,Sub Frame,X,Y,Z\n,,mm,mm,mm\n1,0,1,2,3\n2,0,1,2,3\n"
+QUALISYS = "NO_OF_FRAMES\t{}\nFREQUENCY\t100\nMARKER_NAMES\t{}\n1\t2\t3\n"
+MOT = "grf\nnRows=2\nendheader\ntime"
+ANNOUNCED = {
+    "frames.trc": TABLE.format(10**12, 10**9) + ROWS,
+    "gap.trc": TABLE.format(3, 2) + ROWS + "3\t1e9\t1\t2\t3\t4\t5\t6\n",
+    "spaces.trc": "PathFileType 4\nDataRate NumFrames\n100 1\nFrame# Time " + "a " * 2_000_000 + "\nX1\n\n1 0 1 2 3\n",
+    "gap.csv": VICON + "999999999999,0,1,2,3\n",
+    "frames.tsv": QUALISYS.format(10**12, "a"),
+    "names.tsv": QUALISYS.format(1, "a\t" * 1_000_000),
+    "columns.mot": MOT + "\tground_force_vx" * 500_000 + "\n0" + "\t1" * 500_000 + "\n",
+    "frames.bvh": deep_bvh(3, 2).decode().replace("Frames: 2", "Frames: 99999999999999"),
+}
+
+
+@pytest.mark.parametrize("name", ANNOUNCED)
+def test_counts_that_a_header_announces_take_no_memory(tmp_path, name):
+    """Counts of frames, rows and columns, and times or frame numbers far apart: next to none beside the text."""
+    path = tmp_path / name
+    path.write_text(ANNOUNCED[name])
+    tracemalloc.start()
+    try:
+        with pytest.raises(ClipError):
+            (read_loads if name.endswith("mot") else load_clip)(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * path.stat().st_size + 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("at", "number"),
+    [
+        (2, "<H65535"),
+        (4, "<H65535"),
+        (8, "<H65535"),
+        (12, "<f-1e30"),
+        (16, "<H65535"),
+        (18, "<H65535"),
+        (20, "<f1e-30"),
+    ],
+)
+def test_counts_in_the_header_of_a_c3d_file_take_no_memory(mocap, at, number):
+    """Points, channels, the last frame, the scale, the first block of the data, samples a frame, and the rate."""
+    data = bytearray(mocap("vicon_c3d/shd01.c3d").read_bytes())
+    struct.pack_into(number[:2], data, at, float(number[2:]) if number[1] == "f" else int(number[2:]))
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ClipError):
+            parse_c3d(bytes(data), "a.c3d")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * len(data) + 2_000_000
