@@ -1,6 +1,7 @@
 """The whole analysis of a recording: beside OpenSim's moments, in other axes, without a plate, with clocks apart."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -47,6 +48,22 @@ def test_moments_are_those_of_opensim(recording, walker, human_motion, tables):
             ours = a.tau[common, walker.index(name)]
             assert np.sqrt(((ours - theirs) ** 2).mean()) < most, name
             assert np.corrcoef(ours, theirs)[0, 1] > 0.99, name
+
+
+def test_plates_take_the_residual_of_a_recorded_walk_the_more_they_are_trusted(recording, walker, analysis):
+    """The recorded forces, by the whole path from files: no variance leaves the residual, the default half of it."""
+    clip, wrenches, tasks = recording
+    rms, tau = [], []
+    for variance in (np.inf, 1e5, analysis.settings.plate_variance, 10.0):
+        a = analyse(walker, clip, wrenches, tasks, AnalysisSettings(plate_variance=variance))
+        rms.append(np.sqrt((a.residual[a.explained] ** 2).mean(axis=0)))
+        tau.append(
+            a.tau[a.explained][:, [walker.index(f"{j}_{s}") for j in ("hip_flexion", "knee_angle") for s in "rl"]]
+        )
+        np.testing.assert_allclose(a.residual_before[a.explained], analysis.residual_before[analysis.explained])
+    assert all((after < before).all() for before, after in pairwise(rms))
+    assert (rms[2] < 0.7 * rms[0]).all() and (rms[3] < 0.05 * rms[0]).all()
+    assert np.sqrt(((tau[2] - tau[0]) ** 2).mean(axis=0)).max() < 15.0, "moments of the legs stay those of the walk"
 
 
 def test_contacts_and_what_they_explain(analysis):

@@ -24,6 +24,29 @@ def test_the_network_fits_the_arm(network):
     assert network.fit.rms < 1e-3 and np.abs(network.lengths(np.zeros(4))).max() < 1e-15
 
 
+def test_the_network_fits_five_times_as_well_as_straight_lines(network):
+    """Moment arms change over the range: what a linear mapping leaves is what a network is for."""
+    q = random_postures(LIMITS, 1000, seed=11)
+    lengths = EXACT.lengths(q)
+    A = np.column_stack([q, np.ones(len(q))])
+    straight = lengths - A @ np.linalg.lstsq(A, lengths, rcond=None)[0]
+    error = network.lengths(q) - lengths
+    error -= error.mean(axis=0)
+    assert (np.sqrt((error**2).mean(axis=0)) < 0.2 * np.sqrt((straight**2).mean(axis=0))).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_angles_found_by_the_network_are_those_of_the_exact_arm(network, seed):
+    """A walk of 700 steps by the lengths of the arm itself, begun 10 degrees off."""
+    q = random_walk(LIMITS, LIMITS.mean(axis=1), 700, np.deg2rad(1), seed)
+    f = GroupFilter(TendonGroup("arm", JOINTS, (), MUSCLES), network, EstimatorSettings("absolute", gate=0.0))
+    f.reset(q[0] + np.deg2rad(10.0))
+    offset = network.lengths(q[:1]) - EXACT.lengths(q[:1])  # the zero posture lies outside the range of the elbow
+    error = np.rad2deg([f.step(z) - a for z, a in zip(EXACT.lengths(q) + offset, q, strict=True)])
+    assert np.sqrt(np.mean(error[200:] ** 2)) < 2.0
+    assert np.abs(error[200:]).max() < 8.0
+
+
 def test_the_networks_derivatives_are_those_of_its_values(network):
     rng, h = np.random.default_rng(0), 1e-6
     for q in random_postures(LIMITS, 4, seed=2):
@@ -126,6 +149,10 @@ def test_learning_is_frozen_when_stopped_and_can_be_taken_back(network):
     for a, b in zip(q, z, strict=True):
         assert updater.add(a, b, np.full(10, 5.0))
     misfits = [updater.update() for _ in range(30)]
+    learnt = mapping.lengths(q).copy()
+    updater.stop()
+    assert not updater.add(q[0], 2.0 * z[0], np.full(10, 5.0)) and np.isnan(updater.update())
+    assert np.array_equal(mapping.lengths(q), learnt), "stopped: not a bit changes"
     assert misfits[-1] < 0.4 * misfits[0] and np.abs(mapping.lengths(np.zeros(4))).max() < 1e-15
     updater.revert()
     assert np.allclose(mapping.lengths(q), network.lengths(q), rtol=0, atol=1e-15)

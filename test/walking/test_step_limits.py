@@ -13,7 +13,7 @@ from humanoid_control.walking.footsteps import VelocityPlanner
 from humanoid_control.walking.planning.plan import WalkPlan
 from humanoid_control.walking.planning.step import BRISK, CALM, EVEN, Footstep, StepTimes
 from humanoid_control.walking.planning.toe_roll import RollSettings
-from humanoid_control.walking.step_limits import TrialWalk, step_limits_of
+from humanoid_control.walking.step_limits import MOST, SHARE, TrialWalk, step_limits_of
 from humanoid_control.walking.walker import Walker
 from test.robots_under_test import by_kind
 
@@ -119,6 +119,27 @@ def test_a_step_well_beyond_a_limit_cannot_be_walked():
         stance = planner.make(stance, np.array([1.3 * limits.forward, 0.0, 0.0]), 0.8)
         steps.append(stance)
     assert trial.miss(steps, 1.3 * limits.forward) > 1e-3
+
+
+@pytest.mark.parametrize("direction", ["forward", "sideways", "turn_out", "turn_in"])
+def test_every_limit_lies_between_a_walk_that_is_made_and_one_that_is_not(direction):
+    """Reach, width and yaw each end where a sole is missed: by less than 2 mm at the limit, by more at 1.4 times it."""
+    limits, trial, *_ = parts("hrp2", 0.04)
+    axis = {"forward": 0, "sideways": 1, "turn_out": 2, "turn_in": 2}[direction]
+    planner, first = VelocityPlanner(limits, StepTimes()), int(direction == "turn_in")
+
+    def miss(share):
+        d = share * getattr(limits, direction) * np.eye(3)[axis]
+        stance, steps = Footstep(1 - first, trial.soles[1 - first], 0.0, 0.0, 0.0), []
+        for k in range(4):
+            still = k == 3 or (axis == 2 and k % 2)
+            stance = planner.make(stance, np.zeros(3) if still else d, StepTimes().nominal)
+            steps.append(stance)
+        return trial.miss(steps, float(np.hypot(d[0], d[1])))
+
+    assert miss(1.0) < MISS
+    most = SHARE * MOST[3] if axis == 2 else np.inf  # no leg turns farther than is of use
+    assert miss(1.4) > MISS or getattr(limits, direction) == pytest.approx(most)
 
 
 def test_a_trial_looks_at_every_sample_from_the_first_to_the_end_of_the_last_rest(monkeypatch):

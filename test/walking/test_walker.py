@@ -307,6 +307,13 @@ def test_a_push_over_the_foot_that_stands_is_caught_by_the_steps_after_it():
     assert o.tilt < np.radians(8.0)
 
 
+def test_the_push_that_adjusted_steps_catch_throws_a_robot_whose_steps_stay_as_planned():
+    """The same 20 N s: the zero-moment point alone, which a sole bounds, does not hold it."""
+    settings = WalkSettings(times=StepTimes(nominal=0.5, shortest=0.4, comfortable=10.0), adjustment=None)
+    pushed = WalkConditions(steady(SPEED), 9, noise=NOISE, pushes=(Push(3.0, (0.0, 200.0, 0.0)),))
+    assert walk(lola(), Walker(load_robot("lola", "floating"), settings), pushed).fell
+
+
 @pytest.mark.nightly
 def test_a_robot_walks_whose_urdf_is_all_that_is_known(tmp_path):
     """Soles, points and step limits are guessed; its posture is that of zero angles, with stretched knees."""
