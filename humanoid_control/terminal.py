@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import platform
 import shutil
@@ -21,9 +22,18 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 WIDTH_OF_FILES = 100  # characters a line where the output is no terminal
-console = Console(highlight=False, markup=False, soft_wrap=True)
+FIRST_WORD = 2.0  # [s] after which somebody who waits is told for what
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Let the command end as `humanoid robots | head` should; rich would end it with code 1."""
+        raise BrokenPipeError
+
+
+console = _Console(highlight=False, markup=False, soft_wrap=True)
 if not console.is_terminal:
-    console = Console(highlight=False, markup=False, soft_wrap=True, width=WIDTH_OF_FILES)
+    console = _Console(highlight=False, markup=False, soft_wrap=True, width=WIDTH_OF_FILES)
 
 
 class Table(NamedTuple):
@@ -46,7 +56,7 @@ def print_parts(parts: Iterable[Table | str]) -> None:
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table; numbers are aligned right, and one too wide for the terminal is printed in parts."""
-    t = rich_table.Table(title=Text(title), title_justify="left", title_style="bold")
+    t = rich_table.Table()
     cells = [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
     widths = column_widths([list(columns), *cells], console.width)
     fit = sum(end <= console.width for end in accumulate((w + 3 for w in widths), initial=1)) - 1
@@ -60,6 +70,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
         t.add_column(name, justify="right" if number else "left", width=widths[k])
     for row in cells:
         t.add_row(*row)
+    if title:  # a title of the table's own would wrap at the table's width
+        console.print(Text(title, style="bold"), soft_wrap=True)
     console.print(t, soft_wrap=False)
 
 
@@ -155,6 +167,21 @@ def progress(task: str, total: float, quiet: bool = False) -> Iterator[Any]:
 
 
 LIBRARIES = ("numpy", "scipy", "numba", "pin", "coal", "ros-rclpy", "viser", "mujoco", "mink", "pin-pink", "filterpy")
+
+
+class Waiting:
+    """Says what is waited for: after two seconds, and again each time that the wait has become three times as long."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        """Begin to wait; quiet: without a word."""
+        self._begin, self._due = time.monotonic(), math.inf if quiet else FIRST_WORD
+
+    def tell(self, what: str) -> None:
+        """Call it over and over, with what is still missing."""
+        waited = time.monotonic() - self._begin
+        if waited > self._due:
+            self._due *= 3.0
+            console.print(f"waiting for {what}: {waited:.0f} s", soft_wrap=True)
 
 
 def machine() -> dict[str, Any]:

@@ -51,6 +51,14 @@ FOLDERS = {
 }
 """Of commands that do not lie beside this file."""
 EXIT_INTERRUPTED = 130
+ENDED_BY_CTRL_C = ("up", "record", "dance", "segments", "replay --loop")
+"""They run until Ctrl-C and say so: it is their usual end, with exit code 0. All others are cut off by it."""
+EXIT_CODES = f"""exit codes:
+  0    done; also after Ctrl-C where that is how it ends ({", ".join(ENDED_BY_CTRL_C)})
+  1    done, and what was looked at is not good, or part of it failed
+  2    bad input, or something is missing on this machine: one line says what
+  130  cut off by Ctrl-C; demo and soak that have begun report on what they saw instead
+"""
 INTERRUPT_DELAY = 0.05  # [s]
 
 
@@ -60,7 +68,7 @@ def build_parser() -> Parser:
     parser = Parser(
         prog="humanoid",
         description="Real-time humanoid robot control on ROS 2.",
-        epilog=f"commands:\n{lines}\n\n`humanoid COMMAND --help` explains a command and shows examples.",
+        epilog=f"commands:\n{lines}\n\n{EXIT_CODES}\n`humanoid COMMAND --help` explains a command and shows examples.",
     )
     parser.add_argument("--version", action="version", version=f"humanoid_control {__version__}")
     parser.add_argument("command", help="one of the commands below", metavar="COMMAND")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import threading
+import time
 
 from humanoid_control.cli.parser import folder_path, given, page_answers, refuse_unused, require_range
 from humanoid_control.errors import ConfigError
@@ -14,7 +15,7 @@ from humanoid_control.nodes.session.recording import Player, chosen_topics, robo
 from humanoid_control.nodes.session.runs import new_run_directory, replay_command, write_parameters
 from humanoid_control.nodes.session.supervisor import Supervisor, node_command
 from humanoid_control.robots.catalogue import urdf_path
-from humanoid_control.terminal import console, warn
+from humanoid_control.terminal import Waiting, console, warn
 from humanoid_control.viewer import page_address
 
 EXAMPLES = """examples:
@@ -47,18 +48,21 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--speed must be between 0.01 and 100, got {args.speed:g}")
     bag = BagReader(args.bag)
     chosen_topics(bag, args.topics)  # a topic that is not there is said before anything starts
+    supervisor = _start_viewer(bag, args) if args.viewer else None
     stop = threading.Event()
     for s in (signal.SIGINT, signal.SIGTERM):
         signal.signal(s, lambda *_: stop.set())
-    supervisor = _start_viewer(bag, args) if args.viewer else None
     player = Player(bag, args.topics)
     try:
+        console.print(f"playing {args.bag}; Ctrl-C ends it")
         player.meet()
         while not stop.is_set():
             n = player.play(stop, args.speed)
             console.print(f"{n} messages on {len(player.publishers)} topics played")
             if not args.loop:
                 break
+        if stop.is_set() and not args.loop:
+            raise KeyboardInterrupt  # the bag was not played to its end
     finally:
         player.close()
         if supervisor is not None:
@@ -75,9 +79,19 @@ def _start_viewer(bag: BagReader, args: argparse.Namespace) -> Supervisor:
     parameters = write_parameters(
         directory, {"/**": {"viewer": {"ros__parameters": {"robot": robot, "port": args.port, "replay": again}}}}
     )
-    supervisor.start("viewer", node_command("humanoid_control.nodes.viewer", parameters))
-    supervisor.wait_ready()
-    url = page_address(args.port)
-    if page_answers(url, 60.0):
-        console.print(f"viewer: {url}", soft_wrap=True)
+    waiting = Waiting()
+
+    def wait() -> None:
+        time.sleep(0.02)
+        waiting.tell("the viewer")
+
+    try:
+        supervisor.start("viewer", node_command("humanoid_control.nodes.viewer", parameters))
+        supervisor.wait_ready(meanwhile=wait)
+        url = page_address(args.port)
+        if page_answers(url, 60.0):
+            console.print(f"viewer: {url}", soft_wrap=True)
+    except BaseException:  # also where somebody interrupts it
+        supervisor.stop()
+        raise
     return supervisor

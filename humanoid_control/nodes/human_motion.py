@@ -29,8 +29,6 @@ from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.human.outputs import HumanOutputs
 from humanoid_control.nodes.human.plates import PlateInput, parse_frames
 from humanoid_control.nodes.streaming.live_source import OTHER_CLOCK, MarkerFrame, MarkerInput
-from humanoid_control.warm_up import compiling_told
-from humanoid_control.warm_up.human import ADVICE
 
 UPWARD = np.array([0.0, 0.0, 1.0])  # of the world
 LATE = 1.5  # usual intervals between two frames, beyond which one was missed
@@ -114,9 +112,8 @@ class HumanMotion(TickNode):
         self.plates = PlateInput(self, p.plates, frames, p.world_frame)
         self.create_service(Trigger, "~/calibrate", self.on_calibrate)
         self.outputs: HumanOutputs | None = None
-        with compiling_told(self.get_logger().info, ADVICE):
-            self.become(person)
-            self.warm()
+        self.become(person)
+        self.warm()
         return p.rate
 
     def become(self, person: Person, turn: np.ndarray | None = None) -> None:

@@ -18,8 +18,6 @@ from humanoid_control.nodes.simulating.outputs import SimulatorOutputs
 from humanoid_control.nodes.simulating.parameters import SimulatorParameters, engine_of
 from humanoid_control.robots import load_robot
 from humanoid_control.walking.ground.standing import stand_on_ground
-from humanoid_control.warm_up import compiling_told
-from humanoid_control.warm_up.simulation import ADVICE
 
 __all__ = ["Simulator", "SimulatorParameters", "main"]
 
@@ -121,9 +119,8 @@ class Simulator(TickNode):
     def configure(self) -> float:
         p = self.params
         self.robot = load_robot(p.robot, p.base)
-        with compiling_told(self.get_logger().info, ADVICE):
-            self.engine = engine_of(p, self.robot)
-            self.engine.step()  # loads what is compiled, now and not in a tick
+        self.engine = engine_of(p, self.robot)
+        self.engine.step()  # loads what is compiled, now and not in a tick
         self._stand()
         self.steps = max(1, round(1.0 / (p.rate * p.step)))
         period = self.steps * p.step

@@ -42,7 +42,6 @@ from humanoid_control.nodes.streaming.live_source import LiveParameters, LiveSou
 from humanoid_control.retargeting import POINTS, Retargeter
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.simulation.drives.command_blend import CommandBlend
-from humanoid_control.warm_up.retargeting import ADVICE, compiled
 
 RETURN_SPEED = 1.0  # [rad/s] of joints that begin outside their range
 STATES = "estimated_joint_states"
@@ -226,8 +225,6 @@ class TrajectoryStreamer(TickNode):
             self.source.pause()
         self.reference: ReferenceOutput | None = None
         if p.solve:
-            if not compiled():
-                self.get_logger().info(ADVICE)
             self.reference = ReferenceOutput(self, robot, self.source.rate, p.start_blind, self.begin_anew)
             self.reference.supervised.configure(p.following_error, p.robot_timeout)
         self.markers = SerializedMarkers(target_markers(POINTS, p.world_frame))

@@ -10,6 +10,7 @@ import os
 import selectors
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +21,11 @@ RETARGETING, INVERSE_KINEMATICS, SIMULATION, TENDONS = "retargeting", "inverse_k
 WALKING, HARDWARE, HUMAN, WHOLE_BODY = "walking", "hardware", "human", "whole_body"
 # Modules of this room, in the order in which they are begun: the longest first, and what calls others' kernels later.
 GROUPS = (INVERSE_KINEMATICS, SIMULATION, RETARGETING, HUMAN, "library", WHOLE_BODY, TENDONS, WALKING, HARDWARE)
+COMPILING = "compiling kernels for this machine, only this once: up to some minutes (ahead of it: humanoid warm)"
+TELL_EVERY = 10.0  # [s]
 RARE_COLLECTIONS = (100_000, 50, 100)  # a compiler makes millions of objects that live as long as it
+
+_telling = False
 
 
 def compile_first(*groups: str) -> None:
@@ -93,24 +98,39 @@ def _module(group: str) -> Any:
 
 
 @contextmanager
-def compiling_told(say: Callable[[str], Any], advice: str) -> Iterator[None]:
-    """Within it, say once that something is compiled, when it really is: kernels that are kept on disk are loaded.
+def compiling_told(say: Callable[[str], Any], advice: str = COMPILING) -> Iterator[None]:
+    """Within it, say that kernels are compiled, when they really are, and now and then that it goes on.
+
+    Kernels that are kept on disk are loaded without a word. Does nothing inside another one, or before numba is loaded.
 
     Args:
-        say: called with the advice. advice: of the group whose kernels are called.
+        say: called with the advice, then with the time that has passed. advice: of the group whose kernels are called.
     """
+    global _telling
+    if _telling or "numba" not in sys.modules:
+        yield
+        return
     from numba.core import event
 
     class Compiling(event.Listener):
-        told = False
+        begun, due, kernels = 0.0, 0.0, 0
 
         def on_start(self, event: Any) -> None:
-            if not self.told:
-                self.told = True
+            now = time.monotonic()
+            self.kernels += 1
+            if not self.begun:
+                self.begun, self.due = now, now + TELL_EVERY
                 say(advice)
+            elif now > self.due:
+                self.due = now + TELL_EVERY
+                say(f"still compiling: {self.kernels} kernels in {now - self.begun:.0f} s")
 
         def on_end(self, event: Any) -> None:
             pass
 
-    with event.install_listener("numba:compile", Compiling()):
-        yield
+    _telling = True
+    try:
+        with event.install_listener("numba:compile", Compiling()):
+            yield
+    finally:
+        _telling = False

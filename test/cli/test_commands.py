@@ -2,7 +2,7 @@
 
 import csv
 import json
-import os
+import subprocess
 from argparse import Namespace
 
 import numpy as np
@@ -265,5 +265,6 @@ def test_doctor_ends_with_what_its_findings_come_to(states, end, code, monkeypat
 
 def test_output_into_a_closed_pipe_is_no_error(humanoid):
     command = " ".join(f"'{a}'" for a in humanoid.argv("robots"))
-    assert os.system(f"cd {humanoid.folder} && {command} 2> err.txt | head -1 > /dev/null") == 0
+    script = f"set -o pipefail; cd {humanoid.folder} && {command} 2> err.txt | head -1 > /dev/null"
+    assert subprocess.run(["bash", "-c", script]).returncode == 0, "neither of the two fails"
     assert "Traceback" not in (humanoid.folder / "err.txt").read_text()

@@ -1,11 +1,37 @@
-"""Ctrl+C ends a command also where it comes inside a callback out of compiled code."""
+"""Ctrl+C ends every command, with the exit code of the convention, also inside a callback out of compiled code."""
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
+import numpy as np
 import pytest
+
+from humanoid_control.cli.main import COMMANDS, ENDED_BY_CTRL_C, EXIT_CODES, EXIT_INTERRUPTED, command_module, main
+from humanoid_control.evaluation.bag import BagWriter, typestore
+from humanoid_control.paths import share_dir
+from test.cli.conftest import INTERRUPTED, ROS
+from test.places import port
+
+CUT, ENDED = INTERRUPTED, (0,)
+ros, nightly = pytest.mark.ros, pytest.mark.nightly
+# Command lines that take long, words after which they are interrupted, and their exit codes.
+LONG = [
+    pytest.param("study imitation", "", CUT, marks=nightly),
+    pytest.param("bench ik", "", CUT, marks=nightly),
+    pytest.param("reach --robot wabian2 --to hand=0.3,-0.25,0.95 --cost maj -o reach.csv", "", CUT, marks=nightly),
+    pytest.param(f"dance --robot hrp2 --port {port(11)}", "Ctrl-C ends it", ENDED, marks=nightly),
+    pytest.param(f"segments lola --port {port(12)}", "Ctrl-C ends it", ENDED),
+    pytest.param("record", "READY", (1,), marks=ros),  # nothing was received
+    pytest.param("replay slow", "Ctrl-C ends it", CUT, marks=ros),
+    pytest.param("replay slow --loop", "Ctrl-C ends it", ENDED, marks=[ros, nightly]),
+    pytest.param(f"up simulation --set viewer.port={port(13)}", "viewer:", CUT, marks=ros),  # not ready yet
+    pytest.param("demo --no-viewer", "Ctrl-C ends it early", CUT, marks=[ros, nightly]),  # nothing moves yet
+]
 
 SWALLOWS = """
 import ctypes, sys, time
@@ -42,7 +68,7 @@ def test_other_exceptions_that_cannot_be_raised_are_still_reported():
 
 def test_an_interrupt_that_numba_hides_in_an_error_of_its_own_is_one(monkeypatch):
     """As it is raised where the fields of a record that a kernel returns are records themselves."""
-    from humanoid_control.cli import main, robots
+    from humanoid_control.cli import robots
 
     def run(_, cause=KeyboardInterrupt):
         try:
@@ -51,7 +77,56 @@ def test_an_interrupt_that_numba_hides_in_an_error_of_its_own_is_one(monkeypatch
             raise SystemError("returned a result with an exception set") from e
 
     monkeypatch.setattr(robots, "run", run)
-    assert main.main(["robots"]) == main.EXIT_INTERRUPTED
+    assert main(["robots"]) == EXIT_INTERRUPTED
     monkeypatch.setattr(robots, "run", lambda args: run(args, ValueError))
     with pytest.raises(SystemError, match="exception set"):
-        main.main(["robots"])
+        main(["robots"])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_that_is_cut_off_ends_with_one_code(name, monkeypatch, capsys):
+    if name in ROS:
+        pytest.importorskip("rclpy", reason="needs ROS 2")
+
+    def run(args):
+        raise KeyboardInterrupt
+
+    module = command_module(name)
+    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "add_arguments", lambda parser: None)
+    assert main([name]) == EXIT_INTERRUPTED
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_convention_is_written_down():
+    page = (share_dir() / "docs" / "commands.md").read_text()
+    for name in ENDED_BY_CTRL_C:
+        assert name.split()[0] in COMMANDS and f"`{name}`" in page and name in EXIT_CODES
+
+
+@pytest.fixture
+def slow(tmp_path):
+    """A recording of two joint states, minutes apart."""
+    types = typestore()
+    make, writer = types.types, BagWriter(tmp_path / "slow")
+    header = make["std_msgs/msg/Header"](stamp=make["builtin_interfaces/msg/Time"](sec=1, nanosec=0), frame_id="")
+    message = make["sensor_msgs/msg/JointState"](header, ["a"], np.zeros(1), np.zeros(1), np.zeros(0))
+    writer.add_topic("/joint_states", "sensor_msgs/msg/JointState")
+    for nanoseconds in (1, 300 * 10**9):
+        writer.write("/joint_states", nanoseconds, bytes(types.serialize_cdr(message, "sensor_msgs/msg/JointState")))
+    writer.close()
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize(("line", "words", "codes"), LONG)
+def test_ctrl_c_ends_a_command_with_its_code_and_without_a_traceback(humanoid, line, words, codes):
+    process = humanoid.start(*line.split())
+    end, log = time.monotonic() + 120, Path(process.log_path)
+    while words and words not in log.read_text():
+        assert process.poll() is None and time.monotonic() < end, log.read_text()
+        time.sleep(0.05)
+    time.sleep(0.5 if words else 5.0)
+    assert process.poll() is None, log.read_text()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) in codes, log.read_text()
+    assert "Traceback" not in log.read_text()

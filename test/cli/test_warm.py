@@ -3,6 +3,7 @@
 import numba
 import pytest
 
+from humanoid_control import warm_up
 from humanoid_control.warm_up import GROUPS, compile_first, compile_groups, compiling_told
 
 
@@ -49,3 +50,14 @@ def test_compiling_is_told_once_and_only_where_it_happens():
         kernel(1)
     kernel(1j)
     assert said == ["compiling"]
+
+
+def test_compiling_that_takes_long_is_told_of_again(monkeypatch):
+    def thrice(x):
+        return 3 * x
+
+    monkeypatch.setattr(warm_up, "TELL_EVERY", 0.0)
+    said = []
+    with compiling_told(said.append), compiling_told(said.append, "inside"):
+        numba.njit(thrice)(1), numba.njit(thrice)(1.0)
+    assert said[0] == warm_up.COMPILING and said[1].startswith("still compiling: 2 kernels in ") and len(said) == 2

@@ -48,3 +48,9 @@ def test_what_a_library_prints_goes_to_standard_error(capfd):
     terminal.print_json({"a": 1})
     out, err = capfd.readouterr()
     assert json.loads(out) == {"a": 1} and err == "a library\n"
+
+
+def test_the_title_of_a_narrow_table_stays_on_its_line(capsys):
+    title = "runs in /a/folder/with/a/long/name/that/is/wider/than/the/table"
+    terminal.table(title, ["run"], [["a"]])
+    assert title in capsys.readouterr().out.splitlines()[0]

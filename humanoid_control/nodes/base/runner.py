@@ -21,6 +21,7 @@ from rclpy.signals import SignalHandlerOptions
 from humanoid_control.errors import HumanoidError
 from humanoid_control.hardware.realtime import COMPILER, SpareTimeCollector, give_back_memory
 from humanoid_control.nodes.base.tick_node import TickNode
+from humanoid_control.warm_up import compiling_told
 
 READY = "READY"  # first word of the line that tells the supervisor so
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
@@ -96,10 +97,11 @@ def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
 
 def _start(node: TickNode) -> int:
     if node.params.autostart:
-        if node.trigger_configure() != TransitionCallbackReturn.SUCCESS:
-            print(f"{node.node_name}: {node.refused or 'could not be configured'}", file=sys.stderr, flush=True)
-            return EXIT_BAD_INPUT
-        node.trigger_activate()
+        with compiling_told(node.get_logger().info):
+            if node.trigger_configure() != TransitionCallbackReturn.SUCCESS:
+                print(f"{node.node_name}: {node.refused or 'could not be configured'}", file=sys.stderr, flush=True)
+                return EXIT_BAD_INPUT
+            node.trigger_activate()
     inspect.getframeinfo(
         sys._getframe()
     )  # asked by rclpy at the first line of a log, which would take 0.1 s of control

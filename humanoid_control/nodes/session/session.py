@@ -35,7 +35,7 @@ from humanoid_control.nodes.session.runs import (
 )
 from humanoid_control.nodes.session.supervisor import RESTARTS, InputRefused, StackFailure, Supervisor, node_command
 from humanoid_control.nodes.stacks import COMMANDS, NodeSpec, Stack, find_stack
-from humanoid_control.terminal import warn
+from humanoid_control.terminal import Waiting, warn
 from humanoid_control.viewer import page_address
 from humanoid_control.warm_up import HARDWARE
 
@@ -58,8 +58,9 @@ class Session:
         directory: of this run: parameters, logs, recording. bag: path of the recording; None without one.
         supervisor: of the node processes. monitor: the node that listens to them.
         complaints: (node, line) of all warnings, deaths and restarts.
-        stopped: set by SIGINT, SIGTERM or SIGHUP: `run` and `wait_first_motion` end early. A second one while a
-            robot comes to rest is handed on to its driver, whose drives then stop at once.
+        stopped: set by SIGINT, SIGTERM or SIGHUP: `run` ends early, and what waits for the start raises
+            KeyboardInterrupt. A second one while a robot comes to rest is handed on to its driver, whose drives then
+            stop at once.
     """
 
     def __init__(
@@ -177,14 +178,14 @@ class Session:
         # All others are forked from a process that has loaded everything: what they never change they have in common.
         self.supervisor.load(*(g for g in groups if g != HARDWARE))
         self._monitor = Monitor(self.namespace, self.stack.commands, self.stack.player)
+        self._waiting = Waiting(self.quiet)
         while not self.supervisor.wait_loaded(0.1):
-            if self.stopped.is_set():
-                raise KeyboardInterrupt
+            self._wait_for("the kernels of its nodes")
         for spec in sorted(self.stack.nodes, key=lambda spec: not spec.essential):  # helpers would delay others
             if not spec.powers:
                 self._start_node(spec)
         try:
-            self.supervisor.wait_ready(meanwhile=lambda: self.monitor.listen(0.02))
+            self.supervisor.wait_ready(meanwhile=self._wait_for_nodes)
         except StackFailure as e:
             self._print_held(str(e))
             raise
@@ -207,6 +208,20 @@ class Session:
                     "one: stop it, or give one of them a --namespace or a ROS_DOMAIN_ID of its own"
                 )
 
+    def _wait_for(self, what: str) -> None:
+        """Say what is waited for, where it takes long.
+
+        Raises:
+            KeyboardInterrupt: a signal stopped the session.
+        """
+        if self.stopped.is_set():
+            raise KeyboardInterrupt
+        self._waiting.tell(what)
+
+    def _wait_for_nodes(self) -> None:
+        self.monitor.listen(0.02)
+        self._wait_for(", ".join(c.name for c in self.supervisor.children.values() if not c.ready.is_set()))
+
     def _start_node(self, spec: NodeSpec) -> None:
         """Start a node. One that gives power to drives depends on no process but its own and the supervisor's."""
         command = node_command(spec.module, self._parameters, self.namespace, self.stack.remaps.get(spec.executable))
@@ -218,15 +233,17 @@ class Session:
 
         Raises:
             StackFailure: nothing arrives, as where discovery is switched off.
+            KeyboardInterrupt: a signal stopped the session before anything moved.
         """
-        begin = time.monotonic()
-        while not self.monitor.moving_since and not self.stopped.is_set():
+        begin, self._waiting = time.monotonic(), Waiting(self.quiet)
+        while not self.monitor.moving_since:
             self.monitor.spin(0.02)
             self.check()
+            self._wait_for("the first motion")
             if time.monotonic() - begin > (timeout if self.monitor.nodes else min(timeout, FIRST_WORD_TIMEOUT)):
                 raise StackFailure(self._reason_of_silence(timeout))
         give_back_memory()  # what follows needs little of what the start did
-        return (self.monitor.moving_since or time.monotonic()) - self.begin
+        return self.monitor.moving_since - self.begin
 
     def _reason_of_silence(self, timeout: float) -> str:
         if not self.monitor.nodes:
