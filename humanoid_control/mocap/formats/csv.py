@@ -18,12 +18,12 @@ from humanoid_control.mocap.formats.common import (
     AS_STATED,
     MOST_POINTS,
     Size,
+    check_count,
     known_unit,
     on_even_times,
     scale_of_markers,
 )
 from humanoid_control.mocap.formats.landmarks import landmark_names, refuse_picture, with_path
-from humanoid_control.mocap.formats.qualisys import is_qualisys, with_header
 
 _NO_NUMBER = ("", "nan", "na", "n/a", "null", "none", "-")
 _USUAL_RATES = (5.0, 2000.0)  # [Hz] of motion capture
@@ -51,7 +51,7 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
             line.
     """
     text = decoded(data)
-    text = with_header(text, source) if is_qualisys(text) else _trajectories(text, source)
+    text = _with_header(text, source) if _is_qualisys(text) else _trajectories(text, source)
     rows, lines, semicolon = _cells(text, source)
     header = read_header(rows, source)
     # With a column of times or frame numbers a row without anything is no frame, as spreadsheets leave at the end.
@@ -369,3 +369,67 @@ def _number(text: str) -> float | None:
         return float(text.replace(",", ".").removesuffix("Hz").strip())
     except ValueError:
         return None
+
+
+# -------- Qualisys
+
+_MARKER_NAMES = "MARKER_NAMES"
+_QUALISYS = ("NO_OF_FRAMES", "FILE_VERSION")
+_MOST_KEYS = 60  # lines before the table
+
+
+def _is_qualisys(text: str) -> bool:
+    """Test whether a text begins as an export of Qualisys Track Manager does."""
+    return text.lstrip().startswith(_QUALISYS)
+
+
+def _with_header(text: str, source: str) -> str:
+    """Return the text with one header row of marker columns, in the line of the marker names.
+
+    The columns before those of the markers are the frame and the time, in this order, unless a row above the numbers
+    names them.
+
+    Args:
+        text: of the file.
+        source: its path, for messages.
+
+    Raises:
+        ClipError: no names of markers or too many, fewer columns than they need, or fewer rows than the file says.
+    """
+    lines = text.splitlines()
+    at = next((k for k, line in enumerate(lines[:_MOST_KEYS]) if line.lstrip().startswith(_MARKER_NAMES)), -1)
+    if at < 0:
+        raise ClipError(f"{source}: an export of Qualisys without a line {_MARKER_NAMES}: export the 3D data from QTM")
+    separator = max("\t;,", key=lines[at].count)
+    check_count(lines[at].count(separator), source)
+    names = [cell.strip() for cell in lines[at].split(separator)[1:]]
+    while names and not names[-1]:
+        names.pop()
+    begin, heads = at + 1, list[str]()
+    while begin < min(len(lines), at + _MOST_KEYS) and not _is_number(lines[begin].split(separator)[0]):
+        cells = [cell.strip() for cell in lines[begin].split(separator)]
+        if len(cells) >= 3 * len(names) > 0 and cells[0] != cells[0].upper():
+            heads = cells[: len(cells) - 3 * len(names)] if cells[-1] else heads
+        elif cells[0].casefold() in ("frame", "time"):
+            heads = [cell for cell in cells if cell.casefold() in ("frame", "time")]
+        lines[begin] = ""
+        begin += 1
+    width = 0 if begin == len(lines) else len(lines[begin].rstrip(separator + " ").split(separator))
+    extra = width - 3 * len(names)
+    if not heads and extra in (1, 2) and lines[begin].count(separator) == width - 1:
+        heads = ["Frame", "Time"][:extra]
+    rows = sum(bool(line.strip()) for line in lines[begin:])
+    stated = next((line.split(separator) for line in lines[:at] if line.startswith(_QUALISYS[0])), [])
+    if len(stated) > 1 and stated[1].strip().isdigit() and rows < int(stated[1]):
+        raise ClipError(f"{source}: ends after {rows} of {int(stated[1])} frames: copy or export it again")
+    columns = [f"{name or f'unnamed {k + 1}'}_{axis}" for k, name in enumerate(names) for axis in "xyz"]
+    lines[at] = separator.join([*heads, *columns])
+    return "\n".join(lines)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.strip().replace(",", ".") or "nan")
+    except ValueError:
+        return False
+    return True
