@@ -126,6 +126,15 @@ class Row:
 
 SLOPES = {"up": "slope=8", "down": "slope=-8", "across": "slope=8,direction=90"}
 WAVES = "waves:height=0.01,length=0.4"
+PUSHED_STEPS = (0.5, 0.8)  # [s] quick steps, and those that Lola takes at that speed of her own
+PUSHED_WAYS = {  # [N s]
+    "10 N s to the left": (0.0, 10.0),
+    "15 N s to the left": (0.0, 15.0),
+    "20 N s to the left": (0.0, 20.0),
+    "20 N s to the right": (0.0, -20.0),
+    "20 N s forward": (20.0, 0.0),
+    "20 N s back": (-20.0, 0.0),
+}
 KERB = "stairs:rise=0.015,run=0.5,steps=1,start=0.6"
 STAIRS: dict[str, Any] = {"velocity": (0.29, 0.0, 0.0), "step_time": 1.2}
 ROWS = (
@@ -167,10 +176,11 @@ ROWS = (
     Row("ground", "five times softer", contact_stiffness=2.0e4),
     Row("ground", "waves of 10 mm by 0.4 m, unknown", velocity=(0.375, 0, 0), ground=WAVES, known=False),
     Row("ground", "a kerb of 15 mm, unknown", velocity=(0.375, 0, 0), ground=KERB, known=False),
-    Row("pushes", "10 N s to the left", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(0.0, 10.0)),
-    Row("pushes", "20 N s to the right", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(0.0, -20.0)),
-    Row("pushes", "20 N s forward", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(20.0, 0.0)),
-    Row("pushes", "20 N s back", velocity=(0.4, 0.0, 0.0), step_time=0.5, push=(-20.0, 0.0)),
+    *(
+        Row("pushes", f"{name}, steps of {time:g} s", velocity=(0.4, 0.0, 0.0), step_time=time, push=push)
+        for time in PUSHED_STEPS
+        for name, push in PUSHED_WAYS.items()
+    ),
 )
 MOMENTUM = "momentum"
 TURNING: tuple[tuple[str, dict[str, Any]], ...] = (
