@@ -48,7 +48,8 @@ EXTRAS = {
     ],
     # Humanoids of Unitree's: DDS without ROS.
     "unitree": [
-        "cyclonedds>=11; python_version < '3.14'",  # no wheel for later ones yet
+        # Wheels for x86_64 alone, and none for later Pythons yet.
+        "cyclonedds>=11; python_version < '3.14' and platform_machine == 'x86_64'",
     ],
     # Real robots with Dynamixel servos.
     "dynamixel": ["pyserial"],
@@ -75,7 +76,7 @@ EXTRAS = {
         "pytest-timeout",
         "hypothesis",
         "daqp>=0.7",
-        "ezc3d>=1.5",
+        "ezc3d>=1.5; platform_machine == 'x86_64'",
         "pillow",
         "mcap",
         "mcap-ros2-support",
