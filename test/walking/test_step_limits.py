@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.errors import ConfigError, HumanoidError
+from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
 from humanoid_control.walking.feet import Feet, LegReach
 from humanoid_control.walking.footsteps import VelocityPlanner
@@ -164,21 +164,3 @@ def test_they_are_found_once_for_a_robot_and_refused_for_a_height_out_of_reach()
     assert step_limits_of(robot, feet, height, roll=RollSettings()) is limits
     with pytest.raises(ConfigError, match="cannot stand"):
         step_limits_of(robot, feet, lambda length: height(0.0) + 0.15)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", ["talos", "g1", "t1", "h1"])
-def test_robots_of_others_walk_along_arcs(name):
-    """Plan arcs for robots whose legs keep apart by their shapes, where the model lies on this machine."""
-    try:
-        robot = load_robot(name, "floating")
-    except HumanoidError as e:
-        pytest.skip(str(e))
-    limits = Walker(robot).planner.limits
-    planner = VelocityPlanner(limits, StepTimes())
-    planner.command = np.array([0.2, 0.0, 0.1])
-    soles = [pin.SE3(np.eye(3), np.array([0.0, s * limits.width / 2, 0.0])) for s in (1, -1)]
-    stance, d = Footstep(1, soles[1], 0.0, 0.0, 0.0), np.zeros(3)
-    for _ in range(20):
-        (stance,), d = planner.next_steps(stance, d, 1)
-    assert pin.log3(stance.X.rotation)[2] > 0.4 and np.hypot(*stance.X.translation[:2]) > 1.0
