@@ -1,0 +1,38 @@
+"""Performing: whole-body motions become ones that contacts and drives can carry, and are danced under physics.
+
+```python
+from humanoid_control.mocap import load_body_points
+from humanoid_control.performing import make_feasible
+from humanoid_control.retargeting import retarget_whole_body
+from humanoid_control.robots import load_robot
+
+robot = load_robot("hrp2", "floating")
+motion = make_feasible(retarget_whole_body(load_body_points("gentle_dance"), robot, method="clip"), robot)
+print(motion.forces.shape, motion.torque.shape, motion.infeasible.max())
+```
+"""
+
+from typing import TYPE_CHECKING
+
+from humanoid_control import lazy
+
+if TYPE_CHECKING:
+    from humanoid_control.performing.center_program import CenterProgram as CenterProgram
+    from humanoid_control.performing.clip_dynamics import contact_forces as contact_forces
+    from humanoid_control.performing.contact_plan import Change as Change
+    from humanoid_control.performing.contact_plan import ContactPlan as ContactPlan
+    from humanoid_control.performing.dynamic_motion import DynamicMotion as DynamicMotion
+    from humanoid_control.performing.feasible_motion import make_feasible as make_feasible
+    from humanoid_control.performing.settings import FeasibilitySettings as FeasibilitySettings
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "center_program": ["CenterProgram"],
+        "clip_dynamics": ["contact_forces"],
+        "contact_plan": ["Change", "ContactPlan"],
+        "dynamic_motion": ["DynamicMotion"],
+        "feasible_motion": ["make_feasible"],
+        "settings": ["FeasibilitySettings"],
+    },
+)

@@ -1,0 +1,296 @@
+"""Contact plan of a motion: when each foot stands, flat or on its toes.
+
+A person's contacts flicker, hover and fly; a plan that forces can carry has one foot on the floor at every time, both
+of them around every change of the carrying foot, and swings that legs have time for. What is changed is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.performing.settings import FeasibilitySettings
+from humanoid_control.performing.source_motion import SourceMotion, wrapped, yaw_of
+from humanoid_control.retargeting.whole_body.contacts import HEEL, TOE, runs
+
+ROUNDS = 2  # of the rules, after which hardly anything changes
+LONG_SWING, CALM = 0.7, 0.12  # [s] of a swing in which a hovering foot is put down; for so long it must be low and slow
+PUT_DOWN = 0.2  # [s] for which a foot is put down within a long stance on the other leg
+
+
+class Change(NamedTuple):
+    """Something that the motion was changed in: time [s] of the result, what, and how much, with its unit."""
+
+    time: float
+    what: str
+    amount: float
+    unit: str
+
+
+class FootMotion(NamedTuple):
+    """Paths of both soles (T, 2): place (T, 2, 2) along the floor [m], height [m], yaw [rad]."""
+
+    place: np.ndarray
+    height: np.ndarray
+    yaw: np.ndarray
+
+    @classmethod
+    def of(cls, source: SourceMotion) -> FootMotion:
+        """Those of a motion; the height is that of the lowest corner."""
+        corners = np.einsum("tfij,fkj->tfki", source.sole_R, source.soles.corners) + source.sole_p[:, :, None]
+        height = np.maximum(corners[..., 2].min(axis=2), 0.0)
+        return cls(source.sole_p[..., :2], height, np.unwrap(yaw_of(source.sole_R), axis=0))
+
+
+@dataclass(frozen=True)
+class Stance:
+    """A foot on the floor.
+
+    Attributes:
+        foot: 0 left, 1 right. first, end: first frame, and the one behind the last.
+        place: (2,) of the sole's frame [m]. yaw: of the sole, flat on the floor [rad].
+        rolls: first frame in which the sole rolls over its toe edge; `end` where it stays flat.
+        pitch: to which it rolls, heel up [rad].
+    """
+
+    foot: int
+    first: int
+    end: int
+    place: np.ndarray
+    yaw: float
+    rolls: int
+    pitch: float
+
+
+@dataclass
+class ContactPlan:
+    """Stances of both feet.
+
+    Attributes:
+        stands: (T, 2) a foot is on the floor. toe_only: (T, 2) on its toe edge alone.
+        stances: of each foot, in the order of time.
+        changes: what is not as in the motion. filled: seconds of flight that were filled.
+    """
+
+    stands: np.ndarray
+    toe_only: np.ndarray
+    stances: tuple[list[Stance], list[Stance]]
+    changes: list[Change] = field(default_factory=list)
+    filled: float = 0.0
+
+    @classmethod
+    def of(cls, source: SourceMotion, settings: FeasibilitySettings) -> ContactPlan:
+        """Plan the contacts of a motion, each stance where the motion's foot stands."""
+        edges = source.edges.reshape(-1, 2, 2)
+        feet, changes = FootMotion.of(source), list[Change]()
+        stands = steady_stands(np.asarray(edges.any(axis=2)), feet, settings, changes)
+        stances: tuple[list[Stance], list[Stance]] = ([], [])
+        toe_only = np.zeros_like(stands)
+        for f in (0, 1):
+            for a, b in runs(stands[:, f]):
+                place, yaw = stance_pose(source, feet, f, a, b)
+                rolls, pitch = toe_roll(source, stands, f, (a, b), settings)
+                toe_only[rolls:b, f] = True
+                stances[f].append(Stance(f, a, b, place, yaw, rolls, pitch))
+        filled = sum(c.amount for c in changes if c.what.startswith("flight"))
+        return cls(stands, toe_only, stances, changes, filled)
+
+    def stance_at(self, foot: int, frame: int) -> Stance | None:
+        """The stance of a foot at a frame; None where it swings."""
+        return next((s for s in self.stances[foot] if s.first <= frame < s.end), None)
+
+    def swings(self) -> list[tuple[Stance, Stance]]:
+        """Stances before and after each swing, in the order of landing."""
+        pairs = [pair for own in self.stances for pair in pairwise(own)]
+        return sorted(pairs, key=lambda pair: pair[1].first)
+
+
+# -------- Rules
+
+
+def steady_stands(
+    stands: np.ndarray, feet: FootMotion, settings: FeasibilitySettings, changes: list[Change] | None = None
+) -> np.ndarray:
+    """Contacts (T, 2) of which every one can be carried.
+
+    A foot always stands; both do for `double_support` around each change of the carrying foot; a swing lasts for
+    `shortest_swing` at least.
+
+    Args:
+        stands: (T, 2) True where a foot is in contact.
+        feet: their motion.
+        settings: times and distances.
+        changes: flights that are filled and swings that are closed are added.
+    """
+    s, out = settings, stands.copy()
+    told = [] if changes is None else changes
+    put_down(out, feet, s)
+    flights = []
+    for _ in range(ROUNDS):
+        close_creeps(out, feet, s)
+        drop_brushes(out, s)
+        flights += fill_flights(out)
+        support_changes(out, s)
+        lengthen_swings(out, s)
+    told += [Change(a / s.rate, "flight filled", (b - a) / s.rate, "s") for a, b in flights]
+    shortest = s.frames(s.shortest_swing)
+    for f in (0, 1):
+        for a, b in runs(~out[:, f]):
+            if b - a < shortest:
+                told.append(Change(a / s.rate, f"step of the {_SIDE[f]} foot left out", (b - a) / s.rate, "s"))
+                out[a:b, f] = True
+    return out
+
+
+_SIDE = ("left", "right")
+
+
+def put_down(stands: np.ndarray, feet: FootMotion, s: FeasibilitySettings) -> None:
+    """Put down a foot that hovers in a long swing, and one that would leave the other alone for too long."""
+    speed = np.linalg.norm(np.gradient(feet.place, axis=0), axis=2) * s.rate
+    speed = np.hypot(speed, np.gradient(feet.height, axis=0) * s.rate)
+    low = feet.height < s.hover_height
+    for f in (0, 1):
+        for a, b in runs(~stands[:, f]):
+            if b - a <= s.frames(LONG_SWING):
+                continue
+            for c, d in runs(low[a:b, f] & (speed[a:b, f] < s.hover_speed)):
+                if d - c >= s.frames(CALM):
+                    stands[a + c : a + d, f] = True
+        if np.isfinite(s.hover_time):
+            for a, b in runs(~stands[:, f] & low[:, f]):
+                _interrupt(stands[:, f], speed[:, f], a, b, s)
+
+
+def _interrupt(stands: np.ndarray, speed: np.ndarray, a: int, b: int, s: FeasibilitySettings) -> None:
+    """Put a foot down where it is slowest, until no part of frames a .. b - 1 in the air is too long."""
+    longest, half = s.frames(s.hover_time), max(1, s.frames(0.5 * PUT_DOWN))
+    swing = s.frames(s.shortest_swing) + half
+    if b - a <= longest or b - a < 2 * swing + 1:
+        return
+    middle = a + swing + int(np.argmin(speed[a + swing : b - swing]))
+    stands[middle - half : middle + half] = True
+    _interrupt(stands, speed, a, middle - half, s)
+    _interrupt(stands, speed, middle + half, b, s)
+
+
+def close_creeps(stands: np.ndarray, feet: FootMotion, s: FeasibilitySettings) -> None:
+    """Close gaps in which a foot hardly moves, where they are short or the foot hardly rises."""
+    T = len(stands)
+    for f in (0, 1):
+        for a, b in runs(~stands[:, f]):
+            if a == 0 or b == T:
+                continue
+            moved = np.linalg.norm(feet.place[b, f] - feet.place[a - 1, f])
+            turned = abs(float(wrapped(feet.yaw[b, f] - feet.yaw[a - 1, f])))
+            rose = feet.height[a:b, f].max() - min(feet.height[a - 1, f], feet.height[b, f])
+            brief = b - a < s.frames(s.shortest_gap) or rose < s.creep_rise
+            if brief and moved < s.creep and turned < s.creep_turn:
+                stands[a:b, f] = True
+
+
+def drop_brushes(stands: np.ndarray, s: FeasibilitySettings) -> None:
+    """Drop contacts that are short, while the other foot stands for longer."""
+    T, before = len(stands), stands.copy()
+    for f in (0, 1):
+        for a, b in runs(before[:, f]):
+            if a > 0 and b < T and b - a < s.frames(s.shortest_support) and before[a:b, 1 - f].all():
+                stands[a:b, f] = not (before[a - 1, 1 - f] or before[b, 1 - f])
+
+
+def fill_flights(stands: np.ndarray) -> list[tuple[int, int]]:
+    """Let the foot that left stand until the middle of each flight, and the one that lands from there on."""
+    T, found = len(stands), runs(np.asarray(~stands.any(axis=1)))
+    for a, b in found:
+        before = stands[a - 1] if a > 0 else np.zeros(2, dtype=bool)
+        after = stands[b] if b < T else np.zeros(2, dtype=bool)
+        left, coming = before.copy(), after.copy()
+        if not left.any():
+            left = coming.copy() if coming.any() else np.ones(2, dtype=bool)
+        if not coming.any():
+            coming = left.copy()
+        if left.all() and not coming.all():
+            left = ~coming  # the other foot lands: this one may swing
+        elif coming.all() and not left.all():
+            coming = ~left
+        middle = (a + b) // 2
+        stands[a:middle] |= left
+        stands[middle:b] |= coming
+    return found
+
+
+def support_changes(stands: np.ndarray, s: FeasibilitySettings) -> None:
+    """Widen the time on both feet around every change of the carrying foot: earlier landing, later lift-off."""
+    T, least = len(stands), s.frames(s.double_support)
+    for _ in range(2 * T):  # each turn widens one change; there are fewer than frames
+        alone = np.where(stands.all(axis=1), -1, np.where(stands[:, 0], 0, 1))
+        single = np.flatnonzero(alone >= 0)
+        change = np.flatnonzero((alone[single[1:]] != alone[single[:-1]]) & (np.diff(single) - 1 < least))
+        if not len(change):
+            return
+        k = change[0]
+        last, first = int(single[k]), int(single[k + 1])
+        missing = least - (first - last - 1)
+        early = missing // 2
+        stands[max(0, last + 1 - early) : last + 1, alone[first]] = True
+        stands[first : min(T, first + missing - early), alone[last]] = True
+
+
+def lengthen_swings(stands: np.ndarray, s: FeasibilitySettings) -> None:
+    """Lengthen short swings both ways, as far as the other foot stands and both do around its own swings."""
+    T, least, both = len(stands), s.frames(s.shortest_swing), s.frames(s.double_support)
+    for a, b, f in sorted((*run, foot) for foot in (0, 1) for run in runs(~stands[:, foot])):
+        missing = least - (b - a)
+        own = np.flatnonzero(~stands[:, f])
+        others = np.flatnonzero(~stands[:, 1 - f])
+        low = max([0, *(own[own < a][-1:] + 1 + both), *(others[others < a][-1:] + 1 + both)])
+        high = min([T, *(own[own >= b][:1] - both), *(others[others >= b][:1] - both)])
+        back, ahead = max(0, a - low), max(0, high - b)
+        if not 0 < missing <= back + ahead:
+            continue
+        early = min(back, max((missing + 1) // 2, missing - ahead))
+        stands[a - early : b + missing - early, f] = False
+
+
+# -------- Poses
+
+
+def stance_pose(source: SourceMotion, feet: FootMotion, f: int, a: int, b: int) -> tuple[np.ndarray, float]:
+    """Place (2,) and yaw of a stance, frames a .. b - 1: medians over the frames in which its edges are held."""
+    edges = source.edges[a:b, 2 * f : 2 * f + 2]
+    held = edges.all(axis=1)
+    if not held.any():
+        held = edges.any(axis=1)
+    if not held.any():  # filled, or put down
+        held = np.ones(b - a, dtype=bool)
+    yaw = float(np.median(feet.yaw[a:b, f][held]))
+    c, sn = np.cos(yaw), np.sin(yaw)
+    turn = np.array([[c, -sn], [sn, c]])
+    toe_alone = edges[held][:, TOE] & ~edges[held][:, HEEL]
+    lever = np.where(toe_alone, source.soles.toe[f], -source.soles.heel[f])
+    R, p = source.sole_R[a:b, f][held], source.sole_p[a:b, f][held]
+    edge = p[:, :2] + lever[:, None] * R[:, :2, 0]
+    own = np.stack([lever, np.zeros_like(lever)], axis=1) @ turn.T
+    # Along the stance's own axes, so that the median does not depend on the axes of the world.
+    return turn @ np.median((edge - own) @ turn, axis=0), yaw
+
+
+def toe_roll(
+    source: SourceMotion, stands: np.ndarray, f: int, stance: tuple[int, int], s: FeasibilitySettings
+) -> tuple[int, float]:
+    """First frame and largest pitch of the roll over the toe edge at the end of a stance; its end and 0: none."""
+    a, b = stance
+    if not s.toe_off or source.soles.toe_links or b == len(stands):
+        return b, 0.0
+    first = b
+    while first - 1 > a and stands[first - 1, 1 - f] and not source.edges[first - 1, 2 * f + HEEL]:
+        first -= 1
+    on_toe = np.flatnonzero(source.edges[first:b, 2 * f + TOE])
+    if b - first < max(2, s.frames(s.toe_off_time)) or not len(on_toe):
+        return b, 0.0
+    pitch = -float(np.arcsin(np.clip(source.sole_R[first + on_toe[-1], f, 2, 0], -1.0, 1.0)))
+    least, most = s.toe_off_pitch
+    return (first, min(pitch, most)) if pitch > least else (b, 0.0)

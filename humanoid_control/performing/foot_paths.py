@@ -1,0 +1,142 @@
+"""Paths of both soles over a plan: flat on their places, rolling over the toes, and swinging as the dancer swings.
+
+A swing is a blend from place to place, to which the deviation of the retargeted foot from its own blend is added. It
+keeps the dancer's way of moving the foot, and begins and ends with zero speed and acceleration. The sole is above its
+place before it comes down. A person's heel rises farther in a quick step than knees of robots can follow: the height
+has a limit that grows with the square of the time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.performing.contact_plan import ContactPlan, Stance
+from humanoid_control.performing.source_motion import (
+    RigidSoles,
+    SourceMotion,
+    rotations_z,
+    smoothed,
+    wrapped,
+    yaw_of,
+)
+
+WAIT, ARRIVE = 0.04, 0.85  # share of a swing at which the way begins, and at which it is over
+RISE, FALL, DOWN = 0.35, 0.87, 0.35  # of it: the deviation comes in until, is gone from, takes so long to go
+CLEARANCE, LIFT_SPEED = 0.045, 0.25  # [m] of a step; [m/s] of its time, for shorter ones
+TOP, TOP_TIME = 0.045, 0.4  # [m] highest in a step that takes so long [s]; it grows with the square of the time
+SMOOTH = 8.0  # [Hz] of the height
+TURN_SHARE = 0.7  # of the retargeted deviation of the rotation
+NEAR, BEND, HIGHEST = 0.56, 0.24, 0.35  # of the leg: free distance from the standing sole, beyond it, and height
+SOFT = 0.01  # [m] over which the lowest corner changes from toe to heel
+
+
+class SolePaths(NamedTuple):
+    """Poses of both soles over time: R (T, 2, 3, 3), p (T, 2, 3) [m]."""
+
+    R: np.ndarray
+    p: np.ndarray
+
+    @classmethod
+    def of(cls, source: SourceMotion, plan: ContactPlan) -> SolePaths:
+        """Paths over the places of a plan.
+
+        Args:
+            source: motion whose swings are followed.
+            plan: with reachable stances.
+        """
+        T = len(source)
+        paths = cls(np.empty((T, 2, 3, 3)), np.zeros((T, 2, 3)))
+        for f in (0, 1):
+            for stance in plan.stances[f]:
+                paths._stand(source.soles, stance)
+        for before, landing in plan.swings():
+            paths._swing(source, plan, before, landing)
+        return paths
+
+    def _stand(self, soles: RigidSoles, stance: Stance) -> None:
+        """Poses of a stance: flat, then about the toe edge."""
+        f, frames = stance.foot, np.arange(stance.first, stance.end)
+        share = np.clip((frames - stance.rolls + 1) / max(1, stance.end - stance.rolls), 0.0, 1.0)
+        pitch = stance.pitch * minimum_jerk(share)
+        flat = rotations_z(np.full(len(frames), stance.yaw))
+        roll = np.zeros_like(flat)
+        roll[:, 0, 0] = roll[:, 2, 2] = np.cos(pitch)
+        roll[:, 0, 2], roll[:, 2, 0], roll[:, 1, 1] = np.sin(pitch), -np.sin(pitch), 1.0
+        R = flat @ roll
+        toe = np.array([*stance.place, 0.0]) + soles.toe[f] * flat[:, :, 0]
+        self.R[stance.first : stance.end, f] = R
+        self.p[stance.first : stance.end, f] = toe - soles.toe[f] * R[:, :, 0]
+
+    def _swing(self, source: SourceMotion, plan: ContactPlan, before: Stance, landing: Stance) -> None:
+        """Poses between two stances."""
+        f, a, b = landing.foot, before.end - 1, landing.first
+        if b - a < 2:
+            return
+        L, rate, corners = source.soles.length, source.rate, source.soles.corners[f]
+        frames = np.arange(a + 1, b)
+        u, seconds = (frames - a) / (b - a), (b - a) / rate
+        s, w = _share((u - WAIT) / (ARRIVE - WAIT)), _share(u / RISE) * _share((FALL - u) / DOWN)
+        # Along the floor: the plan's way, and how the retargeted foot leaves its own.
+        base = _between(self.p[a, f, :2], self.p[b, f, :2], s)
+        own = source.sole_p[a : b + 1, f, :2]
+        deviation = own[1:-1] - _between(own[0], own[-1], s)
+        yaw = yaw_of(source.sole_R[[a, b], f])
+        turns = wrapped(np.array([before.yaw, landing.yaw]) - yaw)
+        turn = turns[0] + s * float(wrapped(turns[1] - turns[0]))
+        turned = np.einsum("tij,tj->ti", rotations_z(turn)[:, :2, :2], deviation)
+        xy = base + w[:, None] * turned
+        # Height of the lowest corner.
+        theirs = np.einsum("tij,kj->tki", source.sole_R[a + 1 : b, f], corners) + source.sole_p[a + 1 : b, f][:, None]
+        lift = min(CLEARANCE, LIFT_SPEED * seconds)
+        height = np.maximum(w * np.maximum(theirs[..., 2].min(axis=1), 0.0), 16 * lift * u**2 * (1 - u) ** 2)
+        round_ = np.minimum(1.0, np.minimum(u, 1 - u) * seconds * SMOOTH)
+        height = (1 - round_) * height + round_ * smoothed(np.concatenate([[0.0], height, [0.0]]), SMOOTH, rate)[1:-1]
+        scale = min(1.0, TOP * (seconds / TOP_TIME) ** 2 / max(float(height.max()), 1e-9))
+        height = np.minimum(scale * np.maximum(height, 0.0), HIGHEST * L)
+        # Reach from the foot that stands.
+        stands = plan.stance_at(1 - f, (a + b) // 2)
+        if stands is not None:
+            xy = _near(stands.place, xy, base, L)
+        # Rotation, and with it the height of the frame above the lowest corner.
+        first, last = Rotation.from_matrix(self.R[a, f]), Rotation.from_matrix(self.R[b, f])
+        blend = first * Rotation.from_rotvec(s[:, None] * (first.inv() * last).as_rotvec())
+        seen = Rotation.from_matrix(source.sole_R[a : b + 1, f])
+        theirs_blend = seen[0] * Rotation.from_rotvec(s[:, None] * (seen[0].inv() * seen[-1]).as_rotvec())
+        off = (theirs_blend.inv() * seen[1:-1]).as_rotvec()
+        R = (blend * Rotation.from_rotvec((TURN_SHARE * scale * w)[:, None] * off)).as_matrix()
+        self.R[a + 1 : b, f] = R
+        self.p[a + 1 : b, f, :2] = xy
+        self.p[a + 1 : b, f, 2] = height + _drop(R, corners, SOFT * 16 * u**2 * (1 - u) ** 2)
+
+
+def _share(u: np.ndarray) -> np.ndarray:
+    """Share of a way after a share u of its time, which is cut to 0 .. 1."""
+    return minimum_jerk(np.clip(u, 0.0, 1.0))
+
+
+def _between(a: np.ndarray, b: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Points (T, m) from a to b at shares (T,)."""
+    return np.asarray(a + s[:, None] * (b - a))
+
+
+def _near(stands: np.ndarray, xy: np.ndarray, base: np.ndarray, L: float) -> np.ndarray:
+    """Places (T, 2) within reach of the standing sole; the way between the plan's places is never bent."""
+    free = np.maximum(NEAR * L, np.linalg.norm(base - stands, axis=1))
+    off = xy - stands
+    far = np.linalg.norm(off, axis=1)
+    bent = free + BEND * L * np.tanh(np.maximum(far - free, 0.0) / (BEND * L))
+    return np.asarray(stands + off * (np.minimum(far, bent) / np.maximum(far, 1e-9))[:, None])
+
+
+def _drop(R: np.ndarray, corners: np.ndarray, soft: np.ndarray) -> np.ndarray:
+    """Height (T,) of a sole's frame above its lowest corner; toe and heel change places over a soft (T,) distance."""
+    depth = -np.einsum("tj,kj->tk", R[:, 2], corners)
+    most = depth.max(axis=1)
+    width = np.maximum(soft, 1e-9)
+    # Two corners of an edge are lowest together: they count as one.
+    total = np.exp((depth - most[:, None]) / width[:, None]).sum(axis=1)
+    return np.asarray(most + width * np.log(total / len(corners)))

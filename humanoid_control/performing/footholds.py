@@ -1,0 +1,134 @@
+"""Footholds within reach of the legs: places and yaws of all stances of a plan.
+
+A step keeps its distance from the standing foot as far as the legs can make it, not its place in the world: a robot
+whose steps are shortened would lag ever farther behind such places. Yaw is absolute: the next steps make up for a turn
+that was cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from humanoid_control.performing.contact_plan import Change, ContactPlan, Stance
+from humanoid_control.performing.settings import FeasibilitySettings
+from humanoid_control.performing.source_motion import RigidSoles, wrapped
+
+CLEAR = 0.015  # [m] between two soles side by side
+FORWARD, BACKWARD, OUTWARD = 0.72, 0.8, 0.45  # of the leg; of the forward reach; of the leg beyond the neutral width
+HIP_SHARE, INWARD, OUT_TURN = 0.6, 0.5, 1.2  # of the range of the hips; [rad] most turn of a step toward the other foot
+RAMPS = 0.06  # [s] of a swing in which the foot hardly moves
+TOLD, TOLD_TURN = 0.005, np.radians(1.0)  # [m], [rad] from which a changed step is reported
+WAY = 0.3  # [m] of steps below which no share of the way is told
+
+
+def reachable_footholds(plan: ContactPlan, soles: RigidSoles, settings: FeasibilitySettings) -> ContactPlan:
+    """Move the stances of a plan to where the legs reach, in the order of their landings; changes are added."""
+    reach = StepReach(soles, settings)
+    own = plan.stances
+    planned: tuple[list[Stance], list[Stance]] = (list(own[0]), list(own[1]))
+    planned[0][0], planned[1][0] = reach.first(own[0][0], own[1][0])
+    changes = list(plan.changes)
+    order = sorted((s.first, f, k) for f in (0, 1) for k, s in enumerate(own[f]) if k > 0)
+    for first, f, k in order:
+        i = next(i for i, s in enumerate(own[1 - f]) if s.first <= first < s.end)
+        seconds = (first - own[f][k - 1].end) / settings.rate
+        place, yaw, moved, turned = reach.land(
+            own[f][k], own[1 - f][i], planned[1 - f][i], planned[f][k - 1].place, seconds
+        )
+        planned[f][k] = replace(own[f][k], place=place, yaw=yaw)
+        what = f"step of the {('left', 'right')[f]} foot"
+        if moved > TOLD:
+            changes.append(Change(first / settings.rate, f"{what} moved", 1000 * moved, "mm"))
+        if abs(turned) > TOLD_TURN:
+            changes.append(Change(first / settings.rate, f"{what} turned", float(np.degrees(turned)), "deg"))
+    return ContactPlan(plan.stands, plan.toe_only, planned, changes, plan.filled)
+
+
+def way_kept(plan: ContactPlan, planned: ContactPlan) -> float:
+    """Length of the way of the feet's middle, as a share of the one before `reachable_footholds`; 1: hardly any."""
+    ways = []
+    for stances in (plan.stances, planned.stances):
+        steps = sorted((s.first, f, k) for f in (0, 1) for k, s in enumerate(stances[f]))
+        place = [stances[0][0].place, stances[1][0].place]
+        middles = []
+        for _, f, k in steps:
+            place[f] = stances[f][k].place
+            middles.append(0.5 * (place[0] + place[1]))
+        ways.append(float(np.linalg.norm(np.diff(middles, axis=0), axis=1).sum()))
+    return min(1.0, ways[1] / ways[0]) if ways[0] > WAY else 1.0
+
+
+class StepReach:
+    """Reach of a step from the standing foot, by the robot's legs.
+
+    Attributes:
+        narrowest, neutral: lateral distance of the ankles at least, and in the neutral posture [m].
+        length: of the leg [m].
+        turn: (2, 2) least and largest yaw of the left, right foot against the other one, outward positive [rad].
+    """
+
+    def __init__(self, soles: RigidSoles, settings: FeasibilitySettings) -> None:
+        """Read the limits of a robot's legs."""
+        self.soles, self.length, self.neutral = soles, soles.length, soles.width
+        self.narrowest = max(soles.breadth + CLEAR, min(settings.narrowest, self.neutral))
+        self.speed = settings.swing_speed * self.length
+        yaw = soles.legs.yaw
+        both = np.array([yaw[0] - yaw[1][::-1], -(yaw[1] - yaw[0][::-1])[::-1]])
+        self.turn = np.clip(HIP_SHARE * both, -INWARD, OUT_TURN)
+
+    def land(
+        self, own: Stance, stood: Stance, stands: Stance, last: np.ndarray, seconds: float
+    ) -> tuple[np.ndarray, float, float, float]:
+        """Place and yaw of a landing.
+
+        Args:
+            own: the stance as it was retargeted.
+            stood, stands: the other foot's, as it was retargeted, and as it is planned.
+            last: (2,) where the swing begins [m].
+            seconds: duration of the swing.
+
+        Returns:
+            (place (2,), yaw, distance that it was moved [m], turn [rad]).
+        """
+        side = 1.0 - 2.0 * own.foot
+        wanted = float(side * wrapped(own.yaw - stands.yaw))
+        outward = float(np.clip(wanted, *self.turn[own.foot]))
+        own_step = _turned(own.place - stood.place, -stood.yaw)
+        step = self._within(own_step, side, outward)
+        place = stands.place + _turned(step, stands.yaw)
+        way, most = place - last, self.speed * max(seconds - RAMPS, 0.0)
+        far = float(np.linalg.norm(way))
+        if far > most:
+            step = self._within(_turned(last + most / far * way - stands.place, -stands.yaw), side, outward)
+            place = stands.place + _turned(step, stands.yaw)
+        moved = float(np.linalg.norm(step - own_step))
+        return place, stands.yaw + side * outward, moved, outward - wanted
+
+    def first(self, left: Stance, right: Stance) -> tuple[Stance, Stance]:
+        """Both stances at the beginning, brought within reach of each other half by half."""
+        middle, yaw = 0.5 * (left.place + right.place), right.yaw + 0.5 * float(wrapped(left.yaw - right.yaw))
+        outward = float(np.clip(wrapped(left.yaw - right.yaw), *self.turn[0]))
+        step = self._within(_turned(left.place - right.place, -yaw), 1.0, outward)
+        half = 0.5 * _turned(step, yaw)
+        return (
+            replace(left, place=middle + half, yaw=yaw + 0.5 * outward),
+            replace(right, place=middle - half, yaw=yaw - 0.5 * outward),
+        )
+
+    def _within(self, step: np.ndarray, side: float, outward: float) -> np.ndarray:
+        """A step (2,), forward and to the left of the standing foot, cut to what the legs reach."""
+        toes = float((self.soles.toe + self.soles.heel).mean())
+        narrow = self.narrowest + 0.5 * toes * abs(np.sin(outward))
+        wide = self.neutral + OUTWARD * self.length
+        y = float(np.clip(side * step[1], min(narrow, wide), wide))
+        out = max(0.0, (y - self.neutral) / (OUTWARD * self.length))
+        x = FORWARD * self.length * np.sqrt(max(0.0, 1.0 - out**2))
+        return np.array([np.clip(step[0], -BACKWARD * x, x), side * y])
+
+
+def _turned(v: np.ndarray, yaw: float) -> np.ndarray:
+    """A vector (2,) turned by an angle."""
+    c, s = np.cos(yaw), np.sin(yaw)
+    return np.array([c * v[0] - s * v[1], s * v[0] + c * v[1]])
