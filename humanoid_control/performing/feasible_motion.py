@@ -1,0 +1,390 @@
+"""A retargeted motion becomes one that contacts and drives can carry.
+
+    contact plan -> footholds within reach -> paths of the soles
+        -> [ program of the centre of mass -> whole-body inverse kinematics -> momentum, torques ], a few passes
+        -> forces and torques
+
+Between the passes a dial eases the posture where a torque limit is near: a bow or squat that hips cannot hold becomes
+shallower, in time, and nothing else changes. Where that is not enough, where the pelvis turns too fast, a flight was
+filled or a step has no time, the clip is slowed down, there alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pinocchio as pin
+from scipy.ndimage import maximum_filter1d, minimum_filter1d
+
+from humanoid_control.errors import ClipError
+from humanoid_control.performing.center_program import CenterMotion, CenterProgram, CenterReference
+from humanoid_control.performing.clip_dynamics import Loads, center_and_momentum, loads_of, torque_limits, velocities
+from humanoid_control.performing.clip_ik import ClipIk
+from humanoid_control.performing.contact_plan import Change, ContactPlan
+from humanoid_control.performing.dynamic_motion import DynamicMotion
+from humanoid_control.performing.foot_paths import SolePaths
+from humanoid_control.performing.footholds import reachable_footholds, way_kept
+from humanoid_control.performing.settings import FeasibilitySettings
+from humanoid_control.performing.source_motion import (
+    SourceMotion,
+    rotations_z,
+    smoothed,
+    wrapped,
+    yaw_of,
+)
+from humanoid_control.retargeting import WholeBodyTrajectory
+from humanoid_control.retargeting.problem import Followed, imitation_points
+from humanoid_control.robots import Robot
+
+HEADING_CUTOFF, PLACE_CUTOFF = 2.0, 3.0  # [Hz] of how root and trunk go along with the feet
+CENTER_CUTOFF, HEIGHT_CUTOFF = 3.0, 2.0  # [Hz] of the reference of the centre of mass
+STRETCH = 0.975  # of the leg that may be used
+REACH_WINDOW = 0.16  # [s] over which the reach of the legs is the least of its neighbours
+RESULT_CUTOFF, RESULT_WEIGHT = 8.0, 30.0  # [Hz] of the result; weight of its centre of mass in the last program
+DIAL_GAIN, DIAL_STEP, DIAL_MOST, DIAL_WINDOW, DIAL_CUTOFF = 1.2, 0.5, 0.9, 0.5, 1.5  # [-, -, -, s, Hz]
+STAND_SHARE = 0.985  # of the standing height to which the dial raises the centre of mass
+EACH_TORQUE = 5  # frames from one whose torques are looked at to the next
+UPRIGHT = 0.7  # cosine between the vertical and an axis that does not lean the trunk
+SETTLE = 10.0  # weight of the joints where the result is put onto its soles again
+PACE_ROUNDS, PACE_WINDOW, PACE_CUTOFF = 2, 0.25, 1.5  # how often; [s] about a frame; [Hz]
+PACE_FLIGHT, PACE_STEP, LEAST_GAIN = 0.7, 0.8, 0.97  # of filled flights; of a step; a pace above it is no change
+
+
+def make_feasible(
+    trajectory: WholeBodyTrajectory, robot: Robot, settings: FeasibilitySettings | None = None
+) -> DynamicMotion:
+    """Make a retargeted motion feasible.
+
+    Args:
+        trajectory: of the whole body, of this robot.
+        robot: with a floating base.
+        settings: default: `FeasibilitySettings()`.
+
+    Raises:
+        ClipError: a motion of another robot, values that are not numbers, mostly flight.
+        RobotError: no soles or masses.
+    """
+    s = settings or FeasibilitySettings()
+    source = SourceMotion.of(trajectory, robot, s)
+    if source.flight > s.most_flight:
+        raise ClipError(
+            f"{100 * source.flight:.0f} % of the clip is in flight, at most {100 * s.most_flight:.0f} % can be filled: "
+            "check its floor, or take it without --feasible"
+        )
+    run, pace = _Run(source, s), np.ones(max(2, round(source.clock[-1] * s.rate) + 1))
+    for _ in range(0 if s.pace else PACE_ROUNDS):
+        slower = run.asked_pace(pace)
+        if slower.min() > LEAST_GAIN * pace.min() and np.allclose(slower, pace, rtol=1 - LEAST_GAIN):
+            break
+        pace = slower
+        run = _Run(SourceMotion.of(trajectory, robot, s, pace), s)
+    return run.result(trajectory, s.pace or float(pace.min()))
+
+
+@dataclass
+class _Pass:
+    """What one pass leaves: configurations, centre of mass of the program and of q, momentum, clearance."""
+
+    q: np.ndarray
+    planned: CenterMotion
+    center: np.ndarray
+    momentum: np.ndarray
+    clearance: np.ndarray
+
+
+class _Run:
+    """The pipeline for one pace."""
+
+    def __init__(self, source: SourceMotion, settings: FeasibilitySettings) -> None:
+        self.source, self.settings, self.robot = source, settings, source.robot
+        self.own = ContactPlan.of(source, settings)
+        self.plan = reachable_footholds(self.own, source.soles, settings)
+        self.paths = SolePaths.of(source, self.plan)
+        self.reference = self._follow_feet()
+        moving = np.flatnonzero(np.ptp(source.q[:, self.robot.iq :], axis=0) > 0)
+        self.ik = ClipIk(self.robot, source.soles, moving)
+        self.program = CenterProgram(source.soles, self.plan, self.paths, settings)
+        self.limits = torque_limits(self.robot)
+        self.dial = np.zeros(len(source))
+        self.last = self._passes()
+
+    # -- references -----------------------------------------------------------------------------------------------
+
+    def _follow_feet(self) -> np.ndarray:
+        """Configurations (T, nq) of the source whose root goes along with the feet that were moved."""
+        source, rate = self.source, self.source.rate
+        turn = wrapped(yaw_of(self.paths.R) - yaw_of(source.sole_R))
+        dv = smoothed(np.unwrap(turn, axis=0).mean(axis=1), HEADING_CUTOFF, rate)
+        theirs = smoothed(source.sole_p[..., :2].mean(axis=1), PLACE_CUTOFF, rate)
+        ours = smoothed(self.paths.p[..., :2].mean(axis=1), PLACE_CUTOFF, rate)
+        q, Rz = source.q.copy(), rotations_z(dv)
+        q[:, :2] = ours + np.einsum("tij,tj->ti", Rz[:, :2, :2], source.q[:, :2] - theirs)
+        half = np.stack([0 * dv, 0 * dv, np.sin(0.5 * dv), np.cos(0.5 * dv)], axis=1)
+        q[:, 3:7] = _quaternion_product(half, source.q[:, 3:7])
+        return q
+
+    def _height(self, reference: np.ndarray, center: np.ndarray, hips: np.ndarray) -> np.ndarray:
+        """Height (T,) of the centre of mass that legs reach and drives carry.
+
+        Args:
+            reference: (T,) of the retargeted motion, smooth. center: (T, 3) of mass. hips: (T, 2, 3) from it.
+        """
+        soles, rate, lam = self.source.soles, self.settings.rate, self.dial
+        z = (1 - lam) * reference + lam * np.maximum(reference, STAND_SHARE * self._standing)
+        up = np.array([0.0, 0.0, soles.legs.ankle_height])
+        ankle = self.paths.p + self.paths.R @ up
+        flat = np.linalg.norm((center[:, None, :2] + hips[..., :2] - ankle[..., :2]), axis=2)
+        leg = STRETCH * soles.length
+        reach = ankle[..., 2] + np.sqrt(np.maximum(leg**2 - flat**2, (0.3 * leg) ** 2)) - hips[..., 2]
+        window = max(1, round(REACH_WINDOW * rate))
+        most = smoothed(minimum_filter1d(reach.min(axis=1), 2 * window + 1, mode="nearest"), CENTER_CUTOFF, rate)
+        return np.minimum(z, most)
+
+    @property
+    def _standing(self) -> float:
+        """Height of the centre of mass in the neutral posture [m]."""
+        return float(self.robot.center_of_mass(self.robot.q("neutral"))[2])
+
+    def _hips(self, q: np.ndarray, center: np.ndarray) -> np.ndarray:
+        """Both hips (T, 2, 3) from the centre of mass (T, 3) [m]."""
+        model, data, legs = self.robot.model, self.robot.data, self.source.soles.legs
+        pin.forwardKinematics(model, data, self.robot.q("neutral"))
+        pelvis = legs.joints[0]
+        own = np.array([data.oMi[pelvis].actInv(h) for h in legs.hips])
+        out = np.empty((len(q), 2, 3))
+        for k, row in enumerate(q):
+            pin.forwardKinematics(model, data, row)
+            out[k] = own @ data.oMi[pelvis].rotation.T + data.oMi[pelvis].translation - center[k]
+        return out
+
+    def _eased(self) -> np.ndarray:
+        """The reference with root and waist drawn upright where the dial says so."""
+        lam, q = self.dial, self.reference
+        if not lam.any():
+            return q
+        q = q.copy()
+        R = np.array([pin.Quaternion(x).toRotationMatrix() for x in q[:, 3:7]])
+        Rz = rotations_z(yaw_of(R))
+        for k in np.flatnonzero(lam):
+            lean = pin.log3(Rz[k].T @ R[k])
+            q[k, 3:7] = pin.Quaternion(Rz[k] @ pin.exp3((1 - lam[k]) * lean)).coeffs()
+        iq, neutral = self.robot.iq, self.robot.postures["neutral"]
+        for j in _leaning_waist(self.robot):
+            q[:, iq + j] += lam * (neutral[j] - q[:, iq + j])
+        return q
+
+    # -- passes -----------------------------------------------------------------------------------------------------
+
+    def _passes(self) -> _Pass:
+        s, rate = self.settings, self.settings.rate
+        q = self.reference
+        center, L = center_and_momentum(self.robot, q, rate)
+        wanted, z = smoothed(center[:, :2], CENTER_CUTOFF, rate), smoothed(center[:, 2], HEIGHT_CUTOFF, rate)
+        hips, last = self._hips(q, center), None
+        for k in range(s.passes):
+            at = np.column_stack([wanted if last is None else last.planned.center[:, :2], z])
+            height = self._height(z, at, hips)
+            planned = self.program.solve(CenterReference(np.column_stack([wanted, height]), L, self.robot.mass))
+            q, center, clearance = self.ik.solve(self.paths, self.plan.stands, planned.center, self._eased(), rate)
+            _, L = center_and_momentum(self.robot, q, rate)
+            hips = self._hips(q, center)
+            last = _Pass(q, planned, center, L, clearance)
+            if k < s.passes - 1:
+                self._turn_dial(last)
+        assert last is not None
+        return self._settled(last)
+
+    def _turn_dial(self, last: _Pass) -> None:
+        """Ease the posture where a torque of legs or waist is near its limit."""
+        s, rate = self.settings, self.settings.rate
+        groups = self.source.soles.legs.moving
+        v, a = velocities(self.robot, last.q, rate)
+        loads = self._loads(last, (last.q, v, a), EACH_TORQUE)
+        share = (np.abs(loads.torque) / self.limits)[:, groups].max(axis=1)
+        share = np.interp(np.arange(len(last.q)), loads.frames, share)
+        lam = self.dial + np.clip(DIAL_GAIN * (share - s.torque_share), 0.0, DIAL_STEP)
+        lam = maximum_filter1d(lam, 2 * s.frames(DIAL_WINDOW) + 1, mode="nearest")
+        self.dial = np.clip(smoothed(lam, DIAL_CUTOFF, rate), 0.0, DIAL_MOST)
+
+    def _loads(self, last: _Pass, motion: tuple[np.ndarray, np.ndarray, np.ndarray], step: int = 1) -> Loads:
+        friction = self.settings.friction
+        return loads_of(self.robot, self.source.soles, self.plan, last.planned, motion, friction, step)
+
+    def _settled(self, last: _Pass) -> _Pass:
+        """The last pass, low-passed, with its soles on their paths again, and the program about its centre of mass."""
+        rate = self.settings.rate
+        q = last.q.copy()
+        q[:, 3:7] = _continuous(q[:, 3:7])
+        q = smoothed(q, RESULT_CUTOFF, rate)
+        q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
+        center = smoothed(last.center, RESULT_CUTOFF, rate)
+        own = np.full(len(self.ik.problem.rest), SETTLE)
+        q, center, clearance = self.ik.solve(self.paths, self.plan.stands, center, q, rate, own)
+        _, L = center_and_momentum(self.robot, q, rate)
+        reference = CenterReference(
+            np.column_stack([center[:, :2], smoothed(center[:, 2], RESULT_CUTOFF, rate)]),
+            L,
+            self.robot.mass,
+            RESULT_WEIGHT,
+        )
+        return _Pass(q, self.program.solve(reference), center, L, clearance)
+
+    # -- pace -------------------------------------------------------------------------------------------------------
+
+    def asked_pace(self, pace: np.ndarray) -> np.ndarray:
+        """A slower pace (P,) of the clip, where this run asks for it."""
+        s, rate, q = self.settings, self.settings.rate, self.last.q
+        v, a = velocities(self.robot, q, rate)
+        loads = self._loads(self.last, (q, v, a), EACH_TORQUE)
+        torque = np.interp(np.arange(len(q)), loads.frames, (np.abs(loads.torque) / self.limits).max(axis=1))
+        missing = np.interp(np.arange(len(q)), loads.frames, np.linalg.norm(loads.missing[:, :3], axis=1))
+        ask = np.ones(len(q))
+        ask = np.where(torque > 1.0, 1.0 / np.sqrt(np.maximum(torque, 1.0)), ask)
+        turning = np.abs(yaw_rate(self.reference[:, 3:7], rate))
+        ask = np.minimum(ask, s.yaw_rate / np.maximum(turning, s.yaw_rate))
+        lost = np.linalg.norm(self.source.soles.poses(self.robot, q)[1] - self.paths.p, axis=2).max(axis=1) > 5e-3
+        lost |= self.last.planned.infeasible > 1e-3
+        lost |= missing > 0.05 * self.robot.mass * 9.81
+        ask = np.where(lost, np.minimum(ask, PACE_STEP), ask)
+        for change in self.own.changes:
+            first = round(change.time * rate)
+            if change.what.startswith("flight"):
+                ask[first : first + s.frames(change.amount) + 1] = np.minimum(PACE_FLIGHT, ask[first])
+            elif change.what.endswith("left out"):
+                short = max(change.amount / s.shortest_swing, s.least_pace)
+                last = first + s.frames(change.amount) + 1
+                ask[first:last] = np.minimum(short, ask[first:last])
+        # Back to the clip's time: the slowest of the frames that show a part of it.
+        grid = np.minimum(np.round(self.source.clock * rate).astype(int), len(pace) - 1)
+        own = np.ones(len(pace))
+        np.minimum.at(own, grid, ask)
+        own = minimum_filter1d(own, 2 * s.frames(PACE_WINDOW) + 1, mode="nearest")
+        return np.clip(np.minimum(smoothed(own * pace, PACE_CUTOFF, rate), pace), s.least_pace, 1.0)
+
+    # -- result -------------------------------------------------------------------------------------------------------
+
+    def result(self, trajectory: WholeBodyTrajectory, pace: float) -> DynamicMotion:
+        """The motion, with its forces and torques."""
+        rate, last, robot = self.settings.rate, self.last, self.robot
+        v, a = velocities(robot, last.q, rate)
+        loads = self._loads(last, (last.q, v, a))
+        speed = np.abs(np.diff(last.q[:, robot.iq :], axis=0, prepend=last.q[:1, robot.iq :])) * rate / robot.velocity
+        moved, errors = self._moved(trajectory)
+        changes = list(self.plan.changes)
+        if pace < 1.0:
+            changes.append(Change(0.0, "slowest pace", pace, ""))
+        if self.dial.max() > 0.02:
+            k = int(np.argmax(self.dial))
+            changes.append(Change(k / rate, "posture eased for torque", 100 * float(self.dial[k]), "%"))
+        off = float(np.percentile(np.linalg.norm(last.center - last.planned.center, axis=1), 95))
+        twist, acceleration = _sole_twists(self.paths, rate)
+        return DynamicMotion(
+            robot=robot.name,
+            joint_names=tuple(robot.joint_names),
+            rate=rate,
+            clock=self.source.clock,
+            q=last.q,
+            v=v,
+            a=loads.acceleration,
+            center=last.planned.center,
+            center_velocity=last.planned.velocity,
+            center_acceleration=last.planned.acceleration,
+            momentum=last.planned.momentum,
+            momentum_rate=last.planned.momentum_rate,
+            zmp=last.planned.zmp,
+            stands=self.plan.stands,
+            toe_only=self.plan.toe_only,
+            sole_rotation=self.paths.R,
+            sole_position=self.paths.p,
+            sole_twist=twist,
+            sole_acceleration=acceleration,
+            forces=loads.forces,
+            torque=loads.torque,
+            infeasible=last.planned.infeasible,
+            missing=loads.missing,
+            moved=moved,
+            clearance=last.clearance,
+            errors=errors,
+            speed_share=speed.max(axis=1),
+            torque_share=(np.abs(loads.torque) / self.limits).max(axis=1),
+            changes=tuple(sorted(changes, key=lambda c: c.time)),
+            way=way_kept(self.own, self.plan),
+            filled=self.plan.filled,
+            center_error=off,
+        )
+
+    def _moved(self, trajectory: WholeBodyTrajectory) -> tuple[np.ndarray, np.ndarray]:
+        """Distances of the seven points from the source (T, 2), and errors (T, 20) of all points at most [m]."""
+        robot, legs = self.robot, self.source.soles.legs
+        points = [*imitation_points(robot, 0.0), *legs.points(robot)]
+        ours, root = _points_of(robot, points, self.last.q)
+        theirs, their_root = _points_of(robot, points, self.source.q)
+        world = np.linalg.norm(ours - theirs, axis=2)[:, :7].mean(axis=1)
+        local = np.linalg.norm(root - their_root, axis=2)
+        frames = np.round(self.source.clock * trajectory.rate).astype(int)
+        errors = trajectory.errors[np.clip(frames, 0, len(trajectory.errors) - 1)].copy()
+        errors[:, :12] += local[:, :12]
+        corners = np.einsum("tfij,fkj->tfki", self.paths.R, self.source.soles.corners) + self.paths.p[:, :, None]
+        errors[:, 12:] = np.linalg.norm(ours[:, 12:] - corners.reshape(-1, 8, 3), axis=2)
+        return np.stack([world, local[:, :7].mean(axis=1)], axis=1), errors
+
+
+def _points_of(robot: Robot, points: list[Followed], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places (T, K, 3) of points in the world and in the axes of the root [m]."""
+    world, local = np.empty((len(q), len(points), 3)), np.empty((len(q), len(points), 3))
+    for k, row in enumerate(q):
+        pin.forwardKinematics(robot.model, robot.data, row)
+        world[k] = [robot.data.oMi[x.joint].act(x.point) for x in points]
+        local[k] = (world[k] - robot.data.oMi[1].translation) @ robot.data.oMi[1].rotation
+    return world, local
+
+
+def _leaning_waist(robot: Robot) -> list[int]:
+    """Joints of the waist that lean the trunk: whose axes are not upright in the neutral posture."""
+    from humanoid_control.kinematics.forward_kinematics import joint_axis
+    from humanoid_control.robots.joint_groups import JointGroups
+
+    pin.forwardKinematics(robot.model, robot.data, robot.q("neutral"))
+    waist = JointGroups.of(robot).waist.tolist()
+    axes = [robot.data.oMi[k + 2].rotation @ joint_axis(robot.model, k + 2)[0] for k in waist]
+    return [k for k, axis in zip(waist, axes, strict=True) if abs(float(axis[2])) < UPRIGHT]
+
+
+def yaw_rate(quaternion: np.ndarray, rate: float) -> np.ndarray:
+    """Yaw rate (T,) of rotations (T, 4) x y z w [rad/s]."""
+    R = np.array([pin.Quaternion(x).toRotationMatrix() for x in quaternion])
+    return np.asarray(np.gradient(np.unwrap(yaw_of(R))) * rate)
+
+
+def _sole_twists(paths: SolePaths, rate: float) -> tuple[np.ndarray, np.ndarray]:
+    """Twists and accelerations (T, 2, 6) of both soles, linear and angular in the world, by central differences."""
+    T = len(paths.p)
+    turn = np.zeros((T, 2, 3))
+    for f in (0, 1):
+        steps = np.array([a @ pin.log3(a.T @ b) for a, b in zip(paths.R[:-1, f], paths.R[1:, f], strict=True)]).reshape(
+            -1, 3
+        )
+        turn[1:-1, f] = 0.5 * rate * (steps[1:] + steps[:-1])
+    twist = np.concatenate([np.gradient(paths.p, 1.0 / rate, axis=0), turn], axis=2)
+    return twist, np.gradient(twist, 1.0 / rate, axis=0)
+
+
+def _quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Products (T, 4) of quaternions x y z w."""
+    (ax, ay, az, aw), (bx, by, bz, bw) = a.T, b.T
+    return np.stack(
+        [
+            aw * bx + ax * bw + ay * bz - az * by,
+            aw * by - ax * bz + ay * bw + az * bx,
+            aw * bz + ax * by - ay * bx + az * bw,
+            aw * bw - ax * bx - ay * by - az * bz,
+        ],
+        axis=1,
+    )
+
+
+def _continuous(x: np.ndarray) -> np.ndarray:
+    from humanoid_control.performing.source_motion import continuous_quaternions
+
+    return continuous_quaternions(x)
