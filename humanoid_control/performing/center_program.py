@@ -131,7 +131,7 @@ def _stance_number(plan: ContactPlan, f: int, frame: int) -> int:
 
 
 def _places(soles: RigidSoles, plan: ContactPlan, frame: int, on: np.ndarray, paths: SolePaths) -> np.ndarray:
-    """Places (m, 2) of the corners that stand: those of the flat sole, of which the toe edge stays when it rolls."""
+    """Places (m, 2) of the corners that stand: of the flat sole, of one foot alone what its ankle carries."""
     out = []
     for f in (0, 1):
         stance = plan.stance_at(f, frame)
@@ -141,7 +141,8 @@ def _places(soles: RigidSoles, plan: ContactPlan, frame: int, on: np.ndarray, pa
                 out.append((soles.corners[f][flat] @ paths.R[frame, f].T + paths.p[frame, f])[:, :2])
             continue
         c, s = np.cos(stance.yaw), np.sin(stance.yaw)
-        out.append(soles.corners[f][flat][:, :2] @ np.array([[c, s], [-s, c]]) + stance.place)
+        alone = not on[4 - 4 * f : 8 - 4 * f].any()
+        out.append((soles.pressed if alone else soles.corners)[f][flat][:, :2] @ np.array([[c, s], [-s, c]]) + stance.place)
     return np.vstack(out)
 
 
@@ -206,14 +207,17 @@ class CenterProgram:
         knots = _Knots(
             (z / gamma)[k], shift[k], reference.center[k, :2] - origin, reference.weight, dt, sides, self.settings
         )
-        c, h, iterations = knots.solve()
+        c, p, h, iterations = knots.solve()
         t, at = k / self.rate, np.arange(self.frames) / self.rate
         spline = CubicSpline(t, c, axis=0, bc_type="clamped")
         at = np.minimum(at, t[-1])
         center = np.column_stack([spline(at) + origin, z])
         velocity = np.column_stack([spline(at, 1), np.gradient(z, 1.0 / self.rate)])
-        acceleration = np.column_stack([spline(at, 2), gamma - GRAVITY])
-        zmp = center[:, :2] - (z / gamma)[:, None] * acceleration[:, :2] + shift
+        # Between knots the zero-moment point goes straight, and the acceleration follows by (1): curvatures of the spline
+        # overshoot where the support changes, and would take the point out of it.
+        zmp = np.column_stack([np.interp(at, t, p[:, i]) for i in (0, 1)]) + origin
+        flat = (gamma / z)[:, None] * (center[:, :2] + shift - zmp)
+        acceleration = np.column_stack([flat, gamma - GRAVITY])
         return CenterMotion(center, velocity, acceleration, L, rate, zmp, np.interp(at, t, h), iterations)
 
 
@@ -256,8 +260,8 @@ class _Knots:
         self.limit = sides.b - settings.margin
         self.third = _third_differences(N) * (JERK / dt**6)
 
-    def solve(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """Centre of mass (N, 2) [m], h (N,) [m], and the number of iterations."""
+    def solve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """Centre of mass and zero-moment point (N, 2) [m], h (N,) [m], and the number of iterations."""
         n, N = self.sides.n, len(self.shift)
         c, s, h = self.wanted.copy(), np.full(N, 0.5 * self.most), np.full(N, 0.1)
         t, lam = self._slack(c, s, h), _Rows(np.ones(self.limit.shape), np.ones((N, 3)))
@@ -296,7 +300,7 @@ class _Knots:
                 raise ClipError("the program of the centre of mass has no solution: its references are not finite")
         zmp = self._zmp(c)
         beyond = np.einsum("ksi,ki->ks", n, zmp) - self.sides.b
-        return c, np.maximum(beyond.max(axis=1), 0.0), iterations
+        return c, zmp, np.maximum(beyond.max(axis=1), 0.0), iterations
 
     def _zmp(self, c: np.ndarray) -> np.ndarray:
         out = self.alpha[:, 1:2] * c + self.shift

@@ -34,18 +34,20 @@ from humanoid_control.retargeting.problem import (
     problem_with,
     scratch_for,
 )
+from humanoid_control.retargeting.whole_body.clip_retargeter import frames_from
 from humanoid_control.retargeting.whole_body.frames import move_base
 from humanoid_control.robots import Robot
 
 CORNERS, ROOT_AXES = 8, 3
-STANDING, SWINGING = 1e5, 5e3  # weights of a corner of a sole
-CENTER = (400.0, 400.0, 60.0)  # weights of the centre of mass along x, y, z
+# Weights of a corner of a sole; in the air it may lag where a knee is too slow, rather than that the trunk dips.
+STANDING, SWINGING, LANDING = 1e5, 300.0, 0.08  # the last: time before and after a contact in which it rises [s]
+CENTER = (400.0, 400.0, 400.0)  # weights of the centre of mass along x, y, z
 ROOT, JOINTS, LEGS = 4.0, 1.0, 0.02  # weights of the root's rotation, and of joints [1/rad^2]
 WARM, DAMPING, CAUTION = 0.05, 1e-3, 0.3  # weights of the start and of a step; of the feet's error in it
 FOOT_ERROR = 1e4  # weight with which the feet's error counts for the damping
-AHEAD = 0.9  # share of the reference's step that a frame starts with
-FIRST, EACH = 30, 3  # Gauss-Newton steps of the first frame, and of the others
-CONVERGED = 1e-5  # [rad, m] a step after which nothing changes
+AHEAD = 0.9  # share of the last step that a frame starts with
+FIRST, EACH = 30, 6  # Gauss-Newton steps of the first frame, and of the others
+CONVERGED = 1e-4  # [rad, m] a step after which nothing changes
 LEAST_KNEE = 0.15  # [rad] of flexion: a straight leg is singular
 MARGIN, ACTIVATION = 0.01, 0.05  # [m] distance that shapes keep; below it a pair is a row
 APPROACH, RECOVERY, SLACK = 30.0, 0.3, 1e5  # [1/s] of a distance in a second; [m/s]; price of a violated row
@@ -221,13 +223,8 @@ def follow_clip(
     floor = 0.0
     for t in range(out.x.shape[0]):
         last[:] = x
-        if t > 0:
-            for i in range(problem.base, d):
-                x[i] += AHEAD * (reference.joints[t, i] - reference.joints[t - 1, i])
-            for i in range(3):
-                for j in range(3):
-                    ahead = reference.center[t, j] - reference.center[t - 1, j]
-                    x[i] += AHEAD * problem.tree.joints.R[0, j, i] * ahead
+        for i in range(d):
+            x[i] += AHEAD * v[i]
         for i in range(d):
             reach = problem.velocity[i] * dt if t > 0 else np.inf
             x[i] = min(max(x[i], problem.lower[i], last[i] - reach), problem.upper[i], last[i] + reach)
@@ -264,7 +261,9 @@ def follow_clip(
         floor = min(0.0, distance)
         out.x[t], out.clearance[t] = x, distance
         center_of(masses, w, out.center[t])
-        v[:] = 0.0
+        v[:] = x - last
+        if t == 0:
+            v[:] = 0.0
         move_base(problem, w, x, v)
         out.R[t], out.p[t] = problem.tree.joints.R[0], problem.tree.joints.p[0]
 
@@ -354,7 +353,7 @@ class ClipIk:
         corners = np.einsum("tfij,fkj->tfki", paths.R, self.soles.corners) + paths.p[:, :, None]
         target = np.concatenate([corners.reshape(T, CORNERS, 3), np.swapaxes(R, 1, 2)], axis=1)
         weight = np.full((T, CORNERS + ROOT_AXES), 0.5 * ROOT)
-        weight[:, :CORNERS] = np.repeat(np.where(stands, STANDING, SWINGING), 4, axis=1)
+        weight[:, :CORNERS] = np.repeat(sole_weights(stands, rate), 4, axis=1)
         joints = np.zeros((T, d))
         joints[:, 6:] = q_ref[:, robot.iq :][:, self.moving]
         if own is None:
@@ -376,6 +375,12 @@ class ClipIk:
             robot.follow(row[robot.iq :])
         q[:, :3], q[:, 3:7] = out.p, np.array([pin.Quaternion(x).coeffs() for x in out.R])
         return q, out.center, np.where(out.clearance < FAR, out.clearance, np.inf)
+
+
+def sole_weights(stands: np.ndarray, rate: float) -> np.ndarray:
+    """Weights (T, 2) of the corners of soles that stand (T, 2); in the air they fall, and rise before a landing."""
+    away = np.stack([frames_from(stands[:, f]) for f in (0, 1)], axis=1) / (LANDING * rate)
+    return np.asarray(STANDING * (SWINGING / STANDING) ** np.minimum(away, 1.0))
 
 
 def _leg_joints(robot: Robot) -> tuple[np.ndarray, np.ndarray]:

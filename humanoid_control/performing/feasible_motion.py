@@ -40,7 +40,9 @@ from humanoid_control.robots import Robot
 HEADING_CUTOFF, PLACE_CUTOFF = 2.0, 3.0  # [Hz] of how root and trunk go along with the feet
 CENTER_CUTOFF, HEIGHT_CUTOFF = 3.0, 2.0  # [Hz] of the reference of the centre of mass
 STRETCH = 0.975  # of the leg that may be used
-REACH_WINDOW = 0.16  # [s] over which the reach of the legs is the least of its neighbours
+# [s], [Hz] the reach of the legs is the least of its neighbours, smooth: quicker, and the vertical acceleration of a
+# walk would double the load of the knees.
+REACH_WINDOW, REACH_CUTOFF = 0.3, 1.8
 RESULT_CUTOFF, RESULT_WEIGHT = 8.0, 30.0  # [Hz] of the result; weight of its centre of mass in the last program
 DIAL_GAIN, DIAL_STEP, DIAL_MOST, DIAL_WINDOW, DIAL_CUTOFF = 1.2, 0.5, 0.9, 0.5, 1.5  # [-, -, -, s, Hz]
 STAND_SHARE = 0.985  # of the standing height to which the dial raises the centre of mass
@@ -138,7 +140,7 @@ class _Run:
         leg = STRETCH * soles.length
         reach = ankle[..., 2] + np.sqrt(np.maximum(leg**2 - flat**2, (0.3 * leg) ** 2)) - hips[..., 2]
         window = max(1, round(REACH_WINDOW * rate))
-        most = smoothed(minimum_filter1d(reach.min(axis=1), 2 * window + 1, mode="nearest"), CENTER_CUTOFF, rate)
+        most = smoothed(minimum_filter1d(reach.min(axis=1), 2 * window + 1, mode="nearest"), REACH_CUTOFF, rate)
         return np.minimum(z, most)
 
     @property

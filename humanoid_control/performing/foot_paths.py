@@ -31,6 +31,7 @@ TOP, TOP_TIME = 0.045, 0.4  # [m] highest in a step that takes so long [s]; it g
 SMOOTH = 8.0  # [Hz] of the height
 TURN_SHARE = 0.7  # of the retargeted deviation of the rotation
 NEAR, BEND, HIGHEST = 0.56, 0.24, 0.35  # of the leg: free distance from the standing sole, beyond it, and height
+ASIDE, FUNNEL, PASSING = 0.2, 1.5, 0.015  # share of a swing; of the distance ahead; [m] between passing soles
 SOFT = 0.01  # [m] over which the lowest corner changes from toe to heel
 
 
@@ -101,6 +102,7 @@ class SolePaths(NamedTuple):
         stands = plan.stance_at(1 - f, (a + b) // 2)
         if stands is not None:
             xy = _near(stands.place, xy, base, L)
+            xy = _beside(source.soles, stands, xy, _share(u / ASIDE) * _share((1 - u) / ASIDE))
         # Rotation, and with it the height of the frame above the lowest corner.
         first, last = Rotation.from_matrix(self.R[a, f]), Rotation.from_matrix(self.R[b, f])
         blend = first * Rotation.from_rotvec(s[:, None] * (first.inv() * last).as_rotvec())
@@ -130,6 +132,20 @@ def _near(stands: np.ndarray, xy: np.ndarray, base: np.ndarray, L: float) -> np.
     far = np.linalg.norm(off, axis=1)
     bent = free + BEND * L * np.tanh(np.maximum(far - free, 0.0) / (BEND * L))
     return np.asarray(stands + off * (np.minimum(far, bent) / np.maximum(far, 1e-9))[:, None])
+
+
+def _beside(soles: RigidSoles, stands: Stance, xy: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Places (T, 2) that pass the standing foot on their own side, by a share (T,) of what is lacking.
+
+    After a large turn the straight way leads through the standing leg.
+    """
+    side, forward = 2.0 * stands.foot - 1.0, np.array([np.cos(stands.yaw), np.sin(stands.yaw)])
+    left = np.array([-forward[1], forward[0]])
+    x, y = (xy - stands.place) @ forward, side * ((xy - stands.place) @ left)
+    apart = min(soles.breadth + PASSING, soles.width)
+    least = apart - FUNNEL * np.maximum(np.abs(x) - 0.5 * float((soles.toe + soles.heel).mean()), 0.0)
+    lacking = PASSING * np.logaddexp(0.0, (least - y) / PASSING - 1.0)
+    return np.asarray(xy + (side * share * lacking)[:, None] * left)
 
 
 def _drop(R: np.ndarray, corners: np.ndarray, soft: np.ndarray) -> np.ndarray:

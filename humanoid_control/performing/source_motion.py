@@ -18,6 +18,7 @@ from humanoid_control.performing.settings import FeasibilitySettings
 from humanoid_control.retargeting import WholeBodyTrajectory
 from humanoid_control.retargeting.whole_body.scaling import Legs
 from humanoid_control.robots import Robot
+from humanoid_control.walking.feet import Feet
 
 EDGE = 0.3  # [s] by which both ends of a signal are continued for a filter
 FINE = 1e-3  # [s] of the grid on which the pace is integrated
@@ -71,6 +72,7 @@ class RigidSoles:
         legs: of the robot.
         joints: pinocchio joints that carry the soles. X_joint_sole: their frames in those of the joints.
         corners: (2, 4, 3) heel left, heel right, toe left, toe right, in the frame of the sole [m].
+        pressed: the same corners, as far as the ankles' drives carry the whole weight on them [m].
         length: hip to ankle of a straight leg [m]. width: distance of both soles in the neutral posture [m].
         toe_links: a toe link follows the sole, so that it cannot roll over its toe edge.
     """
@@ -79,6 +81,7 @@ class RigidSoles:
     joints: tuple[int, int]
     X_joint_sole: tuple[pin.SE3, pin.SE3]
     corners: np.ndarray
+    pressed: np.ndarray
     length: float
     width: float
     toe_links: bool
@@ -107,7 +110,8 @@ class RigidSoles:
         toes = any(robot.model.frames[robot.model.getFrameId(s.link)].parentJoint not in joints for s in robot.feet)
         width = float(np.mean(legs.corners[:4, 1]) - np.mean(legs.corners[4:, 1]))
         width -= float(np.mean(corners[0, :, 1]) - np.mean(corners[1, :, 1]))
-        return cls(legs, joints, (X_joint_sole[0], X_joint_sole[1]), corners, legs.thigh + legs.shank, width, toes)
+        pressed = _pressed(robot, corners, X_joint_sole)
+        return cls(legs, joints, (X_joint_sole[0], X_joint_sole[1]), corners, pressed, legs.thigh + legs.shank, width, toes)
 
     @property
     def breadth(self) -> float:
@@ -134,6 +138,16 @@ class RigidSoles:
                 X = data.oMi[self.joints[f]] * self.X_joint_sole[f]
                 R[k, f], p[k, f] = X.rotation, X.translation
         return R, p
+
+
+def _pressed(robot: Robot, corners: np.ndarray, X_joint_sole: list[pin.SE3]) -> np.ndarray:
+    """Corners (2, 4, 3) drawn inward to what the ankles' drives hold with the whole weight on one foot [m]."""
+    feet, out = Feet(robot), corners.copy()
+    for f in (0, 1):
+        X = X_joint_sole[f].inverse() * robot.model.frames[feet.frames[f]].placement
+        low, high = (X.act(np.array([*edge, 0.0]))[:2] for edge in (feet.lower[f], feet.upper[f]))
+        out[f, :, :2] = np.clip(out[f, :, :2], np.minimum(low, high), np.maximum(low, high))
+    return out
 
 
 # -------- The clip's time

@@ -115,7 +115,8 @@ def test_the_support_holds_the_corners_and_the_zero_moment_point(robot):
     sides = solve.sides
     for k, frame in enumerate(solve.knots):
         on = np.flatnonzero(plan.stands[max(0, frame - 2) : frame + 3].all(axis=0))
-        corners = np.vstack([soles.corners[f][:, :2] + plan.stance_at(f, frame).place for f in on])
+        own = soles.corners if len(on) == 2 else soles.pressed
+        corners = np.vstack([own[f][:, :2] + plan.stance_at(f, frame).place for f in on])
         reach = sides.n[k] @ corners.T - sides.b[k][:, None]
         assert reach.max() < 1e-9 and np.abs(reach[sides.b[k] < cp.NOWHERE].max(axis=1)).max() < 1e-9
     m = solve.solve(reference(robot, 700))
