@@ -28,8 +28,10 @@ from humanoid_control.clip_library import is_library
 from humanoid_control.clip_library.work import FORMATS, write_trajectory
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.files import check_file, check_folder
+from humanoid_control.performing import DYNAMIC
 from humanoid_control.retargeting import (
     AVOIDANCE,
+    CLIP,
     CONSTRAINED,
     INTERCHANGE,
     LIVE,
@@ -38,7 +40,8 @@ from humanoid_control.retargeting import (
     RetargetSettings,
 )
 from humanoid_control.terminal import console, print_json, progress, table
-from humanoid_control.warm_up import WHOLE_BODY, compile_first
+from humanoid_control.walking.gait import GRAVITY
+from humanoid_control.warm_up import PERFORMING, WHOLE_BODY, compile_first
 
 # -------- The command
 
@@ -57,6 +60,8 @@ EXAMPLES = """examples:
   humanoid retarget clips/ --robot my.urdf -o s3://bucket/out --scheduler tcp://host:8786   on a Dask cluster
   humanoid retarget walk.bvh --robot hrp2 --whole-body -o walk.npz --format gmr    also protomotions, beyondmimic,
                                                         mujoco (qpos) and keyframes: docs/whole_body.md
+  humanoid retarget dance --robot hrp2 --whole-body --feasible -o dance.npz --format dynamic    obeys physics, with
+                                                        contact forces and torques: docs/perform.md
 
 The clip is cleaned first: labels checked, short gaps filled, noise above 10 Hz taken out (--raw: not).
 CSV: time [s], then one column a joint [rad]. NPZ: joint_names, rate, positions, velocities, targets, errors.
@@ -72,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=given, help=f"file to write: {', '.join(FORMATS)}; a folder for several robots"
     )
-    formats = [*(f.lstrip(".") for f in FORMATS), *INTERCHANGE]
+    formats = [*(f.lstrip(".") for f in FORMATS), *INTERCHANGE, DYNAMIC]
     parser.add_argument("--format", choices=formats, help="of files in a folder (csv), or another program's layout")
     add_clip_options(parser)
     add_speed(parser)
@@ -82,6 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--method", help=f"{', '.join(METHODS)} (default: {CONSTRAINED}){whole}")
     parser.add_argument("--avoidance", type=given, help=f"{', '.join(AVOIDANCE)} (default: as the method)")
     parser.add_argument("--whole-body", action="store_true", help="root and legs too, with feet on the ground")
+    parser.add_argument("--feasible", action="store_true", help="with --whole-body: contacts and drives can carry it")
+    parser.add_argument("--pace", type=float, help="of the whole clip, with --feasible (default: slower where needed)")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
     add_library_options(parser)
 
@@ -92,7 +99,9 @@ def run(args: argparse.Namespace) -> int:
     require_range("speed", args.speed, 0.05, 20)
     require_range("acceleration", args.acceleration, 0.1, 1e6)
     upper = CONSTRAINED if args.whole_body else args.method or CONSTRAINED
+    require_range("pace", args.pace, 0.1, 2)
     _check_method(args)
+    _check_feasible(args)
     if upper != CONSTRAINED:
         refuse_unused(args, ["acceleration"], f"the method '{CONSTRAINED}'")
     settings = RetargetSettings(method=upper, avoidance=args.avoidance or "")
@@ -101,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     if args.format in INTERCHANGE and not args.whole_body:
         raise ConfigError(f"--format {args.format} has a root: give --whole-body")
     if is_library(args.clip):
-        if args.format in INTERCHANGE:
+        if args.format in INTERCHANGE or args.format == DYNAMIC:
             raise ConfigError(
                 f"--format {args.format} is written clip by clip: a library is written as {', '.join(FORMATS)}"
             )
@@ -181,6 +190,18 @@ def _check_method(args: argparse.Namespace) -> None:
         raise ConfigError(f"--method {args.method} moves the whole body: give --whole-body")
 
 
+def _check_feasible(args: argparse.Namespace) -> None:
+    """Raise ConfigError for an option of feasible motions without what it needs."""
+    if args.feasible and not args.whole_body:
+        raise ConfigError("--feasible is for the whole body: give --whole-body")
+    if not args.feasible:
+        refuse_unused(args, ["pace"], "--feasible")
+        if args.format == DYNAMIC:
+            raise ConfigError(f"--format {DYNAMIC} holds forces and torques: give --whole-body --feasible")
+    elif args.method is None or args.method == LIVE:
+        args.method = CLIP
+
+
 def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: argparse.Namespace) -> int:
     """Retarget root, legs and arms to each robot; a table of errors and of the contact with the ground."""
     from humanoid_control.retargeting import WholeBodyTask, whole_body_settings
@@ -188,14 +209,16 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
     tasks = [WholeBodyTask.of(body, robot, args.speed) for robot in robots]  # refuse before anything is made
     if args.output is not None and is_folder(args.output):
         Path(args.output).mkdir(exist_ok=True)
-    compile_first(WHOLE_BODY)
+    compile_first(WHOLE_BODY, *([PERFORMING] if args.feasible else []))
     settings, results = whole_body_settings(args.acceleration, args.method), []
     for task, output in zip(tasks, outputs, strict=True):
         with progress(task.robot.name, len(task), quiet=args.json) as show:
             motion = task.solve(settings, lambda k, _: show(k), args.method)
-        if output is not None:
+        results.append(
+            _feasible(task.robot, motion, output, args) if args.feasible else _whole_body_row(task.robot, motion)
+        )
+        if output is not None and not args.feasible:
             write_trajectory(output, motion.trajectory, motion.targets.positions, task.robot, args.format or "")
-        results.append(_whole_body_row(task.robot, motion))
     if args.json:
         print_json({"clip": args.clip, "notes": tasks[0].notes, "rows": results})
         return 0
@@ -207,12 +230,66 @@ def _whole_body(body: Any, robots: list[Any], outputs: list[Path | None], args: 
     keys = ["robot", "frames", "trunk_and_arms", "hips", "knees", "swinging_feet", "contacts", *names, "grade"]
     title = "mean distance to the targets [cm], and contact with the ground (slip: median and most of all contacts)"
     table(title, [names.get(k, k.replace("_", " ")) for k in keys], [[r[k] for k in keys] for r in results])
+    if args.feasible:
+        _print_feasible(results)
     for row in results:
         console.print(f"{row['robot']}: {row['verdict']}")
     for output in outputs:
         if output is not None:
             console.print(f"written: {output}")
     return 0
+
+
+def _feasible(robot: Any, motion: Any, output: Path | None, args: argparse.Namespace) -> dict[str, Any]:
+    """Make a motion feasible and write it; its row, with the numbers of the feasibility and what was changed."""
+    from humanoid_control.performing import (
+        WITH_FORCES,
+        FeasibilitySettings,
+        as_whole_body,
+        feasibility_row,
+        make_feasible,
+        write_with_forces,
+    )
+
+    dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=args.pace or 0.0))
+    whole = as_whole_body(dynamic, motion.targets)
+    if output is not None and args.format in WITH_FORCES:
+        write_with_forces(output, dynamic, robot, args.format)
+    elif output is not None:
+        write_trajectory(output, whole.trajectory, whole.targets.positions, robot, args.format or "")
+    changes = [{**c._asdict(), "time": round(c.time, 2), "amount": round(c.amount, 2)} for c in dynamic.changes]
+    return _whole_body_row(robot, whole) | {
+        "feasible": feasibility_row(dynamic, robot.mass * GRAVITY),
+        "changes": changes,
+    }
+
+
+def _print_feasible(results: list[dict[str, Any]]) -> None:
+    """Table of how feasible the motions are, and a line a robot about what was changed."""
+    names = {
+        "infeasible_percent": "infeasible %",
+        "infeasible_mm": "most mm",
+        "missing_percent": "wrench missing %",
+        "worst_second_percent": "worst second %",
+        "torque_beyond_percent": "torque > limit %",
+        "torque_share": "most torque",
+        "speed_share": "most speed",
+        "moved_root_cm": "moved, root cm",
+        "moved_world_cm": "world cm",
+        "way_percent": "way kept %",
+        "slowest_pace": "slowest pace",
+        "filled_s": "flight filled s",
+        "steps": "steps",
+    }
+    rows = [[r["robot"], *(r["feasible"][key] for key in names)] for r in results]
+    table("feasibility: of contacts, of drives, and how far the motion was moved", ["robot", *names.values()], rows)
+    for r in results:
+        told = [c for c in r["changes"] if "moved" not in c["what"] and "turned" not in c["what"]]
+        moved = [c["amount"] for c in r["changes"] if c["unit"] == "mm"]
+        words = [f"{c['what']} {c['amount']:g} {c['unit']}".strip() + f" at {c['time']:g} s" for c in told]
+        words += [f"{len(moved)} steps moved by up to {max(moved):.0f} mm"] if moved else []
+        words = [r["feasible"]["fallback"]] if r["feasible"]["fallback"] else words
+        console.print(f"{r['robot']}: {'; '.join(words) or 'nothing else was changed'}")
 
 
 def _whole_body_row(robot: Any, motion: Any) -> dict[str, Any]:
@@ -253,18 +330,19 @@ def _whole_body_row(robot: Any, motion: Any) -> dict[str, Any]:
 def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
     """Output file of each robot's trajectory; checked before anything is computed."""
     layout = INTERCHANGE.get(args.format or "")
-    if args.output is None or not (is_folder(args.output) or layout):
+    suffix = ".npz" if args.format == DYNAMIC else layout.suffix if layout else ""
+    if args.output is None or not (is_folder(args.output) or suffix):
         refuse_unused(args, ["format"], "-o FOLDER/; a file says it by its ending")
     if args.output is None:
         return [None] * len(names)
     path = folder_path(args.output)
     if is_folder(args.output):
         check_folder(path)
-        suffix = layout.suffix if layout else f".{args.format or 'csv'}"
+        suffix = suffix or f".{args.format or 'csv'}"
         return [path / f"{name}{suffix}" for name in names]
-    if layout and path.suffix != layout.suffix:
-        raise ConfigError(f"--format {args.format} writes {layout.suffix} files, got {path}")
-    if path.suffix not in FORMATS and not layout:
+    if suffix and path.suffix != suffix:
+        raise ConfigError(f"--format {args.format} writes {suffix} files, got {path}")
+    if path.suffix not in FORMATS and not suffix:
         raise UnknownNameError("format", path.suffix, FORMATS, hint=f"(of {path}; a folder is {path}/)")
     if len(names) > 1:
         raise ConfigError(f"for several robots -o must be a folder, got {path}")

@@ -27,11 +27,13 @@ from humanoid_control.clip_library.figures import figure_of
 from humanoid_control.errors import ClipError, ConfigError, HumanoidError, RobotError, first_line, one_line
 from humanoid_control.evaluation import measure_clip
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
+from humanoid_control.performing import FeasibilitySettings, as_whole_body, feasibility_row, make_feasible
 from humanoid_control.retargeting import (
     INTERCHANGE,
     LIVE,
     JointTrajectory,
     RetargetSettings,
+    WholeBodyMotion,
     WholeBodyTask,
     WholeBodyTrajectory,
     retarget_clip,
@@ -43,9 +45,10 @@ from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.robots.names import KNOWN
 from humanoid_control.robots.robot import FIXED, FLOATING
+from humanoid_control.walking.gait import GRAVITY
 
 FORMATS = (".csv", ".npz", ".mcap")
-RECORD = 2  # of the form of records and figures: another number does everything anew
+RECORD = 3  # of the form of records and figures: another number does everything anew
 STATING_NO_RATE = (".amc", ".csv", ".tsv")  # the only clips that a rate is given to
 KEPT_BODIES, KEPT_ROBOTS = 2, 16  # a worker keeps the last clips and robots, for the next jobs with the same
 BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memory", "died"
@@ -87,6 +90,7 @@ class LibrarySettings:
         marker_set: name, or path of an own one. marker_file: content of that path, for workers on other disks.
         unit, scale, up, rate: as of `load_clip`; the rate only for files that may state none.
         method: of the whole body, one of WHOLE_BODY_METHODS.
+        feasible: whole bodies are made feasible (`performing.make_feasible`). pace: of them; 0: slower where needed.
     """
 
     whole_body: bool = False
@@ -102,6 +106,8 @@ class LibrarySettings:
     up: str = ""
     rate: float | None = None
     method: str = LIVE
+    feasible: bool = False
+    pace: float = 0.0
 
     def text(self) -> str:
         """All settings as one line, which differs where any of them does."""
@@ -283,7 +289,7 @@ def _done(job: Job) -> Outcome:
     body: BodyPoints = _once(
         _kept.bodies, KEPT_BODIES, f"{job.clip.name} {job.digest} {s.text()}", lambda: _placeless_body(job)
     )
-    warnings = list(body.warnings)
+    warnings, numbers = list(body.warnings), dict[str, float]()
     whole = s.whole_body and shows_legs(body)
     if s.whole_body and not whole:
         warnings.append("shows no legs: only the upper body is retargeted")
@@ -294,6 +300,9 @@ def _done(job: Job) -> Outcome:
     if whole:
         task = WholeBodyTask.of(body, robot, s.speed)
         motion = task.solve(whole_body_settings(s.acceleration, s.method), None, s.method)
+        if s.feasible:
+            motion, numbers, notes = _feasible(motion, robot, s)
+            warnings += notes
         trajectory: JointTrajectory = motion.trajectory
         targets = motion.targets.positions
         person: np.ndarray | None = motion.targets.contacts
@@ -302,6 +311,7 @@ def _done(job: Job) -> Outcome:
         trajectory, targets = _upper_body(body, robot, s)
         person = None
     quality = measure_clip(robot, trajectory, person)
+    numbers = quality.numbers | numbers
     content = _file_content(job.output, trajectory, targets, robot)
     record = {
         "clip": job.clip.name,
@@ -311,7 +321,7 @@ def _done(job: Job) -> Outcome:
         "reason": "",
         "grade": quality.grade,
         "verdict": quality.verdict,
-        "numbers": {k: None if np.isnan(v) else v for k, v in quality.numbers.items()},
+        "numbers": {k: None if np.isnan(v) else v for k, v in numbers.items()},
         "warnings": warnings,
         "output": job.output,
         "bytes": len(content),
@@ -324,6 +334,15 @@ def _done(job: Job) -> Outcome:
         place_for(job.deliver).put(job.output, content)
         return Outcome(record)
     return Outcome(record, content)
+
+
+def _feasible(
+    motion: WholeBodyMotion, robot: Robot, s: LibrarySettings
+) -> tuple[WholeBodyMotion, dict[str, float], list[str]]:
+    """A feasible motion with its targets, its numbers, and warnings."""
+    dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=s.pace))
+    numbers = {k: v for k, v in feasibility_row(dynamic, robot.mass * GRAVITY).items() if not isinstance(v, str)}
+    return as_whole_body(dynamic, motion.targets), numbers, [dynamic.fallback] if dynamic.fallback else []
 
 
 def _robot_of(job: Job, base: str) -> Robot:
@@ -406,9 +425,10 @@ def versions() -> dict[str, str]:
 
 def compile_for(settings: LibrarySettings) -> None:
     """Compile the kernels for this machine where that has not been done, with a word about it."""
-    from humanoid_control.warm_up import RETARGETING, WHOLE_BODY, compile_first
+    from humanoid_control.warm_up import PERFORMING, RETARGETING, WHOLE_BODY, compile_first
 
-    compile_first(RETARGETING, *([WHOLE_BODY] if settings.whole_body else []))
+    groups = [WHOLE_BODY] if settings.whole_body else []
+    compile_first(RETARGETING, *groups, *([PERFORMING] if settings.feasible else []))
 
 
 def warm() -> None:

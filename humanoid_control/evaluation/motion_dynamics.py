@@ -16,18 +16,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pinocchio as pin
-from scipy.optimize import nnls
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.evaluation.ground_contact import edge_corners
+from humanoid_control.performing.clip_dynamics import contact_forces, friction_cone
 from humanoid_control.robots.robot import Robot
 from humanoid_control.walking.gait import GRAVITY
 from humanoid_control.walking.support import convex_hull, nearest_in_polygon
 
 FRICTION = 0.7  # of the floor, as a cone of four sides
-EVEN = 1e-3  # epsilon: forces are spread evenly where the wrench leaves a choice
 INSIDE = 1e-6  # [m] beyond the edge of the support that count as inside: differences of doubles
-CONE = np.array([[FRICTION, 0, 1], [-FRICTION, 0, 1], [0, FRICTION, 1], [0, -FRICTION, 1]]).T
+CONE = friction_cone(FRICTION)
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def measure_dynamics(robot: Robot, q: np.ndarray, contacts: np.ndarray, rate: fl
             outside[i] = distance_outside(places[held, :2], com[:2])
         needed = data.oMi[1].act(pin.Force(tau[:6])).vector.copy()  # about the origin of the world
         needed[3:] -= np.cross(com, needed[:3])
-        forces[i, held], missing[i] = contact_forces(places[held] - com, needed)
+        forces[i, held], missing[i] = contact_forces(places[held] - com, needed, CONE)
         for joint in np.unique(carriers[held]).tolist():
             on = held & (carriers == joint)
             arms = places[on] - data.oMi[joint].translation
@@ -121,26 +120,6 @@ def distance_outside(corners: np.ndarray, point: np.ndarray) -> float:
         s = np.clip((point - a) @ along / max(along @ along, 1e-18), 0.0, 1.0)
         return float(np.linalg.norm(point - a - s * along))
     return float(np.linalg.norm(point - nearest_in_polygon(hull, np.ascontiguousarray(point))))
-
-
-def contact_forces(arms: np.ndarray, needed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Forces of points in contact with a level floor that come nearest to a wrench, the most even of them.
-
-    Args:
-        arms: (m, 3) places of the points from the centre of mass [m].
-        needed: (6,) force [N] and moment about the centre of mass [N m], which count alike.
-
-    Returns:
-        (m, 3) forces on the robot [N], each within the cone of friction; (6,) what they leave of the wrench.
-    """
-    if not len(arms):
-        return np.zeros((0, 3)), needed.copy()
-    sides = CONE.shape[1]
-    G = np.empty((6, len(arms), sides))
-    G[:3], G[3:] = CONE[:, None, :], np.cross(arms[:, None, :], CONE.T[None]).transpose(2, 0, 1)
-    A = np.vstack([G.reshape(6, -1), EVEN * np.eye(sides * len(arms))])
-    share, _ = nnls(A, np.concatenate([needed, np.zeros(A.shape[1])]))
-    return share.reshape(len(arms), sides) @ CONE.T, needed - A[:6] @ share
 
 
 def _driven(robot: Robot, torque: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from humanoid_control.performing.contact_plan import Change as Change
     from humanoid_control.performing.contact_plan import ContactPlan as ContactPlan
     from humanoid_control.performing.dynamic_motion import DynamicMotion as DynamicMotion
+    from humanoid_control.performing.export import DYNAMIC as DYNAMIC
+    from humanoid_control.performing.export import WITH_FORCES as WITH_FORCES
+    from humanoid_control.performing.export import as_whole_body as as_whole_body
+    from humanoid_control.performing.export import write_with_forces as write_with_forces
     from humanoid_control.performing.feasible_motion import make_feasible as make_feasible
+    from humanoid_control.performing.measures import feasibility_row as feasibility_row
     from humanoid_control.performing.settings import FeasibilitySettings as FeasibilitySettings
 
 __getattr__, __dir__, __all__ = lazy.attach(
@@ -32,7 +37,9 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "clip_dynamics": ["contact_forces"],
         "contact_plan": ["Change", "ContactPlan"],
         "dynamic_motion": ["DynamicMotion"],
+        "export": ["DYNAMIC", "WITH_FORCES", "as_whole_body", "write_with_forces"],
         "feasible_motion": ["make_feasible"],
+        "measures": ["feasibility_row"],
         "settings": ["FeasibilitySettings"],
     },
 )

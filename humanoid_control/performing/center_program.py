@@ -40,6 +40,7 @@ INTO, INTO_LINEAR, BEYOND, BEYOND_LINEAR = 30.0, 0.05, 3e4, 1.0  # prices of s a
 BOUNDS_OF_GAMMA = (4.0, 20.0)  # [m/s^2]
 MOMENTUM_CUTOFF = 6.0  # [Hz] of the angular momentum before it is differentiated
 # Complementarity and slacks are exact to EXACT, the gradient to DUAL: beyond, round-off makes the gradient worse.
+SELF_CUTOFF = 8.0  # [Hz] of a centre of mass that no program moves
 ITERATIONS, EXACT, DUAL = 60, 1e-9, 1e-5
 REGULAR = (0.0, 1e-14, 1e-12, 1e-10)  # of the largest diagonal, added where round-off makes the matrix indefinite
 COLLINEAR = 1e-9  # [m^2] of the sides of a corner that is none
@@ -142,7 +143,9 @@ def _places(soles: RigidSoles, plan: ContactPlan, frame: int, on: np.ndarray, pa
             continue
         c, s = np.cos(stance.yaw), np.sin(stance.yaw)
         alone = not on[4 - 4 * f : 8 - 4 * f].any()
-        out.append((soles.pressed if alone else soles.corners)[f][flat][:, :2] @ np.array([[c, s], [-s, c]]) + stance.place)
+        out.append(
+            (soles.pressed if alone else soles.corners)[f][flat][:, :2] @ np.array([[c, s], [-s, c]]) + stance.place
+        )
     return np.vstack(out)
 
 
@@ -172,6 +175,21 @@ def _area_middle(hull: np.ndarray) -> np.ndarray:
 
 
 # -------- The program
+
+
+def free_motion(center: np.ndarray, momentum: np.ndarray, mass: float, rate: float) -> CenterMotion:
+    """A centre of mass (T, 3) that moves as it does: its zero-moment point by (1), whatever the support.
+
+    Args:
+        center: [m]. momentum: (T, 3) about it [N m s]. mass: [kg]. rate: [Hz].
+    """
+    c, L = smoothed(center, SELF_CUTOFF, rate), smoothed(momentum, MOMENTUM_CUTOFF, rate)
+    velocity, change = np.gradient(c, 1.0 / rate, axis=0), np.gradient(L, 1.0 / rate, axis=0)
+    acceleration = np.stack([_second(c[:, i], 1.0 / rate) for i in range(3)], axis=1)
+    gamma = np.clip(GRAVITY + acceleration[:, 2], *BOUNDS_OF_GAMMA)
+    zmp = c[:, :2] - (c[:, 2] / gamma)[:, None] * acceleration[:, :2]
+    zmp += np.stack([-change[:, 1], change[:, 0]], axis=1) / (mass * gamma)[:, None]
+    return CenterMotion(c, velocity, acceleration, L, change, zmp, np.zeros(len(c)), 0)
 
 
 class CenterProgram:
@@ -213,8 +231,8 @@ class CenterProgram:
         at = np.minimum(at, t[-1])
         center = np.column_stack([spline(at) + origin, z])
         velocity = np.column_stack([spline(at, 1), np.gradient(z, 1.0 / self.rate)])
-        # Between knots the zero-moment point goes straight, and the acceleration follows by (1): curvatures of the spline
-        # overshoot where the support changes, and would take the point out of it.
+        # Between knots the zero-moment point goes straight, and the acceleration follows by (1): the curvature of the
+        # spline overshoots where the support changes, and would take the point out of it.
         zmp = np.column_stack([np.interp(at, t, p[:, i]) for i in (0, 1)]) + origin
         flat = (gamma / z)[:, None] * (center[:, :2] + shift - zmp)
         acceleration = np.column_stack([flat, gamma - GRAVITY])

@@ -11,14 +11,14 @@ filled or a step has no time, the clip is slowed down, there alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pinocchio as pin
 from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
 from humanoid_control.errors import ClipError
-from humanoid_control.performing.center_program import CenterMotion, CenterProgram, CenterReference
+from humanoid_control.performing.center_program import CenterMotion, CenterProgram, CenterReference, free_motion
 from humanoid_control.performing.clip_dynamics import Loads, center_and_momentum, loads_of, torque_limits, velocities
 from humanoid_control.performing.clip_ik import ClipIk
 from humanoid_control.performing.contact_plan import Change, ContactPlan
@@ -81,7 +81,10 @@ def make_feasible(
             break
         pace = slower
         run = _Run(SourceMotion.of(trajectory, robot, s, pace), s)
-    return run.result(trajectory, s.pace or float(pace.min()))
+    motion = run.result(trajectory, s.pace or float(pace.min()))
+    if motion.center_error > s.lost_center:
+        return run.retargeted(trajectory, motion.center_error)
+    return motion
 
 
 @dataclass
@@ -263,6 +266,25 @@ class _Run:
         np.minimum.at(own, grid, ask)
         own = minimum_filter1d(own, 2 * s.frames(PACE_WINDOW) + 1, mode="nearest")
         return np.clip(np.minimum(smoothed(own * pace, PACE_CUTOFF, rate), pace), s.least_pace, 1.0)
+
+    def retargeted(self, trajectory: WholeBodyTrajectory, lost: float) -> DynamicMotion:
+        """The retargeted motion itself, at this pace, with what its contacts cannot give.
+
+        Args:
+            trajectory: it. lost: distance by which the inverse kinematics missed the centre of mass [m].
+        """
+        rate, source = self.settings.rate, self.source
+        center, L = center_and_momentum(self.robot, source.q, rate)
+        paths = SolePaths(source.sole_R, source.sole_p)
+        edges = source.edges.reshape(-1, 2, 2)
+        stands = np.asarray(edges.any(axis=2))
+        self.plan = replace(self.own, stands=stands, toe_only=np.asarray(stands & ~edges[..., 0]))
+        self.paths, self.reference = paths, source.q
+        self.last = _Pass(source.q, free_motion(center, L, self.robot.mass, rate), center, L, self.last.clearance)
+        clock = np.clip(np.round(source.clock * trajectory.rate).astype(int), 0, len(trajectory.clearance) - 1)
+        self.last.clearance = trajectory.clearance[clock]
+        word = f"the retargeted motion: the centre of mass is missed by {1000 * lost:.0f} mm"
+        return replace(self.result(trajectory, 1.0), fallback=word, center_error=lost, changes=(), way=1.0, filled=0.0)
 
     # -- result -------------------------------------------------------------------------------------------------------
 

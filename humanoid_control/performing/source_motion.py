@@ -111,7 +111,9 @@ class RigidSoles:
         width = float(np.mean(legs.corners[:4, 1]) - np.mean(legs.corners[4:, 1]))
         width -= float(np.mean(corners[0, :, 1]) - np.mean(corners[1, :, 1]))
         pressed = _pressed(robot, corners, X_joint_sole)
-        return cls(legs, joints, (X_joint_sole[0], X_joint_sole[1]), corners, pressed, legs.thigh + legs.shank, width, toes)
+        return cls(
+            legs, joints, (X_joint_sole[0], X_joint_sole[1]), corners, pressed, legs.thigh + legs.shank, width, toes
+        )
 
     @property
     def breadth(self) -> float:
@@ -260,7 +262,7 @@ def check_trajectory(trajectory: WholeBodyTrajectory, robot: Robot) -> None:
         what = f"joint {other[0]} is in only one of both" if other else "its joints come in another order"
         raise ClipError(f"the motion is not one of {robot.name}: {what}")
     if not (np.isfinite(trajectory.rate) and trajectory.rate > 0):
-        raise ClipError(f"the motion has a rate of {trajectory.rate} Hz: expected a positive number")
+        raise ClipError(f"the motion has a rate of {trajectory.rate:g} Hz: expected a positive number")
     q = trajectory.q()
     if not np.isfinite(q).all():
         bad = np.argwhere(~np.isfinite(q))[0]

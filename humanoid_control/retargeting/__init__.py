@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from humanoid_control.retargeting.scaling import Scaler as Scaler
     from humanoid_control.retargeting.scaling import Targets as Targets
     from humanoid_control.retargeting.scaling import scale_to_robot as scale_to_robot
+    from humanoid_control.retargeting.whole_body.clip_retargeter import CLIP as CLIP
     from humanoid_control.retargeting.whole_body.clip_retargeter import LIVE as LIVE
     from humanoid_control.retargeting.whole_body.clip_retargeter import WHOLE_BODY_METHODS as WHOLE_BODY_METHODS
     from humanoid_control.retargeting.whole_body.clip_retargeter import ClipRetargeter as ClipRetargeter
@@ -76,7 +77,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "retarget_whole_body",
             "whole_body_settings",
         ],
-        "whole_body.clip_retargeter": ["LIVE", "WHOLE_BODY_METHODS", "ClipRetargeter", "whole_body_solver"],
+        "whole_body.clip_retargeter": ["CLIP", "LIVE", "WHOLE_BODY_METHODS", "ClipRetargeter", "whole_body_solver"],
         "whole_body.scaling": ["WholeBodyScaler", "WholeBodyTargets", "shows_legs"],
     },
 )

@@ -1,5 +1,5 @@
 """Kernels compiled ahead, a module a group of them: retargeting, inverse_kinematics, simulation, whole_body, tendons,
-walking, hardware, human, library.
+walking, hardware, human, performing, library.
 """
 
 from __future__ import annotations
@@ -19,8 +19,20 @@ from humanoid_control.terminal import progress, warn
 
 RETARGETING, INVERSE_KINEMATICS, SIMULATION, TENDONS = "retargeting", "inverse_kinematics", "simulation", "tendons"
 WALKING, HARDWARE, HUMAN, WHOLE_BODY = "walking", "hardware", "human", "whole_body"
+PERFORMING = "performing"
 # Modules of this room, in the order in which they are begun: the longest first, and what calls others' kernels later.
-GROUPS = (INVERSE_KINEMATICS, SIMULATION, RETARGETING, HUMAN, "library", WHOLE_BODY, TENDONS, WALKING, HARDWARE)
+GROUPS = (
+    INVERSE_KINEMATICS,
+    SIMULATION,
+    RETARGETING,
+    HUMAN,
+    "library",
+    WHOLE_BODY,
+    PERFORMING,
+    TENDONS,
+    WALKING,
+    HARDWARE,
+)
 COMPILING = "compiling kernels for this machine, only this once: up to some minutes (ahead of it: humanoid warm)"
 TELL_EVERY = 10.0  # [s]
 RARE_COLLECTIONS = (100_000, 50, 100)  # a compiler makes millions of objects that live as long as it

@@ -9,7 +9,8 @@ from scipy.spatial import ConvexHull, Delaunay
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.evaluation import measure_dynamics
 from humanoid_control.evaluation.ground_contact import corner_paths
-from humanoid_control.evaluation.motion_dynamics import CONE, EVEN, FRICTION, contact_forces, distance_outside
+from humanoid_control.evaluation.motion_dynamics import CONE, FRICTION, distance_outside
+from humanoid_control.performing.clip_dynamics import EVEN, contact_forces
 from humanoid_control.robots import load_robot
 
 RATE = 1000.0
@@ -84,7 +85,7 @@ def test_forces_are_the_least_squares_of_another_solver():
     for k in range(30):
         arms = np.column_stack([rng.uniform(-0.2, 0.2, (8, 2)), np.full(8, -0.7)])[: 2 + 2 * (k % 4)]
         needed = np.concatenate([rng.normal(0, 120, 2), rng.uniform(-100, 900, 1), rng.normal(0, 60, 3)])
-        forces, missing = contact_forces(arms, needed)
+        forces, missing = contact_forces(arms, needed, CONE)
         columns = [np.concatenate([side, np.cross(arm, side)]) for arm in arms for side in CONE.T]
         A = np.vstack([np.array(columns).T, EVEN * np.eye(len(columns))])
         b = np.concatenate([needed, np.zeros(len(columns))])
@@ -98,12 +99,12 @@ def test_forces_are_the_least_squares_of_another_solver():
 
 def test_floors_do_not_pull_and_soles_slip():
     feet = np.array([[0.1, 0.1, -0.7], [0.1, -0.1, -0.7], [-0.1, 0.1, -0.7], [-0.1, -0.1, -0.7]])
-    forces, missing = contact_forces(feet, np.array([0.0, 0.0, -50.0, 0.0, 0.0, 0.0]))
+    forces, missing = contact_forces(feet, np.array([0.0, 0.0, -50.0, 0.0, 0.0, 0.0]), CONE)
     assert np.abs(forces).max() < 1e-9 and missing[2] == pytest.approx(-50.0)
     down = np.array([0.0, 0.0, 400.0, 0.0, 0.0, 0.0])
-    forces, missing = contact_forces(feet, down)
+    forces, missing = contact_forces(feet, down, CONE)
     assert forces == pytest.approx(np.tile([0, 0, 100.0], (4, 1)), abs=0.01) and np.abs(missing).max() < 0.01
-    nothing, missing = contact_forces(np.zeros((0, 3)), down)
+    nothing, missing = contact_forces(np.zeros((0, 3)), down, CONE)
     assert nothing.shape == (0, 3) and np.array_equal(missing, down)
 
 

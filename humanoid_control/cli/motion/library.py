@@ -55,6 +55,8 @@ def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
         own_set,
         **reading,
         method=args.method if args.whole_body else LIVE,
+        feasible=args.feasible,
+        pace=args.pace or 0.0,
     )
     robots = [RobotSource.of(spec) for spec in _robot_specs(args)]
     if args.scheduler is not None:

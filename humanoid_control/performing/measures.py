@@ -1,0 +1,77 @@
+"""Numbers that say how feasible a motion is, over the clip without its held ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from humanoid_control.performing.dynamic_motion import DynamicMotion
+
+BEYOND = 1e-3  # [m] of the zero-moment point beyond the support that counts
+MISSING, LEVER = 0.05, 0.5  # share of the weight; [m] by which a moment counts against a force
+SECOND = 1.0  # [s] of the worst part
+
+
+def lacking(missing: np.ndarray, weight: float) -> np.ndarray:
+    """(T,) True where more than 5 % of the weight, or of its half metre, is missing of a wrench (T, 6).
+
+    Args:
+        missing: force [N] and moment [N m] that no contact gives. weight: of the robot [N].
+    """
+    force, moment = np.linalg.norm(missing[:, :3], axis=1), np.linalg.norm(missing[:, 3:], axis=1)
+    return np.asarray((force > MISSING * weight) | (moment > MISSING * LEVER * weight))
+
+
+def worst_part(flags: np.ndarray, rate: float, seconds: float = SECOND) -> tuple[float, float]:
+    """Largest share of flags (T,) within a time, and when that begins [s].
+
+    Args:
+        flags: one a frame. rate: frames a second [Hz]. seconds: the time.
+    """
+    window = int(np.clip(round(seconds * rate), 1, max(len(flags), 1)))
+    if not len(flags):
+        return 0.0, 0.0
+    total = np.concatenate([[0], np.cumsum(flags)])
+    share = (total[window:] - total[:-window]) / window
+    first = int(np.argmax(share))
+    return float(share[first]), first / rate
+
+
+def feasibility_row(motion: DynamicMotion, weight: float) -> dict[str, float | str]:
+    """Numbers of a motion for a table and for JSON.
+
+    Args:
+        motion: feasible, or a fallback. weight: of the robot [N].
+
+    Returns:
+        infeasible_percent, infeasible_mm: frames whose zero-moment point is beyond the support, and the farthest;
+        missing_percent: frames that lack a wrench; worst_second_percent, worst_second_s: of these in the worst second;
+        torque_beyond_percent, torque_share, speed_share: frames above a torque limit, and the largest shares;
+        moved_root_cm, moved_world_cm: mean distance of the seven points from the retargeted motion;
+        way_percent: of the feet's way that is kept; slowest_pace; filled_s of flight; steps; center_error_mm.
+    """
+    on = motion.playing if motion.playing.any() else np.ones(len(motion), dtype=bool)
+    missing = lacking(motion.missing, weight)
+    both = missing | (motion.infeasible > BEYOND)
+    worst, at = worst_part(both, motion.rate)
+    steps = np.diff(motion.stands.astype(int), axis=0)
+    pace = np.gradient(motion.clock)[on] * motion.rate
+    ease = round(1.3 * motion.rate)
+    inner = pace[ease:-ease] if len(pace) > 3 * ease else pace
+    return {
+        "infeasible_percent": round(100 * float(np.mean(motion.infeasible[on] > BEYOND)), 2),
+        "infeasible_mm": round(1000 * float(motion.infeasible.max()), 2),
+        "missing_percent": round(100 * float(np.mean(missing[on])), 2),
+        "worst_second_percent": round(100 * worst, 1),
+        "worst_second_s": round(at, 2),
+        "torque_beyond_percent": round(100 * float(np.mean(motion.torque_share[on] > 1.0)), 2),
+        "torque_share": round(float(motion.torque_share[on].max()), 3),
+        "speed_share": round(float(motion.speed_share[on].max()), 3),
+        "moved_root_cm": round(100 * float(motion.moved[on, 1].mean()), 2),
+        "moved_world_cm": round(100 * float(motion.moved[on, 0].mean()), 2),
+        "way_percent": round(100 * motion.way, 1),
+        "slowest_pace": round(float(min(1.0, np.percentile(inner, 1))), 2),
+        "filled_s": round(motion.filled, 2),
+        "steps": int((steps > 0).sum()),
+        "center_error_mm": round(1000 * motion.center_error, 2),
+        "fallback": motion.fallback,
+    }
