@@ -53,7 +53,7 @@ def test_ports_and_addresses_are_checked():
 def test_what_is_changed_at_once_is_sent_at_once():
     """A robot of a hundred links moves with what is drawn over it: one message of the socket, one frame."""
     pytest.importorskip("viser")
-    server = open_server(port_of(34))
+    server = open_server(port_of(19))
     try:
         links = [server.scene.add_frame(f"/link_{k}") for k in range(100)]
         buffer = server._websock_server._broadcast_buffer
