@@ -3,8 +3,8 @@
 A list of measures says what counts: each names a number, its goal, and how far beyond it the next grades reach. The
 worst measure is the grade of the clip, so that no good number hides a bad one. To take in one more measure, compute
 its number in one of the functions of `_NUMBERS`, and give it a row of `MEASURES` where it is to count. A number that
-is not defined is left out, and the verdict names the measures that have none. The wrench that contacts cannot give and
-the agreement of contacts are told and not graded.
+is not defined is left out, and the verdict names the measures that have none. The agreement of contacts is reported and
+not graded.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import numpy as np
 from humanoid_control.evaluation.ground_contact import GroundContact, contact_agreement, measure_ground_contact
 from humanoid_control.evaluation.mesh_contact import MeshContacts
 from humanoid_control.evaluation.motion_dynamics import Dynamics, measure_dynamics
+from humanoid_control.performing.measures import lacking, worst_part
+from humanoid_control.performing.source_motion import continuous_quaternions, smoothed
 from humanoid_control.retargeting import POINTS, JointTrajectory, WholeBodyTrajectory
 from humanoid_control.retargeting.whole_body.scaling import SOLE_POINTS
 from humanoid_control.robots import Robot
@@ -28,6 +30,7 @@ from humanoid_control.terminal import plain_values
 GRADES = ("A", "B", "C", "D", "F")
 ALWAYS = 1e-6  # beyond a limit that is always kept, this counts as kept: differences of doubles
 NEAREST = 0.05  # [m] shapes farther apart are not measured
+SMOOTH = 8.0  # [Hz] of the motion whose forces are looked at
 MOST_DYNAMICS = 1000  # frames whose dynamics are computed: of longer clips every second, third, ...
 
 
@@ -61,7 +64,8 @@ MEASURES = (
     _kept("speed_share", "", "a joint's speed over its limit", "joint speeds", 1.0),
     Measure("at_speed_limit_percent", "%", "frames at a speed limit", "joint speeds", (10.0, 25.0, 50.0, 75.0)),
     Measure("torque_p99_percent", "%", "torque of its limit", "torques", (100.0, 150.0, 250.0, 400.0)),
-    Measure("com_outside_cm", "cm", "centre of mass outside its support", "balance", (5.0, 10.0, 20.0, 40.0)),
+    Measure("infeasible_percent", "%", "frames whose forces no contact gives", "balance", (20.0, 35.0, 50.0, 70.0)),
+    Measure("com_unsupported_cm", "cm", "centre of mass outside its support", "balance", (5.0, 10.0, 20.0, 40.0)),
     Measure("colliding_percent", "%", "frames in self-collision", "self-collision", (0.0, 0.5, 2.0, 5.0)),
     Measure("meshes_percent", "%", "frames in which its meshes touch", "meshes", (0.5, 2.0, 5.0, 10.0)),
     Measure("slip_mm", "mm", "slip of 95 of 100 contacts", "feet", (2.0, 5.0, 10.0, 20.0)),
@@ -71,7 +75,8 @@ MEASURES = (
     Measure("error_p95_cm", "cm", "the same in the worst 5 of 100 frames", "distances", (10.0, 15.0, 20.0, 30.0)),
 )
 """What counts for the grade. Goals (A) of slip, penetration and floating: 2, 1 and 5 mm; no frame in self-collision by
-shapes, 0.5 % by meshes."""
+shapes, 0.5 % by meshes. The centre of mass counts in frames whose forces no contact gives: dynamics carries it in the
+others."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,23 @@ class ClipMeasures:
         t = self.whole
         step = -(-len(self.q) // MOST_DYNAMICS)
         return None if t is None else measure_dynamics(self.robot, self.q, t.contacts, t.rate, step)
+
+    @cached_property
+    def lacking(self) -> np.ndarray | None:
+        """(F,) True in the frames of `dynamics` whose wrench no contact gives; None where dynamics are not known.
+
+        The motion is low-passed before: differences of raw frames would ask for forces that no drive makes.
+        """
+        t, raw = self.whole, self.dynamics
+        if t is None or raw is None:
+            return None
+        q = self.q.copy()
+        q[:, 3:7] = continuous_quaternions(q[:, 3:7])
+        q = smoothed(q, SMOOTH, t.rate)
+        q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
+        step = int(raw.frames[1] - raw.frames[0]) if len(raw.frames) > 1 else 1
+        smooth = measure_dynamics(self.robot, q, t.contacts, t.rate, step)
+        return None if smooth is None else lacking(smooth.missing, smooth.weight)
 
     @cached_property
     def nearest(self) -> np.ndarray:
@@ -259,9 +281,15 @@ def _dynamics(m: ClipMeasures) -> dict[str, float]:
     d = m.dynamics
     if d is None:
         return {}
-    held = np.isfinite(d.outside)
-    out = {}
+    held, lack, out = np.isfinite(d.outside), m.lacking, dict[str, float]()
+    if lack is not None and m.whole is not None:
+        rate = m.whole.rate * len(d.frames) / max(len(m.q) - 2, 1)
+        share, begin = worst_part(lack, rate)
+        out["infeasible_percent"] = 100 * float(np.mean(lack))
+        out["infeasible_worst_second_percent"], out["infeasible_worst_second_s"] = 100 * share, begin
     if held.any():
+        unsupported = d.outside[held] if lack is None else d.outside[held & lack]
+        out["com_unsupported_cm"] = 100 * float(unsupported.max(initial=0.0))
         out["balanced_percent"] = 100 * d.balanced
         out["com_outside_cm"] = 100 * float(d.outside[held].max())
         out["missing_force_percent"] = 100 * float(np.linalg.norm(d.missing[held, :3], axis=1).mean()) / d.weight

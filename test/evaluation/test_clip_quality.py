@@ -46,7 +46,12 @@ def test_every_goal_met_is_an_a_and_the_worst_measure_is_the_grade():
 
 def test_torque_balance_and_speed_limits_count_for_the_grade():
     assert "not judged" not in grade_numbers(GOOD).verdict
-    poor = {"torque_p99_percent": (327.0, "D"), "com_outside_cm": (30.0, "D"), "at_speed_limit_percent": (83.0, "F")}
+    poor = {
+        "torque_p99_percent": (327.0, "D"),
+        "com_unsupported_cm": (30.0, "D"),
+        "infeasible_percent": (51.0, "D"),
+        "at_speed_limit_percent": (83.0, "F"),
+    }
     for key, (value, grade) in poor.items():
         assert grade_numbers(GOOD | {key: value}).grade == grade
     assert grade_numbers(GOOD | {"torque_p99_percent": 130.0}).verdict == "B: torque of its limit 130 %"
@@ -58,6 +63,34 @@ def test_a_motion_without_contacts_has_no_number_that_is_none(robot, motion):
     assert "com_outside_cm" not in quality.numbers and "balance" in quality.verdict.split("not judged: ")[1]
 
 
+def test_forces_that_no_contact_gives_are_counted_and_the_worst_second_is_found(robot, motion):
+    """A root that is shaken as no foot could do it, for half a second of three: these frames lack their forces."""
+    t = np.arange(len(motion.positions)) / motion.rate
+    still = replace(
+        motion,
+        positions=np.repeat(motion.positions[:1], len(t), axis=0),
+        root_position=np.repeat(motion.root_position[:1], len(t), axis=0),
+        root_quaternion=np.repeat(motion.root_quaternion[:1], len(t), axis=0),
+        contacts=np.ones_like(motion.contacts),
+    )
+    calm = measure_clip(robot, still)
+    assert calm.numbers["infeasible_percent"] == 0.0 and calm.numbers["com_unsupported_cm"] == 0.0
+    shaken = (t > 1.5) & (t < 2.0)
+    shake = np.zeros((len(t), 3))
+    shake[shaken, 0] = 0.05 * np.sin(2 * np.pi * 4 * t[shaken]) * np.sin(np.pi * (t[shaken] - 1.5) / 0.5) ** 2
+    quality = measure_clip(robot, replace(still, root_position=still.root_position + shake))
+    share = 100 * 0.5 / t[-1]
+    assert 0.5 * share < quality.numbers["infeasible_percent"] < 1.3 * share
+    assert 35 < quality.numbers["infeasible_worst_second_percent"] <= 60
+    assert 0.9 < quality.numbers["infeasible_worst_second_s"] < 1.6
+
+
+def test_no_a_where_every_fifth_frame_is_infeasible():
+    assert grade_numbers(GOOD | {"infeasible_percent": 20.0}).grade == "A"
+    worse = grade_numbers(GOOD | {"infeasible_percent": 20.1})
+    assert worse.grade == "B" and "frames whose forces no contact gives 20.1 %" in worse.verdict
+
+
 def test_the_goals_are_those_of_the_documentation():
     goals = {m.key: m.most[0] for m in MEASURES}
     assert goals["slip_mm"] == 2.0 and goals["penetration_mm"] == 1.0 and goals["floating_mm"] == 5.0
@@ -66,7 +99,11 @@ def test_the_goals_are_those_of_the_documentation():
 
 def test_a_retargeted_clip_keeps_everything(robot, motion):
     quality = measure_clip(robot, motion)
-    dynamic = ("torque_p99_percent", "com_outside_cm")  # of a dance that nobody has made feasible
+    dynamic = (
+        "torque_p99_percent",
+        "com_unsupported_cm",
+        "infeasible_percent",
+    )  # of a dance that nobody has made feasible
     assert {grade for key, grade in quality.grades.items() if key not in dynamic} == {"A"}, quality.verdict
     assert {*dynamic} <= {*quality.grades} and "not judged: meshes" in quality.verdict
     n = quality.numbers

@@ -59,6 +59,8 @@ COLLISION: tuple[Column, ...] = (
 DYNAMICS: tuple[Column, ...] = (
     ("CoM over its support %", "balanced_percent", 1),
     ("farthest outside cm", "com_outside_cm", 1),
+    ("infeasible %", "infeasible_percent", 1),
+    ("worst second %", "infeasible_worst_second_percent", 0),
     ("helping force, % of weight", "missing_force_percent", 1),
     ("torque of its limit %, p99", "torque_p99_percent", 0),
     ("frames beyond %", "torque_beyond_percent", 1),
