@@ -23,6 +23,7 @@ COMMANDS = {
     "tendons": "a robot's tendons and the groups of its joints; mappings fitted to them",
     "clip": "what is in a motion file: labels, rate, a stick figure, the nearest marker sets; drafts a marker set",
     "retarget": "turn a motion clip into a joint trajectory: CSV, NPZ or MCAP",
+    "perform": "a clip becomes a motion that obeys physics, and a simulated robot performs it on its own feet",
     "reach": "the motion of an arm that costs least, from posture to posture, or beside one that was measured",
     "score": "how well robots imitate a clip: errors, collisions, limits; tables, JSON, a page with plots",
     "analyse": "a recorded person: joint angles from markers, moments from force plates, a page about both",
@@ -47,6 +48,7 @@ FOLDERS = {
     "ros2_control": "deployment",
     "analyse": "motion",
     "dance": "motion",
+    "perform": "motion",
     "reach": "motion",
 }
 """Of commands that do not lie beside this file."""

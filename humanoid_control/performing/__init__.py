@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from humanoid_control.performing.export import as_whole_body as as_whole_body
     from humanoid_control.performing.export import write_with_forces as write_with_forces
     from humanoid_control.performing.feasible_motion import make_feasible as make_feasible
+    from humanoid_control.performing.feasible_motion import retargeted_motion as retargeted_motion
     from humanoid_control.performing.measures import feasibility_row as feasibility_row
+    from humanoid_control.performing.performance import OpenLoop as OpenLoop
+    from humanoid_control.performing.performance import Performance as Performance
+    from humanoid_control.performing.performance import Performer as Performer
+    from humanoid_control.performing.performance import perform as perform
     from humanoid_control.performing.settings import FeasibilitySettings as FeasibilitySettings
 
 __getattr__, __dir__, __all__ = lazy.attach(
@@ -38,8 +43,9 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "contact_plan": ["Change", "ContactPlan"],
         "dynamic_motion": ["DynamicMotion"],
         "export": ["DYNAMIC", "WITH_FORCES", "as_whole_body", "write_with_forces"],
-        "feasible_motion": ["make_feasible"],
+        "feasible_motion": ["make_feasible", "retargeted_motion"],
         "measures": ["feasibility_row"],
+        "performance": ["OpenLoop", "Performance", "Performer", "perform"],
         "settings": ["FeasibilitySettings"],
     },
 )

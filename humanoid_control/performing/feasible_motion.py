@@ -87,6 +87,20 @@ def make_feasible(
     return motion
 
 
+def retargeted_motion(
+    trajectory: WholeBodyTrajectory, robot: Robot, settings: FeasibilitySettings | None = None
+) -> DynamicMotion:
+    """The retargeted motion itself, eased in and out, with what its contacts cannot give: to compare with.
+
+    Args, raises: as of `make_feasible`.
+    """
+    s = replace(settings or FeasibilitySettings(), passes=1)
+    s = replace(s, pace=s.pace or 1.0)
+    run = _Run(SourceMotion.of(trajectory, robot, s), s)
+    motion = run.retargeted(trajectory, 0.0)
+    return replace(motion, fallback="the retargeted motion")
+
+
 @dataclass
 class _Pass:
     """What one pass leaves: configurations, centre of mass of the program and of q, momentum, clearance."""

@@ -76,6 +76,15 @@ ROWS = {
         "--scheduler": ("clips.txt --scheduler localhost:8786 -o out/", "expected an address such as tcp://host:8786"),
         "--html": ("clips.txt --html page.pdf -o out/", "must be a .html file"),
     },
+    "perform": {
+        "clip": ("dnace", "did you mean dance"),
+        "--robot": ("dance --robot hpr2", "did you mean hrp2"),
+        "--engine": ("dance --engine mujoko", "mujoco"),
+        "--output": ("dance -o out.nzp", "unknown format '.nzp'"),
+        "--marker-set": ("dance --marker-set plug_in_giat", "did you mean plug_in_gait"),
+        "--unit": ("dance --unit milimetre", "milimetre"),
+        "--up": ("dance --up q", "must be x, y, z, -x, -y or -z"),
+    },
     "reach": {
         "--robot": ("--robot hpr2 --to zero", "did you mean hrp2"),
         "--arm": ("--arm rihgt --to zero", "did you mean right"),

@@ -88,7 +88,7 @@ def test_forces_lie_in_the_cone_and_act_where_a_foot_stands(performed):
 
 
 def test_forces_torques_and_accelerations_fulfil_the_equations_of_motion(performed):
-    """M a + h = S tau + J' f + what is missing, the rotors of the drives at their joints; by pinocchio's frames alone."""
+    """M a + h = S tau + J' f + what is missing, with the drives' rotors at their joints; by pinocchio alone."""
     robot, m = performed
     corners, soles = sole_corners(robot, m)
     data, worst, momentum = robot.model.createData(), 0.0, 0.0

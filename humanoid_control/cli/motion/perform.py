@@ -1,0 +1,149 @@
+"""`humanoid perform`: a clip becomes a feasible motion, and a simulated robot performs it on its own feet."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from humanoid_control.cli.parser import (
+    CLIP_HELP,
+    add_clip_options,
+    add_robots,
+    folder_path,
+    given,
+    is_folder,
+    read_body,
+    require_range,
+    tell_notes,
+)
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.files import check_file, check_folder
+from humanoid_control.terminal import console, print_json, progress, table
+from humanoid_control.warm_up import PERFORMING, SIMULATION, WHOLE_BODY, compile_first
+
+BOTH = "both"
+FELL = 3  # exit code: a robot fell
+EXAMPLES = """examples:
+  humanoid perform dance --robot hrp2                      retargeted, made feasible, danced in the simulated world
+  humanoid perform clip.trc --robot hrp2,lola --engine both --json
+  humanoid perform walk.bvh --robot hrp2 --pace 0.7        one pace for the whole clip
+  humanoid perform dance --robot hrp2 --retargeted         beside it the retargeted motion, which no physics has seen
+  humanoid perform dance --robot hrp2 -o dance.npz         the feasible motion, with forces and torques
+
+The motion is replayed by the position drives, with its torques fed forward and no feedback of balance: what the motion
+itself is worth. Exit code 0: every robot danced to the end; 3: one fell.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from humanoid_control.simulation import ENGINES
+
+    parser.add_argument("clip", type=given, help=CLIP_HELP)
+    add_robots(parser, "hrp2")
+    parser.add_argument("--engine", choices=[*ENGINES, BOTH], default=ENGINES[0], help=f"world (default: {ENGINES[0]})")
+    parser.add_argument("--pace", type=float, help="of the whole clip (default: slower where needed)")
+    parser.add_argument("--friction", type=float, default=0.8, help="of the ground (default: 0.8)")
+    parser.add_argument("--retargeted", action="store_true", help="perform the retargeted motion, too")
+    parser.add_argument(
+        "-o", "--output", type=given, help="write the feasible motion: .npz, a folder for several robots"
+    )
+    add_clip_options(parser)
+    parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
+    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from humanoid_control.retargeting import CLIP, WholeBodyTask
+    from humanoid_control.robots import load_robots
+    from humanoid_control.simulation import ENGINES
+
+    require_range("pace", args.pace, 0.1, 2)
+    require_range("friction", args.friction, 0.05, 5)
+    robots = load_robots(args.robot or ["hrp2"], "floating", imitate=True)
+    tell_notes(robots)
+    outputs = _outputs(args, [r.name for r in robots])
+    body = read_body(args)
+    tasks = [WholeBodyTask.of(body, robot) for robot in robots]
+    compile_first(WHOLE_BODY, PERFORMING, SIMULATION)
+    engines, rows = list(ENGINES) if args.engine == BOTH else [args.engine], []
+    for task, output in zip(tasks, outputs, strict=True):
+        with progress(task.robot.name, len(task), quiet=args.json) as show:
+            trajectory = task.solve(None, lambda k, _: show(k), CLIP).trajectory
+        rows += _performed(task.robot, trajectory, args, engines, output)
+    if args.json:
+        print_json({"clip": args.clip, "rows": rows})
+    else:
+        _print(rows)
+        for output in outputs:
+            if output is not None:
+                console.print(f"written: {output}")
+    return 0 if all(r["survived"] for r in rows if r["motion"] == "feasible") else FELL
+
+
+def _performed(
+    robot: Any, trajectory: Any, args: argparse.Namespace, engines: list[str], output: Path | None
+) -> list[dict[str, Any]]:
+    """Rows of a robot: the feasible motion in each engine, and the retargeted one where that is asked for."""
+    from humanoid_control.performing import (
+        FeasibilitySettings,
+        OpenLoop,
+        feasibility_row,
+        make_feasible,
+        perform,
+        retargeted_motion,
+    )
+    from humanoid_control.simulation import SimulationConfig
+    from humanoid_control.walking.gait import GRAVITY
+
+    settings, rows = FeasibilitySettings(pace=args.pace or 0.0), []
+    motion = make_feasible(trajectory, robot, settings)
+    if output is not None:
+        motion.write(output)
+    motions = {"feasible": motion}
+    if args.retargeted:
+        motions["retargeted"] = retargeted_motion(trajectory, robot, settings)
+    for name, one in motions.items():
+        numbers = feasibility_row(one, robot.mass * GRAVITY)
+        for engine in engines:
+            world = SimulationConfig(robot.name, "floating", engine, friction=args.friction).build(robot)
+            rows.append(
+                {"robot": robot.name, "motion": name, "engine": engine}
+                | perform(one, world, OpenLoop(one)).row()
+                | {"feasibility": numbers}
+            )
+    return rows
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    """Table of the performances, and why robots fell."""
+    names = {"seconds": "s", "steps": "steps", "made": "made", "placed": "placed", "on_beat": "on the beat"}
+    names |= {"slip_mm": "slip mm", "tilt_deg": "tilt deg", "tracking_root_cm": "off, root cm"}
+    names |= {"tracking_world_cm": "world cm", "saturated_percent": "torque-saturated %", "real_time": "real time"}
+    cells = []
+    for r in rows:
+        fate = "yes" if r["survived"] else f"fell at {r['fell_s']:g} s"
+        cells.append([r["robot"], r["motion"], r["engine"], fate, *(r[key] for key in names)])
+    table("performances, open loop", ["robot", "motion", "engine", "danced", *names.values()], cells)
+    for r in rows:
+        if r["feasibility"]["fallback"]:
+            console.print(f"{r['robot']}: {r['feasibility']['fallback']}")
+        if not r["survived"]:
+            console.print(f"{r['robot']}, {r['motion']}, {r['engine']}: fell, {r['why']}")
+
+
+def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
+    """File of each robot's motion; checked before anything is computed."""
+    if args.output is None:
+        return [None] * len(names)
+    path = folder_path(args.output)
+    if is_folder(args.output):
+        check_folder(path)
+        path.mkdir(exist_ok=True)
+        return [path / f"{name}.npz" for name in names]
+    if path.suffix != ".npz":
+        raise UnknownNameError("format", path.suffix, [".npz"], hint=f"(of {path}; a folder is {path}/)")
+    if len(names) > 1:
+        raise ConfigError(f"for several robots -o must be a folder, got {path}")
+    check_file(path)
+    return [path]

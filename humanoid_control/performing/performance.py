@@ -1,0 +1,271 @@
+"""Performance of a feasible motion by a simulated robot, and what became of it, by the simulator's truth.
+
+A performer commands the drives, tick by tick; `OpenLoop` commands the motion itself, without any feedback of balance:
+what a motion is worth before a controller tracks it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.performing.dynamic_motion import DynamicMotion
+from humanoid_control.performing.source_motion import RigidSoles
+from humanoid_control.retargeting.problem import imitation_points
+from humanoid_control.retargeting.whole_body.contacts import runs
+from humanoid_control.simulation import Engine
+from humanoid_control.walking.gait import GRAVITY
+
+TICK = 0.002  # [s] of a performer
+FALLEN_TILT, FALLEN_HEIGHT = np.radians(40.0), 0.55  # against the reference; share of its height
+UNLOADED, LOADED, LANDED, BEARS = 0.05, 0.08, 0.15, 0.2  # of the weight; of it; [s] after a landing; of the weight
+PLACED, ON_BEAT = 0.03, 0.1  # [m] of a landing against the other foot; [s] of its time
+IN_SWING = (0.3, 0.8)  # part of a swing in which the foot must be unloaded
+SATURATED = 0.98  # of a torque limit
+EARLY_LANDING = 0.5  # share of a swing from which on a load is its landing
+
+
+class Performer(Protocol):
+    """Whatever commands a robot so that it performs a motion."""
+
+    def start(self, engine: Engine) -> None:
+        """Begin: the robot stands in the first posture."""
+
+    def tick(self, t: float, engine: Engine) -> None:
+        """Command the drives at a time of the motion [s]."""
+
+
+class OpenLoop:
+    """The motion's positions and velocities as commands of position drives, with its torques if `forces`."""
+
+    def __init__(self, motion: DynamicMotion, forces: bool = True) -> None:
+        """Replay a motion.
+
+        Args:
+            motion: of this robot. forces: its torques are fed forward.
+        """
+        self.motion, self.forces = motion, forces
+
+    def start(self, engine: Engine) -> None:
+        """Nothing is to be prepared."""
+
+    def tick(self, t: float, engine: Engine) -> None:
+        """See `Performer.tick`."""
+        m = self.motion
+        at = min(t * m.rate, len(m) - 1.0)
+        k = min(int(at), len(m) - 2)
+        s = at - k
+        joints = (1 - s) * m.q[k, 7:] + s * m.q[k + 1, 7:]
+        speed = (m.q[k + 1, 7:] - m.q[k, 7:]) * m.rate
+        torque = (1 - s) * m.torque[k] + s * m.torque[k + 1]
+        engine.command(joints, speed, torque if self.forces else None)
+
+
+@dataclass
+class Performance:
+    """Outcome of one performance.
+
+    Attributes:
+        fell: time at which it fell [s]; infinite where it danced to the end. why: what was seen first; empty.
+        seconds: of the motion.
+        steps, made, placed, on_beat: steps of the plan until the fall; those in which the foot left the floor and
+            landed, those within 3 cm of their place against the other foot, those within 0.1 s of their time.
+        slip: longest way of a flat sole that bears a fifth of the weight [m].
+        tilt: most of the root against the reference [rad].
+        tracking: mean distance of the seven points, in the axes of the root and in the world [m].
+        saturated: share of ticks with a joint at its torque limit.
+        real_time: simulated time per processor time.
+    """
+
+    fell: float
+    why: str
+    seconds: float
+    steps: int
+    made: int
+    placed: int
+    on_beat: int
+    slip: float
+    tilt: float
+    tracking: tuple[float, float]
+    saturated: float
+    real_time: float
+    traces: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+
+    @property
+    def survived(self) -> bool:
+        """It danced to the last frame."""
+        return not np.isfinite(self.fell)
+
+    def row(self) -> dict[str, Any]:
+        """Plain values for a table and for JSON."""
+        return {
+            "survived": self.survived,
+            "fell_s": None if self.survived else round(self.fell, 2),
+            "why": self.why,
+            "seconds": round(self.seconds, 2),
+            "steps": self.steps,
+            "made": self.made,
+            "placed": self.placed,
+            "on_beat": self.on_beat,
+            "slip_mm": round(1000 * self.slip, 1),
+            "tilt_deg": round(float(np.degrees(self.tilt)), 2),
+            "tracking_root_cm": round(100 * self.tracking[0], 2),
+            "tracking_world_cm": round(100 * self.tracking[1], 2),
+            "saturated_percent": round(100 * self.saturated, 2),
+            "real_time": round(self.real_time, 2),
+        }
+
+
+def perform(motion: DynamicMotion, engine: Engine, performer: Performer) -> Performance:
+    """Let a simulated robot perform a motion from its first posture at rest until its end, or until it falls.
+
+    Args:
+        motion: of the engine's robot.
+        engine: world with a robot whose base floats.
+        performer: commands it every 2 ms.
+
+    Raises:
+        ConfigError: a motion of another robot, or a base that is fixed.
+    """
+    robot = engine.robot
+    if robot.base != "floating" or tuple(robot.joint_names) != motion.joint_names:
+        raise ConfigError(f"the motion of {motion.robot} cannot be performed by {robot.name} with a {robot.base} base")
+    steps = max(1, round(TICK / engine.settings.step))
+    begin, record = time.process_time(), _Record(motion, engine)
+    engine.reset(motion.q[0, 7:])
+    engine.set_state(motion.q[0, 7:], np.zeros(robot.n), pin.XYZQUATToSE3(motion.q[0, :7]), np.zeros(6))
+    performer.start(engine)
+    ticks, fell, why = round((len(motion) - 1) / motion.rate / TICK), np.inf, ""
+    for k in range(ticks):
+        performer.tick(k * TICK, engine)
+        engine.step(steps)
+        why = record.take((k + 1) * TICK)
+        if why:
+            fell = (k + 1) * TICK
+            break
+    spent = max(time.process_time() - begin, 1e-9)
+    return record.outcome(fell, why, record.count * TICK / spent)
+
+
+class _Record:
+    """What was seen at every tick."""
+
+    def __init__(self, motion: DynamicMotion, engine: Engine) -> None:
+        self.motion, self.engine, self.robot = motion, engine, engine.robot
+        self.soles = RigidSoles.of(engine.robot)
+        self.points = imitation_points(engine.robot, 0.0)
+        n = round((len(motion) - 1) / motion.rate / TICK)
+        self.count, self.weight = 0, engine.robot.mass * GRAVITY
+        self.load, self.place = np.zeros((n, 2)), np.zeros((n, 2, 3))
+        self.yaw, self.tilt, self.off = np.zeros((n, 2)), np.zeros(n), np.zeros((n, 2))
+        self.full = np.zeros(n, dtype=bool)
+        limits = np.where(engine.robot.effort_known, engine.robot.effort, np.inf)
+        self.limits = np.where(limits > 0, limits, np.inf)
+        sides = [_side(engine.robot, foot.link, self.soles) for foot in engine.robot.feet]
+        self.side = {foot.name: side for foot, side in zip(engine.robot.feet, sides, strict=True)}
+        self.data = engine.robot.model.createData()
+
+    def take(self, t: float) -> str:
+        """Record the state at a time of the motion [s]; why the robot counts as fallen, empty where it does not."""
+        e, m, k = self.engine, self.motion, self.count
+        frame = min(round(t * m.rate), len(m) - 1)
+        if e.diverged:
+            return e.failure
+        pin.forwardKinematics(self.robot.model, self.data, e.q)
+        ref = pin.XYZQUATToSE3(m.q[frame, :7])
+        X = self.data.oMi[1].copy()
+        self.tilt[k] = np.arccos(np.clip(X.rotation[:, 2] @ ref.rotation[:, 2], -1.0, 1.0))
+        for f in (0, 1):
+            S = self.data.oMi[self.soles.joints[f]] * self.soles.X_joint_sole[f]
+            self.place[k, f], self.yaw[k, f] = S.translation, np.arctan2(S.rotation[1, 0], S.rotation[0, 0])
+        for name, wrench in e.foot_wrenches().items():
+            self.load[k, self.side[name]] += wrench[2] / self.weight
+        self.full[k] = bool((np.abs(e.torque) > SATURATED * self.limits).any())
+        if k % 5 == 0:
+            ours = np.array([self.data.oMi[x.joint].act(x.point) for x in self.points])
+            pin.forwardKinematics(self.robot.model, self.data, m.q[frame])
+            theirs = np.array([self.data.oMi[x.joint].act(x.point) for x in self.points])
+            own = (ours - X.translation) @ X.rotation - (theirs - ref.translation) @ ref.rotation
+            self.off[k] = np.linalg.norm(own, axis=1).mean(), np.linalg.norm(ours - theirs, axis=1).mean()
+        self.count += 1
+        if self.tilt[k] > FALLEN_TILT:
+            return f"the root leans by {np.degrees(self.tilt[k]):.0f} degrees"
+        if e.q[2] < FALLEN_HEIGHT * m.q[frame, 2]:
+            return f"the root is at {100 * e.q[2] / m.q[frame, 2]:.0f} % of its height"
+        return ""
+
+    def outcome(self, fell: float, why: str, real_time: float) -> Performance:
+        """The numbers of what was recorded."""
+        m, n = self.motion, self.count
+        made = placed = beat = total = 0
+        for f in (0, 1):
+            for a, b in runs(~m.stands[:, f]):
+                if (b / m.rate) > n * TICK or b >= len(m):
+                    continue
+                total += 1
+                found = self._step(f, a / m.rate, b / m.rate)
+                made, placed, beat = made + found[0], placed + found[1], beat + found[2]
+        off = self.off[: max(n, 1) : 5]
+        return Performance(
+            fell,
+            why,
+            (len(m) - 1) / m.rate,
+            total,
+            made,
+            placed,
+            beat,
+            self._slip(),
+            float(self.tilt[:n].max(initial=0.0)),
+            (float(off[:, 0].mean()), float(off[:, 1].mean())),
+            float(self.full[:n].mean()) if n else 0.0,
+            real_time,
+            {"load": self.load[:n], "place": self.place[:n], "tilt": self.tilt[:n]},
+        )
+
+    def _step(self, f: int, begin: float, end: float) -> tuple[int, int, int]:
+        """Whether a swing was made, placed, and on the beat."""
+        m, n, span = self.motion, self.count, end - begin
+        low, high = (int((begin + share * span) / TICK) for share in IN_SWING)
+        free = float(np.median(self.load[low:high, f])) < UNLOADED
+        first = int((begin + EARLY_LANDING * span) / TICK)
+        last = min(n, int((end + 0.5) / TICK))
+        landed = np.flatnonzero(self.load[first:last, f] > LOADED)
+        if not (free and len(landed)):
+            return 0, 0, 0
+        at = (first + int(landed[0])) * TICK
+        k = min(n - 1, int((at + LANDED) / TICK))
+        frame = min(len(m) - 1, round((end + LANDED) * m.rate))
+        ours = _seen_from(self.place[k, 1 - f], self.yaw[k, 1 - f], self.place[k, f])
+        R = m.sole_rotation[frame, 1 - f]
+        theirs = _seen_from(m.sole_position[frame, 1 - f], np.arctan2(R[1, 0], R[0, 0]), m.sole_position[frame, f])
+        return 1, int(np.linalg.norm(ours - theirs) < PLACED), int(abs(at - end) < ON_BEAT)
+
+    def _slip(self) -> float:
+        """Longest way of a sole that is flat by the plan and bears a fifth of the weight [m]."""
+        m, n, most = self.motion, self.count, 0.0
+        frames = np.minimum(np.round((np.arange(n) + 1) * TICK * m.rate).astype(int), len(m) - 1)
+        for f in (0, 1):
+            flat = (m.stands & ~m.toe_only)[frames, f] & (self.load[:n, f] > BEARS)
+            for a, b in runs(flat):
+                way = np.linalg.norm(self.place[a:b, f, :2] - self.place[a, f, :2], axis=1)
+                most = max(most, float(way.max()))
+        return most
+
+
+def _seen_from(place: np.ndarray, yaw: float, point: np.ndarray) -> np.ndarray:
+    """A point (2,) along the floor in the axes of a sole."""
+    c, s = np.cos(yaw), np.sin(yaw)
+    return np.array([[c, s], [-s, c]]) @ (point[:2] - place[:2])
+
+
+def _side(robot: Any, link: str, soles: RigidSoles) -> int:
+    """The foot, 0 left or 1 right, that a link belongs to."""
+    joint = int(robot.model.frames[robot.model.getFrameId(link, pin.FrameType.BODY)].parentJoint)
+    while joint not in soles.joints and joint > 0:
+        joint = int(robot.model.parents[joint])
+    return soles.joints.index(joint)
