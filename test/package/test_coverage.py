@@ -19,6 +19,7 @@ EXPECTED = (
     + [f"TE-{k:02d}" for k in range(1, 22)]
     + [f"HM-{k:02d}" for k in range(1, 22)]
     + [f"W{k:02d}" for part in WALKING for k in range(part[0], part[1] + 1)]
+    + [f"P{k:02d}" for k in range(1, 17)]
     + [f"R{k:02d}" for part in REAL_ROBOTS for k in range(part[0], part[1] + 1)]
 )
 
