@@ -113,7 +113,7 @@ check: setup
 # An index beyond its array, or before it, is an error then, and not another number. Kernels are kept apart from the fast
 # ones. The test of one instruction for several pairs is left out: checks are branches.
 KERNELS := numerics kinematics collision multibody tendons ik simulation retargeting human walking performing hardware reaching \
-	estimation viewer evaluation robots
+	policy estimation viewer evaluation robots
 boundscheck: setup
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/boundscheck" $(RUN)/python -m pytest -n 2 --dist loadfile \
 		-m "$(LANE) and not ros and not browser and not timed" -k "not one_instruction" $(wildcard $(KERNELS:%=test/%))

@@ -41,6 +41,8 @@ EXTRAS = {
     "mujoco": [
         "mujoco>=3.17",
     ],
+    # Learned policies: their networks read, and run.
+    "policy": ["onnx>=1.19", "onnxruntime>=1.23"],
     # Real robots: drives on a CAN bus.
     "canopen": [
         "canopen>=2.4",
@@ -146,12 +148,34 @@ setup(
         # What a user of the command wants: everything but the tools of those who work on it.
         "all": [
             p
-            for name in ("viewer", "video", "report", "mujoco", "canopen", "unitree", "dynamixel", "cluster", "ros")
+            for name in (
+                "viewer",
+                "video",
+                "report",
+                "mujoco",
+                "policy",
+                "canopen",
+                "unitree",
+                "dynamixel",
+                "cluster",
+                "ros",
+            )
             for p in EXTRAS[name]
         ],
         "test": [
             p
-            for name in ("viewer", "video", "report", "mujoco", "canopen", "unitree", "dynamixel", "cluster", "test")
+            for name in (
+                "viewer",
+                "video",
+                "report",
+                "mujoco",
+                "policy",
+                "canopen",
+                "unitree",
+                "dynamixel",
+                "cluster",
+                "test",
+            )
             for p in EXTRAS[name]
         ],
     },

@@ -112,15 +112,34 @@ def _check_size(text: str) -> None:
             raise _mistake(f"it holds more than {MOST_NODES} values, aliases counted", event.start_mark)
 
 
-def read_yaml(path: Path) -> Any:
+class _TagLoader(_Loader):
+    """As `_Loader`, but a tag that it does not know is dropped: what it marks is read as the plain value that it is."""
+
+
+def _construct_plain(loader: Any, tag: str, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return node.value
+
+
+_TagLoader.add_multi_constructor("", _construct_plain)
+
+
+def read_yaml(path: Path, tags: bool = False) -> Any:
     """Contents of a YAML file (UTF-8): mappings, lists, texts and numbers, nothing that runs; no key twice.
+
+    Args:
+        path: of the file.
+        tags: read what an unknown tag marks, such as `!!python/object/apply`, as plain data; else it is an error.
 
     Raises:
         OSError, UnicodeDecodeError, yaml.YAMLError: not readable; not text; not YAML, or more than anybody writes.
     """
     text = read_text(path)
     _check_size(text)
-    return yaml.load(text, _Loader)
+    return yaml.load(text, _TagLoader if tags else _Loader)
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")

@@ -72,6 +72,10 @@ class ClipError(HumanoidError):
     """A motion clip that cannot be read or lacks what is needed."""
 
 
+class PolicyError(HumanoidError):
+    """A learned policy whose file cannot be read, contradicts itself, or does not fit the robot."""
+
+
 class ConfigError(HumanoidError):
     """A parameter or setting outside its range or of the wrong kind."""
 
@@ -101,6 +105,7 @@ EXTRAS = {
     "unitree": ("cyclonedds",),
     "dynamixel": ("serial",),
     "cluster": ("distributed", "fsspec"),
+    "policy": ("onnxruntime", "onnx"),
     "bench": ("pink", "mink", "qpsolvers", "filterpy"),
 }
 """Optional packages, as modules, by the extra of pip that brings them."""

@@ -18,6 +18,7 @@ ROOMS = (
     "mocap",
     "walking",
     "reaching",
+    "policy",
     "collision",
     "collision.ssv",
     "kinematics",

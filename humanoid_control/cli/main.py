@@ -25,6 +25,7 @@ COMMANDS = {
     "retarget": "turn a motion clip into a joint trajectory: CSV, NPZ or MCAP",
     "perform": "a clip becomes a motion that obeys physics, and a simulated robot performs it on its own feet",
     "reach": "the motion of an arm that costs least, from posture to posture, or beside one that was measured",
+    "policy": "a learned policy on one page: observations, joints, gains, what was assumed, what contradicts",
     "score": "how well robots imitate a clip: errors, collisions, limits; tables, JSON, a page with plots",
     "analyse": "a recorded person: joint angles from markers, moments from force plates, a page about both",
     "study": "published conclusions, tried on these models: holds, does not hold, cannot be decided",

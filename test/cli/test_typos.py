@@ -95,6 +95,12 @@ ROWS = {
         "--output": ("--to zero -o out.cvs", "did you mean .csv"),
         "--measured": ("--measured nowhere.mat", "nowhere.mat: cannot be read"),
     },
+    "policy": {
+        "file": ("nowhere.onnx", "nowhere.onnx: there is no such file"),
+        "--robot": ("nowhere.onnx --robot hpr2", "did you mean hrp2"),
+        "--network": ("nowhere.yaml --network nowhere.onnx", "nowhere.yaml: there is no such file"),
+        "--output": ("new nowhere.onnx -o nowhere/deep.yaml", "the folder nowhere does not exist"),
+    },
     "warm": {
         "groups": ("simulatoin", "unknown group 'simulatoin': did you mean simulation"),
         "--explain": ("--explain nowhere.py", "nowhere.py does not exist"),

@@ -11,6 +11,7 @@ from test.package.violations import assert_none
 ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(r"^\| ([A-Z]+-?\d+) \| (.+?) \| (.+) \|$", re.M)
 WALKING = ((1, 5), (10, 17), (20, 23), (25, 26), (30, 33), (35, 37), (40, 48), (50, 53), (60, 64))
+POLICIES = ((1, 16), (20, 35), (40, 48))
 REAL_ROBOTS = ((1, 46), (50, 56), (60, 69), (70, 99))
 EXPECTED = (
     [f"F{k}" for k in range(1, 38)]
@@ -19,7 +20,8 @@ EXPECTED = (
     + [f"TE-{k:02d}" for k in range(1, 22)]
     + [f"HM-{k:02d}" for k in range(1, 22)]
     + [f"W{k:02d}" for part in WALKING for k in range(part[0], part[1] + 1)]
-    + [f"P{k:02d}" for k in range(1, 17)]
+    + [f"PF-{k:02d}" for k in range(1, 17)]
+    + [f"P{k:02d}" for part in POLICIES for k in range(part[0], part[1] + 1)]
     + [f"R{k:02d}" for part in REAL_ROBOTS for k in range(part[0], part[1] + 1)]
 )
 

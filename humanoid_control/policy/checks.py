@@ -1,0 +1,311 @@
+"""Checks of a policy before it runs: sums, names, gains, scales, range, rate, and one inference at rest.
+
+A contradiction is a reason not to run the policy; a note is something to look at. Each is one line that says what,
+where and what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.errors import PolicyError, first_few, nearest_names, shown
+from humanoid_control.policy.model import (
+    ACTION,
+    DAMPING,
+    REFERENCE,
+    STIFFNESS,
+    TARGET,
+    Input,
+    PolicyModel,
+)
+from humanoid_control.policy.network import Network, try_network
+from humanoid_control.policy.observation import rest_inputs
+from humanoid_control.policy.terms import KINDS, size_of
+from humanoid_control.robots import Robot
+
+CONTRADICTION, NOTE = "contradiction", "note"
+DRIVE_RATE = 500.0  # [Hz] at which drives close the position loop
+LEAST_SHARE, MOST_SHARE = 0.02, 4.0  # of scale * kp in a torque limit, outside which no public policy lies
+MOST_AT_REST = 1.5  # median share of the torque limits; public policies of a 16 kg robot ask 1.0 for some joints
+STIFFEST = 5000.0  # [N m/rad]
+RANGE_SLACK = 0.01  # [rad] by which rest postures of public policies leave the range of their joints
+UNITS = {"kp": "N m/rad", "kd": "N m s/rad"}
+
+
+class Finding(NamedTuple):
+    """A check's line, and whether the policy is refused for it."""
+
+    level: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Examination:
+    """A policy with all that was found about it.
+
+    Attributes:
+        model: of the policy. network: None where it could not be read. findings: contradictions first.
+        targets: (len(acted),) of the first inference at rest [rad]; None where there was none.
+        kp, kd: (len(acted),) that it runs with; from the network where that gives them.
+        torques: (len(acted),) that it asks for at rest [N m]; None where there was no inference.
+    """
+
+    model: PolicyModel
+    network: Network | None
+    findings: tuple[Finding, ...]
+    targets: np.ndarray | None
+    kp: np.ndarray
+    kd: np.ndarray
+    torques: np.ndarray | None
+
+    @property
+    def contradictions(self) -> list[str]:
+        """Reasons not to run it."""
+        return [f.text for f in self.findings if f.level == CONTRADICTION]
+
+
+def examine(model: PolicyModel, network: Network | None, robot: Robot | None = None) -> Examination:
+    """Check a policy by itself, and against a robot where one is given.
+
+    Raises:
+        ModuleNotFoundError: the package onnxruntime is not installed.
+    """
+    found = [Finding(CONTRADICTION, text) for text in model.contradictions]
+    found += _check_inputs(model) + _check_outputs(model)
+    if network is not None and network.bad_weights:
+        names = first_few(shown(n or "a constant") for n in network.bad_weights)
+        found.append(_wrong(model, f"weights that are not numbers: {names}; export it again"))
+    outputs: dict[str, np.ndarray] | None = None
+    if network is not None and not any(f.level == CONTRADICTION for f in found):
+        try:
+            outputs = try_network(network.path, rest_inputs(model, {t.name: t.dtype for t in network.inputs}))
+        except PolicyError as e:
+            found.append(Finding(CONTRADICTION, str(e)))
+    kp, kd = model.kp, model.kd
+    targets = None
+    if outputs is not None:
+        bad = [name for name, values in outputs.items() if not np.isfinite(values).all()]
+        if bad:
+            found.append(_wrong(model, f"at rest the output {shown(bad[0])} is not a number: not a policy to run"))
+        else:
+            targets, kp, kd = _asked(model, outputs)
+    found += _check_gains(model, kp, kd) + _check_rate(model) + _check_commands(model)
+    limits = model.torque_limit
+    if robot is not None:
+        missing = _check_names(model, robot)
+        found += missing
+        if not missing:
+            index = [robot.index[j] for j in model.acted]
+            limits = robot.effort[index]
+            found += _check_posture(model, robot) + _check_links(model, robot)
+    torques = None
+    if targets is not None:
+        torques = kp * (targets - np.array([model.rest_of(j) for j in model.acted]))
+        found += _check_torques(model, torques, limits)
+    if limits is not None and np.isfinite(kp).all():
+        found += _check_scales(model, kp, limits)
+    found.sort(key=lambda f: f.level != CONTRADICTION)
+    return Examination(model, network, tuple(found), targets, kp, kd, torques)
+
+
+def _wrong(model: PolicyModel, text: str) -> Finding:
+    return Finding(CONTRADICTION, f"{model.path}: {text}")
+
+
+def _note(model: PolicyModel, text: str) -> Finding:
+    return Finding(NOTE, f"{model.path}: {text}")
+
+
+def _asked(model: PolicyModel, outputs: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Targets, kp and kd of one inference."""
+    kp, kd = model.kp, model.kd
+    for output in model.outputs:
+        values = outputs[output.name].ravel()
+        if output.kind == ACTION:
+            action = values if model.action_clip is None else np.clip(values, *model.action_clip)
+            targets = model.offset + model.scale * action
+        elif output.kind == TARGET:
+            targets = values
+        elif output.kind == STIFFNESS:
+            kp = values
+        elif output.kind == DAMPING:
+            kd = values
+    if model.target_clip is not None:
+        targets = np.clip(targets, *model.target_clip)
+    return targets, kp, kd
+
+
+# -------- The file by itself
+
+
+def _check_inputs(model: PolicyModel) -> list[Finding]:
+    found = []
+    for one in model.inputs:
+        if one.blocks and (size := sum(b.size for b in one.blocks)) != one.size:
+            found.append(_wrong(model, _sum_told(model, one, size)))
+        for term in (t for b in one.blocks for t in b.terms):
+            expected = size_of(term.kind, len(term.joints) or len(model.joints), len(model.acted))
+            if expected and expected != term.size:
+                found.append(_wrong(model, f"the term '{shown(term.name)}' has {term.size} numbers, not {expected}"))
+            if reason := KINDS[term.kind].refused:
+                found.append(_wrong(model, f"the term '{shown(term.name)}' is needed, and {reason}"))
+            if term.kind.endswith("_phase") and model.gait is None:
+                found.append(_wrong(model, f"the term '{shown(term.name)}' needs a gait: state its period"))
+            if term.kind == "base_lin_vel":
+                found.append(
+                    _note(model, f"the term '{term.name}' needs a velocity of the base, which only an estimator has")
+                )
+    if not any(one.blocks for one in model.inputs):
+        found.append(_wrong(model, "none of its inputs is an observation"))
+    return found
+
+
+def _sum_told(model: PolicyModel, one: Input, size: int) -> str:
+    terms = ", ".join(f"{t.name} {t.size}" + (f" x {t.history}" if t.history > 1 else "") for t in model.terms)
+    return (
+        f"the input '{shown(one.name)}' takes {one.size} numbers, and its terms are {size} ({shown(terms, 300)}): "
+        "a term, a joint or the history is wrong"
+    )
+
+
+def _check_outputs(model: PolicyModel) -> list[Finding]:
+    found, n = [], len(model.acted)
+    asked = [o for o in model.outputs if o.kind in (ACTION, TARGET)]
+    if len(asked) != 1:
+        found.append(_wrong(model, f"it must have one output with an action or targets, and has {len(asked)}"))
+    for output in model.outputs:
+        width = n if output.kind in (ACTION, TARGET, STIFFNESS, DAMPING) else output.size
+        if output.kind in (f"{REFERENCE}.joint_pos", f"{REFERENCE}.joint_vel"):
+            width = len(model.joints)
+        if output.size != width:
+            found.append(
+                _wrong(
+                    model,
+                    f"the output '{shown(output.name)}' has {output.size} numbers for {width} joints: other joints",
+                )
+            )
+    return found
+
+
+def _check_gains(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Finding]:
+    if not np.isfinite(np.concatenate([kp, kd])).all():
+        return []
+    found = []
+    for name, gains in (("kp", kp), ("kd", kd)):
+        k = int(np.argmin(gains))
+        joint, value = model.acted[k], gains[k]
+        if value < 0 or (name == "kp" and value == 0) or np.signbit(gains).any():
+            found.append(
+                _wrong(model, f"{name} of {joint} is {value:g} {UNITS[name]}: gains must be positive; export it again")
+            )
+        elif np.all(gains == 1.0):
+            found.append(
+                _wrong(
+                    model, f"every {name} is 1 {UNITS[name]}: a placeholder; mjlab wrote such files: export it again"
+                )
+            )
+        elif gains.max() > STIFFEST:
+            worst = model.acted[int(np.argmax(gains))]
+            found.append(
+                _wrong(model, f"{name} of {worst} is {gains.max():g} {UNITS[name]}: no drive has it; other units")
+            )
+    if not found and not np.any(kd):
+        found.append(_wrong(model, "every kd is 0: nothing damps the joints; export it again"))
+    return found
+
+
+def _check_rate(model: PolicyModel) -> list[Finding]:
+    ticks = model.period * DRIVE_RATE
+    if abs(ticks - round(ticks)) < 1e-6 and ticks >= 1:
+        return []
+    return [
+        _note(
+            model,
+            f"its rate, {1 / model.period:g} Hz, does not divide that of the drives, {DRIVE_RATE:g} Hz: targets jitter",
+        )
+    ]
+
+
+def _check_commands(model: PolicyModel) -> list[Finding]:
+    return [
+        _note(model, f"the range of the command '{axis}', {low:g} to {high:g}, does not hold 0: it cannot stand")
+        for axis, (low, high) in model.commands.items()
+        if not low <= 0.0 <= high
+    ]
+
+
+# -------- Against the robot
+
+
+def _check_names(model: PolicyModel, robot: Robot) -> list[Finding]:
+    missing = [j for j in model.joints if j not in robot.index]
+    if not missing:
+        return []
+    near = nearest_names(missing[0], robot.joint_names)
+    offer = f"did you mean {near[0]}? " if near else ""
+    return [
+        _wrong(
+            model,
+            f"{len(missing)} of its {len(model.joints)} joints are not of {robot.name}, which has {robot.n}: "
+            f"{first_few(missing)}: {offer}it is of another robot, or of another version of it",
+        )
+    ]
+
+
+def _check_posture(model: PolicyModel, robot: Robot) -> list[Finding]:
+    index = [robot.index[j] for j in model.joints]
+    low, high = robot.lower[index], robot.upper[index]
+    excess = np.maximum(low - model.default, model.default - high)
+    k = int(np.argmax(excess))
+    if excess[k] <= RANGE_SLACK:
+        return []
+    joint = model.joints[k]
+    return [
+        _wrong(
+            model,
+            f"the rest posture of {joint}, {model.default[k]:.3g} rad, is outside its range "
+            f"{low[k]:.3g} to {high[k]:.3g}: joints in another order, or another robot",
+        )
+    ]
+
+
+def _check_links(model: PolicyModel, robot: Robot) -> list[Finding]:
+    found = []
+    for what, link in (("IMU", model.imu), ("anchor", model.anchor)):
+        if link and not robot.model.existFrame(link):
+            near = nearest_names(link, [f.name for f in robot.model.frames])
+            offer = f": did you mean {near[0]}?" if near else ""
+            found.append(_wrong(model, f"{what}: {robot.name} has no link '{shown(link)}'{offer}"))
+    return found
+
+
+def _check_torques(model: PolicyModel, torques: np.ndarray, limits: np.ndarray | None) -> list[Finding]:
+    if limits is None:
+        return []
+    share = np.abs(torques) / limits
+    over = [f"{model.acted[k]} {torques[k]:.0f} of {limits[k]:.0f}" for k in np.argsort(-share) if share[k] > 1.0]
+    if not over:
+        return []
+    text = f"at rest it asks {len(over)} joints for more than their torque limits [N m]: {first_few(over)}"
+    if np.median(share) > MOST_AT_REST:
+        return [_wrong(model, f"{text}: a scale, the gains or the order of joints is wrong")]
+    return [_note(model, f"{text}: the drives clip it")]
+
+
+def _check_scales(model: PolicyModel, kp: np.ndarray, limits: np.ndarray) -> list[Finding]:
+    if model.output(ACTION) is None:
+        return []
+    share = np.abs(model.scale) * kp / limits
+    k = int(np.argmax(np.abs(np.log(np.maximum(share, 1e-9)))))
+    if LEAST_SHARE <= share[k] <= MOST_SHARE:
+        return []
+    return [
+        _note(
+            model,
+            f"an action of 1 asks {model.acted[k]} for {share[k] * limits[k]:.3g} N m, {share[k]:.2g} of its limit: "
+            "the action scale or the gains may be of another policy",
+        )
+    ]

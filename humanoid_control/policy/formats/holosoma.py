@@ -1,0 +1,177 @@
+"""Metadata of holosoma: JSON texts in the ONNX file itself; the terms of its observation are sorted by name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.errors import PolicyError, shown
+from humanoid_control.policy.formats.parts import TRAINER, make_term, plain_shape
+from humanoid_control.policy.formats.values import Fields, command_ranges, names, numbers
+from humanoid_control.policy.model import (
+    ACTION,
+    REFERENCE,
+    Assumption,
+    Block,
+    Gait,
+    Input,
+    Output,
+    PolicyModel,
+    Term,
+)
+from humanoid_control.policy.network import Network
+from humanoid_control.policy.terms import kind_of, size_of
+
+FORM = "holosoma metadata"
+PERIOD = 0.02  # [s]
+GAIT = Gait(1.0)
+ANCHOR = "torso_link"
+LOCO_SCALE, TRACKER_SCALE = 0.25, 1.0
+LOCO = {"base_ang_vel": 0.25, "dof_vel": 0.05}  # scales other than 1
+LOCO_TERMS = (
+    *("actions", "base_ang_vel", "command_ang_vel", "command_lin_vel", "cos_phase", "dof_pos", "dof_vel"),
+    *("projected_gravity", "sin_phase"),
+)
+TRACKER_TERMS = ("actions", "base_ang_vel", "dof_pos", "dof_vel", "motion_command", "motion_ref_ori_b")
+OUTPUTS = {
+    "action": ACTION,
+    "actions": ACTION,
+    "joint_pos": f"{REFERENCE}.joint_pos",
+    "joint_vel": f"{REFERENCE}.joint_vel",
+    "ref_pos_xyz": f"{REFERENCE}.anchor_pos",
+    "ref_quat_xyzw": f"{REFERENCE}.anchor_quat_xyzw",
+}
+# Rest posture of holosoma's G1 [rad]; other joints are 0.
+REST = {
+    "hip_pitch": -0.312,
+    "knee": 0.669,
+    "ankle_pitch": -0.363,
+    "shoulder_pitch": 0.2,
+    "left_shoulder_roll": 0.2,
+    "right_shoulder_roll": -0.2,
+    "elbow": 0.6,
+}
+
+
+def read_holosoma(network: Network) -> PolicyModel:
+    """The policy of a network with such metadata.
+
+    Raises:
+        PolicyError: a value that cannot be read.
+    """
+    said, where = _said(network), str(network.path)
+    joints = names(said.get("dof_names"), f"{where}: 'dof_names'")
+    n = len(joints)
+    contradictions: list[str] = []
+    tracks = any(i.name == "time_step" for i in network.inputs)
+    outputs = _outputs(network, contradictions)
+    terms = _terms(network, joints, tracks)
+    inputs = tuple(
+        Input(i.name, plain_shape(i), time_step=True)
+        if i.name == "time_step"
+        else Input(i.name, plain_shape(i), (Block(terms),))
+        for i in network.inputs
+    )
+    rest, known = rest_posture(joints)
+    assumed = [
+        Assumption("terms", "sorted by name, scales of its own configuration", f"{TRAINER} (observation)"),
+        Assumption("period", f"{PERIOD:g} s", f"{TRAINER} (rl_rate)"),
+        Assumption("IMU", "in the root link", TRAINER),
+    ]
+    if not known:
+        contradictions.append(
+            f"{where}: it has no rest posture, and only that of its G1 is known here: describe it in a file of your own"
+        )
+    assumed.append(Assumption("rest posture", "that of holosoma's G1", "its robot configuration"))
+    scale = said.get("action_scale")
+    if scale is None:
+        factor = TRACKER_SCALE if tracks else LOCO_SCALE
+        what = "of its trackers" if tracks else "of its locomotion"
+        assumed.append(
+            Assumption("action scale", f"{factor:g}, {what}", f"{TRAINER}: a wrong one is a fall within seconds")
+        )
+        scale = factor
+    elif isinstance(scale, str):
+        scale = [float(word) for word in scale.split(",") if word.strip()]
+    if tracks:
+        assumed.append(Assumption("anchor", ANCHOR, "its robot configuration"))
+        assumed.append(Assumption("yaw of the motion", "aligned with the robot's at the start", "its player"))
+    else:
+        assumed.append(Assumption("gait", f"{GAIT.period:g} s, both phases pi at rest", TRAINER))
+    ranges = said.get("command_ranges")
+    return PolicyModel(
+        path=network.path,
+        form=FORM,
+        name=network.path.stem,
+        network=network.path,
+        inputs=inputs,
+        outputs=outputs,
+        joints=joints,
+        acted=joints,
+        default=rest,
+        scale=numbers(scale, n, f"{where}: 'action_scale'"),
+        offset=rest.copy(),
+        action_clip=(-100.0, 100.0),
+        kp=numbers(said.get("kp"), n, f"{where}: 'kp'"),
+        kd=numbers(said.get("kd"), n, f"{where}: 'kd'"),
+        period=PERIOD,
+        commands=command_ranges(Fields(ranges, f"{where}: 'command_ranges'").values, where) if ranges else {},
+        gait=None if tracks else GAIT,
+        anchor=ANCHOR if tracks else "",
+        facts={"robot": "a URDF is in the metadata"} if said.get("robot_urdf") else {},
+        assumed=tuple(assumed),
+        contradictions=tuple(contradictions),
+    )
+
+
+def rest_posture(joints: tuple[str, ...]) -> tuple[np.ndarray, bool]:
+    """Rest posture of joints called as a G1's [rad]; False where they are not a G1's."""
+    out = np.zeros(len(joints))
+    plain = [j.removesuffix("_joint") for j in joints]
+    for k, joint in enumerate(plain):
+        found = [
+            v for name, v in REST.items() if joint == name or joint.removeprefix("left_").removeprefix("right_") == name
+        ]
+        out[k] = found[0] if found else 0.0
+    return out, {"left_knee", "right_hip_pitch", "left_ankle_roll"} <= set(plain)
+
+
+def _said(network: Network) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in network.metadata.items():
+        if key == "robot_urdf":
+            out[key] = bool(value)
+            continue
+        try:
+            out[key] = json.loads(value)
+        except (ValueError, RecursionError):
+            if key != "action_scale":
+                raise PolicyError(f"{network.path}: '{shown(key)}' is not JSON: {shown(value)}") from None
+            out[key] = value
+    return out
+
+
+def _terms(network: Network, joints: tuple[str, ...], tracks: bool) -> tuple[Term, ...]:
+    n = len(joints)
+    words = sorted(TRACKER_TERMS if tracks else LOCO_TERMS)
+    observed = next((i.size for i in network.inputs if i.name != "time_step"), 0)
+    feet = 1 if not tracks and observed == 3 * n + 11 else 2  # a clock for one foot, or for both
+    out = []
+    for word in words:
+        kind = kind_of(word)
+        assert kind is not None
+        size = size_of(kind, n, n) or feet
+        out.append(make_term(word, kind, joints, size, 1.0 if tracks else LOCO.get(word, 1.0)))
+    return tuple(out)
+
+
+def _outputs(network: Network, contradictions: list[str]) -> tuple[Output, ...]:
+    out = []
+    for one in network.outputs:
+        if one.name not in OUTPUTS:
+            contradictions.append(f"{network.path}: the output '{shown(one.name)}' is not known here")
+            continue
+        out.append(Output(one.name, plain_shape(one), OUTPUTS[one.name]))
+    return tuple(out)

@@ -1,0 +1,220 @@
+"""LEAPP: a YAML that states kind and element names of every tensor of its ONNX, as NVIDIA's AGILE exports it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.errors import PolicyError, shown
+from humanoid_control.policy.formats.parts import TRAINER, make_term, plain_shape
+from humanoid_control.policy.formats.values import Fields, beside, checked_period, names
+from humanoid_control.policy.model import (
+    DAMPING,
+    FEEDBACK,
+    STIFFNESS,
+    TARGET,
+    Assumption,
+    Block,
+    Input,
+    Output,
+    PolicyModel,
+)
+from humanoid_control.policy.network import Network
+
+FORM = "LEAPP"
+JOINT_KINDS = {"state/joint/position": "joint_pos_abs", "state/joint/velocity": "joint_vel"}
+BODY_KINDS = {
+    "state/body/angular_velocity": ("base_ang_vel", ("x", "y", "z")),
+    "state/body/linear_velocity": ("base_lin_vel", ("x", "y", "z")),
+    "state/body/projected_gravity": ("projected_gravity", ("x", "y", "z")),
+}
+OUTPUT_KINDS = {"target/joint/position": TARGET, "kp": STIFFNESS, "kd": DAMPING}
+QUATERNIONS = {("w", "x", "y", "z"): "base_quat_wxyz", ("x", "y", "z", "w"): "base_quat_xyzw"}
+COMMANDS = {
+    ("lin_x", "lin_y", "ang_z"): "velocity_command",
+    ("lin_vel_x", "lin_vel_y", "ang_vel_z"): "velocity_command",
+    ("lin_x", "lin_y"): "command_lin_vel",
+    ("ang_z",): "command_ang_vel",
+}
+
+
+def is_leapp(values: dict[str, Any]) -> bool:
+    """True for a LEAPP description."""
+    models = values.get("models")
+    return isinstance(models, dict) and all(isinstance(m, dict) and "inputs" in m for m in models.values())
+
+
+def network_path(path: Path, values: dict[str, Any]) -> Path:
+    """Path of the network that the file names.
+
+    Raises:
+        PolicyError: several networks, none, or one outside the folder.
+    """
+    parameters = _model(path, values).within("parameters")
+    return beside(path, parameters.text("model_path"), "model_path")
+
+
+def _model(path: Path, values: dict[str, Any]) -> Fields:
+    models = Fields(values, str(path)).within("models")
+    if len(models.values) != 1:
+        found = shown(", ".join(models.values))
+        raise PolicyError(f"{path}: it describes {len(models.values)} networks ({found}), and only one can be run")
+    return models.within(next(iter(models.values)))
+
+
+def read_leapp(path: Path, values: dict[str, Any], network: Network | None) -> PolicyModel:
+    """The policy of a LEAPP description.
+
+    Raises:
+        PolicyError: a value that cannot be read.
+    """
+    model = _model(path, values)
+    name = next(iter(values["models"]))
+    contradictions: list[str] = []
+    imu: set[str] = set()
+    rows = model.rows("inputs")
+    outputs = [_output(row, contradictions) for row in model.rows("outputs")]
+    joints = next(
+        (_joints(row) for row in rows if row.text("kind", "") in JOINT_KINDS),
+        next(iter(_acted(model.rows("outputs"))), ()),
+    )
+    inputs = [_input(row, outputs, imu, contradictions) for row in rows]
+    acted = next(iter(_acted(model.rows("outputs"))), ())
+    if not joints or not acted:
+        raise PolicyError(f"{path}: no tensor of the kind 'target/joint/position' with names of joints")
+    if len({_.name for _ in outputs if _.kind == TARGET}) != 1:
+        contradictions.append(f"{path}: it must have one output of the kind 'target/joint/position'")
+    if len(imu) > 1:
+        contradictions.append(
+            f"{path}: rotation and angular velocity are of different links ({', '.join(sorted(imu))})"
+        )
+    _compare(path, model, network, (inputs, outputs), contradictions)
+    semantic = values.get("semantic")
+    scene = semantic.get("scene") if isinstance(semantic, dict) else None
+    period = Fields(scene or {}, f"{path}: semantic: scene").number("dt", 0.0)
+    assumed = [Assumption("rest posture", "all joints 0, or the nearest in range", TRAINER)]
+    if not period:
+        period = 0.02
+        assumed.append(Assumption("period", f"{period:g} s", TRAINER))
+    gains = [np.full(len(acted), np.nan) for _ in range(2)]
+    for kind in (STIFFNESS, DAMPING):
+        if not any(o.kind == kind for o in outputs):
+            contradictions.append(f"{path}: no output of the kind '{kind}', and no other place for gains")
+    return PolicyModel(
+        path=path,
+        form=FORM,
+        name=str(name),
+        network=network.path if network else None,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        joints=joints,
+        acted=acted,
+        default=np.zeros(len(joints)),
+        scale=np.ones(len(acted)),
+        offset=np.zeros(len(acted)),
+        kp=gains[0],
+        kd=gains[1],
+        period=checked_period(period, f"{path}: semantic: scene: dt"),
+        imu=next(iter(imu), ""),
+        facts={"history": f"in the network ({sum(bool(i.feedback) for i in inputs)} outputs fed back)"},
+        assumed=tuple(assumed),
+        contradictions=tuple(contradictions),
+    )
+
+
+def _shape(row: Fields) -> tuple[int, ...]:
+    shape = row.values.get("shape")
+    if not isinstance(shape, list) or not all(isinstance(d, int) and 0 < d < 10_000 for d in shape):
+        raise PolicyError(f"{row.where}: 'shape' must be a list of sizes, got {shown(shape)}")
+    return tuple(shape)
+
+
+def _elements(row: Fields, level: int = -1) -> tuple[str, ...]:
+    found = row.values.get("element_names")
+    if not isinstance(found, list) or not found or not isinstance(found[level], list):
+        raise PolicyError(f"{row.where}: 'element_names' must name the elements, got {shown(found)}")
+    return names(found[level], f"{row.where}: 'element_names'")
+
+
+def _joints(row: Fields) -> tuple[str, ...]:
+    joints = _elements(row)
+    if len(joints) != _shape(row)[-1]:
+        raise PolicyError(f"{row.where}: {len(joints)} names for {_shape(row)[-1]} numbers")
+    return joints
+
+
+def _acted(rows: list[Fields]) -> list[tuple[str, ...]]:
+    return [_joints(row) for row in rows if row.text("kind", "") == "target/joint/position"]
+
+
+def _input(row: Fields, outputs: list[Output], imu: set[str], contradictions: list[str]) -> Input:
+    name, shape, kind = row.text("name"), _shape(row), row.text("kind", "")
+    size = int(np.prod(shape))
+    if row.values.get("is_state") is True:
+        back = f"{name}_out"
+        source = next((o for o in outputs if o.name == back), None)
+        if source is None or source.size != size:
+            contradictions.append(f"{row.where}: '{name}' is fed back, and there is no output '{back}' of its shape")
+        return Input(name, shape, feedback=back)
+    if kind in JOINT_KINDS:
+        term = make_term(name, JOINT_KINDS[kind], _joints(row), size)
+    elif kind == "velocity_command":
+        words = _elements(row)
+        found = COMMANDS.get(words)
+        if found is None:
+            raise PolicyError(f"{row.where}: a velocity command of {shown(', '.join(words))} is not known here")
+        term = make_term(name, found, (), size)
+    elif kind == "state/body/rotation":
+        words = _elements(row)
+        if words not in QUATERNIONS:
+            raise PolicyError(
+                f"{row.where}: a rotation must be a quaternion w, x, y, z or x, y, z, w, got {shown(words)}"
+            )
+        imu.add(_elements(row, 0)[0])
+        term = make_term(name, QUATERNIONS[words], (), size)
+    elif kind in BODY_KINDS:
+        word, order = BODY_KINDS[kind]
+        if _elements(row) != order:
+            raise PolicyError(f"{row.where}: its elements must be {', '.join(order)}, got {shown(_elements(row))}")
+        imu.add(_elements(row, 0)[0])
+        term = make_term(name, word, (), size)
+    else:
+        raise PolicyError(f"{row.where}: the kind '{shown(kind)}' of the input '{shown(name)}' is not known here")
+    return Input(name, shape, (Block((term,)),))
+
+
+def _output(row: Fields, contradictions: list[str]) -> Output:
+    name, shape, kind = row.text("name"), _shape(row), row.text("kind", "")
+    if row.values.get("is_state") is True:
+        return Output(name, shape, FEEDBACK)
+    if kind not in OUTPUT_KINDS:
+        contradictions.append(f"{row.where}: the kind '{shown(kind)}' of the output '{shown(name)}' is not known here")
+        return Output(name, shape, FEEDBACK)
+    return Output(name, shape, OUTPUT_KINDS[kind])
+
+
+def _compare(
+    path: Path,
+    model: Fields,
+    network: Network | None,
+    tensors: tuple[list[Input], list[Output]],
+    contradictions: list[str],
+) -> None:
+    """Compare the description with the network that lies beside it."""
+    if network is None:
+        return
+    digest = model.within("parameters").text("sha256sum", "")
+    if digest and digest.lower() != network.sha256:
+        contradictions.append(f"{path}: sha256sum is not that of {network.path.name}: another network lies there")
+    for kind, ours, theirs in (("input", tensors[0], network.inputs), ("output", tensors[1], network.outputs)):
+        found = {t.name: plain_shape(t) for t in theirs}
+        for one in ours:
+            if found.get(one.name) != one.shape:
+                has = f"the shape {list(found[one.name])}" if one.name in found else "none of this name"
+                contradictions.append(
+                    f"{path}: the {kind} '{one.name}' is {list(one.shape)}, and the network has {has}"
+                )
+        for other in sorted(set(found) - {one.name for one in ours}):
+            contradictions.append(f"{path}: the {kind} '{shown(other)}' of the network is not described")

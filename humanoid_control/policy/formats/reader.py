@@ -1,0 +1,182 @@
+"""Readers of policy files: `read_policy` finds the format, and says what is never read."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from humanoid_control.errors import PolicyError, shown
+from humanoid_control.policy.formats import description, leapp, rl_sar, unitree
+from humanoid_control.policy.formats.beyondmimic import read_beyondmimic
+from humanoid_control.policy.formats.holosoma import read_holosoma
+from humanoid_control.policy.formats.values import read_file
+from humanoid_control.policy.model import PolicyModel
+from humanoid_control.policy.network import Network, read_network
+
+CODE = (".pt", ".pth", ".jit", ".ts", ".pkl", ".pickle", ".ckpt")
+ARCHIVE, PICKLE = b"PK", b"\x80"  # first bytes
+MOST_ENTRIES = 2_000  # of an archive that is looked at
+MEMORY = ("hidden_state", "LSTM", "GRU")  # words in a TorchScript program that keeps a state between steps
+YAML = (".yaml", ".yml")
+FORMS = "LEAPP, BeyondMimic or mjlab metadata, holosoma metadata, Unitree deploy.yaml, rl_sar, or humanoid_policy/1"
+
+
+def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, Network | None]:
+    """The policy of a file or a folder, and its network where that can be read.
+
+    Args:
+        path: of an ONNX file, a YAML file beside one, or a folder with one of them.
+        network: takes the place of the network that a description names.
+
+    Raises:
+        PolicyError: not readable, of no known format, or code that is never loaded.
+        ModuleNotFoundError: the package onnx is not installed.
+    """
+    path = _file_of(path)
+    if path.suffix.lower() in YAML:
+        return _read_yaml(path, network)
+    if network is not None:
+        raise PolicyError(f"{path}: --network belongs to a description, a YAML file")
+    refuse_code(path)
+    found = read_network(path)
+    if {"joint_names", "joint_stiffness"} <= set(found.metadata):
+        return read_beyondmimic(found), found
+    if "dof_names" in found.metadata:
+        return read_holosoma(found), found
+    beside = _beside(path)
+    if beside is not None:
+        return _read_yaml(beside, None)
+    shapes = ", ".join(f"{i.name} {list(i.shape)}" for i in found.inputs)
+    raise PolicyError(
+        f"{path}: nothing in it or beside it says what its inputs mean ({shown(shapes)}): "
+        f"`humanoid policy new {path}` drafts a description with a question for each missing fact"
+    )
+
+
+def refuse_code(path: Path, inputs: int = 0) -> None:
+    """Refuse what is a program, not a network: TorchScript, pickles.
+
+    Args:
+        path: of the file. inputs: numbers of its observation, where they are known.
+
+    Raises:
+        PolicyError: it is one; how to export a network instead.
+    """
+    try:
+        with open(path, "rb") as file:
+            head = file.read(4)
+    except OSError as e:
+        raise PolicyError(f"{path}: cannot be read: {e.strerror}") from None
+    if path.suffix.lower() not in CODE and head[:2] != ARCHIVE and not (head[:1] == PICKLE and head[1:2] <= b"\x05"):
+        return
+    program, memory = _torchscript(path)
+    if not program:
+        raise PolicyError(
+            f"{path}: a pickle, which is code and is never loaded: let the trainer export ONNX, and give that"
+        )
+    kept = ", with its hidden state as further inputs and outputs that a description feeds back," if memory else ""
+    width = str(inputs) if inputs else "OBSERVATIONS"
+    raise PolicyError(
+        f"{path}: a TorchScript program, which is code and is never loaded: export a network{kept} where torch is: "
+        f"python -c \"import torch; m = torch.jit.load('{path.name}', map_location='cpu').eval(); "
+        f"torch.onnx.export(m, torch.zeros(1, {width}), '{path.stem}.onnx', input_names=['obs'], "
+        f"output_names=['actions'], dynamo=False)\""
+    )
+
+
+def _torchscript(path: Path) -> tuple[bool, bool]:
+    """True for an archive with TorchScript code; and where that code keeps a state. Nothing of it is loaded."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            rows = archive.infolist()[:MOST_ENTRIES]
+            code = [r for r in rows if "/code/" in r.filename and r.filename.endswith(".py")]
+            words = (archive.open(r).read(100_000).decode(errors="replace") for r in code)
+            return bool(code), any(word in text for text in words for word in MEMORY)
+    except (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error):
+        return path.suffix.lower() in (".pt", ".jit", ".ts"), False
+
+
+def _file_of(path: Path) -> Path:
+    try:
+        if path.is_dir():
+            found = [
+                p for p in (path / "params" / "deploy.yaml", path / "deploy.yaml", path / "config.yaml") if p.is_file()
+            ]
+            found = found or sorted(path.glob("*.onnx")) + sorted(path.glob("exported/*.onnx"))
+            if len(found) == 1 or (found and found[0].suffix in YAML):
+                return found[0]
+            names = ", ".join(p.name for p in found) or "no ONNX file and no description"
+            raise PolicyError(f"{path} is a folder with {shown(names)}: name one file")
+        if not path.is_file():
+            raise PolicyError(f"{path}: there is no such file")
+    except (OSError, ValueError) as e:
+        raise PolicyError(f"{shown(path, 300)}: cannot be read: {getattr(e, 'strerror', None) or e}") from None
+    return path
+
+
+def _beside(path: Path) -> Path | None:
+    """The file that describes a network without words of its own."""
+    places = [path.with_suffix(s) for s in (".policy.yaml", *YAML)]
+    places += [path.parent / "deploy.yaml", path.parent.parent / "params" / "deploy.yaml", path.parent / "config.yaml"]
+    for place in places:
+        if place.is_file() and (place.name == "deploy.yaml" or _form(read_file(place)) is not None):
+            return place
+    return None
+
+
+def _form(d: dict[str, Any]) -> str | None:
+    if d.get("schema") == description.SCHEMA:
+        return description.FORM
+    if leapp.is_leapp(d):
+        return leapp.FORM
+    if "joint_ids_map" in d:
+        return unitree.FORM
+    return rl_sar.FORM if rl_sar.is_rl_sar(d) else None
+
+
+def _read_yaml(path: Path, given: Path | None) -> tuple[PolicyModel, Network | None]:
+    d = read_file(path)
+    form = _form(d)
+    if form == description.FORM:
+        network = _network(given or description.network_path(path, d))
+        return description.read_description(path, d, network), network
+    if form == leapp.FORM:
+        network = _network(given or leapp.network_path(path, d))
+        return leapp.read_leapp(path, d, network), network
+    if form == unitree.FORM:
+        place = given or unitree.find_network(path)
+        found = _network(place) if place else None
+        model = unitree.read_unitree(path, d, found)
+        return (model if place else _without(model, f"{path}: no network: put it at {unitree.PLACES[0]}")), found
+    if form == rl_sar.FORM:
+        return _read_rl_sar(path, d, given)
+    if "schema" in d:
+        raise PolicyError(f"{path}: the schema '{shown(d['schema'])}' is not known here: {description.SCHEMA}")
+    raise PolicyError(f"{path}: not a policy that is known here: {FORMS}; `humanoid policy new` drafts the last one")
+
+
+def _read_rl_sar(path: Path, d: dict[str, Any], given: Path | None) -> tuple[PolicyModel, Network | None]:
+    place = rl_sar.network_path(path, d)
+    exported = given or place.with_suffix(".onnx")
+    if exported.is_file():
+        network = read_network(exported)
+        return rl_sar.read_rl_sar(path, d, network), network
+    model = rl_sar.read_rl_sar(path, d, None)
+    try:
+        refuse_code(place, sum(i.size for i in model.inputs))
+    except PolicyError as refused:
+        return _without(model, str(refused)), None
+    return _without(model, f"{place}: there is no such network"), None
+
+
+def _network(path: Path) -> Network:
+    if path.suffix.lower() != ".onnx":
+        refuse_code(path)
+    return read_network(path)
+
+
+def _without(model: PolicyModel, why: str) -> PolicyModel:
+    return replace(model, contradictions=(why, *model.contradictions))

@@ -1,0 +1,153 @@
+"""Unitree's `deploy.yaml` (unitree_rl_lab, unitree_rl_mjlab): whose motors are counted, not named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.errors import PolicyError, shown
+from humanoid_control.hardware.unitree.models import MODELS
+from humanoid_control.policy.formats.parts import make_term, plain_input, plain_output, unknown_term
+from humanoid_control.policy.formats.values import (
+    Fields,
+    checked_period,
+    command_ranges,
+    history_length,
+    indices,
+    names,
+    numbers,
+    pairs,
+)
+from humanoid_control.policy.model import Assumption, Block, PolicyModel, Term
+from humanoid_control.policy.network import Network
+from humanoid_control.policy.terms import kind_of, size_of
+
+FORM = "Unitree deploy.yaml"
+PLACES = ("../exported/policy.onnx", "exported/policy.onnx", "policy.onnx")  # beside the file's folder, or in it
+MOST_MOTORS = 64
+
+
+def sdk_joints(count: int) -> tuple[str, tuple[str, ...]] | None:
+    """Robot and joints of Unitree's with so many motors, in the SDK's order; None where there is none.
+
+    Args:
+        count: of motors.
+    """
+    for model in MODELS.values():
+        if len(model.motors) == count:
+            motors = sorted(model.motors, key=lambda m: m.id)
+            return model.name, tuple(f"{m.name}_joint" for m in motors)
+    return None
+
+
+def find_network(path: Path) -> Path | None:
+    """The network that belongs to a deploy.yaml; None where there is none."""
+    return next((found for p in PLACES if (found := (path.parent / p).resolve()).is_file()), None)
+
+
+def read_unitree(path: Path, values: dict[str, Any], network: Network | None) -> PolicyModel:
+    """The policy of a deploy.yaml.
+
+    Raises:
+        PolicyError: a value that cannot be read.
+    """
+    d = Fields(values, str(path))
+    order = d.values.get("joint_ids_map")
+    count = len(order) if isinstance(order, list) else 0
+    if not 0 < count <= MOST_MOTORS:
+        raise PolicyError(f"{path}: 'joint_ids_map' must be a list of motors, got {shown(order)}")
+    ids = indices(order, count, f"{path}: 'joint_ids_map'")
+    assumed: list[Assumption] = []
+    contradictions: list[str] = []
+    joints = _joints(d, ids, assumed)
+    action = d.within("actions")
+    kind = next(iter(action.values), "")
+    if kind != "JointPositionAction" or len(action.values) != 1:
+        raise PolicyError(f"{path}: actions must be one JointPositionAction, got {shown(', '.join(action.values))}")
+    action = action.within(kind)
+    default = d.numbers("default_joint_pos", count)
+    terms = []
+    rows = d.within("observations")
+    grouped = next((k for k in ("policy", "actor", "obs") if isinstance(rows.values.get(k), dict)), None)
+    if grouped is not None and "scale" not in rows.values[grouped]:
+        rows = rows.within(grouped)
+    for name in rows.values:
+        term = _term(name, rows.within(name), joints, contradictions)
+        if term is not None:
+            terms.append(term)
+    commands = d.values.get("commands") or {}
+    ranges = commands.get("base_velocity", {}).get("ranges", {}) if _nested(commands) else {}
+    assumed.append(Assumption("IMU", "in the root link (pelvis)", "the training environment"))
+    block = (Block(tuple(terms)),)
+    return PolicyModel(
+        path=path,
+        form=FORM,
+        name=path.resolve().parent.parent.name,
+        network=network.path if network else None,
+        inputs=plain_input(network, block, contradictions),
+        outputs=plain_output(network, count, contradictions),
+        joints=joints,
+        acted=joints,
+        default=default,
+        scale=action.numbers("scale", count, 1.0),
+        offset=action.numbers("offset", count, 0.0),
+        target_clip=_clip(action, count),
+        kp=d.numbers("stiffness", count)[ids],
+        kd=d.numbers("damping", count)[ids],
+        period=checked_period(d.number("step_dt"), f"{path}: 'step_dt'"),
+        commands=command_ranges(ranges, f"{path}: base_velocity") if isinstance(ranges, dict) else {},
+        facts={"history": "per term, oldest frame first"},
+        assumed=tuple(assumed),
+        contradictions=tuple(contradictions),
+    )
+
+
+def _nested(commands: Any) -> bool:
+    return isinstance(commands, dict) and isinstance(commands.get("base_velocity"), dict)
+
+
+def _joints(d: Fields, ids: np.ndarray, assumed: list[Assumption]) -> tuple[str, ...]:
+    """Names of the joints in the policy's order."""
+    stated = d.values.get("joint_names")
+    if isinstance(stated, list) and len(stated) == len(ids):
+        return names(stated, f"{d.where}: 'joint_names'")
+    found = sdk_joints(len(ids))
+    if found is None:
+        known = ", ".join(str(len(m.motors)) for m in MODELS.values())
+        raise PolicyError(
+            f"{d.where}: names no joints, and no robot of Unitree's known here has {len(ids)} motors ({known}): "
+            "add 'joint_names' in the policy's order"
+        )
+    robot, joints = found
+    assumed.append(Assumption("joint names", f"the SDK's order of {robot}", "the maker of the robot"))
+    return tuple(joints[k] for k in ids)
+
+
+def _term(name: str, row: Fields, joints: tuple[str, ...], contradictions: list[str]) -> Term | None:
+    kind = kind_of(name)
+    if kind is None:
+        contradictions.append(unknown_term(row.where, name))
+        return None
+    scale = row.values.get("scale")
+    size = size_of(kind, len(joints), len(joints)) or (len(scale) if isinstance(scale, list) else 1)
+    factors = numbers(1.0 if scale is None else scale, size, f"{row.where}: 'scale'")
+    clip = pairs(row.values.get("clip"), f"{row.where}: 'clip'")
+    if clip is not None and factors.min() == factors.max() and factors[0] > 0:  # it acts before the scale
+        clip = (clip[0] * float(factors[0]), clip[1] * float(factors[0]))
+    history = history_length(row.values.get("history_length"), f"{row.where}: 'history_length'")
+    return make_term(name, kind, joints, size=size, scale=factors, clip=clip, history=history)
+
+
+def _clip(action: Fields, count: int) -> np.ndarray | None:
+    rows = action.values.get("clip")
+    if rows is None:
+        return None
+    what = f"{action.where}: 'clip'"
+    if isinstance(rows, dict):
+        rows = list(rows.values())
+    if not isinstance(rows, list) or len(rows) not in (1, count):
+        raise PolicyError(f"{what} must be a range, or one a joint, got {shown(rows)}")
+    limits = [pairs(row, what) for row in rows] * (count if len(rows) == 1 else 1)
+    return np.array(limits, dtype=float).T

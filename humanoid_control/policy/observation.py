@@ -1,0 +1,166 @@
+"""Inputs of a network, made from what is sensed: terms, scales, clips, and their history."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from humanoid_control.policy.model import FILL_ZERO, NEWEST_FIRST, PER_TERM, Block, PolicyModel, Term
+from humanoid_control.policy.terms import KINDS, Sensed
+
+
+class BlockHistory:
+    """The frames of one block, and where each number of the block stands in them.
+
+    Args:
+        block: whose history it is.
+        place: (frame,) indices of the block's terms in the vector of all terms of the policy.
+    """
+
+    def __init__(self, block: Block, place: np.ndarray) -> None:
+        self.place = place
+        self.delayed, self.fill = block.delayed, block.fill
+        length = max((t.history for t in block.terms), default=1)
+        width = sum(t.size for t in block.terms)
+        self.frames = np.zeros((length, width))  # oldest first
+        rows = []
+        begins = np.cumsum([0, *(t.size for t in block.terms)])
+        if block.layout == PER_TERM:
+            for term, begin in zip(block.terms, begins, strict=False):
+                inside = np.arange(begin, begin + term.size)
+                rows += [f * width + inside for f in self._order(block, length, term.history)]
+        else:
+            rows += [f * width + np.arange(width) for f in self._order(block, length, length)]
+        self.index = np.concatenate(rows) if rows else np.zeros(0, dtype=int)
+        self._begun = False
+
+    @staticmethod
+    def _order(block: Block, length: int, history: int) -> range:
+        """Frames of the store, in the order of the block."""
+        oldest, newest = length - history, length - 1
+        return range(newest, oldest - 1, -1) if block.order == NEWEST_FIRST else range(oldest, newest + 1)
+
+    def reset(self) -> None:
+        """Begin anew: the next frame is the first."""
+        self.frames[:] = 0.0
+        self._begun = False
+
+    def numbers(self, terms: np.ndarray) -> np.ndarray:
+        """The block's numbers after a new frame.
+
+        Args:
+            terms: vector of all terms of the policy.
+        """
+        frame = terms[self.place]
+        if not self._begun:
+            self._begun = True
+            if self.fill != FILL_ZERO:
+                self.frames[:] = frame
+        if self.delayed:
+            out = self.frames.ravel()[self.index]
+            self._push(frame)
+            return out
+        self._push(frame)
+        return self.frames.ravel()[self.index]
+
+    def _push(self, frame: np.ndarray) -> None:
+        if len(self.frames) > 1:
+            self.frames[:-1] = self.frames[1:]
+        self.frames[-1] = frame
+
+
+class ObservationBuilder:
+    """All observations of a policy, from what is sensed at each of its steps."""
+
+    def __init__(self, model: PolicyModel, dtypes: dict[str, str] | None = None) -> None:
+        """Lay out the terms.
+
+        Args:
+            dtypes: of the inputs, where they are not float32.
+        """
+        self.terms: list[Term] = []
+        places: dict[Term, np.ndarray] = {}
+        size = 0
+        for term in model.terms:
+            plain = Term(term.name, term.kind, term.size, term.scale, term.clip, 1, term.joints)
+            if plain not in places:
+                places[plain] = np.arange(size, size + plain.size)
+                self.terms.append(plain)
+                size += plain.size
+        self._values = [KINDS[t.kind].value for t in self.terms]
+        self.vector = np.zeros(size)
+        self._scale = np.array([s for t in self.terms for s in t.scale])
+        bounds = [t.clip if t.clip is not None else (-np.inf, np.inf) for t in self.terms for _ in range(t.size)]
+        self._low, self._high = np.array(bounds).reshape(-1, 2).T
+        self._bounded = bool(np.isfinite(self._low).any() or np.isfinite(self._high).any())
+        self._slices = [places[t] for t in self.terms]
+        self.inputs = []
+        for one in model.inputs:
+            blocks = []
+            for block in one.blocks:
+                plain_terms = [Term(t.name, t.kind, t.size, t.scale, t.clip, 1, t.joints) for t in block.terms]
+                found = [places[t] for t in plain_terms]
+                blocks.append(BlockHistory(block, np.concatenate(found) if found else np.zeros(0, dtype=int)))
+            if blocks:
+                self.inputs.append((one.name, one.shape, (dtypes or {}).get(one.name, "float32"), blocks))
+
+    def reset(self) -> None:
+        """Forget the history."""
+        for _, _, _, blocks in self.inputs:
+            for block in blocks:
+                block.reset()
+
+    def frame(self, sensed: Sensed) -> np.ndarray:
+        """All terms of this step, scaled and clipped, one after the other; overwritten by the next step."""
+        for term, value, place in zip(self.terms, self._values, self._slices, strict=True):
+            self.vector[place[0] : place[0] + term.size] = value(sensed, term)
+        self.vector *= self._scale
+        if self._bounded:
+            np.clip(self.vector, self._low, self._high, out=self.vector)
+        return self.vector
+
+    def build(self, sensed: Sensed) -> dict[str, np.ndarray]:
+        """Observations by the names of their inputs, and a step of history."""
+        terms = self.frame(sensed)
+        return {
+            name: np.concatenate([b.numbers(terms) for b in blocks]).astype(dtype).reshape(shape)
+            for name, shape, dtype, blocks in self.inputs
+        }
+
+
+def rest_sensed(model: PolicyModel) -> Sensed:
+    """What is sensed of a robot that stands upright in the rest posture and is commanded to stay there."""
+    rest = dict(zip(model.joints, model.default.tolist(), strict=True))
+    n = len(model.joints)
+    reference = {
+        "joint_pos": model.default,
+        "joint_vel": np.zeros(n),
+        "anchor_pos_b": np.zeros(3),
+        "anchor_ori_b": np.array([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]),
+        "base_lin_vel_xy": np.zeros(2),
+        "base_height": np.array([STANDING_HEIGHT]),
+        "roll_pitch": np.zeros(2),
+        "yaw_rate": np.zeros(1),
+    }
+    return Sensed(
+        q=rest,
+        v=dict.fromkeys(model.joints, 0.0),
+        rest=rest,
+        linear_velocity=np.zeros(3),
+        height=STANDING_HEIGHT,
+        action=np.zeros(len(model.acted)),
+        target=rest,
+        phases=np.full(2, np.pi),
+        reference=reference,
+    )
+
+
+STANDING_HEIGHT = 0.79  # [m] of the base of a G1, where no robot says it
+
+
+def rest_inputs(model: PolicyModel, dtypes: dict[str, str] | None = None) -> dict[str, np.ndarray]:
+    """All inputs of the network at rest, for a first inference."""
+    out = ObservationBuilder(model, dtypes).build(rest_sensed(model))
+    for one in model.inputs:
+        if one.name not in out:
+            out[one.name] = np.zeros(one.shape, dtype=(dtypes or {}).get(one.name, "float32"))
+    return out

@@ -1,0 +1,193 @@
+"""Observation terms: one function a kind, with its unit, its frame, and the names by which files call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.policy.model import Term
+
+JOINTS, ACTIONS = "joints", "actions"  # sizes that depend on the policy
+
+
+@dataclass
+class Sensed:
+    """Values from which the terms of one step are made.
+
+    Attributes:
+        q, v, rest: by joint name [rad], [rad/s], [rad].
+        gravity: (3,) unit vector downward, and angular_velocity: (3,) [rad/s], in the axes of the IMU's link.
+        linear_velocity: (3,) of the root link in its own axes [m/s]; NaN where nothing estimates it.
+        roll, pitch, yaw: of the root link [rad].
+        command: forward and sideward velocity [m/s], yaw rate [rad/s]. heading: commanded [rad].
+        action: last output of the network. target: (n,) by joint name, of joints that others command [rad].
+        phases: of the gait's clock [rad].
+        reference: channels of the motion to follow, by name.
+    """
+
+    q: Mapping[str, float] = field(default_factory=dict)
+    v: Mapping[str, float] = field(default_factory=dict)
+    rest: Mapping[str, float] = field(default_factory=dict)
+    gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, -1.0]))
+    angular_velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    linear_velocity: np.ndarray = field(default_factory=lambda: np.full(3, np.nan))
+    orientation: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 0.0, 1.0]))
+    roll: float = 0.0
+    pitch: float = 0.0
+    yaw: float = 0.0
+    command: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    heading: float = 0.0
+    height: float = 0.0
+    action: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    target: Mapping[str, float] = field(default_factory=dict)
+    phases: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    reference: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+class Kind(NamedTuple):
+    """A kind of term.
+
+    Attributes:
+        size: numbers, or `joints` or `actions` for as many as the policy has; 0: any.
+        unit, frame: of them. names: by which files call the kind. value: its function.
+        refused: reason why no policy with such a term is run; empty for others.
+    """
+
+    size: int | str
+    unit: str
+    frame: str
+    names: tuple[str, ...]
+    value: Callable[[Sensed, Term], np.ndarray]
+    refused: str = ""
+
+
+def _of(values: Mapping[str, float], term: Term) -> np.ndarray:
+    return np.array([values[j] for j in term.joints])
+
+
+def _moving(s: Sensed) -> float:
+    return float(np.linalg.norm(s.command) >= STANDS_BELOW)
+
+
+def _channel(name: str) -> Callable[[Sensed, Term], np.ndarray]:
+    return lambda s, term: s.reference[name]
+
+
+def _none(s: Sensed, term: Term) -> np.ndarray:
+    return np.full(term.size, np.nan)
+
+
+STANDS_BELOW = 0.01  # commanded velocity under which a gait's clock rests [m/s, rad/s]
+ROOT, WORLD, IMU, NONE = "root link", "world", "IMU link", ""
+KINDS: dict[str, Kind] = {
+    "base_ang_vel": Kind(
+        3, "rad/s", IMU, ("base_ang_vel", "ang_vel", "gyro", "base_angular_velocity"), lambda s, t: s.angular_velocity
+    ),
+    "projected_gravity": Kind(
+        3, "1", IMU, ("projected_gravity", "gravity_vec", "gravity", "gravity_orientation"), lambda s, t: s.gravity
+    ),
+    "base_lin_vel": Kind(
+        3, "m/s", ROOT, ("base_lin_vel", "lin_vel", "base_linear_velocity"), lambda s, t: s.linear_velocity
+    ),
+    "base_height": Kind(1, "m", WORLD, ("base_height",), lambda s, t: np.array([s.height])),
+    "base_quat_wxyz": Kind(
+        4, "1", WORLD, ("base_quat", "base_quat_w", "root_link_quat_w"), lambda s, t: s.orientation[[3, 0, 1, 2]]
+    ),
+    "base_quat_xyzw": Kind(4, "1", WORLD, ("base_quat_xyzw", "base_orientation"), lambda s, t: s.orientation),
+    "roll_pitch": Kind(2, "rad", WORLD, ("roll_pitch", "rpy", "imu"), lambda s, t: np.array([s.roll, s.pitch])),
+    "joint_pos_rel": Kind(
+        JOINTS,
+        "rad",
+        NONE,
+        ("joint_pos_rel", "joint_pos", "dof_pos", "joint_positions"),
+        lambda s, t: _of(s.q, t) - _of(s.rest, t),
+    ),
+    "joint_pos_abs": Kind(JOINTS, "rad", NONE, (), lambda s, t: _of(s.q, t)),
+    "joint_vel": Kind(
+        JOINTS, "rad/s", NONE, ("joint_vel_rel", "joint_vel", "dof_vel", "joint_velocities"), lambda s, t: _of(s.v, t)
+    ),
+    "last_action": Kind(
+        ACTIONS,
+        "1",
+        NONE,
+        ("last_action", "actions", "last_actions", "action", "previous_actions"),
+        lambda s, t: s.action,
+    ),
+    "velocity_command": Kind(
+        3,
+        "m/s, rad/s",
+        ROOT,
+        (
+            "velocity_commands",
+            "velocity_command",
+            "commands",
+            "command",
+            "base_velocity",
+            "generated_commands",
+            "twist",
+        ),
+        lambda s, t: s.command,
+    ),
+    "command_lin_vel": Kind(2, "m/s", ROOT, ("command_lin_vel",), lambda s, t: s.command[:2]),
+    "command_ang_vel": Kind(1, "rad/s", ROOT, ("command_ang_vel",), lambda s, t: s.command[2:]),
+    "command_moves": Kind(1, "0 or 1", NONE, ("command_stand",), lambda s, t: np.array([_moving(s)])),
+    "command_waist": Kind(3, "rad", NONE, ("command_waist_dofs",), lambda s, t: np.zeros(3)),
+    "heading": Kind(1, "rad", WORLD, ("heading", "command_heading"), lambda s, t: np.array([s.heading - s.yaw])),
+    "joint_target": Kind(JOINTS, "rad", NONE, ("ref_upper_dof_pos", "joint_target"), lambda s, t: _of(s.target, t)),
+    "sin_phase": Kind(0, "1", NONE, ("sin_phase", "phase_sin"), lambda s, t: np.sin(s.phases[: t.size])),
+    "cos_phase": Kind(0, "1", NONE, ("cos_phase", "phase_cos"), lambda s, t: np.cos(s.phases[: t.size])),
+    "phase": Kind(
+        0,
+        "1",
+        NONE,
+        ("gait_phase", "phase"),
+        lambda s, t: np.concatenate([np.sin(s.phases[: t.size // 2]), np.cos(s.phases[: t.size // 2])]),
+    ),
+    "height_scan": Kind(
+        0, "m", ROOT, ("height_scan", "height_measurements", "heights"), _none, "nothing here measures the terrain"
+    ),
+    "reference_motion": Kind(
+        0,
+        "rad, rad/s",
+        NONE,
+        ("motion_command", "whole_body_tracking/motion_command", "motion", "reference_motion"),
+        lambda s, t: np.concatenate([s.reference["joint_pos"], s.reference["joint_vel"]]),
+    ),
+    "reference_joint_pos": Kind(JOINTS, "rad", NONE, ("motion_joint_pos", "ref_joint_pos"), _channel("joint_pos")),
+    "reference_joint_vel": Kind(JOINTS, "rad/s", NONE, ("motion_joint_vel", "ref_joint_vel"), _channel("joint_vel")),
+    "reference_anchor_pos": Kind(
+        3, "m", "anchor link", ("motion_anchor_pos_b", "motion_ref_pos_b"), _channel("anchor_pos_b")
+    ),
+    "reference_anchor_ori": Kind(
+        6,
+        "1",
+        "anchor link",
+        ("motion_anchor_ori_b", "motion_ref_ori_b", "whole_body_tracking/motion_anchor_ori_b"),
+        _channel("anchor_ori_b"),
+    ),
+    "reference_base_lin_vel_xy": Kind(2, "m/s", ROOT, ("motion_base_lin_vel_xy",), _channel("base_lin_vel_xy")),
+    "reference_base_height": Kind(1, "m", WORLD, ("motion_base_height",), _channel("base_height")),
+    "reference_roll_pitch": Kind(2, "rad", WORLD, ("motion_roll_pitch",), _channel("roll_pitch")),
+    "reference_yaw_rate": Kind(1, "rad/s", ROOT, ("motion_yaw_rate",), _channel("yaw_rate")),
+}
+NAMES = {name: kind for kind, row in KINDS.items() for name in (kind, *row.names)}
+
+
+def kind_of(name: str) -> str | None:
+    """The kind that a file means by a name; None where no kind is called so."""
+    return NAMES.get(name) or NAMES.get(name.lower().removeprefix("obs_").removesuffix("_b"))
+
+
+def size_of(kind: str, joints: int, actions: int) -> int:
+    """Numbers of a kind of term; 0 where the kind leaves it open.
+
+    Args:
+        joints, actions: how many the policy observes and gives.
+    """
+    size = KINDS[kind].size
+    if isinstance(size, int):
+        return 2 * joints if kind == "reference_motion" else size
+    return joints if size == JOINTS else actions

@@ -1,0 +1,104 @@
+"""Small networks for tests: one matrix from inputs to outputs, with the metadata of anybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PROPRIOCEPTION = "base_ang_vel,joint_pos,joint_vel,actions"
+JOINTS = ("left_hip_pitch_joint", "left_knee_joint", "right_hip_pitch_joint", "right_knee_joint")
+
+
+def linear_network(
+    path: Path,
+    inputs: dict[str, int],
+    outputs: dict[str, int],
+    metadata: dict[str, str] | None = None,
+    weights: np.ndarray | None = None,
+    bias: np.ndarray | None = None,
+) -> Path:
+    """Write a network whose outputs are W x + b of all inputs, one after the other.
+
+    Args:
+        inputs, outputs: name -> numbers.
+        weights: (sum of outputs, sum of inputs); default: zeros. bias: (sum of outputs,); default: zeros.
+    """
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    wide, tall = sum(inputs.values()), sum(outputs.values())
+    W = np.zeros((tall, wide)) if weights is None else weights
+    b = np.zeros(tall) if bias is None else bias
+    store = [
+        numpy_helper.from_array(np.asarray(W.T, np.float32), "W"),
+        numpy_helper.from_array(np.asarray(b, np.float32), "b"),
+    ]
+    nodes: list[Any] = [
+        helper.make_node("Concat", list(inputs), ["x"], axis=1),
+        helper.make_node("Gemm", ["x", "W", "b"], ["y"]),
+    ]
+    store.append(numpy_helper.from_array(np.array(list(outputs.values()), np.int64), "sizes"))
+    nodes.append(helper.make_node("Split", ["y", "sizes"], list(outputs), axis=1))
+    graph = helper.make_graph(
+        nodes,
+        "policy",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, k]) for n, k in inputs.items()],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, k]) for n, k in outputs.items()],
+        store,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    helper.set_model_props(model, metadata or {})
+    onnx.save(model, str(path))
+    return path
+
+
+def joined(values: Any) -> str:
+    """Values as texts separated by commas."""
+    return ",".join(str(v) for v in values)
+
+
+def beyondmimic_metadata(joints: tuple[str, ...] = JOINTS, **changed: str) -> dict[str, str]:
+    """Metadata of a tracker of BeyondMimic's, with values other than usual."""
+    n = len(joints)
+    said = {
+        "run_path": "lab/run/dance",
+        "joint_names": joined(joints),
+        "joint_stiffness": joined([40.0] * n),
+        "joint_damping": joined([2.5] * n),
+        "default_joint_pos": joined([-0.3, 0.6] * (n // 2)),
+        "command_names": "motion",
+        "observation_names": f"command,motion_anchor_pos_b,motion_anchor_ori_b,base_lin_vel,{PROPRIOCEPTION}",
+        "observation_history_lengths": joined([1] * 8),
+        "action_scale": joined([0.5] * n),
+        "anchor_body_name": "torso_link",
+        "body_names": "pelvis,torso_link",
+    }
+    return {k: v for k, v in {**said, **changed}.items() if v != "-"}
+
+
+def beyondmimic_network(path: Path, joints: tuple[str, ...] = JOINTS, width: int = 0, **changed: str) -> Path:
+    """Write a tracker with the inputs and outputs of BeyondMimic's."""
+    n = len(joints)
+    outputs = {"actions": n, "joint_pos": n, "joint_vel": n, "body_pos_w": 6, "body_quat_w": 8}
+    sizes = {"obs": width or 5 * n + 15, "time_step": 1}
+    return linear_network(path, sizes, outputs, beyondmimic_metadata(joints, **changed))
+
+
+def deploy_yaml(joints: int = 29, **changed: Any) -> dict[str, Any]:
+    """Values of a deploy.yaml of Unitree's for so many motors, in the SDK's order."""
+    size = {"base_ang_vel": 3, "projected_gravity": 3, "velocity_commands": 3, "joint_pos_rel": joints}
+    size |= {"joint_vel_rel": joints, "last_action": joints}
+    rows = {n: {"scale": [1.0] * k, "clip": None, "history_length": 1} for n, k in size.items()}
+    d = {
+        "joint_ids_map": list(range(joints)),
+        "step_dt": 0.02,
+        "stiffness": [100.0] * joints,
+        "damping": [2.0] * joints,
+        "default_joint_pos": [0.0] * joints,
+        "commands": {"base_velocity": {"ranges": {"lin_vel_x": [-0.5, 1.0]}}},
+        "actions": {"JointPositionAction": {"clip": None, "joint_names": [".*"], "scale": 0.25, "offset": 0.0}},
+        "observations": rows,
+    }
+    return d | changed

@@ -1,0 +1,183 @@
+"""Readers of policy files, on the public files themselves: what was read beside what the file says in plain."""
+
+import csv
+import hashlib
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip("onnx", reason="needs the extra 'policy': pip install 'humanoid_control[policy]'")
+
+import onnx
+
+from humanoid_control.errors import PolicyError
+from humanoid_control.hardware.unitree.models import G1
+from humanoid_control.policy import read_policy
+from humanoid_control.policy.formats.reader import refuse_code
+from humanoid_control.policy.model import ACTION, DAMPING, OLDEST_FIRST, PER_FRAME, PER_TERM, STIFFNESS, TARGET
+from test.policy.networks import JOINTS, beyondmimic_metadata, beyondmimic_network, deploy_yaml, linear_network
+
+LAB = "policies/unitree_rl_lab_g1_velocity"
+SDK = [f"{m.name}_joint" for m in sorted(G1.motors, key=lambda m: m.id)]
+
+
+def terms(model):
+    return {t.name: t for t in model.terms}
+
+
+def test_leapp_is_read_by_kinds_and_element_names(model_file):
+    path = model_file("policies/agile_leapp/unitree_g1_velocity_e2e.yaml")
+    d = yaml.safe_load(path.read_text())["models"]["Velocity-G1-History-v0"]
+    model, network = read_policy(path)
+    assert model.contradictions == () and model.period == 0.02 and model.imu == "pelvis"
+    assert list(model.joints) == d["inputs"][3]["element_names"][0] and len(model.joints) == 29
+    assert list(model.acted) == d["outputs"][0]["element_names"][0] and len(model.acted) == 14
+    assert terms(model)["root_link_quat_w"].kind == "base_quat_wxyz"
+    assert terms(model)["joint_pos"].kind == "joint_pos_abs"
+    assert {o.kind for o in model.outputs} >= {TARGET, STIFFNESS, DAMPING}
+    fed = {i.name: i.feedback for i in model.inputs if i.feedback}
+    assert fed == {r["name"]: f"{r['name']}_out" for r in d["inputs"] if r.get("is_state")} and len(fed) == 7
+    assert network.sha256 == hashlib.sha256(path.with_suffix(".onnx").read_bytes()).hexdigest()
+    assert [a.what for a in model.assumed] == ["rest posture"]
+    assert read_policy(path.with_suffix(".onnx"))[0].joints == model.joints
+
+
+@pytest.mark.parametrize(("name", "scale"), [("ppo_g1_29dof", 0.25), ("fastsac_g1_29dof_dancing", 1.0)])
+def test_holosoma_is_read_with_its_terms_sorted_by_name(model_file, name, scale):
+    path = model_file(f"policies/holosoma/{name}.onnx")
+    said = {p.key: p.value for p in onnx.load(path).metadata_props}
+    model, _ = read_policy(path)
+    assert list(model.joints) == json.loads(said["dof_names"]) and model.contradictions == ()
+    assert np.array_equal(model.kp, json.loads(said["kp"])) and np.array_equal(model.kd, json.loads(said["kd"]))
+    names = [t.name for t in model.terms]
+    assert names == sorted(names) and set(model.scale) == {scale}
+    assert "action scale" in [a.what for a in model.assumed]
+    assert sum(t.size for t in model.terms) == model.inputs[0].size
+    if scale == 0.25:
+        assert terms(model)["dof_vel"].scale[0] == 0.05 and terms(model)["base_ang_vel"].scale[0] == 0.25
+        assert model.commands["x"] == (-1.0, 1.0) and model.gait.period == 1.0
+    else:
+        assert model.tracks and model.inputs[1].time_step and model.output("reference.anchor_quat_xyzw") is not None
+
+
+def test_unitrees_file_is_read_in_the_policys_order_and_its_tag_is_data(model_file):
+    path = model_file(f"{LAB}/params/deploy.yaml")
+    text = path.read_text()
+    assert "!!python/object/apply" in text
+    d = yaml.load(text.replace("!!python/object/apply:builtins.slice", ""), yaml.SafeLoader)
+    model, network = read_policy(path)
+    assert [SDK[k] for k in d["joint_ids_map"]] == list(model.joints) and model.contradictions == ()
+    for k, joint in enumerate(model.joints):  # gains stand in the SDK's order, the rest posture in the policy's
+        assert model.kp[k] == d["stiffness"][SDK.index(joint)] and model.kd[k] == d["damping"][SDK.index(joint)]
+        assert model.default[k] == d["default_joint_pos"][k]
+    assert [t.name for t in model.terms] == list(d["observations"]) and {t.history for t in model.terms} == {5}
+    assert model.inputs[0].blocks[0].layout == PER_TERM and model.inputs[0].blocks[0].order == OLDEST_FIRST
+    assert network.inputs[0].size == sum(t.size * t.history for t in model.terms) == 480
+    assert model.commands == {"x": (-0.5, 1.0), "y": (-0.3, 0.3), "yaw": (-0.2, 0.2)}
+    assert read_policy(path.parents[1])[0].joints == model.joints
+    assert read_policy(path.parents[1] / "exported" / "policy.onnx")[0].joints == model.joints
+
+
+def test_rl_sar_is_explained_although_its_network_is_refused(model_file):
+    path = model_file("policies/rl_sar/dance_102/config.yaml")
+    d = next(iter(yaml.safe_load(path.read_text()).values()))
+    model, network = read_policy(path)
+    assert (
+        network is None
+        and "TorchScript" in model.contradictions[0]
+        and "torch.zeros(1, 154)" in model.contradictions[0]
+    )
+    assert [SDK[k] for k in d["joint_mapping"]] == list(model.joints)
+    assert np.array_equal(model.kp, d["rl_kp"]) and np.array_equal(model.scale, d["action_scale"])
+    assert sum(t.size for t in model.terms) == d["num_observations"] == 154
+    assert {t.clip for t in model.terms} == {(-100.0, 100.0)} and model.facts["motion"].endswith(".csv")
+
+
+def test_rl_sars_history_is_that_of_its_list(tmp_path):
+    d = {
+        "model_name": "p.onnx",
+        "num_observations": 20,
+        "observations": ["ang_vel", "gravity_vec", "commands"],
+        "observations_history": [2, 1, 0],
+        "observations_history_priority": "time",
+        "num_of_dofs": 4,
+        "rl_kp": 40.0,
+        "rl_kd": 2.0,
+        "default_dof_pos": [0, 0, 0, 0],
+        "action_scale": 0.25,
+        "joint_names": list(JOINTS),
+        "commands_scale": [2.0, 2.0, 0.25],
+        "ang_vel_scale": 0.5,
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"robot/walk": d}))
+    linear_network(tmp_path / "p.onnx", {"obs": 27}, {"actions": 4})
+    model, _ = read_policy(tmp_path / "config.yaml")
+    block = model.inputs[0].blocks[0]
+    assert (block.layout, block.order, block.size) == (PER_FRAME, OLDEST_FIRST, 27)
+    assert terms(model)["commands"].scale == (2.0, 2.0, 0.25) and terms(model)["ang_vel"].scale == (0.5,) * 3
+    assert "num_observations is 20, and its terms are 9" in model.contradictions[0]
+
+
+def test_beyondmimic_is_read_from_its_texts(tmp_path):
+    path = beyondmimic_network(tmp_path / "dance.onnx", observation_history_lengths="1,1,1,1,1,1,1,1")
+    model, _ = read_policy(path)
+    assert model.joints == JOINTS and model.contradictions == () and model.anchor == "torso_link"
+    assert terms(model)["command"].kind == "reference_motion" and terms(model)["command"].size == 8
+    assert [t.size for t in model.terms] == [8, 3, 6, 3, 3, 4, 4, 4]
+    assert model.output("reference.body_quat_wxyz").size == 8 and model.output(ACTION).name == "actions"
+    assert np.array_equal(model.offset, [-0.3, 0.6, -0.3, 0.6]) and set(model.scale) == {0.5}
+    assert {"period", "IMU"} <= {a.what for a in model.assumed}
+
+
+def test_a_policy_of_mjlab_without_history_lengths_follows_a_velocity(tmp_path):
+    changed = {"observation_names": "base_ang_vel,projected_gravity,command,joint_pos,joint_vel,actions"}
+    said = beyondmimic_metadata(observation_history_lengths="-", anchor_body_name="-", body_names="-", **changed)
+    model, _ = read_policy(linear_network(tmp_path / "walk.onnx", {"obs": 21}, {"actions": 4}, said))
+    assert terms(model)["command"].kind == "velocity_command" and model.contradictions == ()
+    assert "history" in [a.what for a in model.assumed] and not model.tracks
+
+
+@pytest.mark.parametrize("name", ["rl_sar/dance_102/policy.pt", "unitree_rl_gym/h1/motion.pt"])
+def test_torchscript_is_refused_with_the_command_that_exports_it(model_file, name):
+    path = model_file(f"policies/{name}")
+    with pytest.raises(PolicyError) as told:
+        read_policy(path)
+    text = str(told.value)
+    assert "never loaded" in text and "torch.onnx.export" in text and text.startswith(str(path)) and "\n" not in text
+    assert ("hidden state" in text) == ("motion" in name)
+
+
+def test_pickles_are_refused_whatever_they_are_called(model_file, tmp_path):
+    pickled = model_file("policies/twist2/walk_001.pkl")
+    disguised = tmp_path / "policy.onnx"
+    disguised.write_bytes(pickled.read_bytes())
+    for path in (pickled, disguised):
+        with pytest.raises(PolicyError, match="a pickle, which is code"):
+            refuse_code(path)
+
+
+def test_a_network_without_words_leads_to_the_draft(model_file):
+    with pytest.raises(PolicyError, match=r"obs \[1, 103\]\): `humanoid policy new .*g1_policy.onnx` drafts"):
+        read_policy(model_file("policies/mujoco_playground/g1_policy.onnx"))
+
+
+@pytest.mark.parametrize("count", [19, 23, 27, 29])
+def test_motors_that_are_counted_get_the_names_of_the_robot_with_as_many(tmp_path, count):
+    linear_network(tmp_path / "policy.onnx", {"obs": 9 + 3 * count}, {"actions": count})
+    d = deploy_yaml(count)
+    d["joint_ids_map"] = d["joint_ids_map"][::-1]
+    (tmp_path / "deploy.yaml").write_text(yaml.safe_dump(d))
+    model, _ = read_policy(tmp_path / "deploy.yaml")
+    assert model.contradictions == () and len(set(model.joints)) == count
+    assert (model.joints[-1] == "left_hip_pitch_joint") == (count in (23, 29))
+
+
+def test_the_reference_of_rl_sar_has_as_many_columns_as_the_policy_has_joints(model_file):
+    """The motion that config.yaml names: root position, quaternion, joints."""
+    path = model_file("policies/rl_sar/dance_102/config.yaml")
+    model, _ = read_policy(path)
+    with open(path.parent / model.facts["motion"]) as file:
+        row = next(csv.reader(file))
+    assert len(row) == 7 + len(model.joints)
