@@ -145,7 +145,7 @@ class Driver:
     def enable(self) -> str:
         """Ask for power, or, after `stop`, to follow commands again."""
         if self.machine.powered and self.stopped and not self._switching_off:
-            self.stopped = False
+            self.stopped, self.machine.reason = False, ""  # what was asked for is taken back
             return ""
         if reasons := self.refusals():
             return "; ".join(reasons)
