@@ -205,9 +205,9 @@ class LoopEvent(asyncio.Event):
 def _make_events_safe() -> None:
     """From then on, messages of viser's servers may come from any thread; releases that are made otherwise stay.
 
-    All changes of one `server.atomic` also go in one message of the socket. viser sends 128 changes together: a robot of
-    60 links has more, and a slow browser drew its first links in the new posture, the others and the overlays in the
-    old one.
+    All changes of one `server.atomic` also go in one message of the socket. viser sends 128 changes together: a robot
+    of 60 links has more, and a slow browser drew its first links in the new posture, the others and the overlays in
+    the old one.
     """
     from viser.infra import _infra
 
