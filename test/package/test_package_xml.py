@@ -44,10 +44,12 @@ PEERS = {
     "pyarrow": "pyarrow",
     "imageio_ffmpeg": "imageio-ffmpeg>=0.5",
     "PIL": "pillow>=10.1",
+    "onnx": "onnx>=1.19",
+    "onnxruntime": "onnxruntime>=1.23",
 }  # optional: extras of pip
 # ROS packages that come with rclpy's own dependencies, or are imported only where ROS is installed.
 WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "rosgraph_msgs", "std_msgs"}
-NUMBAS_OWN = {"llvmlite"}  # which numba is made of, in the version that it takes
+PARTS = {"llvmlite", "google"}  # of numba and of onnx, in the versions that these take
 ROS_ONLY = {"ament_index_python", "control_msgs", "launch", "launch_ros", "tf2_msgs", "tf2_ros"}
 
 
@@ -61,7 +63,7 @@ def imported():
                 found |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 found.add((node.module or "").split(".")[0])
-    return found - set(sys.stdlib_module_names) - {"humanoid_control", "__future__"}
+    return found - set(sys.stdlib_module_names) - {"humanoid_control", "__future__", "_typeshed"}
 
 
 def depends():
@@ -83,7 +85,7 @@ def test_name_and_version_are_the_packages():
 
 def test_every_import_is_declared_for_rosdep():
     found = []
-    for module in sorted(imported() - WITHOUT_KEY - NUMBAS_OWN - set(PEERS)):
+    for module in sorted(imported() - WITHOUT_KEY - PARTS - set(PEERS)):
         if (key := ROSDEP.get(module, module)) not in depends() and module not in WHEELS_PULLED_IN:
             found.append(f"package.xml: does not list {key}, which {module} comes from")
     text = (ROOT / "package.xml").read_text()
@@ -97,7 +99,7 @@ def test_every_import_is_declared_for_pip():
         for module, name in PEERS.items()
         if module in imported() and f'"{name}"' not in SETUP
     ]
-    for module in sorted(imported() - WHEELS_PULLED_IN - NUMBAS_OWN - ROS_ONLY - set(PEERS)):
+    for module in sorted(imported() - WHEELS_PULLED_IN - PARTS - ROS_ONLY - set(PEERS)):
         name = PYPI.get(module, module).replace("_", "-")
         if not {name, f"ros-{name}"} & required_on_pypi():
             found.append(f"setup.py: does not require {name}, which {module} comes from")

@@ -163,8 +163,11 @@ def link_geometry(tree: UrdfTree, folder: Path | None, tag: str) -> dict[str, Tr
         if count:
             span = float(np.ptp(np.vstack(vertices), axis=0).max())
             if not span < LARGEST:
+                names = [m.get("filename", "") for e in link.findall(tag) for m in e.iter("mesh")]
+                files = [str(f) for n in names if folder is not None and (f := find_mesh(n, folder)) is not None]
+                said = f" ({', '.join(dict.fromkeys(files))})" if files else ""
                 raise RobotError(
-                    f"{tree.name}: the {tag} geometry of link '{link.get('name', '')}' spans {span:.3g} m: "
+                    f"{tree.name}: the {tag} geometry of link '{link.get('name', '')}'{said} spans {span:.3g} m: "
                     'are its meshes in centimetres or millimetres? then <mesh ... scale="0.01 0.01 0.01"/> or 0.001'
                 )
             out[link.get("name", "")] = Triangles(np.vstack(vertices), np.vstack(faces))
