@@ -28,6 +28,13 @@ def test_standing_still_is_perfect(name):
     assert contact.contact_share == pytest.approx(np.ones(4))
 
 
+def test_rising_is_no_slip():
+    robot = load_robot("hrp2", "floating")
+    way = np.linspace(0, 0.004, 11)[:, None] * [0.0, 0.0, 1.0]
+    contact = measure_ground_contact(robot, moved(robot, way), ALWAYS, 100.0)
+    assert contact.slip.max() < 1e-9 and contact.slip_speed.max() < 1e-6 and contact.skating < 1e-6
+
+
 @pytest.mark.parametrize("name", BIPEDS)
 def test_a_slide_is_as_long_and_as_fast_as_it_is(name):
     robot = load_robot(name, "floating")

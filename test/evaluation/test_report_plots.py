@@ -10,6 +10,7 @@ from humanoid_control.evaluation import retarget_variants, score_clip
 from humanoid_control.evaluation.report import plots as score_plots
 from humanoid_control.evaluation.report import score_page
 from humanoid_control.evaluation.report.plots import INK, SERIES, svg
+from humanoid_control.evaluation.report.tables import joint_table
 from humanoid_control.evaluation.tracking_error import LINKS
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.robots import load_robot
@@ -62,6 +63,12 @@ def test_range_bars_lie_inside_the_range_of_the_joint(drawn, scores):
         for outer, inner in zip(frames, bars, strict=True):
             assert outer.get_x() - 1e-6 <= inner.get_x()
             assert inner.get_x() + inner.get_width() <= outer.get_x() + outer.get_width() + 1e-6
+
+
+def test_ranges_of_the_joint_table_are_degrees(scores):
+    row, use = joint_table(scores[0]).rows[0], scores[0].runs[0].joints[0]
+    assert row[1] == f"{np.degrees(use.lower):.0f} .. {np.degrees(use.upper):.0f}"
+    assert row[2] == f"{np.degrees(use.used_lower):.0f} .. {np.degrees(use.used_upper):.0f}"
 
 
 def test_bars_of_one_joint_lie_side_by_side(drawn, scores):

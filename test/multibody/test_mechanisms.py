@@ -1,6 +1,7 @@
 """Drives both ways: motor angles from joint angles, and back by Newton's method."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError
@@ -44,6 +45,14 @@ DRIVES = {
 
 def inside(d, count):
     return RNG.uniform(d.lower, d.upper, (count, d.n))
+
+
+def test_a_turn_of_the_screw_of_the_knee_is_its_lead():
+    d = knee()
+    for q in inside(d, 20):
+        r = pin.AngleAxis(float(q[0]), d.axis).toRotationMatrix() @ d.r_a - d.r_b
+        travel = np.linalg.norm(r) - np.linalg.norm(d.r_a - d.r_b)
+        assert d.motor(q) == pytest.approx(2 * np.pi * travel / 0.005)
 
 
 @pytest.mark.parametrize("kind", DRIVES)
