@@ -1,0 +1,392 @@
+"""Whole-body controller of a feasible motion: inverse dynamics as a quadratic program, at 500 Hz, by torques.
+
+Unknown are the accelerations of the joints and the forces of the corners that stand; the base's accelerations follow
+from its six equations of motion. Tasks are followed by weighted least squares,
+
+    minimise  sum_i w_i |J_i v' + J_i' v - a_i|^2 + eps_f |f|^2 + eps_v |v'|^2
+    subject to  f within the cones of friction, |M_a v' + h_a - J_a' f| <= torque limits
+
+A force is a sum of the edges of its cone with shares that are not negative, so that cones are bounds; torque limits are
+soft rows of a high price. The law of the centre of mass is that of the divergent component of motion, written as an
+acceleration; the program clips the zero-moment point by itself, at the true polygon of the corners that stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ClipError
+from humanoid_control.estimation.floating_base import FloatingBaseEstimator
+from humanoid_control.kinematics.joint_state import Measurement
+from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
+from humanoid_control.performing.clip_dynamics import friction_cone, skew
+from humanoid_control.performing.dynamic_motion import DynamicMotion
+from humanoid_control.performing.source_motion import RigidSoles
+from humanoid_control.robots import Robot
+from humanoid_control.robots.accelerations import ROTOR_PER_EFFORT
+from humanoid_control.robots.joint_groups import JointGroups
+from humanoid_control.simulation import Engine
+from humanoid_control.walking.feet import Feet
+from humanoid_control.walking.gait import GRAVITY
+
+ALIGNED = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+UNIT = 100.0  # [N] of a share of a cone's edge in the program
+MOST_ACCELERATION = 1e4  # [rad/s^2]
+SWING, STAND, LATE = range(3)  # states of a foot
+
+
+@dataclass(frozen=True)
+class ControllerSettings:
+    """Settings of the controller; one set for all robots.
+
+    Attributes:
+        dt: of a tick [s].
+        friction: of the forces.
+        dcm_gain: k of the divergent component [1/s].
+        standing, swinging, turning: weights of a standing sole, of a swinging one and of its rotation.
+        center, height, momentum, root, joints, legs: weights of the other tasks.
+        force, acceleration: prices of a squared force [1/N^2] and acceleration.
+        torque: price of a squared torque beyond its limit.
+        touch, lift: time in which a foot takes up load, and gives it away before it lifts off [s].
+        early, felt, lost: share of a swing from which a load is a landing; of the weight that is one; below which a
+            foot that should stand does not.
+        reach_speed, reach: speed at which a late foot reaches down [m/s], and how far [m].
+        wait: longest time for which the motion's clock waits for a late foot [s].
+        shift: time constant of where the plan lies in the world [s].
+    """
+
+    dt: float = 0.002
+    friction: float = 0.6
+    dcm_gain: float = 4.0
+    standing: float = 200.0
+    swinging: float = 20.0
+    turning: float = 4.0
+    center: float = 20.0
+    height: float = 5.0
+    momentum: float = 0.02
+    root: float = 4.0
+    joints: float = 0.5
+    legs: float = 0.02
+    force: float = 2e-6
+    acceleration: float = 1e-4
+    torque: float = 1.0
+    touch: float = 0.03
+    lift: float = 0.05
+    early: float = 0.6
+    felt: float = 0.06
+    lost: float = 0.04
+    reach_speed: float = 0.3
+    reach: float = 0.06
+    wait: float = 0.3
+    shift: float = 0.08
+
+
+class Reference(NamedTuple):
+    """The motion at one time: its frame and the share of the next, and what is between them."""
+
+    frame: int
+    share: float
+    motion: DynamicMotion
+
+    def at(self, values: np.ndarray) -> np.ndarray:
+        """Values (T, ...) of the motion now."""
+        return np.asarray((1 - self.share) * values[self.frame] + self.share * values[self.frame + 1])
+
+    def rotation(self, values: np.ndarray) -> np.ndarray:
+        """Rotation (3, 3) now, of (T, 3, 3)."""
+        a, b = values[self.frame], values[self.frame + 1]
+        return np.asarray(a @ pin.exp3(self.share * pin.log3(a.T @ b)))
+
+
+@dataclass
+class _Foot:
+    """What is known of a foot.
+
+    Attributes:
+        state: SWING, STAND or LATE. since: time in it [s]. down: how far a late foot has reached [m].
+    """
+
+    state: int = STAND
+    since: float = 1.0
+    down: float = 0.0
+
+
+class WholeBodyController:
+    """Performer that tracks a feasible motion by torques, with the state by the robot's own sensors.
+
+    Attributes:
+        robot: model of its own. motion: that is performed. settings: of the controller.
+        clock: time of the motion [s]. early, late, failed: counts of early and late contacts, and of programs without
+            a solution.
+        dcm_error: (2,) of the last tick, along x and y of the world [m].
+        torque: (n,) commanded [N m].
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        motion: DynamicMotion,
+        settings: ControllerSettings | None = None,
+        read: Callable[[], Measurement | None] | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            robot: whose motion it is, with a floating base.
+            motion: feasible.
+            settings: default: `ControllerSettings()`.
+            read: what the sensors give; default: the engine's, without errors.
+
+        Raises:
+            ClipError: a motion of another robot.
+        """
+        if tuple(robot.joint_names) != motion.joint_names:
+            raise ClipError(f"the motion of {motion.robot} is not one of {robot.name}")
+        self.robot, self.motion, self.settings, self.read = robot, motion, settings or ControllerSettings(), read
+        self.soles, self.feet_of = RigidSoles.of(robot), Feet(robot)
+        self.data, self.estimator = robot.model.createData(), FloatingBaseEstimator(robot, self.feet_of.frames)
+        self.rotor = ROTOR_PER_EFFORT * robot.effort
+        self.limits = np.where(robot.effort_known & (robot.effort > 0), robot.effort, np.inf)
+        legs = JointGroups.of(robot).legs
+        self.weights = np.full(robot.n, self.settings.joints)
+        self.weights[legs] = self.settings.legs
+        self.cone, self.weight = friction_cone(self.settings.friction), robot.mass * GRAVITY
+        self.omega = float(np.sqrt(GRAVITY / np.median(motion.center[:, 2])))
+        self._root = np.array([pin.Quaternion(x).toRotationMatrix() for x in motion.q[:, 3:7]])
+        self._begin()
+
+    def _begin(self) -> None:
+        self.clock, self.waited, self.offset = 0.0, 0.0, np.zeros(2)
+        self.feet = (_Foot(), _Foot())
+        self.early = self.late = self.failed = 0
+        self.dcm_error, self.torque = np.zeros(2), np.zeros(self.robot.n)
+
+    def start(self, engine: Engine) -> None:
+        """See `Performer.start`: the estimator is told where the soles stand."""
+        self._begin()
+        pin.framesForwardKinematics(self.robot.model, self.data, self.motion.q[0])
+        self.estimator.reset([self.data.oMf[f].translation.copy() for f in self.feet_of.frames])
+
+    def tick(self, t: float, engine: Engine) -> None:
+        """See `Performer.tick`."""
+        measured = engine.read() if self.read is None else self.read()
+        if measured is not None:
+            engine.command(None, None, self.step(measured))
+
+    # -- a tick -----------------------------------------------------------------------------------------------------
+
+    def step(self, measured: Measurement) -> np.ndarray:
+        """Torques (n,) [N m] for a reading of the sensors, a tick after the last one."""
+        s, r = self.settings, self.robot
+        self.estimator.kinematics(measured.joints.q, measured.joints.v, measured.imu)
+        felt = self.feet_of.wrenches(self.estimator.data, measured.foot_wrenches)[:, 2]
+        ref = self._now()
+        self._contacts(ref, felt / self.weight)
+        may = [foot.state == STAND for foot in self.feet]
+        estimate = self.estimator.update(felt, may, s.dt, (0.0, 0.0))
+        torque = self._solve(ref, estimate.q, estimate.v)
+        if torque is not None:
+            self.torque = np.clip(torque, -self.limits, self.limits)
+        else:
+            self.failed += 1
+        late = any(foot.state == LATE for foot in self.feet)
+        leaving = ref.motion.stands[min(ref.frame + round(0.03 * self.motion.rate), len(self.motion) - 1)]
+        if late and self.waited < s.wait and not all(leaving):
+            self.waited += s.dt
+        else:
+            self.clock += s.dt
+            self.waited = self.waited if late else 0.0
+        assert self.torque.shape == (r.n,)
+        return self.torque
+
+    def _now(self) -> Reference:
+        at = min(self.clock * self.motion.rate, len(self.motion) - 1.001)
+        return Reference(int(at), at - int(at), self.motion)
+
+    def _contacts(self, ref: Reference, load: np.ndarray) -> None:
+        """States of the feet by the plan and by the loads (2,) that are felt, as shares of the weight."""
+        s, k = self.settings, ref.frame
+        for f, foot in enumerate(self.feet):
+            foot.since += s.dt
+            planned = bool(self.motion.stands[k, f])
+            state = foot.state
+            if planned and state == SWING:
+                state = STAND if load[f] > s.felt else LATE
+                self.late += state == LATE
+            elif state == LATE and load[f] > s.felt:
+                state = STAND
+            elif not planned and state == SWING:
+                if load[f] > s.felt and self._swing_share(f, k) > s.early:
+                    state, self.early = STAND, self.early + 1
+            elif not planned and state != SWING and self._swing_share(f, k) < s.early:
+                state = SWING
+            if state == LATE:
+                foot.down = min(foot.down + s.reach_speed * s.dt, s.reach)
+            if state != foot.state:
+                foot.since = 0.0
+                foot.down = foot.down if state == LATE else 0.0
+            foot.state = state
+
+    def _swing_share(self, f: int, k: int) -> float:
+        """Share of the swing of a foot that is over at a frame; 0 where it stands."""
+        stands = self.motion.stands[:, f]
+        if stands[k]:
+            return 0.0
+        before = np.flatnonzero(stands[:k])[-1] if stands[:k].any() else 0
+        after = k + int(np.argmax(stands[k:])) if stands[k:].any() else len(stands)
+        return float((k - before) / max(after - before, 1))
+
+    def _most_force(self, f: int, k: int) -> float:
+        """Largest normal force of a corner [N]: it rises after a touch-down and falls before a lift-off."""
+        s, stands = self.settings, self.motion.stands[:, f]
+        ahead = stands[k : k + max(1, round(s.lift * self.motion.rate))]
+        left = 1.0 if ahead.all() or not stands[k] else float(np.argmin(ahead)) / len(ahead)
+        return 1.2 * self.weight * max(0.05, min(left, foot_share(self.feet[f].since, s.touch)))
+
+    def _solve(self, ref: Reference, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
+        """Torques (n,) at a state, None where the program has no solution."""
+        s, r, model, data, n = self.settings, self.robot, self.robot.model, self.data, self.robot.n
+        zero = np.zeros(r.nv)
+        pin.computeCentroidalMomentumTimeVariation(model, data, q, v, zero)
+        drift_L, L = data.dhg.angular.copy(), data.hg.angular.copy()
+        c, vc, drift_c = data.com[0].copy(), data.hg.linear / r.mass, data.dhg.linear / r.mass
+        pin.ccrba(model, data, q, v)
+        Ag = data.Ag.copy()
+        M, h = pin.crba(model, data, q).copy(), pin.nonLinearEffects(model, data, q, v).copy()
+        M[6:, 6:] += np.diag(self.rotor)
+        pin.forwardKinematics(model, data, q, v, zero)
+        pin.computeJointJacobians(model, data, q)
+        rows, wanted, price, contacts = [], [], [], []
+        k = ref.frame
+        places, loads = np.zeros(2), 1e-9
+        for f, foot in enumerate(self.feet):
+            X = data.oMi[self.soles.joints[f]] * self.soles.X_joint_sole[f]
+            J, drift, twist = self._sole_rows(f, X)
+            toe = bool(self.motion.toe_only[k, f]) and foot.state == STAND
+            if foot.state == STAND:
+                own = np.arange(2 if toe else 0, 4)
+                contacts.append((f, X, J, own, self._most_force(f, k)))
+                share = max(foot_share(foot.since, 0.1), 1e-3)
+                places += share * (X.translation - ref.at(self.motion.sole_position)[f])[:2] * (0.0 if toe else 1.0)
+                loads += share * (0.0 if toe else 1.0)
+            e_R = X.rotation @ pin.log3(X.rotation.T @ ref.rotation(self.motion.sole_rotation[:, f]))
+            twist_ref, acc_ref = ref.at(self.motion.sole_twist)[f], ref.at(self.motion.sole_acceleration)[f]
+            if foot.state == STAND and not toe:
+                rows.append(J)
+                wanted.append(-30.0 * twist - drift)
+                price.append(np.full(6, s.standing))
+            elif toe:
+                for i in (2, 3):
+                    arm = X.rotation @ self.soles.corners[f, i]
+                    S = skew(arm[None])[0]
+                    speed = twist[:3] + np.cross(twist[3:], arm)
+                    bias = drift[:3] + np.cross(drift[3:], arm) + np.cross(twist[3:], np.cross(twist[3:], arm))
+                    rows.append(J[:3] - S @ J[3:])
+                    wanted.append(-30.0 * speed - bias)
+                    price.append(np.full(3, s.standing))
+                rows.append(J[3:])
+                wanted.append(acc_ref[3:] + 200.0 * e_R + 28.0 * (twist_ref[3:] - twist[3:]) - drift[3:])
+                price.append(np.full(3, 1.0))
+            else:
+                place = ref.at(self.motion.sole_position)[f] - [0.0, 0.0, foot.down]
+                e = np.concatenate([place - X.translation, e_R])
+                rows.append(J)
+                wanted.append(acc_ref + 500.0 * e + 42.0 * (twist_ref - twist) - drift)
+                price.append(np.repeat([s.swinging, s.turning], 3))
+        if loads > 1e-6:
+            self.offset += (1 - np.exp(-s.dt / s.shift)) * (places / loads - self.offset)
+        # Centre of mass: the divergent component across, a spring in height; then momentum and root.
+        dc = c - ref.at(self.motion.center)
+        dc[:2] -= self.offset
+        dv = vc - ref.at(self.motion.center_velocity)
+        a_c = ref.at(self.motion.center_acceleration)
+        self.dcm_error = dc[:2] + dv[:2] / self.omega
+        w, gain = self.omega, s.dcm_gain
+        a_c[:2] -= w * gain * dc[:2] + (w + gain) * dv[:2]
+        a_c[2] -= 80.0 * dc[2] + 16.0 * dv[2]
+        rows.append(Ag[:3] / r.mass)
+        wanted.append(a_c - drift_c)
+        price.append(np.array([s.center, s.center, s.height]))
+        rows.append(Ag[3:])
+        wanted.append(ref.at(self.motion.momentum_rate) + 5.0 * (ref.at(self.motion.momentum) - L) - drift_L)
+        price.append(np.full(3, s.momentum))
+        R = data.oMi[1].rotation
+        e_R = pin.log3(R.T @ ref.rotation(self._root))
+        turn = np.zeros((3, r.nv))
+        turn[:, 3:6] = np.eye(3)
+        rows.append(turn)
+        v_ref, a_ref = ref.at(self.motion.v), ref.at(self.motion.a)
+        wanted.append(a_ref[3:6] + 150.0 * e_R + 24.0 * (v_ref[3:6] - v[3:6]))
+        price.append(np.full(3, s.root))
+        e_q, e_v = ref.at(self.motion.q)[7:] - q[7:], v_ref[6:] - v[6:]
+        joints = a_ref[6:] + 120.0 * e_q + 20.0 * e_v
+        tasks = (np.vstack(rows), np.concatenate(wanted), np.concatenate(price))
+        return self._program(M, h, tasks, joints, contacts, n)
+
+    def _sole_rows(self, f: int, X: pin.SE3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Jacobian (6, nv) of a sole's frame in the world's axes, its drift J' v (6,), and its twist (6,)."""
+        model, data, joint = self.robot.model, self.data, self.soles.joints[f]
+        J = pin.getJointJacobian(model, data, joint, ALIGNED)
+        v, a = pin.getVelocity(model, data, joint, ALIGNED), pin.getClassicalAcceleration(model, data, joint, ALIGNED)
+        arm = X.translation - data.oMi[joint].translation
+        J = J.copy()
+        J[:3] -= skew(arm[None])[0] @ J[3:]
+        w = v.angular
+        twist = np.concatenate([v.linear + np.cross(w, arm), w])
+        drift = np.concatenate([a.linear + np.cross(a.angular, arm) + np.cross(w, np.cross(w, arm)), a.angular])
+        return J, drift, twist
+
+    def _program(
+        self, M: np.ndarray, h: np.ndarray, tasks: tuple, joints: np.ndarray, contacts: list, n: int
+    ) -> np.ndarray | None:
+        """Solve for joint accelerations and shares of the cones' edges; torques (n,)."""
+        s = self.settings
+        G, most = [], []  # generalised forces (nv,) of each edge of each cone
+        for f, X, J, own, force in contacts:
+            for i in own:
+                S = skew((X.rotation @ self.soles.corners[f, i])[None])[0]
+                G.append((J[:3] - S @ J[3:]).T @ self.cone)
+                most.append(np.full(4, force / UNIT))
+        edges = UNIT * np.hstack(G) if G else np.zeros((len(M), 0))
+        m = edges.shape[1]
+        # v' = T y + t: the base by its equations of motion.
+        T, t = np.zeros((len(M), n + m)), np.zeros(len(M))
+        base = np.linalg.inv(M[:6, :6])
+        T[:6, :n], T[:6, n:], t[:6] = -base @ M[:6, 6:], base @ edges[:6], -base @ h[:6]
+        T[6:, :n] = np.eye(n)
+        R, wanted, price = tasks
+        B = R @ T
+        off = wanted - R @ t
+        H = B.T @ (price[:, None] * B)
+        g = -B.T @ (price * off)
+        own = self.weights + s.acceleration
+        H[np.arange(n), np.arange(n)] += own
+        g[:n] -= self.weights * joints
+        if m:
+            square = UNIT**2 * s.force * (self.cone.T @ self.cone)
+            for k in range(0, m, 4):
+                H[n + k : n + k + 4, n + k : n + k + 4] += square + 1e-9 * np.eye(4)
+        low = np.concatenate([np.full(n, -MOST_ACCELERATION), np.zeros(m)])
+        high = np.concatenate([np.full(n, MOST_ACCELERATION), *most]) if m else -low
+        A = M[6:] @ T
+        A[:, n:] -= edges[6:]
+        tau = M[6:] @ t + h[6:]
+        known = np.isfinite(self.limits)
+        # Rows in units of each limit, so that one price fits all joints.
+        scale = 1.0 / self.limits[known]
+        rows = np.vstack([A[known] * scale[:, None], -A[known] * scale[:, None]])
+        b = np.concatenate([(-self.limits[known] - tau[known]) * scale, (tau[known] - self.limits[known]) * scale])
+        x, multipliers = np.empty(n + m), np.empty(n + m + len(rows))
+        program = BoxQp(np.ascontiguousarray(H), g, low, high, np.ascontiguousarray(rows), b)
+        used = solve_box_qp(program, len(rows), s.torque * 1e6, x, multipliers)
+        return A @ x + tau if used >= 0 and np.isfinite(x).all() else None
+
+
+def foot_share(since: float, time: float) -> float:
+    """Share of its load that a foot takes up a time after it touched down [s]."""
+    return min(1.0, since / time)
