@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from humanoid_control.performing.performance import Performer as Performer
     from humanoid_control.performing.performance import perform as perform
     from humanoid_control.performing.settings import FeasibilitySettings as FeasibilitySettings
+    from humanoid_control.performing.whole_body_controller import ControllerSettings as ControllerSettings
+    from humanoid_control.performing.whole_body_controller import WholeBodyController as WholeBodyController
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
@@ -47,5 +49,6 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "measures": ["feasibility_row"],
         "performance": ["OpenLoop", "Performance", "Performer", "perform"],
         "settings": ["FeasibilitySettings"],
+        "whole_body_controller": ["ControllerSettings", "WholeBodyController"],
     },
 )

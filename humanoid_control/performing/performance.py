@@ -7,6 +7,7 @@ what a motion is worth before a controller tracks it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -39,6 +40,9 @@ class Performer(Protocol):
     def tick(self, t: float, engine: Engine) -> None:
         """Command the drives at a time of the motion [s]."""
 
+    def numbers(self) -> dict[str, Any]:
+        """What the performer itself measured, as plain values."""
+
 
 class OpenLoop:
     """The motion's positions and velocities as commands of position drives, with its torques if `forces`."""
@@ -64,6 +68,10 @@ class OpenLoop:
         speed = (m.q[k + 1, 7:] - m.q[k, 7:]) * m.rate
         torque = (1 - s) * m.torque[k] + s * m.torque[k + 1]
         engine.command(joints, speed, torque if self.forces else None)
+
+    def numbers(self) -> dict[str, Any]:
+        """See `Performer.numbers`: nothing."""
+        return {}
 
 
 @dataclass
@@ -121,13 +129,16 @@ class Performance:
         }
 
 
-def perform(motion: DynamicMotion, engine: Engine, performer: Performer) -> Performance:
+def perform(
+    motion: DynamicMotion, engine: Engine, performer: Performer, watch: Callable[[float, Engine], None] | None = None
+) -> Performance:
     """Let a simulated robot perform a motion from its first posture at rest until its end, or until it falls.
 
     Args:
         motion: of the engine's robot.
         engine: world with a robot whose base floats.
         performer: commands it every 2 ms.
+        watch: called before every tick with its time [s]: pushes, for example.
 
     Raises:
         ConfigError: a motion of another robot, or a base that is fixed.
@@ -142,6 +153,8 @@ def perform(motion: DynamicMotion, engine: Engine, performer: Performer) -> Perf
     performer.start(engine)
     ticks, fell, why = round((len(motion) - 1) / motion.rate / TICK), np.inf, ""
     for k in range(ticks):
+        if watch is not None:
+            watch(k * TICK, engine)
         performer.tick(k * TICK, engine)
         engine.step(steps)
         why = record.take((k + 1) * TICK)

@@ -13,9 +13,10 @@ acceleration; the program clips the zero-moment point by itself, at the true pol
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -165,6 +166,7 @@ class WholeBodyController:
         self.feet = (_Foot(), _Foot())
         self.early = self.late = self.failed = 0
         self.dcm_error, self.torque = np.zeros(2), np.zeros(self.robot.n)
+        self._errors, self._times = list[np.ndarray](), list[float]()
 
     def start(self, engine: Engine) -> None:
         """See `Performer.start`: the estimator is told where the soles stand."""
@@ -175,8 +177,25 @@ class WholeBodyController:
     def tick(self, t: float, engine: Engine) -> None:
         """See `Performer.tick`."""
         measured = engine.read() if self.read is None else self.read()
-        if measured is not None:
-            engine.command(None, None, self.step(measured))
+        if measured is None:
+            return
+        begin = time.process_time()
+        torque = self.step(measured)
+        self._times.append(time.process_time() - begin)
+        engine.command(None, None, torque)
+
+    def numbers(self) -> dict[str, Any]:
+        """See `Performer.numbers`: error of the divergent component, contacts, and time of a tick on the processor."""
+        errors, times = np.array(self._errors or [np.zeros(2)]), np.array(self._times or [0.0])
+        rms = 1000 * np.sqrt(np.mean(errors**2, axis=0))
+        return {
+            "dcm_error_mm": [round(float(x), 1) for x in rms],
+            "early": self.early,
+            "late": self.late,
+            "failed_programs": self.failed,
+            "tick_ms": round(1000 * float(np.median(times)), 2),
+            "tick_p99_ms": round(1000 * float(np.percentile(times, 99)), 2),
+        }
 
     # -- a tick -----------------------------------------------------------------------------------------------------
 
@@ -190,6 +209,7 @@ class WholeBodyController:
         may = [foot.state == STAND for foot in self.feet]
         estimate = self.estimator.update(felt, may, s.dt, (0.0, 0.0))
         torque = self._solve(ref, estimate.q, estimate.v)
+        self._errors.append(self.dcm_error)
         if torque is not None:
             self.torque = np.clip(torque, -self.limits, self.limits)
         else:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from humanoid_control.cli.parser import (
     CLIP_HELP,
@@ -24,15 +27,18 @@ from humanoid_control.warm_up import PERFORMING, SIMULATION, WHOLE_BODY, compile
 
 BOTH = "both"
 FELL = 3  # exit code: a robot fell
+EVERY, PUSHED = 3.0, 0.1  # [s] from push to push, and how long each lasts
 EXAMPLES = """examples:
   humanoid perform dance --robot hrp2                      retargeted, made feasible, danced in the simulated world
   humanoid perform clip.trc --robot hrp2,lola --engine both --json
   humanoid perform walk.bvh --robot hrp2 --pace 0.7        one pace for the whole clip
-  humanoid perform dance --robot hrp2 --retargeted         beside it the retargeted motion, which no physics has seen
+  humanoid perform dance --robot hrp2 --seeds 3 --push 6   noise by three seeds, a push of 6 N s every 3 s
+  humanoid perform dance --robot hrp2 --open-loop --retargeted   without a controller, beside the retargeted motion
   humanoid perform dance --robot hrp2 -o dance.npz         the feasible motion, with forces and torques
 
-The motion is replayed by the position drives, with its torques fed forward and no feedback of balance: what the motion
-itself is worth. Exit code 0: every robot danced to the end; 3: one fell.
+A whole-body controller tracks the motion by torques, with the state by sensors with noise, 2 ms late. --open-loop:
+position drives follow it, its torques are fed forward, and nothing balances: what the motion itself is worth.
+Exit code 0: every robot danced to the end; 3: one fell.
 """
 
 
@@ -44,7 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=[*ENGINES, BOTH], default=ENGINES[0], help=f"world (default: {ENGINES[0]})")
     parser.add_argument("--pace", type=float, help="of the whole clip (default: slower where needed)")
     parser.add_argument("--friction", type=float, default=0.8, help="of the ground (default: 0.8)")
+    parser.add_argument("--open-loop", action="store_true", help="replay it by position drives, without a controller")
     parser.add_argument("--retargeted", action="store_true", help="perform the retargeted motion, too")
+    parser.add_argument("--no-noise", action="store_true", help="sensors without errors")
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds of the noise, from 0 on (default: 1)")
+    parser.add_argument("--push", type=float, help="push the root every 3 s, to and fro along x and y [N s]")
     parser.add_argument(
         "-o", "--output", type=given, help="write the feasible motion: .npz, a folder for several robots"
     )
@@ -60,6 +70,12 @@ def run(args: argparse.Namespace) -> int:
 
     require_range("pace", args.pace, 0.1, 2)
     require_range("friction", args.friction, 0.05, 5)
+    require_range("seeds", args.seeds, 1, 100)
+    require_range("push", args.push, 0, 1000)
+    if args.open_loop:
+        given_too = [name for name, on in (("--no-noise", args.no_noise), ("--seeds", args.seeds > 1)) if on]
+        if given_too:
+            raise ConfigError(f"{given_too[0]} belongs to the controller: an open loop reads no sensors")
     robots = load_robots(args.robot or ["hrp2"], "floating", imitate=True)
     tell_notes(robots)
     outputs = _outputs(args, [r.name for r in robots])
@@ -87,7 +103,6 @@ def _performed(
     """Rows of a robot: the feasible motion in each engine, and the retargeted one where that is asked for."""
     from humanoid_control.performing import (
         FeasibilitySettings,
-        OpenLoop,
         feasibility_row,
         make_feasible,
         perform,
@@ -105,14 +120,39 @@ def _performed(
         motions["retargeted"] = retargeted_motion(trajectory, robot, settings)
     for name, one in motions.items():
         numbers = feasibility_row(one, robot.mass * GRAVITY)
-        for engine in engines:
+        for engine, seed in product(engines, range(args.seeds)):
             world = SimulationConfig(robot.name, "floating", engine, friction=args.friction).build(robot)
-            rows.append(
-                {"robot": robot.name, "motion": name, "engine": engine}
-                | perform(one, world, OpenLoop(one)).row()
-                | {"feasibility": numbers}
-            )
+            performer = _performer(one, world, seed, args)
+            outcome = perform(one, world, performer, _pushes(args.push))
+            row = {"robot": robot.name, "motion": name, "engine": engine, "seed": seed} | outcome.row()
+            rows.append(row | performer.numbers() | {"feasibility": numbers})
     return rows
+
+
+def _performer(motion: Any, world: Any, seed: int, args: argparse.Namespace) -> Any:
+    """The controller with its sensors, or the open loop."""
+    from humanoid_control.performing import OpenLoop, WholeBodyController
+    from humanoid_control.studies.walking.trial import NOISE, NoisySensors
+
+    if args.open_loop:
+        return OpenLoop(motion)
+    read = None if args.no_noise else NoisySensors(world, NOISE, seed).read
+    return WholeBodyController(world.robot, motion, read=read)
+
+
+def _pushes(impulse: float | None) -> Any:
+    """A watcher that pushes the root link every 3 s, by an impulse [N s] in turn along x, y, -x, -y."""
+    if not impulse:
+        return None
+    directions = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])
+
+    def watch(t: float, engine: Any) -> None:
+        count = round(t / EVERY)
+        if count > 0 and abs(t - count * EVERY) < 1e-4:
+            force = impulse / PUSHED * directions[count % 4]
+            engine.push(engine.robot.root_link, np.array([*force, 0.0, 0.0, 0.0, 0.0]), PUSHED)
+
+    return watch
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
@@ -120,16 +160,23 @@ def _print(rows: list[dict[str, Any]]) -> None:
     names = {"seconds": "s", "steps": "steps", "made": "made", "placed": "placed", "on_beat": "on the beat"}
     names |= {"slip_mm": "slip mm", "tilt_deg": "tilt deg", "tracking_root_cm": "off, root cm"}
     names |= {"tracking_world_cm": "world cm", "saturated_percent": "torque-saturated %", "real_time": "real time"}
+    names |= {"dcm_error_mm": "dcm error mm", "tick_ms": "tick ms"} if "tick_ms" in rows[0] else {}
     cells = []
     for r in rows:
         fate = "yes" if r["survived"] else f"fell at {r['fell_s']:g} s"
-        cells.append([r["robot"], r["motion"], r["engine"], fate, *(r[key] for key in names)])
-    table("performances, open loop", ["robot", "motion", "engine", "danced", *names.values()], cells)
+        values = [r[key] for key in names]
+        cells.append([r["robot"], r["motion"], r["engine"], fate, *(_text(v) for v in values)])
+    title = "performances by the whole-body controller" if "tick_ms" in rows[0] else "performances, open loop"
+    table(title, ["robot", "motion", "engine", "danced", *names.values()], cells)
     for r in rows:
         if r["feasibility"]["fallback"]:
             console.print(f"{r['robot']}: {r['feasibility']['fallback']}")
         if not r["survived"]:
             console.print(f"{r['robot']}, {r['motion']}, {r['engine']}: fell, {r['why']}")
+
+
+def _text(value: Any) -> Any:
+    return " / ".join(f"{x:g}" for x in value) if isinstance(value, list) else value
 
 
 def _outputs(args: argparse.Namespace, names: list[str]) -> list[Path | None]:
