@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.estimation.plausibility import TURN, without_ends
 from humanoid_control.kinematics.joint_state import JointState
 
 CLOCK_BACK = 1.0  # [s] a sample older than the last one by more comes from a clock that was set back, or restarted
+NEAR_A_TURN = 0.8  # [rad] from whole turns: so far a joint may come off its prediction, and its encoder began again
 
 
 class JointFilter:
@@ -21,6 +23,9 @@ class JointFilter:
 
     A joint that runs into a stop is not followed through it: an estimate is outside the range only as far as the joint
     itself was measured there.
+
+    An encoder that counts one turn and begins again does not move the joint: whole turns are taken out of the
+    innovation of a joint `without_ends`, whose estimate turns on.
 
     Attributes:
         names: of the n joints.
@@ -49,6 +54,7 @@ class JointFilter:
         self.names, n = tuple(names), len(names)
         self.bandwidth = float(bandwidth)
         self._lower, self._upper = limits
+        self._endless = without_ends(*limits)
         self.position = np.full(n, np.nan)
         self.velocity = np.zeros(n)
         self._time = np.full(n, np.nan)
@@ -85,6 +91,9 @@ class JointFilter:
         r = np.exp(-2 * np.pi * self.bandwidth * step)
         predicted = self.position + self.velocity * step
         e = np.where(go, measured - predicted, 0.0)
+        turns = TURN * np.round(e / TURN)
+        turns = np.where(self._endless & (np.abs(e - turns) <= NEAR_A_TURN), turns, 0.0)
+        e, measured = e - turns, measured - turns
         free = np.where(go, predicted + (1 - r**2) * e, self.position)
         self.velocity = np.where(go, self.velocity + (1 - r) ** 2 / step * e, self.velocity)
         self.position = np.where(go, self._within(free, measured), self.position)

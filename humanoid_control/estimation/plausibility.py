@@ -14,6 +14,7 @@ UNEVEN = 0.01  # [s] by which samples may come closer together than they were ta
 STEP = 0.05  # [rad] that a joint may seem to move in no time: noise
 BELIEVED = 3  # samples in a row that agree: there the joint really is
 TURN = 2 * math.pi  # [rad] beyond its limits no joint is, only its encoder may have counted one turn too many
+TURNS_WITHOUT_ENDS = 10  # in a range wider than that no stop holds a joint, and descriptions write it for none
 ENDLESS = 1e8  # [rad] beyond which no joint has turned: at 30 rad/s that takes five weeks
 TOLD = 2.0  # [s] for which a refusal is reported: diagnostics come once a second
 NAMED = 3  # joints in a report
@@ -27,7 +28,7 @@ class JointPlausibility:
     be. What lies a whole turn outside the range is never believed.
 
     An encoder that counts one turn and begins again shows a jump by a whole turn. Such a jump is no motion: it is taken
-    out of the samples of a joint without ends, and refused for other joints as long as it lasts.
+    out of the samples of a joint `without_ends`, and refused for other joints as long as it lasts.
 
     Attributes:
         restarts: joints that are believed since the last sample after a jump, with their velocities by the samples
@@ -51,7 +52,7 @@ class JointPlausibility:
         self._encoders = encoders
         self._names, self._limits = tuple(names), (lower, upper)
         self._low, self._high = np.maximum(lower - RANGE_MARGIN, -ENDLESS), np.minimum(upper + RANGE_MARGIN, ENDLESS)
-        self._velocity, self._endless = np.abs(velocity), np.isinf(lower) & np.isinf(upper) & encoders
+        self._velocity, self._endless = np.abs(velocity), without_ends(lower, upper) & encoders
         self._fastest = FASTEST * self._velocity
         self.forget()
 
@@ -164,6 +165,11 @@ class JointPlausibility:
     def _reach(fastest: Any, elapsed: Any) -> Any:
         """Distance that a joint may move, at most [rad], in a time [s]."""
         return STEP + fastest * (np.maximum(elapsed, 0.0) + UNEVEN)
+
+
+def without_ends(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Test (n,) which joints turn on and on, by their ranges [rad]: infinite ones, or of more than ten turns."""
+    return np.asarray(upper - lower > TURNS_WITHOUT_ENDS * TURN)
 
 
 def named_twice(names: Sequence[str]) -> str:

@@ -125,3 +125,24 @@ def test_a_joint_that_runs_into_its_stop_is_not_followed_through_it():
         ended.update(0.002 * k, np.array([0.7]))
     assert ended.position[0] == pytest.approx(0.7, abs=1e-3), "one that was bent beyond is where it is"
     assert ended.at(1.5).q[0] <= 0.7 + 1e-9
+
+
+@pytest.mark.parametrize("end", [np.inf, 1000.0])
+@pytest.mark.parametrize("speed", [1.0, -9.0])
+def test_an_encoder_of_one_turn_does_not_move_a_joint_without_ends(end, speed):
+    f, out = JointFilter(("table",), 30.0, (np.array([-end]), np.array([end]))), []
+    for k in range(800):
+        f.update(0.01 * k, np.array([(speed * 0.01 * k + np.pi) % (2 * np.pi) - np.pi]))
+        out.append((f.position[0], f.velocity[0]))
+    q, v = np.array(out[100:]).T
+    assert np.abs(v - speed).max() < 1e-3, "it turns at the same speed all the time"
+    assert np.abs(q - speed * 0.01 * np.arange(100, 800)).max() < 1e-3
+    f.update(8.0, np.array([f.position[0] + 4.0]))
+    assert abs(f.velocity[0]) > 10, "a jump that is no whole turn is a jump"
+
+
+def test_a_joint_with_ends_is_not_unwrapped():
+    f = JointFilter(("a",), 30.0, (np.array([-5.0]), np.array([5.0])))
+    f.update(0.0, np.array([3.1]))
+    f.update(0.01, np.array([-3.1]))
+    assert f.position[0] < -2.0

@@ -129,14 +129,15 @@ def turning(lower, upper, wrap=True, speed=1.0, limit=10.0, seconds=8.0, dt=0.01
     return judge, np.array(out)
 
 
-def test_whole_turns_are_taken_out_of_a_joint_without_ends():
-    judge, rows = turning(-np.inf, np.inf)
+@pytest.mark.parametrize("end", [np.inf, 1000.0])
+def test_whole_turns_are_taken_out_of_a_joint_without_ends(end):
+    judge, rows = turning(-end, end)
     q, used, good, velocity = rows.T
     assert good.all() and judge.problem(8.0) == "" and np.abs(used - q).max() < 1e-9
     assert np.abs(velocity[30:] - 1.0).max() < 1e-3, "it turns at 1 rad/s all the time"
-    _, straight = turning(-np.inf, np.inf, wrap=False)
+    _, straight = turning(-end, end, wrap=False)
     assert np.abs(straight[:, 1] - straight[:, 0]).max() < 1e-9
-    _, back = turning(-np.inf, np.inf, speed=-2.0)
+    _, back = turning(-end, end, speed=-2.0)
     assert np.abs(back[:, 1] - back[:, 0]).max() < 1e-9
 
 
