@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -82,6 +83,22 @@ class ConfigError(HumanoidError):
 
 class NotANumberError(ConfigError):
     """A value from outside that is not a number, or is infinite."""
+
+
+def check_time_step(dt: float, where: str) -> None:
+    """Refuse a length of a step in which nothing can move on.
+
+    Args:
+        dt: [s].
+        where: start of the message: what takes the step.
+
+    Raises:
+        ConfigError: it is not positive, infinite or no number.
+    """
+    if not 0.0 < dt < math.inf:
+        raise ConfigError(
+            f"{where}: dt must be positive and finite, got {dt:g} s: give the seconds since the last step"
+        )
 
 
 class SizeError(ConfigError, ValueError):

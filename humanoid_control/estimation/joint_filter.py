@@ -77,9 +77,11 @@ class JointFilter:
 
         Args:
             time: of the sample [s]; a sample not newer than the last one of its joint is passed over. After a clock
-                was set back by more than a second the joint begins anew.
+                was set back by more than a second the joint begins anew. A time that is no number is passed over.
             measured: (n,) positions [rad]; NaN where a joint was not measured.
         """
+        if not np.isfinite(time):
+            return
         seen = np.isfinite(measured)
         fresh = seen & (np.isnan(self.position) | (time < self._time - CLOCK_BACK))
         self.position[fresh], self.velocity[fresh], self._time[fresh] = measured[fresh], 0.0, time

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import nearest_names
+from humanoid_control.errors import check_time_step, nearest_names
 from humanoid_control.ik.limits.idle_joints import IdleJointLimit
 from humanoid_control.ik.limits.self_collision import SelfCollisionLimit, default_limits
 from humanoid_control.ik.solver import IkSettings
@@ -226,7 +226,12 @@ class TargetFollower:
         self._unknown[name] = (text, time)
 
     def step(self, now: float, dt: float) -> IkResult:
-        """One tick of length dt [s] that ends at `now` [s]."""
+        """One tick of length dt [s] that ends at `now` [s].
+
+        Raises:
+            ConfigError: dt is not positive and finite; nothing has moved.
+        """
+        check_time_step(dt, "following targets")
         tasks: list[Task] = [self.posture]
         x = self._filter.x
         ends, _ = self._filter.step(now, dt)
@@ -267,7 +272,11 @@ class TargetFollower:
         """One tick of length dt [s] in which each joint brakes at the limit of its acceleration, whatever is asked for.
 
         At rest it stays where it is. The next `step` goes on from there.
+
+        Raises:
+            ConfigError: dt is not positive and finite; nothing has moved.
         """
+        check_time_step(dt, "braking")
         r, s = self.robot, self.settings.ik
         most = np.full(r.nv, s.acceleration * dt)
         most[r.iv :] = dt * r.accelerations_within(s.acceleration, s.acceleration_scale).acceleration

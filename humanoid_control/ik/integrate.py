@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.errors import check_time_step
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import Followers, set_followers
 from humanoid_control.numerics.array_types import F1
@@ -131,7 +132,12 @@ class AdamsMoulton:
         self._past: list[tuple[np.ndarray, np.ndarray]] = []
 
     def step(self, t: float, q: np.ndarray, dt: float) -> np.ndarray:
-        """The configuration (nq,) at t + dt from q (nq,) at t [s]."""
+        """The configuration (nq,) at t + dt from q (nq,) at t [s].
+
+        Raises:
+            ConfigError: dt is not positive and finite.
+        """
+        check_time_step(dt, "integration")
         v = self.rate(t, q)
         self._past = [*self._past[-3:], (q, v)]
         if len(self._past) < 4:

@@ -110,6 +110,9 @@ class IkSolver(Protocol):
             q: (nq,) configuration now.
             tasks: with their `level` where the solver knows priorities.
             dt: [s] > 0.
+
+        Raises:
+            ConfigError: dt is not positive and finite; nothing has moved.
         """
         ...
 

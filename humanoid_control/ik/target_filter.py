@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from humanoid_control.errors import check_time_step
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2
 from humanoid_control.numerics.packed import Packed, unpack
@@ -138,7 +139,12 @@ class TargetFilter:
         return np.where(np.isnan(time), np.inf, now - time)
 
     def step(self, now: float, dt: float) -> tuple[np.ndarray, np.ndarray]:
-        """Advance by dt to `now`: reference positions (n, 3) [m] and velocities (n, 3) [m/s]."""
+        """Advance by dt to `now`: reference positions (n, 3) [m] and velocities (n, 3) [m/s].
+
+        Raises:
+            ConfigError: dt is not positive and finite; nothing has moved.
+        """
+        check_time_step(dt, "target filter")
         s, omega = self.settings, 2 * math.pi * self.settings.bandwidth
         tick = Smoothing(float(now), dt, omega, math.exp(-omega * dt), s.timeout, s.horizon)
         v, moved = self.v.copy(), np.empty_like(self.x)

@@ -12,6 +12,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.collision.pair_distance import NearPairs
+from humanoid_control.errors import check_time_step
 from humanoid_control.ik.free_velocities import Bounds, DofSelection
 from humanoid_control.ik.integrate import keep_inside
 from humanoid_control.ik.limits.limit import ConfigurationLimit, IkState, Limit, SoftRows
@@ -224,8 +225,9 @@ class WholeBodyIk:
             dt: [s] > 0.
 
         Raises:
-            ConfigError: the target of a task was never set.
+            ConfigError: the target of a task was never set, or dt is not positive and finite.
         """
+        check_time_step(dt, "inverse kinematics")
         q = np.ascontiguousarray(q, dtype=float)
         compiled = self._compiled_for(tasks)
         outcome = None if compiled is None else compiled.run(q, self.v, dt)

@@ -92,7 +92,7 @@ class MarkerTracks:
         Returns:
             `shown`.
         """
-        dt = float(np.clip(dt, 1e-4, 1.0))
+        dt = float(min(max(1e-4, dt), 1.0))  # the shortest where dt is NaN
         seen = self._plausible(positions, dt)
         measured = np.where(seen[:, None], positions, self._accepted)
         R, p = self._carry(measured, seen & (self.hidden == 0))

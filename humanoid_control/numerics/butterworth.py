@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from humanoid_control.errors import check_time_step
 from humanoid_control.jit import kernel
 
 
@@ -15,7 +16,11 @@ def low_pass(cutoff: float, dt: float) -> np.ndarray:
 
     Args:
         cutoff: at which the gain is 0.71 [Hz], below half the rate. dt: between samples [s].
+
+    Raises:
+        ConfigError: dt is not positive and finite.
     """
+    check_time_step(dt, "low-pass filter")
     k = np.tan(np.pi * cutoff * dt)
     gain = 1.0 / (1.0 + np.sqrt(2.0) * k + k * k)
     b = gain * k * k

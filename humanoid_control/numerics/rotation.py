@@ -58,6 +58,19 @@ def rotation_vector(A: np.ndarray, A_d: np.ndarray, out: np.ndarray) -> None:
         out[i] *= share
 
 
+@kernel
+def rotation_defect(R: np.ndarray) -> float:
+    """Largest number of R R^T - 1 for a matrix R (3, 3), plus 2 where it mirrors; 0 for a rotation."""
+    worst = 0.0
+    for i in range(3):
+        for j in range(i + 1):
+            dot = R[i, 0] * R[j, 0] + R[i, 1] * R[j, 1] + R[i, 2] * R[j, 2]
+            worst = max(worst, abs(dot - (1.0 if i == j else 0.0)))
+    x, y = R[1, 1] * R[2, 2] - R[1, 2] * R[2, 1], R[1, 2] * R[2, 0] - R[1, 0] * R[2, 2]
+    volume = R[0, 0] * x + R[0, 1] * y + R[0, 2] * (R[1, 0] * R[2, 1] - R[1, 1] * R[2, 0])
+    return worst + 2.0 if volume < 0.0 else worst
+
+
 def euler_zxz_matrix(phi: float, theta: float, psi: float) -> np.ndarray:
     """The rotation matrix R_z(phi) R_x(theta) R_z(psi) (C.3), from angles in rad."""
     (cp, sp), (ct, st), (cs, ss) = ((np.cos(a), np.sin(a)) for a in (phi, theta, psi))

@@ -387,7 +387,7 @@ class SteadyPoints:
 
     def follow(self, desired: np.ndarray, dt: float) -> np.ndarray:
         """The points (K, 3) after a step of dt [s]; where `desired` (K, 3) is not finite the last one holds."""
-        dt = min(max(dt, 0.0), _LONGEST)
+        dt = min(max(0.0, dt), _LONGEST)  # 0 where dt is NaN
         goal = self._blended(np.where(np.isfinite(desired).all(axis=1, keepdims=True), desired, self._desired), dt)
         offset = self.shown - self._desired
         moved = np.linalg.norm(goal - self._desired, axis=1, keepdims=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
+from humanoid_control.errors import ClipError, ConfigError, UnknownNameError, check_time_step
 from humanoid_control.files import whole_file
 from humanoid_control.kinematics.forward_kinematics import Followers
 from humanoid_control.numerics.packed import BoundRecord
@@ -279,7 +279,12 @@ class Retargeter:
         self._publish(self._x)
 
     def step(self, targets: np.ndarray, dt: float) -> np.ndarray:
-        """The posture (n,) for the next frame: toward the targets (7, 3), within every limit. NaN holds."""
+        """The posture (n,) for the next frame: toward the targets (7, 3), within every limit. NaN holds.
+
+        Raises:
+            ConfigError: dt is not positive and finite; nothing has moved.
+        """
+        check_time_step(dt, "retargeting")
         if self.differential is None and self.solved is self.problem and self.shift is None:
             return self._step_in_one_call(targets, dt)
         goal = np.ascontiguousarray(targets, dtype=float)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.errors import check_time_step
 from humanoid_control.ik.limits.limit import JointSideLimit, Limit
 from humanoid_control.ik.limits.self_collision import default_limits
 from humanoid_control.ik.solver import IkSettings
@@ -39,7 +40,11 @@ def walking_settings(dt: float) -> IkSettings:
     joints' own limits on acceleration are those of a robot that hangs at its anchor, for a leg no more than for the
     waist; they do not count where it stands, since what a leg can give depends on the ground: the walk is planned.
     Nor do knees come gently to where they are straight: the length of a step ends there.
+
+    Raises:
+        ConfigError: the time between ticks, dt [s], is not positive and finite.
     """
+    check_time_step(dt, "walking")
     return IkSettings(
         acceleration=400.0,
         acceleration_scale=np.inf,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.errors import ConfigError, UnknownNameError, check_time_step
 from humanoid_control.ik.null_space.weighted_step import resolved_rate
 from humanoid_control.ik.tasks.points import WORLD_AXES
 from humanoid_control.ik.tasks.task import Task, prepare
@@ -60,12 +60,11 @@ class WalkTask(Task):
 
         Raises:
             UnknownNameError: free. RobotError: no arms, no legs or a fixed base.
-            ConfigError: dt is not positive, or the steps are too long for the legs.
+            ConfigError: dt is not positive and finite, or the steps are too long for the legs.
         """
         if free not in FREE:
             raise UnknownNameError("choice of free joints", free, FREE)
-        if not dt > 0:
-            raise ConfigError(f"dt must be positive, got {dt:g} s")
+        check_time_step(dt, "walk")
         super().__init__("walk", weight, gain=min(50.0, 0.5 / dt))
         self.groups, self.t, self.dt = JointGroups.of(robot), 0.0, float(dt)
         g = self.groups

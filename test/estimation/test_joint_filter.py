@@ -146,3 +146,13 @@ def test_a_joint_with_ends_is_not_unwrapped():
     f.update(0.0, np.array([3.1]))
     f.update(0.01, np.array([-3.1]))
     assert f.position[0] < -2.0
+
+
+@pytest.mark.parametrize("time", [np.nan, np.inf, -np.inf])
+def test_a_sample_of_no_time_is_passed_over(time):
+    f = JointFilter(("a",))
+    f.update(time, np.array([0.5]))
+    for k in range(100):
+        f.update(0.01 * k, np.array([0.01 * k]))
+        f.update(time, np.array([3.0]))
+    assert f.position[0] == pytest.approx(0.99, abs=1e-3) and f.velocity[0] == pytest.approx(1.0, abs=1e-3)

@@ -186,3 +186,12 @@ def test_references_slow_down_where_commands_fail_to_come():
     assert speed[:19] == pytest.approx(v[k])
     assert np.abs(np.diff(speed)).max() / DT < 1.2 * v[k] / 0.05, "no stop that no drive could follow"
     assert speed[100:] == pytest.approx(0.0, abs=1e-12) and (speed >= -1e-12).all()
+
+
+@pytest.mark.parametrize("dt", [0.0, -0.01, np.nan])
+def test_references_stay_while_no_time_passes(dt):
+    b = CommandBlend(SPEED)
+    b.begin(np.zeros(3), np.ones(3))
+    before = b.step(np.ones(3), 0.02).copy()
+    assert np.array_equal(b.step(np.ones(3), dt), before)
+    assert (b.step(np.ones(3), 0.02) > before).all()

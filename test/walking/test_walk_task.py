@@ -5,8 +5,11 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.numerics.butterworth import low_pass
 from humanoid_control.robots import load_robot
 from humanoid_control.walking import GaitSettings, WalkTask, leg_length
+from humanoid_control.walking.balance_tasks import walking_settings
+from humanoid_control.walking.planning.preview_control import preview_gains
 from humanoid_control.walking.walk_task import EXTENSION, yaw_rotation
 
 DT = 0.008
@@ -128,3 +131,11 @@ def test_mistakes_are_named(lola):
         WalkTask(lola, GaitSettings(1.6))
     with pytest.raises(ConfigError, match="dt must be positive"):
         WalkTask(lola, STEP, dt=0.0)
+
+
+@pytest.mark.parametrize("dt", [0.0, -0.004, np.nan, np.inf])
+def test_walks_filters_and_previews_take_no_time_step_that_is_none(dt):
+    calls = ((walking_settings, (dt,)), (low_pass, (10.0, dt)), (preview_gains, (3.5, dt, 1.6, 1.0, 1e-6)))
+    for call, arguments in calls:
+        with pytest.raises(ConfigError, match="dt must be positive and finite"):
+            call(*arguments)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.errors import check_time_step
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import keep_inside
 from humanoid_control.ik.null_space.least_squares import DEPENDENT, rescue_damping
@@ -52,6 +53,7 @@ class ResolvedAcceleration:
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
         """The next configuration, the velocity there, and a report; arguments as of every solver."""
+        check_time_step(dt, "inverse kinematics")
         r, s, m = self.robot, self.settings, self.dofs
         prepare_second_order(r, self.data, q, self.v)
         J, a_desired = self._rows(q, tasks, dt)

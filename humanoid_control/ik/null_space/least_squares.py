@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, check_time_step
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import explicit_euler
 from humanoid_control.ik.null_space.compiled_rate import NUMBERS, CompiledRate, RateWork
@@ -76,6 +76,7 @@ class ResolvedRate(VelocitySolver):
         return v, report
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
+        check_time_step(dt, "inverse kinematics")
         q = np.ascontiguousarray(q, dtype=float)
         if self._switching is None and type(self) is ResolvedRate:
             work = RateWork(tasks, self.objectives, self.momentum, self.settings, self.dofs)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, check_time_step
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import explicit_euler
 from humanoid_control.ik.null_space.objectives import Objective
@@ -135,6 +135,7 @@ class VelocitySolver(ABC):
 
     def velocity(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, StepReport]:
         """The velocity (nv,) of this tick, without moving; arguments as of `step`."""
+        check_time_step(dt, "inverse kinematics")
         r, s, m = self.robot, self.settings, self.dofs
         rows = self._stack.rows(self._data.at(q), q, tasks, s.max_gain / dt)
         z = self._null_velocity(q)

@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.linalg import lapack
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, check_time_step
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import explicit_euler
 from humanoid_control.ik.solver import StepReport
@@ -156,6 +156,7 @@ class PositionSolver(ABC):
 
     def step(self, q: np.ndarray, tasks: Sequence[Task], dt: float) -> tuple[np.ndarray, np.ndarray, StepReport]:
         """Solve from q, then go there as fast as the joints may; arguments as of every solver."""
+        check_time_step(dt, "inverse kinematics")
         found = self.solve(q, tasks)
         v = pin.difference(self.robot.model, q, found.q) / dt
         ok = bool(np.isfinite(v).all())

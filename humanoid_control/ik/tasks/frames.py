@@ -13,8 +13,23 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.tasks.points import WORLD_AXES, FramePoint, PointTask
 from humanoid_control.ik.tasks.task import Task, TaskGoal, frame_of, name_of, prepared
-from humanoid_control.numerics.rotation import rotation_error
+from humanoid_control.numerics.rotation import rotation_defect, rotation_error
 from humanoid_control.robots.robot import Robot, joint_columns
+
+NO_ROTATION = 1e-3  # of R R^T - 1: beyond what matrices of single precision, or printed ones, are off
+
+
+def _check_rotation(name: str, R: np.ndarray) -> None:
+    """Refuse a target (3, 3) that is scaled, skewed or mirrored; NaN passes, and the solver stops the robot.
+
+    Raises:
+        ConfigError: its columns are not orthogonal, of length 1 and right-handed.
+    """
+    if (off := rotation_defect(R)) > NO_ROTATION:
+        raise ConfigError(
+            f"task '{name}': the target's matrix is no rotation, off by {off:.2g}: make its columns orthogonal, of "
+            "length 1 and right-handed"
+        )
 
 
 class OrientationTask(Task):
@@ -53,7 +68,9 @@ class OrientationTask(Task):
 
     @target.setter
     def target(self, value: np.ndarray) -> None:
-        self._put(self._R, "target", value)
+        R = self._array("target", value, (3, 3))
+        _check_rotation(self.name, R)
+        self._R[...] = R
         self._target = self._R
 
     @property
@@ -146,7 +163,9 @@ class FrameTask(Task):
 
     @X_target.setter
     def X_target(self, X: pin.SE3) -> None:
-        self._X.rotation, self._X.translation = X.rotation, X.translation
+        R = X.rotation
+        _check_rotation(self.name, R.T)  # its rows lie side by side in memory
+        self._X.rotation, self._X.translation = R, X.translation
         self._X_target = self._X
 
     @property

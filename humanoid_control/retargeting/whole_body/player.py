@@ -99,7 +99,8 @@ class WholeBodyPlayer:
         return moved[0] / elapsed, moved[1] / elapsed
 
     def advance(self, dt: float) -> FrameInputs:
-        """Let time pass [s]; the targets then, of one frame."""
+        """Let time pass [s], none where dt is negative or no number; the targets then, of one frame."""
+        dt = max(0.0, dt)  # 0 where dt is NaN
         if self._blend < 1.0:
             self._blend = min(1.0, self._blend + dt / self.seam) if self.seam > 0 else 1.0
             self._sample()

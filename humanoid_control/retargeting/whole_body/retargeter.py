@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.errors import ClipError
+from humanoid_control.errors import ClipError, check_time_step
 from humanoid_control.files import whole_file
 from humanoid_control.numerics.packed import BoundRecord
 from humanoid_control.retargeting.frame_solver import (
@@ -337,7 +337,12 @@ class WholeBodyRetargeter:
         return x
 
     def step(self, frames: FrameInputs, k: int, dt: float) -> np.ndarray:
-        """The posture (n,) for frame k of the inputs, from the one before; `root` and `contacts` too."""
+        """The posture (n,) for frame k of the inputs, from the one before; `root` and `contacts` too.
+
+        Raises:
+            ConfigError: dt is not positive and finite; nothing has moved.
+        """
+        check_time_step(dt, "retargeting")
         b, one = self._before, self._given
         one.points[0], one.soles[0], one.contact[0] = frames.points[k], frames.soles[k], frames.contact[k]
         table = self._packed.table(self.problem, self.constants, one, self._feet, b.x, b.v, self._one, self.scratch)

@@ -63,8 +63,9 @@ class CommandBlend:
             dt: length of the step [s].
 
         Returns:
-            (n,) [rad]: no farther than speed limit times dt from those before.
+            (n,) [rad], where dt is not positive those before: no farther than speed limit times dt from those before.
         """
+        dt = max(0.0, dt)  # 0 where dt is NaN
         self._time += dt
         u = min(1.0, self._time / self._length) if self._length > 0.0 else 1.0
         known = np.isfinite(command)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.errors import ConfigError
+from humanoid_control.errors import ConfigError, check_time_step
 from humanoid_control.walking.planning.lipm import SampledPath
 from humanoid_control.walking.planning.plan import CenterRequest, Phase, request_corners
 
@@ -47,7 +47,11 @@ def preview_gains(omega: float, dt: float, horizon: float, error_weight: float, 
     Args:
         omega: [1/s]. dt: of a sample [s]. horizon: that is known [s].
         error_weight: Q of the zero-moment point. jerk_weight: R.
+
+    Raises:
+        ConfigError: dt is not positive and finite.
     """
+    check_time_step(dt, "preview control")
     A = np.array([[1.0, dt, 0.5 * dt * dt], [0.0, 1.0, dt], [0.0, 0.0, 1.0]])
     B = np.array([dt**3 / 6, dt * dt / 2, dt])
     C = np.array([1.0, 0.0, -1.0 / omega**2])
