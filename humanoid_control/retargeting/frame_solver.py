@@ -47,6 +47,7 @@ STILL = 2e-4  # [m] it may be off
 SUNK = 5e-4  # [m] below the floor, from which on a sole needs more acceleration too
 FLOOR_GAIN = 40.0  # [1/s] a sole that swings loses this share of its height a second at the most
 IN_NEED = 4.0  # times its limit, acceleration for a foot that would slip
+SOLVED, CUT_SHORT, UNSOLVED = 0, 1, 2  # programs of the Gauss-Newton steps: all, all but the last one, none
 
 
 class SolverConstants(NamedTuple):
@@ -203,18 +204,23 @@ def gauss_newton(
     trust: float,
     x: np.ndarray,
     w: Scratch,
-) -> None:
+) -> int:
     """Gauss-Newton steps from x toward the targets, all inside the bounds, in place.
+
+    The step of a program without a solution is not taken: x stays where the last one that was solved has led.
 
     Args:
         dt: length of the frame [s].
         trust: longest step of a joint in one iteration [rad].
         x: (D,) start and result.
+
+    Returns:
+        SOLVED, CUT_SHORT, or UNSOLVED where x is the start.
     """
     d, low, high, J, G, b, H, guess = x.shape[0], bounds.lower, bounds.upper, w.J, w.G, w.b, w.curvature, w.guess
     g, step, lower, upper = w.vectors[0], w.vectors[1], w.vectors[2], w.vectors[3]
     keep, floor = np.exp(-n.barrier_gain * dt / n.iterations), np.exp(-FLOOR_GAIN * dt / n.iterations)
-    for _ in range(n.iterations):
+    for iteration in range(n.iterations):
         place_points(problem, x, w)
         point_jacobian(problem, w, J)
         normal_equations(problem, n, goal, x, w, J, H, g)
@@ -232,13 +238,16 @@ def gauss_newton(
                 b[k] *= stiff
         count = floor_rows(problem, w, J, floor, count, G, b)
         guess.works[:] = False
-        solve_box_qp_from(BoxQp(H, g, lower, upper, G, b), count, n.slack_weight, step, w.price, guess)
+        used = solve_box_qp_from(BoxQp(H, g, lower, upper, G, b), count, n.slack_weight, step, w.price, guess)
+        if used < 0 or not np.isfinite(step).all():
+            return UNSOLVED if iteration == 0 else CUT_SHORT
         size = 0.0
         for i in range(d):
             x[i] = min(max(x[i] + step[i], low[i]), high[i])
             size = max(size, abs(step[i]))
         if size < CONVERGED:
             break
+    return SOLVED
 
 
 @kernel
@@ -350,24 +359,29 @@ def solve_goal(
     bounds, target = StepBounds(w.vectors[4], w.vectors[5]), goal.target
     floor, distance = min(0.0, before.clearance), before.clearance
     fallback, factor = NO_FALLBACK, 1.0
-    first, least = x, np.inf
+    first, least, first_solved, solved, slipped = x, np.inf, UNSOLVED, UNSOLVED, np.inf
     for attempt in range(2):
         bound_step(problem, n, before, factor, dt, bounds)
         for i in range(x.shape[0]):
             x[i] = min(max(before.x[i], bounds.lower[i]), bounds.upper[i])
-        gauss_newton(problem, n, goal, bounds, dt, np.inf, x, w)
+        solved = gauss_newton(problem, n, goal, bounds, dt, np.inf, x, w)
         distance = measured_clearance(problem, n, x, w)
-        apart, slipped = distance >= floor and np.isfinite(x).all(), sole_error(problem, target, w)
+        apart = solved != UNSOLVED and distance >= floor and np.isfinite(x).all()
+        slipped = sole_error(problem, target, w) if apart else np.inf
         if apart and slipped <= STILL:
             break
         if attempt == 0 and apart:
-            first, least = x.copy(), slipped
+            first, least, first_solved = x.copy(), slipped, solved
         factor = IN_NEED if apart else np.inf
         fallback = RELAXED
-    if fallback == RELAXED and least < 2.0 * sole_error(problem, target, w):  # it would gain the feet next to nothing
+    worse = solved == UNSOLVED and first_solved != UNSOLVED
+    if worse or (fallback == RELAXED and least < 2.0 * sole_error(problem, target, w)):  # feet gain next to nothing
         x[:] = first
-        fallback, distance = NO_FALLBACK, measured_clearance(problem, n, x, w)
-    if not (distance >= floor and np.isfinite(x).all()):
+        fallback, solved, distance = NO_FALLBACK, first_solved, measured_clearance(problem, n, x, w)
+    if solved == UNSOLVED:
+        fallback, x[:] = HELD, before.x
+        distance = measured_clearance(problem, n, x, w)  # also the points, for the errors
+    elif not (distance >= floor and np.isfinite(x).all()):
         fallback = HELD
         share = 0.5
         for _ in range(4):
@@ -381,6 +395,8 @@ def solve_goal(
         if fallback == HELD:
             x[:] = before.x
             distance = measured_clearance(problem, n, x, w)  # also the points, for the errors
+    if solved == CUT_SHORT and fallback != HELD:
+        fallback = SHORTENED
     return distance, fallback
 
 
@@ -454,7 +470,9 @@ def fit_first_frame(
     for k in range(STARTS):
         scatter = 0.0 if k == 0 else 0.4 * span * rng.uniform(-1, 1, len(span))
         x = np.clip(problem.rest + scatter, problem.lower, problem.upper)
-        gauss_newton(problem, patient, FrameGoal(target, x.copy(), problem.rest), bounds, A_LONG_TIME, TRUST, x, w)
+        goal = FrameGoal(target, x.copy(), problem.rest)
+        if gauss_newton(problem, patient, goal, bounds, A_LONG_TIME, TRUST, x, w) == UNSOLVED:
+            continue
         if not np.isfinite(x).all() or clearance(problem, x, w) < floor:
             continue
         place_points(problem, x, w)

@@ -10,7 +10,7 @@ from humanoid_control.errors import ClipError, HumanoidError
 from humanoid_control.kinematics.joint_limits import JointLimits, velocity_bounds
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, retarget_clip, scale_to_robot
-from humanoid_control.retargeting.frame_solver import FAR, FrameBefore, solve_frame
+from humanoid_control.retargeting.frame_solver import FAR, HELD, FrameBefore, solve_frame
 from humanoid_control.robots import CATALOGUE, Robot, load_robot
 
 REAL = (
@@ -261,3 +261,36 @@ def test_a_posture_that_cannot_get_free_is_held_not_forced():
         solver.step(goal, 0.02)
         assert solver.clearance >= 0
     assert solver.clearance < 0.02, "the hands should press against the chest, or this test shows nothing"
+
+
+# -------- programs without a solution
+
+
+def unsolvable(solver):
+    """Weights of the points for which the curvature of the cost is negative, so that a program has no optimum."""
+    weights = solver.problem.weight.copy()
+    solver.problem.weight[:] = -1e6
+    return weights
+
+
+def test_a_frame_whose_program_has_no_solution_is_held_and_counted(dance):
+    robot = load_robot("hrp2", "fixed")
+    targets = scale_to_robot(dance, robot)
+    solver, dt = Retargeter(robot), 1.0 / targets.rate
+    solver.start(targets.positions[0])
+    for k in range(1, 40):
+        solver.step(targets.positions[k], dt)
+    before = solver.joints.copy()
+    weights = unsolvable(solver)
+    assert np.array_equal(solver.step(targets.positions[40], dt), before) and solver.used_fallback == HELD
+    solver.problem.weight[:] = weights
+    q = solver.step(targets.positions[41], dt)
+    assert solver.used_fallback != HELD and np.abs(q - before).max() > 0
+
+
+def test_a_first_frame_whose_program_has_no_solution_is_refused(dance):
+    robot = load_robot("hrp2", "fixed")
+    solver = Retargeter(robot)
+    unsolvable(solver)
+    with pytest.raises(ClipError, match="no first posture"):
+        solver.start(scale_to_robot(dance, robot).positions[0])

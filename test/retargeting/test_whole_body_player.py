@@ -6,6 +6,7 @@ import pytest
 
 from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
+from humanoid_control.retargeting.frame_solver import HELD
 from humanoid_control.retargeting.whole_body.player import WholeBodyPlayer
 from humanoid_control.robots import load_robot
 from test.walking_person import walking_person
@@ -90,3 +91,16 @@ def test_the_figure_has_feet_where_the_soles_are_asked_for(scene):
     for pose in soles:
         assert np.abs(bones[:, :2] - pose[:2]).sum(axis=1).min() < 0.08
     assert len(bones) % 2 == 0 and np.isfinite(bones).all() and bones[:, 2].min() >= 0.0
+
+
+def test_a_frame_whose_program_has_no_solution_is_held_and_counted(scene):
+    _, targets, solver = scene
+    player = WholeBodyPlayer(targets, solver.inputs(targets), solver.legs.soles)
+    play(scene, player, 1.0)
+    before, weights = solver.joints.copy(), solver.problem.weight.copy()
+    solver.problem.weight[:] = -1e6  # the curvature of the cost is negative: no optimum
+    solver.step(player.advance(DT), 0, DT)
+    assert np.array_equal(solver.joints, before) and solver.used_fallback == HELD
+    solver.problem.weight[:] = weights
+    solver.step(player.advance(DT), 0, DT)
+    assert solver.used_fallback != HELD and np.abs(solver.joints - before).max() > 0

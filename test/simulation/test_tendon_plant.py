@@ -70,6 +70,17 @@ def test_where_no_tensions_do_they_come_as_near_as_any(plant):
         assert theirs > 1.0, "these torques are out of reach, else this says nothing"
 
 
+def test_tensions_without_a_solution_stay_as_they_were(robot):
+    plant = TendonPlant(robot)
+    joints, torque = robot.postures["neutral"], np.full(robot.n, 2.0)
+    bad = np.full(robot.n, np.nan)
+    assert np.array_equal(plant.states(joints, bad).tensions, plant.least) and plant.unsolved == 1
+    held = plant.states(joints, torque).tensions
+    assert (held > plant.least + 1.0).any() and plant.unsolved == 1
+    assert np.array_equal(plant.states(joints, bad).tensions, held) and plant.unsolved == 2
+    assert plant.states(joints, 0.5 * torque).tensions.max() < held.max()
+
+
 def test_tendons_keep_the_least_tension_of_their_file_or_else_one_that_they_can_bear(robot, monkeypatch):
     geometry = copy.copy(tendon_plant.tendon_geometry(robot))
     limits = {0: (0.0, 500.0), 1: (0.0, 4.0), 2: (3.0, 500.0), 3: (30.0, 400.0)}  # [N]

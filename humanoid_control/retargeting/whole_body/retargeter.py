@@ -26,6 +26,7 @@ from humanoid_control.retargeting.frame_solver import (
     ITERATIONS,
     STILL,
     TRUST,
+    UNSOLVED,
     FrameBefore,
     FrameGoal,
     SolverConstants,
@@ -327,8 +328,8 @@ class WholeBodyRetargeter:
                 feet.memory.edge_age[:], feet.memory.age[:] = np.inf, np.inf
             goal[self.corners :], p.weight[self.corners :] = feet.out.target, feet.out.weight
             trial = x.copy()
-            gauss_newton(p, patient, FrameGoal(goal, x.copy(), p.rest), bounds, A_LONG_TIME, TRUST, trial, w)
-            if not np.isfinite(trial).all() or clearance(p, trial, w) < 0.0:
+            solved = gauss_newton(p, patient, FrameGoal(goal, x.copy(), p.rest), bounds, A_LONG_TIME, TRUST, trial, w)
+            if solved == UNSOLVED or not np.isfinite(trial).all() or clearance(p, trial, w) < 0.0:
                 break
             x = trial
             if (feet.out.contact == feet.memory.edge).all() and sole_error(p, goal, w) <= STILL:

@@ -113,6 +113,7 @@ class TendonPlant:
         geometry: of the tendons over the joints that they cross. joints: (D,) which joints of the robot these are.
         least, most: (M,) range of the tensions [N].
         factors: (M,) by which moment arms and changes of length differ from those of the geometry.
+        unsolved: programs of tensions without a solution so far; the tensions stayed as they were.
     """
 
     def __init__(self, robot: Robot, moment_arm_error: float = 0.0, seed: int = 0) -> None:
@@ -138,6 +139,7 @@ class TendonPlant:
         self._lengths, self._arms = np.zeros(m), np.zeros((m, d))
         self._x, self._multipliers = np.zeros(m), np.zeros(m + 1)
         self._no_rows, self._no_bounds = np.zeros((1, m)), np.zeros(1)
+        self._last, self.unsolved = np.minimum(self.least, self.most), 0
 
     def states(self, joints: np.ndarray, torque: np.ndarray) -> TendonStates:
         """Lengths and tensions at joint angles (n,) [rad] under torques (n,) of the drives [N m]."""
@@ -157,11 +159,17 @@ class TendonPlant:
         return self._lengths, self._arms
 
     def tensions(self, arms: np.ndarray, torque: np.ndarray) -> np.ndarray:
-        """Tensions (M,) [N] for torques (D,) [N m] with moment arms (M, D) [m]: argmin |G^T t + torque|^2 in range."""
+        """Tensions (M,) [N] for torques (D,) [N m] with moment arms (M, D) [m]: argmin |G^T t + torque|^2 in range.
+
+        Where there is no solution the last ones, at first the least.
+        """
         H = arms @ arms.T
         weight = PREFERENCE * max(float(np.trace(H)) / len(H), 1e-9)
         H[np.diag_indices(len(H))] += weight
         g = arms @ torque - weight * self.least
         problem = BoxQp(H, g, self.least, self.most, self._no_rows, self._no_bounds)
-        solve_box_qp(problem, 0, 1.0, self._x, self._multipliers)
-        return self._x.copy()
+        if solve_box_qp(problem, 0, 1.0, self._x, self._multipliers) < 0 or not np.isfinite(self._x).all():
+            self.unsolved += 1
+        else:
+            self._last = self._x.copy()
+        return self._last.copy()

@@ -69,6 +69,7 @@ class ModelPredictive:
     Attributes:
         weights, limits: of the program. footholds: how many may move. nodes: in a single and in a double support.
         missed: by how much the last plan could not start at its divergent component: the robot cannot be caught [m].
+        unsolved: programs without a solution so far; the path and the footholds stayed as they were planned.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class ModelPredictive:
     ) -> None:
         """Make it; the horizon is as many steps as there are footholds that may move."""
         self.limits, self.weights, self.footholds, self.nodes = limits, weights or PredictiveWeights(), footholds, nodes
-        self.missed = 0.0
+        self.missed, self.unsolved = 0.0, 0
 
     def plan(self, request: CenterRequest) -> tuple[ZmpPath, list[Phase]]:
         """The path from the state of the request on, and the phases, whose footholds may have moved."""
@@ -94,7 +95,11 @@ class ModelPredictive:
         tail_t, tail_p = times[later], corners[later]
         program = self._program(request, nodes, (tail_t, tail_p), free)
         x, multipliers = np.empty(len(program.g)), np.empty(len(program.g) + len(program.b))
-        solve_box_qp(program, len(program.b), 2 * RHO, x, multipliers)
+        used = solve_box_qp(program, len(program.b), 2 * RHO, x, multipliers)
+        if used < 0 or not np.isfinite(x).all():
+            self.unsolved += 1
+            self.missed = float(np.abs(program.b[:2]).max())
+            return ZmpPath.of(times, corners, request.omega), phases
         self.missed = float(np.abs(program.A[:2] @ x - program.b[:2]).max())
         n = len(nodes.t) - 1
         y = np.zeros((n + 1, 2))

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.optimize import LinearConstraint, minimize
 
 from humanoid_control.walking.planning.lipm import ZmpPath
-from humanoid_control.walking.planning.model_predictive import ModelPredictive, hat_integrals
+from humanoid_control.walking.planning.model_predictive import ModelPredictive, PredictiveWeights, hat_integrals
 from humanoid_control.walking.planning.plan import DcmPlanner, WalkPlan, request_corners
 from humanoid_control.walking.planning.step import StepLimits
 from test.walking.stubs import OMEGA, request
@@ -167,3 +167,18 @@ def test_nothing_to_walk_is_the_rest_of_the_way():
     path, phases = ModelPredictive().plan(r)
     assert phases == []
     assert np.allclose(path.zmp(path.t[-1]), path.dcm(path.t[-1]))
+
+
+@pytest.mark.parametrize("weights", [PredictiveWeights(step=-1.0), PredictiveWeights(smooth=np.nan)])
+def test_a_program_without_a_solution_leaves_the_plan_as_it_is(weights):
+    r = steady(push=(0.03, 0.02))
+    planner = ModelPredictive(weights=weights)
+    for count in (1, 2):
+        path, phases = planner.plan(r)
+        assert planner.unsolved == count and phases == r.phases
+        same = nominal(r)
+        assert np.array_equal(path.t, same.t) and np.array_equal(path.zmp(r.t + 0.3), same.zmp(r.t + 0.3))
+    assert planner.missed > 0.01, "it does not start where the robot is"
+    planner.weights = PredictiveWeights()
+    planner.plan(r)
+    assert planner.unsolved == 2 and planner.missed < 1e-6
