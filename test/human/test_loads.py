@@ -268,3 +268,35 @@ def test_a_force_more_than_50_m_from_the_origin_is_in_another_unit(files, far, o
     else:
         with pytest.raises(ClipError, match="acts 51 m from the origin"):
             read_loads(files(table=table))
+
+
+def standing(times):
+    """A table of one force, in rows of some times."""
+    rows = [[t, 0, 700, 0, 0.1, 0, 0.2] for t in times]
+    return mot(rows, "time f_vx f_vy f_vz f_px f_py f_pz", "forces\n")
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e3, "milliseconds"), (1e6, "microseconds")])
+@pytest.mark.parametrize("rate", [100, 1000, 2000])
+def test_forces_in_another_unit_of_time_are_known_by_the_rate_and_reported(tmp_path, factor, unit, rate):
+    path = tmp_path / "grf.mot"
+    path.write_text(standing((2.0 + np.arange(500) / rate) * factor))
+    (load,) = read_loads(path)
+    np.testing.assert_allclose(load.times, 2.0 + np.arange(500) / rate, atol=1e-9)
+    assert any(f"the time column counts {unit}" in w for w in load.warnings)
+    path.write_text(standing(2.0 + np.arange(500) / rate))
+    (load,) = read_loads(path)
+    assert load.times[-1] == pytest.approx(2.0 + 499 / rate) and not any("counts" in w for w in load.warnings)
+
+
+def test_forces_at_times_of_no_unit_or_of_two_recordings_are_refused(tmp_path):
+    path = tmp_path / "grf.mot"
+    path.write_text(standing(np.arange(100) * 0.2))
+    with pytest.raises(ClipError, match="make 10 to 4000 Hz in no unit: write them in seconds"):
+        read_loads(path)
+    times = np.arange(200) / 100
+    path.write_text(standing(np.where(times < 1, times, times + 3600)))
+    with pytest.raises(ClipError, match=r"no row from 0\.99 to 3601\.00 s"):
+        read_loads(path)
+    path.write_text(standing([0.0, 10.0]))
+    assert read_loads(path)[0].times[-1] == 10.0, "a constant force that somebody wrote"

@@ -26,12 +26,14 @@ from humanoid_control.errors import (
     shown,
 )
 from humanoid_control.human.forces.wrenches import LOADED, MeasuredWrench, saturated_intervals
-from humanoid_control.mocap.formats.common import UNITS, known_unit
+from humanoid_control.mocap.formats.common import LONGEST_GAP, UNITS, base_step, known_unit, seconds_of_times
 
 _AXIS = re.compile(r"^(?P<base>.+?)_?(?P<axis>[xyz123])$", re.IGNORECASE)
 _FARTHEST = 50.0  # [m] of a loaded point from the origin
 _MOST_COLUMNS = 10_000
 _MOST_HEADER = 200  # lines
+_RATES = (10.0, 4000.0)  # [Hz] of force plates; faster ones are known in seconds alone
+_FEW = 20  # rows of a table that somebody wrote: a constant force has any times
 
 
 class StorageTable(NamedTuple):
@@ -130,7 +132,8 @@ def read_loads(path: str | Path, table: str | Path | None = None, unit: str = "m
 
     Raises:
         ClipError: a file cannot be read, names columns that are not there, expresses a force in another body than
-            ground, or its loaded points are far from any laboratory.
+            ground, its loaded points are far from any laboratory, or its times make no rate of a force plate in any
+            unit or leave out more than a minute.
         UnknownNameError: no such unit.
     """
     path = Path(path).expanduser()
@@ -146,7 +149,26 @@ def read_loads(path: str | Path, table: str | Path | None = None, unit: str = "m
         loads, skipped = _named(content.labels)
     if not loads:
         raise ClipError(f"{path}: holds no force: columns are named like ground_force_vx, ground_force_px")
+    content = _in_seconds(content, str(source))
     return tuple(_wrench(load, content, UNITS[known_unit(unit)], str(source), skipped) for load in loads)
+
+
+def _in_seconds(table: StorageTable, source: str) -> StorageTable:
+    """The table with times in seconds, and a note where they are in another unit, by the rates of force plates.
+
+    Raises:
+        ClipError: the rate is usual in no unit, or a minute has no rows.
+    """
+    if len(table.times) < _FEW:
+        return table
+    second, notes = 1.0, ()  # type: float, tuple[str, ...]
+    if base_step(np.diff(table.times)) * _RATES[0] > 1:
+        second, notes = seconds_of_times(table.times, None, source, _RATES, counted=False)
+    times = table.times * second
+    k = int(np.argmax(np.diff(times)))
+    if times[k + 1] - times[k] > LONGEST_GAP:
+        raise ClipError(f"{source}: no row from {times[k]:.2f} to {times[k + 1]:.2f} s: split the table there")
+    return table._replace(times=times, warnings=table.warnings + notes)
 
 
 def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tuple[str, ...]) -> MeasuredWrench:

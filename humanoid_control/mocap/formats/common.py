@@ -286,6 +286,10 @@ def _nearest_unit(size: float, typical: float, units: dict[str, float]) -> str:
 
 _SAME_STEP = 0.3  # relative difference up to which steps are one step with rounding or jitter
 _OFF_GRID = 0.25  # of a step by which a row may lie off its frame
+LONGEST_GAP = 60.0  # [s] without a row: longer ones lie between two recordings
+MOTION_RATES = (5.0, 2000.0)  # [Hz] of motion capture
+_SAME_RATE = 0.02  # relative difference of a rate from the stated one
+_TIME_UNITS = {"seconds": 1.0, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9}
 
 
 def base_step(steps: np.ndarray) -> float:
@@ -301,6 +305,55 @@ def base_step(steps: np.ndarray) -> float:
         return 0.0
     short = float(np.quantile(steps, 0.1))
     return float(steps[steps < (1 + 2 * _SAME_STEP) * short].mean())
+
+
+def seconds_of_times(
+    times: np.ndarray,
+    stated: float | None,
+    where: str,
+    usual: tuple[float, float] = MOTION_RATES,
+    counted: bool = True,
+) -> tuple[float, tuple[str, ...]]:
+    """Seconds in a unit of a time column that names none: the unit in which its rate is a usual one.
+
+    Usual rates in two of the units are never the same, so that there is one answer or none. A column with steps of 1
+    may count frames as well as milliseconds: only a stated rate tells which.
+
+    Args:
+        times: (T,) of the rows [unknown unit].
+        stated: frames a second that the header or the caller states [Hz]; None for none.
+        where: start of an error message: the file.
+        usual: least and greatest rate of such a file [Hz].
+        counted: the column of such a file may count frames; False: steps of 1 are milliseconds.
+
+    Returns:
+        The factor to seconds, and a note where the unit is not seconds.
+
+    Raises:
+        ClipError: the rate is usual in no unit, or the column counts rows of an unknown rate.
+    """
+    step = base_step(np.diff(times))
+    if not step > 0 or usual[0] <= 1 / step <= usual[1]:
+        return 1.0, ()
+    if stated is not None and stated > 0:
+        for unit in ("seconds", "milliseconds"):
+            if abs(1 / (step * _TIME_UNITS[unit] * stated) - 1) < _SAME_RATE:
+                return _TIME_UNITS[unit], (f"the time column counts {unit}",) if unit != "seconds" else ()
+        if abs(step - 1) < _SAME_RATE:
+            return 1 / stated, ("the time column counts frames",)
+    if counted and abs(step - 1) < 1e-6:
+        raise ClipError(
+            f"{where}: the time column counts 1, 2, 3: give the rate (--rate 120, or rate=120), or name the column "
+            "time_ms if it counts milliseconds"
+        )
+    for unit, factor in _TIME_UNITS.items():
+        rate = 1 / (step * factor)
+        if usual[0] <= rate <= usual[1]:
+            return factor, (f"the time column counts {unit}: its steps of {step:.4g} make {rate:.4g} Hz",)
+    raise ClipError(
+        f"{where}: the time column has steps of {step:.4g}, which make {usual[0]:g} to {usual[1]:g} Hz in no unit: "
+        "write them in seconds"
+    )
 
 
 def on_even_times(
@@ -319,10 +372,16 @@ def on_even_times(
         Frames a second [Hz], positions (T', M, 3), and warnings.
 
     Raises:
-        ClipError: rows are so far apart that the frames between them would fill the memory.
+        ClipError: rows are more than a minute apart, or the frames between them would fill the memory.
     """
     steps = np.diff(times)
     base = base_step(steps)
+    k = int(np.argmax(steps))
+    if steps[k] > LONGEST_GAP and steps[k] > 10 * base:
+        raise ClipError(
+            f"{where}: no row from {times[k]:.2f} to {times[k + 1]:.2f} s: two recordings in one table, split it there "
+            "or correct the times"
+        )
     if stated is not None and stated > 0 and abs(base * stated - 1) < _SAME_STEP / 3:
         frames = np.maximum(np.rint(steps * stated), 1)
         if abs((times[-1] - times[0]) * stated - frames.sum()) < 0.02 * len(frames) + 1:

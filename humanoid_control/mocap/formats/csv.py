@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import PurePath
 
@@ -17,16 +17,17 @@ from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import (
     AS_STATED,
     MOST_POINTS,
+    MOTION_RATES,
     Size,
     check_count,
     known_unit,
     on_even_times,
     scale_of_markers,
+    seconds_of_times,
 )
 from humanoid_control.mocap.formats.landmarks import landmark_names, refuse_picture, with_path
 
 _NO_NUMBER = ("", "nan", "na", "n/a", "null", "none", "-")
-_USUAL_RATES = (5.0, 2000.0)  # [Hz] of motion capture
 _MOST_COLUMNS = 4 * MOST_POINTS
 _LONGEST_LABEL = 200  # characters of the name of a column
 
@@ -36,7 +37,8 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
 
     Layout: a header row that names the columns `LASI_x,LASI_y,LASI_z` (or `LASI.x`, `LASI x [mm]`), or two header rows,
     labels above X, Y, Z; rows above them may state rate and unit (`# rate: 120`, `# unit: mm`, the preambles of Vicon
-    and Motive). A column `time` [s] gives the rate; other columns are ignored. Cells are separated by commas, tabs or
+    and Motive). A column `time` gives the rate, in the unit that it names (`time_ms`, `time (ms)`, a row of units), or
+    else in the one in which it is that of a camera; other columns are ignored. Cells are separated by commas, tabs or
     semicolons (then with decimal commas, if need be). A marker is missing where one of its cells is empty or NaN, or
     all three are exactly zero.
 
@@ -47,8 +49,8 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
         size: what the user tells about units.
 
     Raises:
-        ClipError: no such header, a row cut off, no rate, or not a person's size in any unit; the message names the
-            line.
+        ClipError: no such header, a row cut off, no rate, times that make no rate of a camera in any unit or leave out
+            more than a minute, or not a person's size in any unit; the message names the line.
     """
     text = decoded(data)
     text = _with_header(text, source) if _is_qualisys(text) else _trajectories(text, source)
@@ -60,6 +62,7 @@ def parse_csv(data: bytes, source: str, rate: float | None = None, size: Size = 
     numbers = _table([rows[k] for k in frames], [lines[k] for k in frames], header, semicolon, source)
     if not len(numbers):
         raise ClipError(f"{source}: has a header but no frames: export it again")
+    header = _with_time_unit(header, numbers, rate, source)
     positions = numbers[:, header.columns]
     positions[(positions == 0).all(axis=2)] = np.nan
     labels, warnings = distinct_labels(header.labels)
@@ -140,6 +143,15 @@ def _table(rows: list[list[str]], lines: list[int], header: CsvHeader, decimal_c
     return numbers
 
 
+def _with_time_unit(header: CsvHeader, numbers: np.ndarray, given: float | None, source: str) -> CsvHeader:
+    """The header with the unit of its time column, and a note where that is not named and not seconds."""
+    if header.time is None or header.time[1]:
+        return header
+    column, stated = header.time[0], header.rate if header.rate is not None else given
+    second, notes = seconds_of_times(numbers[:, column], stated, source)
+    return replace(header, time=(column, second), warnings=header.warnings + notes)
+
+
 def _rate(
     numbers: np.ndarray, positions: np.ndarray, header: CsvHeader, given: float | None, source: str
 ) -> tuple[float, np.ndarray, tuple[str, ...]]:
@@ -161,8 +173,8 @@ def _rate(
     if not len(steps):
         return (header.rate or given or 1.0), positions, ()
     rate, positions, warnings = on_even_times(times, positions, None, source)
-    if not _USUAL_RATES[0] <= rate <= _USUAL_RATES[1]:
-        warnings += (f"the time column runs at {rate:.4g} Hz: name it time_ms if it counts milliseconds",)
+    if not MOTION_RATES[0] <= rate <= MOTION_RATES[1]:
+        warnings += (f"the time column runs at {rate:.4g} Hz in its unit: correct the unit if that is wrong",)
     return rate, positions, warnings
 
 
@@ -202,7 +214,7 @@ _RATE = re.compile(
     r"^#?\s*(?:(?:capture|export|camera)\s+)?(?:frame\s*rate|rate|frequency|fps)\b[^:=]*$", re.IGNORECASE
 )
 _UNIT = re.compile(r"^#?\s*(?:length\s+)?units?$", re.IGNORECASE)
-_SECONDS = {"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6}
+_SECONDS = {"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "": 0.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6}
 _NOT_A_LABEL = ("rotation", "position", "marker", "mean marker error", "velocity", "acceleration")
 
 
@@ -214,7 +226,7 @@ class CsvHeader:
         labels: M marker labels, "" where the file gives none.
         columns: (M, 3) column of each marker's x, y, z.
         first_row: row in which the data begin.
-        time: column of the time and its unit [s]; None without one.
+        time: column of the time and its unit [s], 0 where it names none; None without one.
         frame: column of the frame's number; None without one.
         rate: frames a second [Hz]; None when it is not stated.
         unit: as the file spells it; "" when it states none.
@@ -252,9 +264,13 @@ def read_header(rows: Sequence[list[str]], source: str) -> CsvHeader:
     if any(below) and all(not cell or known_unit(cell) or cell.casefold() in _SECONDS for cell in below):
         units += [below[c] for c in columns.ravel() if c < len(below)]
         first += 1
+    else:
+        below = []
     rate, unit = _stated(rows[:number])
     unit = next((u for u in units if u), unit)
     time = next(((c, s) for c, cell in enumerate(rows[number]) if (s := _seconds(cell)) is not None), None)
+    if time is not None and not time[1] and time[0] < len(below):  # a row of units may name it
+        time = time[0], _SECONDS.get(below[time[0]].casefold(), 0.0)
     frame = next((c for c, cell in enumerate(rows[number][: columns.min()]) if _FRAME.match(cell)), None)
     return CsvHeader(labels, columns, first, time, rate, unit, warnings, frame)
 
@@ -341,7 +357,7 @@ def _labels(row: list[str], starts: list[int]) -> list[str]:
 
 
 def _seconds(cell: str) -> float | None:
-    """Unit of a time column [s]; None when the cell heads another column."""
+    """Unit of a time column [s], 0 where it names none; None when the cell heads another column."""
     match = _TIME.match(cell[:_LONGEST_LABEL])
     return _SECONDS.get((match["unit"] or match["word"] or "").casefold()) if match else None
 

@@ -12,14 +12,15 @@ from humanoid_control.errors import ClipError
 from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import (
     AS_STATED,
+    MOTION_RATES,
     Size,
     base_step,
     check_count,
     on_even_times,
     scale_of_markers,
+    seconds_of_times,
 )
 
-_LEAST_RATE, _SAME = 5.0, 0.02  # [Hz] of motion capture; relative difference up to which two rates are one
 _WIDE = 60  # spaces between two labels, at most
 _EVEN = 1.5  # longest of steps that are even, in the usual one
 
@@ -53,7 +54,7 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
         raise ClipError(f"{source}: names no markers in line 4: export the file again")
     times, positions, short = _table(lines[5:], len(labels), source)
     count = len(times)
-    times, positions, in_time = _in_order(times, positions, rate)
+    times, positions, in_time = _in_order(times, positions, rate, source)
     dropped = count - len(times)
     warnings += short + in_time
     declared = int(_number(header.get("numframes", ""), "NumFrames", source))
@@ -74,7 +75,9 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     return MarkerClip(PurePath(source).stem, labels, rate, positions * scale, source, warnings, start=start)
 
 
-def _in_order(times: np.ndarray, positions: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+def _in_order(
+    times: np.ndarray, positions: np.ndarray, rate: float, source: str
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """The rows in the order of their times [s], each time once; times in milliseconds are known by the stated rate."""
     if len(times) < 2 or not np.isfinite(times).all() or not np.ptp(times) > 0:
         return times, positions, ()
@@ -90,11 +93,9 @@ def _in_order(times: np.ndarray, positions: np.ndarray, rate: float) -> tuple[np
         notes += (f"{len(times) - len(once)} row(s) have the time of the row before: left out",)
     times, positions = times[once], positions[once]
     own = 1.0 / base_step(np.diff(times))
-    if rate > 0 and not own > _LEAST_RATE and rate > _LEAST_RATE:
-        if abs(1000.0 * own / rate - 1.0) < _SAME:
-            return times / 1000.0, positions, (*notes, "the time column counts milliseconds")
-        if abs(own - 1.0) < _SAME:
-            return times / rate, positions, (*notes, "the time column counts frames")
+    if rate > MOTION_RATES[0] and not own > MOTION_RATES[0]:
+        second, more = seconds_of_times(times, rate, source)
+        return times * second, positions, (*notes, *more)
     return times, positions, notes
 
 

@@ -141,12 +141,13 @@ def test_milliseconds():
     assert parse_csv(text_of(rows), "x.csv").rate == 5.0
 
 
-def test_milliseconds_that_are_not_named_so_are_warned_of():
+def test_milliseconds_that_are_not_named_so_are_reported():
     rows = one_row()
     for k, row in enumerate(rows[1:]):
         row[0] = str(200 * k)
     clip = parse_csv(text_of(rows), "x.csv")
-    assert any("0.005 Hz: name it time_ms" in warning for warning in clip.warnings)
+    assert clip.rate == 5.0
+    assert any("counts milliseconds: its steps of 200 make 5 Hz" in warning for warning in clip.warnings)
 
 
 def test_number_in_a_title_is_no_rate():

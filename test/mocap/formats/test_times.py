@@ -16,9 +16,9 @@ from humanoid_control.mocap.formats.trc import parse_trc
 from test.mocap.formats.test_bvh_dialects import DIALECTS, bvh
 
 
-def table(kind, times, stated=60.0):
-    """A file of two markers, of which the first one moves 1 m a second."""
-    rows = [(t, 1000 * t, 0.0, 1700.0, 0.0, 50.0, 20.0) for t in times]
+def table(kind, times, stated=60.0, speed=1000.0):
+    """A file of two markers, of which the first one moves 1 m a second, in whatever unit the times are."""
+    rows = [(t, speed * t, 0.0, 1700.0, 0.0, 50.0, 20.0) for t in times]
     if kind == "csv":
         lines = ["time,a_x,a_y,a_z,b_x,b_y,b_z", *(",".join(f"{v:.6f}" for v in row) for row in rows)]
         return "\n".join(lines).encode()
@@ -84,8 +84,57 @@ def test_rounded_times_are_even(rate, digits):
 def test_a_gap_of_hours_does_not_fill_the_memory(monkeypatch):
     monkeypatch.setattr("humanoid_control.mocap.formats.common.ALWAYS_ALLOWED", 2**20)
     with pytest.raises(ClipError, match="MiB of memory"):
-        read("trc", [0.0, 0.01, 0.02, 3000.0])
+        read("trc", [0.0, 0.001, 0.002, 59.0], stated=1000.0)
     assert base_step(np.zeros(0)) == 0.0
+
+
+@pytest.mark.parametrize("kind", PARSERS)
+def test_a_gap_of_more_than_a_minute_lies_between_two_recordings(kind):
+    times = np.arange(600) / 100
+    with pytest.raises(ClipError, match=r"no row from 2\.99 to 3603\.00 s: two recordings in one table"):
+        read(kind, np.where(times < 3, times, times + 3600), stated=100.0, speed=0.0)
+    assert read(kind, np.where(times < 3, times, times + 50), stated=100.0, speed=0.0).n_frames == 5600
+
+
+UNITS_OF_TIME = [(1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds")]
+
+
+@pytest.mark.parametrize(("factor", "unit"), UNITS_OF_TIME)
+@pytest.mark.parametrize("rate", [10, 29.97, 120, 200])
+def test_a_unit_of_time_that_is_not_named_is_known_by_the_rate_and_reported(factor, unit, rate):
+    times = np.round((5.0 + np.arange(300) / rate) * factor)
+    clip = read("csv", times, speed=0.0)
+    assert clip.rate == pytest.approx(rate, rel=2e-3) and clip.n_frames == 300
+    assert clip.start == pytest.approx(5.0, abs=1e-3)
+    assert any(f"the time column counts {unit}" in w for w in clip.warnings)
+
+
+@pytest.mark.parametrize("rate", [5, 10, 100, 2000])
+def test_usual_rates_are_in_seconds_without_a_note(rate):
+    clip = read("csv", np.arange(100) / rate, speed=0.0)
+    assert clip.rate == rate and not any("counts" in w for w in clip.warnings)
+
+
+def test_times_that_count_rows_need_a_rate():
+    rows = table("csv", np.arange(300.0), speed=0.0)
+    with pytest.raises(ClipError, match=r"counts 1, 2, 3: give the rate \(--rate 120"):
+        parse_csv(rows, "x.csv")
+    clip = parse_csv(rows, "x.csv", rate=120.0)
+    assert clip.rate == 120.0 and clip.n_frames == 300 and "the time column counts frames" in clip.warnings
+    assert parse_csv(b"# rate: 60\n" + rows, "x.csv").rate == 60.0
+    clip = parse_csv(rows.replace(b"time", b"time_ms", 1), "x.csv")
+    assert clip.rate == 1000.0
+
+
+def test_a_unit_of_time_in_the_row_of_units_is_the_unit():
+    rows = table("csv", np.arange(300.0), speed=0.0).replace(b"b_z\n", b"b_z\nms,mm,mm,mm,mm,mm,mm\n", 1)
+    assert parse_csv(rows, "x.csv").rate == 1000.0
+
+
+@pytest.mark.parametrize("step", [0.3, 1e-4, 3e5])
+def test_times_that_make_no_rate_in_any_unit_are_refused(step):
+    with pytest.raises(ClipError, match="make 5 to 2000 Hz in no unit: write them in seconds"):
+        read("csv", step * np.arange(100), speed=0.0)
 
 
 # -------- BVH
