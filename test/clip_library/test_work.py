@@ -11,6 +11,7 @@ from humanoid_control.clip_library import ClipFile, LibrarySettings, RobotSource
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.mocap import load_body_points
 from humanoid_control.paths import share_dir
+from humanoid_control.performing import FeasibilitySettings, make_feasible
 from humanoid_control.retargeting import retarget_whole_body
 from humanoid_control.robots import load_robot
 
@@ -152,3 +153,20 @@ def test_files_of_each_format_are_the_same_twice(jobs, ending):
 def test_a_robot_that_is_not_there_is_refused_at_once():
     with pytest.raises(UnknownNameError, match="did you mean hrp2"):
         RobotSource.of("hpr2")
+
+
+def test_a_feasible_job_is_what_make_feasible_gives(small_library, hrp2, whole):
+    """Frames, numbers and grade of the feasible motion; another setting is another job."""
+    settings = replace(whole, feasible=True, method="clip", pace=1.0)
+    feasible, _ = library_jobs(find_clips(str(small_library)), [hrp2], settings)
+    plain, _ = library_jobs(find_clips(str(small_library)), [hrp2], replace(settings, feasible=False))
+    assert feasible[1].key != plain[1].key
+    outcome, robot = do_job(feasible[1]), load_robot("hrp2", "floating")
+    retargeted = retarget_whole_body(load_body_points(feasible[1].clip.path), robot, method="clip")
+    known = make_feasible(retargeted, robot, FeasibilitySettings(pace=1.0))
+    with np.load(io.BytesIO(outcome.content)) as file:
+        assert np.array_equal(file["positions"], known.q[:, 7:]) and float(file["rate"]) == known.rate
+        assert len(file["targets"]) == len(known)
+    numbers = outcome.record["numbers"]
+    assert not outcome.record["failed"] and numbers["missing_percent"] < 5 and numbers["way_percent"] > 50
+    assert numbers["infeasible_percent"] < 20 and outcome.record["grade"] in "ABCDF"

@@ -1,0 +1,49 @@
+"""`humanoid perform` and `humanoid retarget --feasible` as a user runs them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from humanoid_control.cli.main import main
+from humanoid_control.performing import DynamicMotion
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    """Three seconds of a person who walks, as a file."""
+    from test.dance_library import write_library
+
+    return next(write_library(tmp_path_factory.mktemp("clips") / "lib", 1, 300).rglob("*.trc"))
+
+
+def test_a_robot_performs_a_clip_and_its_motion_is_written(clip, tmp_path, capsys):
+    out = tmp_path / "motion.npz"
+    code = main(["perform", str(clip), "--robot", "hrp2", "--no-noise", "--pace", "1", "-o", str(out), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    (row,) = told["rows"]
+    assert code == (0 if row["survived"] else 3) and row["robot"] == "hrp2" and row["engine"] == "multibody"
+    assert {"steps", "made", "placed", "on_beat", "slip_mm", "tick_ms", "feasibility"} <= {*row}
+    assert DynamicMotion.read(out).robot == "hrp2"
+
+
+def test_a_robot_that_falls_is_exit_code_3_with_its_row(clip, capsys):
+    """A push that nobody stands."""
+    code = main(["perform", str(clip), "--robot", "hrp2", "--open-loop", "--push", "300", "--json"])
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert code == 3 and not row["survived"] and row["why"] and 3.0 < row["fell_s"] < 6.0
+
+
+def test_feasible_files_hold_forces_and_the_table_says_what_was_changed(clip, tmp_path, capsys):
+    out = tmp_path / "m.npz"
+    line = ["retarget", str(clip), "--robot", "hrp2", "--whole-body", "--feasible", "--pace", "1", "-o", str(out)]
+    assert main([*line, "--format", "dynamic"]) == 0
+    words = capsys.readouterr().out
+    assert "feasibility" in words and "written" in words
+    motion = DynamicMotion.read(out)
+    assert motion.forces.shape == (len(motion), 8, 3) and np.isfinite(motion.torque).all()
+    assert main([*line, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert row["feasible"]["missing_percent"] < 20 and isinstance(row["changes"], list)
+    with np.load(out) as file:
+        assert file["root_position"].shape == (len(motion), 3)
