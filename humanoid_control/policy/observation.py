@@ -1,11 +1,21 @@
-"""Inputs of a network, made from what is sensed: terms, scales, clips, and their history."""
+"""Inputs of a network, made from what is sensed: terms, scales, clips, their history, and the clock of a gait."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from humanoid_control.policy.model import FILL_ZERO, NEWEST_FIRST, PER_TERM, Block, PolicyModel, Term
-from humanoid_control.policy.terms import KINDS, Sensed
+from humanoid_control.policy.model import (
+    BOTH_PI,
+    FILL_ZERO,
+    NEWEST_FIRST,
+    PER_TERM,
+    RUNNING,
+    Block,
+    Gait,
+    PolicyModel,
+    Term,
+)
+from humanoid_control.policy.terms import KINDS, STANDS_BELOW, Sensed
 
 
 class BlockHistory:
@@ -86,13 +96,17 @@ class ObservationBuilder:
                 places[plain] = np.arange(size, size + plain.size)
                 self.terms.append(plain)
                 size += plain.size
-        self._values = [KINDS[t.kind].value for t in self.terms]
+        place = {joint: k for k, joint in enumerate(model.joints)}
+        self._values = [
+            (KINDS[t.kind].value, t, np.array([place[j] for j in t.joints], dtype=int), slice(at[0], at[0] + t.size))
+            for t in self.terms
+            for at in [places[t]]
+        ]
         self.vector = np.zeros(size)
         self._scale = np.array([s for t in self.terms for s in t.scale])
         bounds = [t.clip if t.clip is not None else (-np.inf, np.inf) for t in self.terms for _ in range(t.size)]
         self._low, self._high = np.array(bounds).reshape(-1, 2).T
         self._bounded = bool(np.isfinite(self._low).any() or np.isfinite(self._high).any())
-        self._slices = [places[t] for t in self.terms]
         self.inputs = []
         for one in model.inputs:
             blocks = []
@@ -111,8 +125,8 @@ class ObservationBuilder:
 
     def frame(self, sensed: Sensed) -> np.ndarray:
         """All terms of this step, scaled and clipped, one after the other; overwritten by the next step."""
-        for term, value, place in zip(self.terms, self._values, self._slices, strict=True):
-            self.vector[place[0] : place[0] + term.size] = value(sensed, term)
+        for value, term, joints, place in self._values:
+            self.vector[place] = value(sensed, term, joints)
         self.vector *= self._scale
         if self._bounded:
             np.clip(self.vector, self._low, self._high, out=self.vector)
@@ -127,10 +141,64 @@ class ObservationBuilder:
         }
 
 
+# -------- The clock of a gait
+
+TURN = 2.0 * np.pi
+
+
+class GaitClock:
+    """Phases of a gait, in [-pi, pi).
+
+    Attributes:
+        phases: at least two of them [rad]; a policy with one phase takes the first.
+    """
+
+    def __init__(self, gait: Gait, period: float) -> None:
+        """Set the clock.
+
+        Args:
+            gait: of the policy. period: of the policy [s].
+        """
+        self._gait, self._step = gait, TURN * period / gait.period
+        self.phases = np.zeros(max(len(gait.phases), 2))
+        self.reset()
+
+    def reset(self) -> None:
+        """As before the first command: at rest."""
+        self._rests = self._gait.rest != RUNNING
+        self._begin()
+        if self._rests:
+            self._hold()
+
+    def _begin(self) -> None:
+        self.phases = np.resize(np.array(self._gait.phases), len(self.phases))
+
+    def _hold(self) -> None:
+        self.phases = np.full(len(self.phases), np.pi if self._gait.rest == BOTH_PI else 0.0)
+
+    def advance(self, command: np.ndarray) -> None:
+        """Move on by one period of the policy.
+
+        Args:
+            command: (3,) velocity [m/s], [rad/s]; below 0.01 the clock rests.
+        """
+        self.phases = np.fmod(self.phases + self._step + np.pi, TURN) - np.pi
+        if self._gait.rest == RUNNING:
+            return
+        if np.linalg.norm(command[:2]) < STANDS_BELOW and abs(command[2]) < STANDS_BELOW:
+            self._hold()
+            self._rests = True
+        elif self._rests:
+            self._begin()
+            self._rests = False
+
+
+# -------- At rest
+
+
 def rest_sensed(model: PolicyModel) -> Sensed:
     """What is sensed of a robot that stands upright in the rest posture and is commanded to stay there."""
-    rest = dict(zip(model.joints, model.default.tolist(), strict=True))
-    n = len(model.joints)
+    rest, n = model.default, len(model.joints)
     reference = {
         "joint_pos": model.default,
         "joint_vel": np.zeros(n),
@@ -143,7 +211,7 @@ def rest_sensed(model: PolicyModel) -> Sensed:
     }
     return Sensed(
         q=rest,
-        v=dict.fromkeys(model.joints, 0.0),
+        v=np.zeros(n),
         rest=rest,
         linear_velocity=np.zeros(3),
         height=STANDING_HEIGHT,

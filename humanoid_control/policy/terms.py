@@ -18,19 +18,21 @@ class Sensed:
     """Values from which the terms of one step are made.
 
     Attributes:
-        q, v, rest: by joint name [rad], [rad/s], [rad].
+        q, v, rest: (n,) of the policy's joints, in its order [rad], [rad/s], [rad].
         gravity: (3,) unit vector downward, and angular_velocity: (3,) [rad/s], in the axes of the IMU's link.
+        orientation: (4,) quaternion x y z w of the same link in the world.
         linear_velocity: (3,) of the root link in its own axes [m/s]; NaN where nothing estimates it.
         roll, pitch, yaw: of the root link [rad].
         command: forward and sideward velocity [m/s], yaw rate [rad/s]. heading: commanded [rad].
-        action: last output of the network. target: (n,) by joint name, of joints that others command [rad].
+        height: of the root link over the floor [m].
+        action: last output of the network. target: (n,) as others command the joints [rad].
         phases: of the gait's clock [rad].
         reference: channels of the motion to follow, by name.
     """
 
-    q: Mapping[str, float] = field(default_factory=dict)
-    v: Mapping[str, float] = field(default_factory=dict)
-    rest: Mapping[str, float] = field(default_factory=dict)
+    q: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    v: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    rest: np.ndarray = field(default_factory=lambda: np.zeros(0))
     gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, -1.0]))
     angular_velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
     linear_velocity: np.ndarray = field(default_factory=lambda: np.full(3, np.nan))
@@ -42,9 +44,13 @@ class Sensed:
     heading: float = 0.0
     height: float = 0.0
     action: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    target: Mapping[str, float] = field(default_factory=dict)
+    target: np.ndarray = field(default_factory=lambda: np.zeros(0))
     phases: np.ndarray = field(default_factory=lambda: np.zeros(2))
     reference: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+Value = Callable[[Sensed, Term, np.ndarray], np.ndarray]
+"""A kind's function: what is sensed, the term, and the places of its joints among the policy's."""
 
 
 class Kind(NamedTuple):
@@ -60,61 +66,61 @@ class Kind(NamedTuple):
     unit: str
     frame: str
     names: tuple[str, ...]
-    value: Callable[[Sensed, Term], np.ndarray]
+    value: Value
     refused: str = ""
-
-
-def _of(values: Mapping[str, float], term: Term) -> np.ndarray:
-    return np.array([values[j] for j in term.joints])
 
 
 def _moving(s: Sensed) -> float:
     return float(np.linalg.norm(s.command) >= STANDS_BELOW)
 
 
-def _channel(name: str) -> Callable[[Sensed, Term], np.ndarray]:
-    return lambda s, term: s.reference[name]
+def _channel(name: str) -> Value:
+    return lambda s, t, k: s.reference[name]
 
 
-def _none(s: Sensed, term: Term) -> np.ndarray:
-    return np.full(term.size, np.nan)
+def _none(s: Sensed, t: Term, k: np.ndarray) -> np.ndarray:
+    return np.full(t.size, np.nan)
 
 
 STANDS_BELOW = 0.01  # commanded velocity under which a gait's clock rests [m/s, rad/s]
 ROOT, WORLD, IMU, NONE = "root link", "world", "IMU link", ""
 KINDS: dict[str, Kind] = {
     "base_ang_vel": Kind(
-        3, "rad/s", IMU, ("base_ang_vel", "ang_vel", "gyro", "base_angular_velocity"), lambda s, t: s.angular_velocity
+        3,
+        "rad/s",
+        IMU,
+        ("base_ang_vel", "ang_vel", "gyro", "base_angular_velocity"),
+        lambda s, t, k: s.angular_velocity,
     ),
     "projected_gravity": Kind(
-        3, "1", IMU, ("projected_gravity", "gravity_vec", "gravity", "gravity_orientation"), lambda s, t: s.gravity
+        3, "1", IMU, ("projected_gravity", "gravity_vec", "gravity", "gravity_orientation"), lambda s, t, k: s.gravity
     ),
     "base_lin_vel": Kind(
-        3, "m/s", ROOT, ("base_lin_vel", "lin_vel", "base_linear_velocity"), lambda s, t: s.linear_velocity
+        3, "m/s", ROOT, ("base_lin_vel", "lin_vel", "base_linear_velocity"), lambda s, t, k: s.linear_velocity
     ),
-    "base_height": Kind(1, "m", WORLD, ("base_height",), lambda s, t: np.array([s.height])),
+    "base_height": Kind(1, "m", WORLD, ("base_height",), lambda s, t, k: np.array([s.height])),
     "base_quat_wxyz": Kind(
-        4, "1", WORLD, ("base_quat", "base_quat_w", "root_link_quat_w"), lambda s, t: s.orientation[[3, 0, 1, 2]]
+        4, "1", WORLD, ("base_quat", "base_quat_w", "root_link_quat_w"), lambda s, t, k: s.orientation[[3, 0, 1, 2]]
     ),
-    "base_quat_xyzw": Kind(4, "1", WORLD, ("base_quat_xyzw", "base_orientation"), lambda s, t: s.orientation),
-    "roll_pitch": Kind(2, "rad", WORLD, ("roll_pitch", "rpy", "imu"), lambda s, t: np.array([s.roll, s.pitch])),
+    "base_quat_xyzw": Kind(4, "1", WORLD, ("base_quat_xyzw", "base_orientation"), lambda s, t, k: s.orientation),
+    "roll_pitch": Kind(2, "rad", WORLD, ("roll_pitch", "rpy", "imu"), lambda s, t, k: np.array([s.roll, s.pitch])),
     "joint_pos_rel": Kind(
         JOINTS,
         "rad",
         NONE,
         ("joint_pos_rel", "joint_pos", "dof_pos", "joint_positions"),
-        lambda s, t: _of(s.q, t) - _of(s.rest, t),
+        lambda s, t, k: s.q[k] - s.rest[k],
     ),
-    "joint_pos_abs": Kind(JOINTS, "rad", NONE, (), lambda s, t: _of(s.q, t)),
+    "joint_pos_abs": Kind(JOINTS, "rad", NONE, (), lambda s, t, k: s.q[k]),
     "joint_vel": Kind(
-        JOINTS, "rad/s", NONE, ("joint_vel_rel", "joint_vel", "dof_vel", "joint_velocities"), lambda s, t: _of(s.v, t)
+        JOINTS, "rad/s", NONE, ("joint_vel_rel", "joint_vel", "dof_vel", "joint_velocities"), lambda s, t, k: s.v[k]
     ),
     "last_action": Kind(
         ACTIONS,
         "1",
         NONE,
         ("last_action", "actions", "last_actions", "action", "previous_actions"),
-        lambda s, t: s.action,
+        lambda s, t, k: s.action,
     ),
     "velocity_command": Kind(
         3,
@@ -129,22 +135,22 @@ KINDS: dict[str, Kind] = {
             "generated_commands",
             "twist",
         ),
-        lambda s, t: s.command,
+        lambda s, t, k: s.command,
     ),
-    "command_lin_vel": Kind(2, "m/s", ROOT, ("command_lin_vel",), lambda s, t: s.command[:2]),
-    "command_ang_vel": Kind(1, "rad/s", ROOT, ("command_ang_vel",), lambda s, t: s.command[2:]),
-    "command_moves": Kind(1, "0 or 1", NONE, ("command_stand",), lambda s, t: np.array([_moving(s)])),
-    "command_waist": Kind(3, "rad", NONE, ("command_waist_dofs",), lambda s, t: np.zeros(3)),
-    "heading": Kind(1, "rad", WORLD, ("heading", "command_heading"), lambda s, t: np.array([s.heading - s.yaw])),
-    "joint_target": Kind(JOINTS, "rad", NONE, ("ref_upper_dof_pos", "joint_target"), lambda s, t: _of(s.target, t)),
-    "sin_phase": Kind(0, "1", NONE, ("sin_phase", "phase_sin"), lambda s, t: np.sin(s.phases[: t.size])),
-    "cos_phase": Kind(0, "1", NONE, ("cos_phase", "phase_cos"), lambda s, t: np.cos(s.phases[: t.size])),
+    "command_lin_vel": Kind(2, "m/s", ROOT, ("command_lin_vel",), lambda s, t, k: s.command[:2]),
+    "command_ang_vel": Kind(1, "rad/s", ROOT, ("command_ang_vel",), lambda s, t, k: s.command[2:]),
+    "command_moves": Kind(1, "0 or 1", NONE, ("command_stand",), lambda s, t, k: np.array([_moving(s)])),
+    "command_waist": Kind(3, "rad", NONE, ("command_waist_dofs",), lambda s, t, k: np.zeros(3)),
+    "heading": Kind(1, "rad", WORLD, ("heading", "command_heading"), lambda s, t, k: np.array([s.heading - s.yaw])),
+    "joint_target": Kind(JOINTS, "rad", NONE, ("ref_upper_dof_pos", "joint_target"), lambda s, t, k: s.target[k]),
+    "sin_phase": Kind(0, "1", NONE, ("sin_phase", "phase_sin"), lambda s, t, k: np.sin(s.phases[: t.size])),
+    "cos_phase": Kind(0, "1", NONE, ("cos_phase", "phase_cos"), lambda s, t, k: np.cos(s.phases[: t.size])),
     "phase": Kind(
         0,
         "1",
         NONE,
         ("gait_phase", "phase"),
-        lambda s, t: np.concatenate([np.sin(s.phases[: t.size // 2]), np.cos(s.phases[: t.size // 2])]),
+        lambda s, t, k: np.concatenate([np.sin(s.phases[: t.size // 2]), np.cos(s.phases[: t.size // 2])]),
     ),
     "height_scan": Kind(
         0, "m", ROOT, ("height_scan", "height_measurements", "heights"), _none, "nothing here measures the terrain"
@@ -154,7 +160,7 @@ KINDS: dict[str, Kind] = {
         "rad, rad/s",
         NONE,
         ("motion_command", "whole_body_tracking/motion_command", "motion", "reference_motion"),
-        lambda s, t: np.concatenate([s.reference["joint_pos"], s.reference["joint_vel"]]),
+        lambda s, t, k: np.concatenate([s.reference["joint_pos"], s.reference["joint_vel"]]),
     ),
     "reference_joint_pos": Kind(JOINTS, "rad", NONE, ("motion_joint_pos", "ref_joint_pos"), _channel("joint_pos")),
     "reference_joint_vel": Kind(JOINTS, "rad/s", NONE, ("motion_joint_vel", "ref_joint_vel"), _channel("joint_vel")),

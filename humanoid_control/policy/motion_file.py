@@ -1,0 +1,81 @@
+"""Motions for trackers: arrays of others (GMR, TWIST2), our own trajectories, or any clip, retargeted to the robot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.documents import load_arrays
+from humanoid_control.errors import PolicyError, shown
+from humanoid_control.mocap.formats.pickled import load_pickle
+from humanoid_control.policy.reference import Motion
+from humanoid_control.robots import Robot
+
+MOST_BYTES = 100_000_000
+FIELDS = (
+    ("fps", "root_pos", "root_rot", "dof_pos"),  # GMR, TWIST2
+    ("rate", "root_position", "root_quaternion", "positions"),  # of `humanoid retarget --whole-body -o x.npz`
+)
+
+
+def load_motion(path: Path, robot: Robot, joints: tuple[str, ...]) -> Motion:
+    """A motion for a tracker.
+
+    Args:
+        path: of a .pkl or .npz with root and joints, or of a clip of a person, which is retargeted.
+        robot: that moves. joints: of the tracker, in its order.
+
+    Raises:
+        PolicyError: not readable, or of another robot. ClipError: a clip or a pickle that cannot be read.
+    """
+    if path.suffix not in (".pkl", ".npz"):
+        return _retargeted(path, robot, joints)
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise PolicyError(f"{path}: larger than {MOST_BYTES // 10**6} MB: not a motion")
+        values = load_arrays(path) if path.suffix == ".npz" else load_pickle(path.read_bytes(), str(path))
+    except (OSError, ValueError) as e:
+        raise PolicyError(f"{shown(path, 300)}: cannot be read: {getattr(e, 'strerror', None) or shown(e)}") from None
+    if isinstance(values, Mapping):
+        for names in FIELDS:
+            if set(names) <= set(values):
+                return _motion(path, values, names, robot, joints)
+    if path.suffix == ".npz":  # of a person
+        return _retargeted(path, robot, joints)
+    raise PolicyError(f"{path}: it holds no motion of a robot: {', '.join(FIELDS[0])} are needed")
+
+
+def _motion(
+    path: Path, values: Mapping[str, Any], names: tuple[str, ...], robot: Robot, joints: tuple[str, ...]
+) -> Motion:
+    try:
+        rate, position, quaternion, q = (np.asarray(values[n], dtype=float) for n in names)
+        order = [str(n) for n in np.asarray(values.get("joint_names", joints)).ravel()]
+    except (TypeError, ValueError):
+        raise PolicyError(f"{path}: {', '.join(names)} must be numbers") from None
+    count = len(q)
+    shapes = position.shape == (count, 3) and quaternion.shape == (count, 4) and q.ndim == 2 and rate.size == 1
+    if not shapes or count < 2 or not all(np.isfinite(a).all() for a in (rate, position, quaternion, q)):
+        raise PolicyError(f"{path}: {', '.join(names)} must be a rate and finite arrays of as many frames")
+    if not 1.0 <= float(rate.ravel()[0]) <= 1000.0 or (np.linalg.norm(quaternion, axis=1) < 0.5).any():
+        raise PolicyError(f"{path}: a rate of 1 to 1000 Hz and unit quaternions are needed")
+    missing = [j for j in joints if j not in order]
+    if missing or q.shape[1] != len(order):
+        what = f"no joint '{missing[0]}'" if missing else f"{q.shape[1]} joints for {len(order)} names"
+        raise PolicyError(f"{path}: it has {what}: it is of another robot than {robot.name}")
+    return Motion(float(rate.ravel()[0]), position, quaternion, q[:, [order.index(j) for j in joints]])
+
+
+def _retargeted(path: Path, robot: Robot, joints: tuple[str, ...]) -> Motion:
+    from humanoid_control.mocap import load_body_points  # slow to import, and seldom needed
+    from humanoid_control.retargeting import retarget_whole_body
+
+    t = retarget_whole_body(load_body_points(str(path)), robot)
+    trajectory = getattr(t, "trajectory", t)
+    order = [trajectory.joint_names.index(j) for j in joints if j in trajectory.joint_names]
+    if len(order) != len(joints):
+        raise PolicyError(f"{path}: {robot.name} lacks joints of the tracker")
+    return Motion(trajectory.rate, trajectory.root_position, trajectory.root_quaternion, trajectory.positions[:, order])

@@ -1,0 +1,212 @@
+"""Motions that a tracker follows: those in its own network, and those that are given frame by frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.policy.model import REFERENCE, PolicyModel
+
+BLEND = 1.0  # [s] from the idle posture to the motion
+
+
+def _yaw_removed(R: np.ndarray, yaw: float) -> np.ndarray:
+    """A rotation turned back about the vertical."""
+    c, s = np.cos(yaw), np.sin(yaw)
+    return np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) @ R
+
+
+def _yaw(R: np.ndarray) -> float:
+    return float(np.arctan2(R[1, 0], R[0, 0]))
+
+
+class EmbeddedReference:
+    """The motion that a network holds: it gives each frame with its outputs.
+
+    Its yaw, and its place on the floor, are aligned with the robot's at the first step.
+
+    Attributes:
+        joint_pos: (n,) of the present frame, in the policy's order [rad].
+    """
+
+    def __init__(self, model: PolicyModel) -> None:
+        self._model = model
+        self._frame: dict[str, np.ndarray] = {}
+        self._anchor = model.bodies.index(model.anchor) if model.anchor in model.bodies else 0
+        self._aligned: tuple[float, float, np.ndarray, np.ndarray] | None = None
+
+    def reset(self) -> None:
+        """Align anew at the next step."""
+        self._aligned = None
+
+    @property
+    def joint_pos(self) -> np.ndarray:
+        """See the class."""
+        return self._frame["joint_pos"]
+
+    def take(self, outputs: Mapping[str, np.ndarray]) -> None:
+        """Take a frame out of the network's outputs."""
+        for output in self._model.outputs:
+            kind, _, channel = output.kind.partition(".")
+            if kind == REFERENCE:
+                self._frame[channel] = outputs[output.name].ravel().astype(float)
+
+    def advance(self, seconds: float) -> None:
+        """Move on: the network does, by its step."""
+
+    def _pose(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rotation and position of the anchor link in the motion."""
+        f, k = self._frame, self._anchor
+        if "anchor_quat_xyzw" in f:
+            quaternion, position = f["anchor_quat_xyzw"], f.get("anchor_pos", np.full(3, np.nan))
+        elif "body_quat_wxyz" in f:
+            quaternion = f["body_quat_wxyz"].reshape(-1, 4)[k][[1, 2, 3, 0]]
+            position = f["body_pos"].reshape(-1, 3)[k] if "body_pos" in f else np.full(3, np.nan)
+        else:
+            return np.eye(3), np.full(3, np.nan)
+        return pin.Quaternion(quaternion / np.linalg.norm(quaternion)).toRotationMatrix(), position
+
+    def channels(self, R_anchor: np.ndarray, p_anchor: np.ndarray) -> dict[str, np.ndarray]:
+        """Values of the terms about the motion.
+
+        Args:
+            R_anchor, p_anchor: of the robot's anchor link in the world.
+        """
+        R_motion, p_motion = self._pose()
+        if self._aligned is None:
+            self._aligned = _yaw(R_anchor), _yaw(R_motion), p_anchor * (1, 1, 0), p_motion * (1, 1, 0)
+        yaw, motion_yaw, origin, motion_origin = self._aligned
+        R, R_goal = _yaw_removed(R_anchor, yaw), _yaw_removed(R_motion, motion_yaw)
+        p = _yaw_removed(np.eye(3), yaw) @ (p_anchor - origin)
+        p_goal = _yaw_removed(np.eye(3), motion_yaw) @ (p_motion - motion_origin)
+        return {
+            "joint_pos": self._frame["joint_pos"],
+            "joint_vel": self._frame["joint_vel"],
+            "anchor_ori_b": (R.T @ R_goal)[:, :2].ravel(),
+            "anchor_pos_b": R.T @ (p_goal - p),
+        }
+
+
+class MotionFrame(NamedTuple):
+    """A moment of a whole-body motion, joints in the policy's order.
+
+    Attributes:
+        velocity: (2,) of the base forward and sideward in its own axes [m/s]. height: of the base over the floor [m].
+        roll, pitch: of the base [rad]. yaw_rate: about its own vertical axis [rad/s]. joints: (n,) [rad].
+    """
+
+    velocity: np.ndarray
+    height: float
+    roll: float
+    pitch: float
+    yaw_rate: float
+    joints: np.ndarray
+
+
+class Motion(NamedTuple):
+    """A whole-body motion at a constant rate, joints in the policy's order.
+
+    Attributes:
+        rate: [Hz]. position: (T, 3) of the root link in the world [m]. quaternion: (T, 4) x y z w of it.
+        joints: (T, n) [rad].
+    """
+
+    rate: float
+    position: np.ndarray
+    quaternion: np.ndarray
+    joints: np.ndarray
+
+    def frames(self) -> list[MotionFrame]:
+        """All frames, with velocities from differences."""
+        R = [pin.Quaternion(q / np.linalg.norm(q)).toRotationMatrix() for q in self.quaternion]
+        velocity = np.gradient(self.position, 1.0 / self.rate, axis=0)
+        out = []
+        for k in range(len(R)):
+            a, b = max(k - 1, 0), min(k + 1, len(R) - 1)
+            turned = pin.log3(R[a].T @ R[b]) * self.rate / max(b - a, 1)
+            roll, pitch, _ = pin.rpy.matrixToRpy(R[k])
+            local = R[k].T @ velocity[k]
+            out.append(MotionFrame(local[:2], self.position[k, 2], roll, pitch, turned[2], self.joints[k]))
+        return out
+
+
+class MotionReference:
+    """A motion that is given from outside: a clip, or frame by frame; blended to from the idle posture.
+
+    Attributes:
+        idle: the frame to stand with.
+    """
+
+    def __init__(self, model: PolicyModel, height: float = 0.793) -> None:
+        """Begin idle.
+
+        Args:
+            height: of the base when it stands [m].
+        """
+        self.idle = MotionFrame(np.zeros(2), height, 0.0, 0.0, 0.0, model.default.copy())
+        self._motion: list[MotionFrame] = []
+        self._rate = 1.0
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, from the idle posture."""
+        self._time, self._last = 0.0, np.zeros(len(self.idle.joints))
+        self._given: MotionFrame | None = None
+
+    @property
+    def joint_pos(self) -> np.ndarray:
+        """Joints of the present frame (n,) [rad]."""
+        return self._now().joints
+
+    @property
+    def ended(self) -> bool:
+        """True once the last frame of the motion was followed."""
+        return bool(self._motion) and self._time >= (len(self._motion) - 1) / self._rate + BLEND
+
+    def follow(self, motion: Motion) -> None:
+        """Follow a clip from now on."""
+        self._motion, self._rate = motion.frames(), motion.rate
+        self._time, self._given = 0.0, None
+
+    def give(self, frame: MotionFrame) -> None:
+        """Follow this frame at the next step, as a live source gives it."""
+        self._given = frame
+
+    def advance(self, seconds: float) -> None:
+        """Move on by a period [s]."""
+        self._time += seconds
+
+    def _now(self) -> MotionFrame:
+        target = self._given
+        if target is None:
+            if not self._motion:
+                return self.idle
+            k = min(int(max(self._time - BLEND, 0.0) * self._rate + 0.5), len(self._motion) - 1)
+            target = self._motion[k]
+        share = min(self._time / BLEND, 1.0)
+        if share >= 1.0:
+            return target
+        a, b = self.idle, target
+        return MotionFrame(
+            (1.0 - share) * a.velocity + share * b.velocity,
+            (1.0 - share) * a.height + share * b.height,
+            (1.0 - share) * a.roll + share * b.roll,
+            (1.0 - share) * a.pitch + share * b.pitch,
+            (1.0 - share) * a.yaw_rate + share * b.yaw_rate,
+            (1.0 - share) * a.joints + share * b.joints,
+        )
+
+    def channels(self, R_anchor: np.ndarray, p_anchor: np.ndarray) -> dict[str, np.ndarray]:
+        """Values of the terms about the motion."""
+        f = self._now()
+        return {
+            "joint_pos": f.joints,
+            "joint_vel": np.zeros_like(f.joints),
+            "base_lin_vel_xy": np.asarray(f.velocity),
+            "base_height": np.atleast_1d(f.height),
+            "roll_pitch": np.array([f.roll, f.pitch]),
+            "yaw_rate": np.atleast_1d(f.yaw_rate),
+        }
