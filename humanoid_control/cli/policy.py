@@ -1,38 +1,68 @@
-"""`humanoid policy`: a learned policy on one page, with what contradicts; and the draft of a description of one."""
+"""`humanoid policy`: a learned policy on one page, the draft of a description of one, and a run in a simulator."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from humanoid_control.cli.parser import file_path, given, refuse_unused
-from humanoid_control.errors import ConfigError, PolicyError
+import numpy as np
+
+from humanoid_control.cli.parser import comma_list, file_path, given, refuse_unused, require_range
+from humanoid_control.errors import ConfigError, PolicyError, UnknownNameError
 from humanoid_control.files import check_file, whole_file
-from humanoid_control.terminal import console, print_json, print_parts, warn
+from humanoid_control.terminal import console, print_json, print_parts, progress, table, warn
+
+if TYPE_CHECKING:
+    from humanoid_control.policy import Limiter, PlayReport, Policy
+    from humanoid_control.robots import Robot
 
 EXIT_CONTRADICTION = 2
+ENGINES = ("multibody", "mujoco")
+LIMITERS = {
+    "gate": "the gate on torques",
+    "none": "PD loops alone",
+    "rate": "targets within 20 rad/s² and half the speed limits",
+    "freeze": "the posture is held once a joint passes half its speed limit",
+}
+PLAYED = ("engine", "command", "seconds", "limiter", "clip")
 EXAMPLES = """examples:
   humanoid policy policy.onnx                     what it observes, drives and assumes, and what contradicts
   humanoid policy deploy.yaml --robot g1          the same against a robot: names, range, torque limits
   humanoid policy new policy.onnx -o mine.yaml    drafts a description, with a question for each missing fact
-  humanoid policy twist2.yaml --network twist2_1017_20k.onnx
+  humanoid policy policy.onnx --robot g1 --play --command "0.5 0 0" --seconds 20
+  humanoid policy policy.onnx --robot g1 --play --engine mujoco --limiter gate,none,rate,freeze
+  humanoid policy twist2.yaml --network twist2_1017_20k.onnx --robot g1 --play --clip walk.bvh
 
 Formats: LEAPP, metadata of BeyondMimic, mjlab and holosoma, Unitree deploy.yaml, rl_sar, humanoid_policy/1. TorchScript
-and pickles are programs, and never loaded. Exit code 2 where the file contradicts itself or the robot.
+and pickles are programs, and never loaded. Exit code 2 where the file contradicts itself or the robot; 1 where the
+robot falls in a play.
 """
 NEW = "new"
+STAND = 1.0  # [s] before the commanded velocity
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", type=given, nargs="+", metavar="[new] FILE", help="an ONNX file, a YAML file, or a folder"
     )
-    parser.add_argument("--robot", type=given, help="name, or path of a URDF, to check against")
-    parser.add_argument(
-        "--network", type=file_path, metavar="ONNX", help="in the place of the one that a description names"
-    )
+    parser.add_argument("--robot", type=given, help="name, or path of a URDF, to check against and to play")
+    parser.add_argument("--network", type=file_path, metavar="ONNX", help="instead of the one that a description names")
     parser.add_argument(
         "-o", "--output", type=file_path, metavar="YAML", help="file for the draft (default: the terminal)"
+    )
+    parser.add_argument("--play", action="store_true", help="run it in a simulator")
+    parser.add_argument("--engine", choices=ENGINES, help=f"that simulates (default: {ENGINES[0]})")
+    parser.add_argument(
+        "--command", type=given, metavar='"X Y YAW"', help="velocity [m/s], [rad/s] after 1 s (default: 0)"
+    )
+    parser.add_argument(
+        "--clip", type=given, help="motion for a tracker: .pkl or .npz of GMR or TWIST2, or a person's clip"
+    )
+    parser.add_argument("--seconds", type=float, help="of the play (default: 10, or the length of the clip)")
+    parser.add_argument(
+        "--limiter", type=comma_list, help=f"one or several of {', '.join(LIMITERS)}, side by side (default: gate)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -40,28 +70,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     words = args.file
     if words[0] == NEW and len(words) == 2:
-        refuse_unused(args, ("robot", "network", "json"), "the page of a policy, not to the draft of a description")
+        refuse_unused(args, ("robot", "network", "play", "json", *PLAYED), "a policy that exists, not to its draft")
         return _draft(Path(words[1]), args.output)
     if len(words) != 1:
         raise ConfigError(f"give one file, or 'new' and one file, got {' '.join(words)}")
     refuse_unused(args, ("output",), "the draft of a description: humanoid policy new FILE -o YAML")
+    if args.play:
+        return _play(args)
+    refuse_unused(args, PLAYED, "a run in a simulator: --play")
     return _explain(args)
 
 
 def _explain(args: argparse.Namespace) -> int:
     from humanoid_control.policy import examine, policy_data, policy_page, read_policy
 
-    robot = None
-    if args.robot is not None:
-        from humanoid_control.robots import load_robot
-
-        robot = load_robot(args.robot, "floating")
+    robot = _robot(args.robot) if args.robot is not None else None
     found = examine(*read_policy(Path(args.file[0]), args.network), robot)
     if args.json:
         print_json(policy_data(found))
     else:
         print_parts(policy_page(found))
     return EXIT_CONTRADICTION if found.contradictions else 0
+
+
+def _robot(name: str) -> Robot:
+    from humanoid_control.robots import load_robot
+
+    return load_robot(name, "floating")
 
 
 def _draft(path: Path, output: Path | None) -> int:
@@ -85,3 +120,115 @@ def _draft(path: Path, output: Path | None) -> int:
         part.write_text(text, encoding="utf-8")
     warn(f"{output}: {text.count('# ?')} questions; keep it beside {network.path.name}, then: humanoid policy {output}")
     return 0
+
+
+# -------- A run in a simulator
+
+
+def _play(args: argparse.Namespace) -> int:
+    from humanoid_control.policy import MotionReference, load_motion, load_policy
+
+    if args.robot is None:
+        raise ConfigError("--play needs a robot: --robot g1, or the path of a URDF")
+    require_range("seconds", args.seconds, 0.1, 3600.0)
+    limiters = args.limiter or ["gate"]
+    for name in limiters:
+        if name not in LIMITERS:
+            raise UnknownNameError("limiter", name, LIMITERS)
+    velocity = _velocity(args.command)
+    robot = _robot(args.robot)
+    policy = load_policy(args.file[0], robot, args.network)
+    seconds = args.seconds or 10.0
+    if args.clip is not None:
+        if not isinstance(policy.reference, MotionReference):
+            raise ConfigError(f"--clip belongs to trackers of any motion, and {args.file[0]} is none")
+        motion = load_motion(Path(args.clip), robot, policy.model.joints)
+        policy.reference.follow(motion)
+        seconds = args.seconds or STAND + (len(motion.joints) - 1) / motion.rate
+    reports = {name: _played(policy, name, args.engine or ENGINES[0], seconds, velocity) for name in limiters}
+    if args.json:
+        print_json({name: vars(r) for name, r in reports.items()})
+    else:
+        _print_reports(policy, reports)
+    return 1 if any(r.fell is not None or r.stopped for r in reports.values()) else 0
+
+
+def _velocity(text: str | None) -> tuple[float, float, float]:
+    words = (text or "0 0 0").replace(",", " ").split()
+    try:
+        numbers = [float(w) for w in words]
+    except ValueError:
+        numbers = []
+    if len(numbers) != 3 or not np.isfinite(numbers).all():
+        raise ConfigError(f"--command must be three numbers, forward, sideward and turning, got '{text}'")
+    return numbers[0], numbers[1], numbers[2]
+
+
+def _played(
+    policy: Policy, limiter: str, engine: str, seconds: float, velocity: tuple[float, float, float]
+) -> PlayReport:
+    from humanoid_control.policy import Command, PolicyPlayer, play, policy_engine
+
+    player = PolicyPlayer(policy, policy_engine(policy.robot, engine), _limiter(limiter, policy.robot))
+    with progress(f"{policy.model.name}, {limiter}", seconds) as told:
+
+        def each(p: PolicyPlayer) -> None:
+            if p.engine.time >= STAND:
+                p.command = Command(velocity)
+            told(p.engine.time)
+
+        return play(player, seconds, each)
+
+
+def _limiter(name: str, robot: Robot) -> Limiter:
+    from humanoid_control.policy import FreezeOnSpeed, TargetRateLimit, TorqueGate, Unlimited
+    from humanoid_control.policy.player import LOOP, quasi_direct_armature
+
+    makers: dict[str, Callable[[], Limiter]] = {
+        "gate": lambda: TorqueGate(robot, quasi_direct_armature(robot)),
+        "none": lambda: Unlimited(robot),
+        "rate": lambda: TargetRateLimit(robot, LOOP),
+        "freeze": lambda: FreezeOnSpeed(robot),
+    }
+    return makers[name]()
+
+
+def _print_reports(policy: Policy, reports: dict[str, PlayReport]) -> None:
+    names = policy.robot.joint_names
+
+    def worst(values: np.ndarray, digits: int) -> str:
+        k = int(np.argmax(values))
+        return f"{values[k]:.{digits}f} ({names[k]})"
+
+    rows: list[tuple[str, Callable[[PlayReport], str]]] = [
+        ("simulated [s]", lambda r: f"{r.seconds:.1f}"),
+        ("fell at [s]", lambda r: "no" if r.fell is None else f"{r.fell:.1f}"),
+        ("distance [m]", lambda r: f"{r.distance:.2f}"),
+        ("velocity error, mean [m/s]", lambda r: f"{r.velocity_error:.2f}"),
+        ("joints from the motion, mean [rad]", lambda r: f"{r.joint_error:.3f}" if np.isfinite(r.joint_error) else "-"),
+        ("torque / limit, largest", lambda r: worst(r.torque_share, 2)),
+        ("joint steps at the torque limit", lambda r: f"{100 * r.clipped:.1f} %"),
+        ("speed / limit, largest", lambda r: worst(r.speed_share, 2)),
+        ("beyond the range, largest [rad]", lambda r: worst(np.maximum(r.range_excess, 0.0), 3)),
+        ("targets beyond the range [rad]", lambda r: f"{r.target_excess:.3f}"),
+        ("shapes apart, least [mm]", lambda r: f"{1000 * r.self_distance:.0f}"),
+        ("gate active: any rule", lambda r: _share(r, "any rule")),
+        *((f"gate active: {n}", lambda r, n=n: _share(r, n)) for n in ("range", "speed", "pairs")),
+    ]
+    engine = next(iter(reports.values())).engine
+    table(
+        f"{policy.model.name} on {policy.robot.title}, {engine}",
+        ("what", *(f"{name}" for name in reports)),
+        [(what, *(value(r) for r in reports.values())) for what, value in rows],
+    )
+    for name, r in reports.items():
+        if r.stopped:
+            warn(f"{name}: {r.stopped}")
+    low, high = next(iter(reports.values())).observed
+    if len(low):
+        wide = int(np.argmax(np.maximum(np.abs(low), np.abs(high))))
+        console.print(f"observations were within {low.min():.2f} and {high.max():.2f}; the widest is number {wide}")
+
+
+def _share(report: PlayReport, rule: str) -> str:
+    return f"{100 * report.gate[rule]:.2f} %" if rule in report.gate else "-"

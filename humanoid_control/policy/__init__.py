@@ -15,26 +15,52 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
+    from humanoid_control.policy.baselines import FreezeOnSpeed as FreezeOnSpeed
+    from humanoid_control.policy.baselines import Limiter as Limiter
+    from humanoid_control.policy.baselines import TargetRateLimit as TargetRateLimit
+    from humanoid_control.policy.baselines import Unlimited as Unlimited
     from humanoid_control.policy.checks import Examination as Examination
     from humanoid_control.policy.checks import examine as examine
     from humanoid_control.policy.formats.description import draft_description as draft_description
     from humanoid_control.policy.formats.reader import read_policy as read_policy
+    from humanoid_control.policy.gate import GateActivity as GateActivity
+    from humanoid_control.policy.gate import GateSettings as GateSettings
+    from humanoid_control.policy.gate import TorqueGate as TorqueGate
     from humanoid_control.policy.model import PolicyModel as PolicyModel
+    from humanoid_control.policy.motion_file import load_motion as load_motion
     from humanoid_control.policy.network import read_network as read_network
     from humanoid_control.policy.page import policy_data as policy_data
     from humanoid_control.policy.page import policy_page as policy_page
+    from humanoid_control.policy.player import PlayReport as PlayReport
+    from humanoid_control.policy.player import PolicyPlayer as PolicyPlayer
+    from humanoid_control.policy.player import play as play
+    from humanoid_control.policy.player import policy_engine as policy_engine
+    from humanoid_control.policy.reference import Motion as Motion
+    from humanoid_control.policy.reference import MotionFrame as MotionFrame
+    from humanoid_control.policy.reference import MotionReference as MotionReference
+    from humanoid_control.policy.runner import Command as Command
+    from humanoid_control.policy.runner import Policy as Policy
+    from humanoid_control.policy.runner import RobotState as RobotState
+    from humanoid_control.policy.runner import Targets as Targets
+    from humanoid_control.policy.runner import load_policy as load_policy
     from humanoid_control.policy.terms import KINDS as KINDS
     from humanoid_control.policy.terms import kind_of as kind_of
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "baselines": ["FreezeOnSpeed", "Limiter", "TargetRateLimit", "Unlimited"],
         "checks": ["Examination", "examine"],
         "formats.reader": ["read_policy"],
         "formats.description": ["draft_description"],
+        "gate": ["GateActivity", "GateSettings", "TorqueGate"],
         "model": ["PolicyModel"],
+        "motion_file": ["load_motion"],
         "network": ["read_network"],
         "page": ["policy_data", "policy_page"],
+        "player": ["PlayReport", "PolicyPlayer", "play", "policy_engine"],
+        "runner": ["Command", "Policy", "RobotState", "Targets", "load_policy"],
+        "reference": ["Motion", "MotionFrame", "MotionReference"],
         "terms": ["KINDS", "kind_of"],
     },
 )

@@ -100,6 +100,9 @@ ROWS = {
         "--robot": ("nowhere.onnx --robot hpr2", "did you mean hrp2"),
         "--network": ("nowhere.yaml --network nowhere.onnx", "nowhere.yaml: there is no such file"),
         "--output": ("new nowhere.onnx -o nowhere/deep.yaml", "the folder nowhere does not exist"),
+        "--command": ("nowhere.onnx --robot hrp2 --play --command fast", "must be three numbers"),
+        "--clip": ("nowhere.onnx --clip nowhere.bvh", "--clip belongs to a run in a simulator"),
+        "--limiter": ("nowhere.onnx --robot hrp2 --play --limiter gaet", "did you mean gate"),
     },
     "warm": {
         "groups": ("simulatoin", "unknown group 'simulatoin': did you mean simulation"),
