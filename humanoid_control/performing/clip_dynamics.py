@@ -156,9 +156,9 @@ def loads_of(
 
 def _generalized(robot: Robot, data: pin.Data, soles: RigidSoles, places: np.ndarray, forces: np.ndarray) -> np.ndarray:
     """J' f (nv,) of forces (8, 3) at places (8, 3) of the soles."""
-    out = np.zeros(robot.nv)
-    for f in (0, 1):
-        own, joint = slice(4 * f, 4 * f + 4), soles.joints[f]
+    out, carriers = np.zeros(robot.nv), soles.carriers.reshape(-1)
+    for joint in np.unique(carriers).tolist():
+        own = carriers == joint
         arms = places[own] - data.oMi[joint].translation
         wrench = np.concatenate([forces[own].sum(axis=0), np.einsum("kij,kj->i", skew(arms), forces[own])])
         out += pin.getJointJacobian(robot.model, data, joint, pin.LOCAL_WORLD_ALIGNED).T @ wrench

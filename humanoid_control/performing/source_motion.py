@@ -75,6 +75,7 @@ class RigidSoles:
         pressed: the same corners, as far as the ankles' drives carry the whole weight on them [m].
         length: hip to ankle of a straight leg [m]. width: distance of both soles in the neutral posture [m].
         toe_links: a toe link follows the sole, so that it cannot roll over its toe edge.
+        carriers: (2, 4) pinocchio joints that carry the corners: of a foot with a toe link, the toe's for its toe edge.
     """
 
     legs: Legs
@@ -85,6 +86,7 @@ class RigidSoles:
     length: float
     width: float
     toe_links: bool
+    carriers: np.ndarray
 
     @classmethod
     def of(cls, robot: Robot) -> RigidSoles:
@@ -107,12 +109,21 @@ class RigidSoles:
             at = heel + np.array([legs.soles.ankle[f, 0], 0.0, 0.0])
             corners[f] = own - at
             X_joint_sole.append(robot.data.oMi[joints[f]].actInv(pin.SE3(np.eye(3), at)))
-        toes = any(robot.model.frames[robot.model.getFrameId(s.link)].parentJoint not in joints for s in robot.feet)
+        carriers = _carriers(robot, legs.corners.reshape(2, 4, 3), joints)
+        toes = bool((carriers != np.array(joints)[:, None]).any())
         width = float(np.mean(legs.corners[:4, 1]) - np.mean(legs.corners[4:, 1]))
         width -= float(np.mean(corners[0, :, 1]) - np.mean(corners[1, :, 1]))
         pressed = _pressed(robot, corners, X_joint_sole)
         return cls(
-            legs, joints, (X_joint_sole[0], X_joint_sole[1]), corners, pressed, legs.thigh + legs.shank, width, toes
+            legs,
+            joints,
+            (X_joint_sole[0], X_joint_sole[1]),
+            corners,
+            pressed,
+            legs.thigh + legs.shank,
+            width,
+            toes,
+            carriers,
         )
 
     @property
@@ -140,6 +151,20 @@ class RigidSoles:
                 X = data.oMi[self.joints[f]] * self.X_joint_sole[f]
                 R[k, f], p[k, f] = X.rotation, X.translation
         return R, p
+
+
+def _carriers(robot: Robot, corners: np.ndarray, joints: tuple[int, int]) -> np.ndarray:
+    """Joints (2, 4) of the links whose soles reach the corners (2, 4, 3) in the neutral posture, `robot.data` there."""
+    out = np.repeat(np.array(joints)[:, None], 4, axis=1)
+    for foot in robot.feet:
+        frame = robot.model.frames[robot.model.getFrameId(foot.link, pin.FrameType.BODY)]
+        joint = int(frame.parentJoint)
+        if joint in joints:
+            continue
+        own = np.array([(robot.data.oMi[joint] * frame.placement).act(c) for c in foot.corners()])
+        f = int(own[:, 1].mean() < corners[:, :, 1].mean())
+        out[f, corners[f, :, 0] > own[:, 0].min() - 1e-6] = joint
+    return out
 
 
 def _pressed(robot: Robot, corners: np.ndarray, X_joint_sole: list[pin.SE3]) -> np.ndarray:

@@ -290,7 +290,7 @@ class WholeBodyController:
             toe = bool(self.motion.toe_only[k, f]) and foot.state == STAND
             if foot.state == STAND:
                 own = np.arange(2 if toe else 0, 4)
-                contacts.append((f, X, J, own, self._most_force(f, k)))
+                contacts += [(self._corner_rows(f, i, X), self._most_force(f, k)) for i in own.tolist()]
                 share = max(foot_share(foot.since, 0.1), 1e-3)
                 places += share * (X.translation - ref.at(self.motion.sole_position)[f])[:2] * (0.0 if toe else 1.0)
                 loads += share * (0.0 if toe else 1.0)
@@ -361,17 +361,22 @@ class WholeBodyController:
         drift = np.concatenate([a.linear + np.cross(a.angular, arm) + np.cross(w, np.cross(w, arm)), a.angular])
         return J, drift, twist
 
+    def _corner_rows(self, f: int, i: int, X: pin.SE3) -> np.ndarray:
+        """Jacobian (3, nv) of a corner of a sole at X, in the world's axes, as a point of the link that carries it."""
+        joint = int(self.soles.carriers[f, i])
+        J = pin.getJointJacobian(self.robot.model, self.data, joint, ALIGNED)
+        arm = X.act(self.soles.corners[f, i]) - self.data.oMi[joint].translation
+        return np.asarray(J[:3] - skew(arm[None])[0] @ J[3:])
+
     def _program(
         self, M: np.ndarray, h: np.ndarray, tasks: tuple, joints: np.ndarray, contacts: list, n: int
     ) -> np.ndarray | None:
         """Solve for joint accelerations and shares of the cones' edges; torques (n,)."""
         s = self.settings
         G, most = [], []  # generalised forces (nv,) of each edge of each cone
-        for f, X, J, own, force in contacts:
-            for i in own:
-                S = skew((X.rotation @ self.soles.corners[f, i])[None])[0]
-                G.append((J[:3] - S @ J[3:]).T @ self.cone)
-                most.append(np.full(4, force / UNIT))
+        for J, force in contacts:
+            G.append(J.T @ self.cone)
+            most.append(np.full(4, force / UNIT))
         edges = UNIT * np.hstack(G) if G else np.zeros((len(M), 0))
         m = edges.shape[1]
         # v' = T y + t: the base by its equations of motion.

@@ -98,7 +98,7 @@ def test_forces_torques_and_accelerations_fulfil_the_equations_of_motion(perform
         c = pin.centerOfMass(robot.model, data, m.q[k], m.v[k], m.a[k]).copy()
         right = np.zeros(robot.nv)
         for i in range(8):
-            joint = soles.joints[i // 4]
+            joint = int(soles.carriers[i // 4, i % 4])
             J = pin.getJointJacobian(robot.model, data, joint, pin.LOCAL_WORLD_ALIGNED)
             arm = corners[k, i] - data.oMi[joint].translation
             right += J[:3].T @ m.forces[k, i] + J[3:].T @ np.cross(arm, m.forces[k, i])
