@@ -158,8 +158,14 @@ class WholeBodyController:
         self.weights[legs] = self.settings.legs
         self.cone, self.weight = friction_cone(self.settings.friction), robot.mass * GRAVITY
         self.omega = float(np.sqrt(GRAVITY / np.median(motion.center[:, 2])))
+        self._toes = np.array([self._toe_edge(robot, f) for f in (0, 1)])
         self._root = np.array([pin.Quaternion(x).toRotationMatrix() for x in motion.q[:, 3:7]])
         self._begin()
+
+    def _toe_edge(self, robot: Robot, f: int) -> np.ndarray:
+        """Middle (3,) of the toe edge in the frame of a sole, as the estimator has it [m]."""
+        edge = self.soles.X_joint_sole[f].act(np.array([self.soles.toe[f], 0.0, 0.0]))
+        return np.asarray(robot.model.frames[self.feet_of.frames[f]].placement.actInv(edge))
 
     def _begin(self) -> None:
         self.clock, self.waited, self.offset = 0.0, 0.0, np.zeros(2)
@@ -207,6 +213,9 @@ class WholeBodyController:
         ref = self._now()
         self._contacts(ref, felt / self.weight)
         may = [foot.state == STAND for foot in self.feet]
+        # A foot that rolls over its toe edge stands there, and nowhere else.
+        rolls = ref.motion.toe_only[ref.frame][:, None]
+        self.estimator.stand_on(np.where(rolls, self._toes, 0.0))
         estimate = self.estimator.update(felt, may, s.dt, (0.0, 0.0))
         torque = self._solve(ref, estimate.q, estimate.v)
         self._errors.append(self.dcm_error)
