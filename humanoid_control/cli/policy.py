@@ -26,7 +26,7 @@ LIMITERS = {
     "rate": "targets within 20 rad/s² and half the speed limits",
     "freeze": "the posture is held once a joint passes half its speed limit",
 }
-PLAYED = ("engine", "command", "seconds", "limiter", "clip")
+PLAYED = ("engine", "command", "seconds", "limiter", "clip", "supervise")
 EXAMPLES = """examples:
   humanoid policy policy.onnx                     what it observes, drives and assumes, and what contradicts
   humanoid policy deploy.yaml --robot g1          the same against a robot: names, range, torque limits
@@ -64,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limiter", type=comma_list, help=f"one or several of {', '.join(LIMITERS)}, side by side (default: gate)"
     )
+    parser.add_argument("--supervise", action="store_true", help="catch it before it falls, let it down under control")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -145,7 +146,8 @@ def _play(args: argparse.Namespace) -> int:
         motion = load_motion(Path(args.clip), robot, policy.model.joints)
         policy.reference.follow(motion)
         seconds = args.seconds or STAND + (len(motion.joints) - 1) / motion.rate
-    reports = {name: _played(policy, name, args.engine or ENGINES[0], seconds, velocity) for name in limiters}
+    where = args.engine or ENGINES[0], args.supervise
+    reports = {name: _played(policy, name, where, seconds, velocity) for name in limiters}
     if args.json:
         print_json({name: vars(r) for name, r in reports.items()})
     else:
@@ -165,11 +167,12 @@ def _velocity(text: str | None) -> tuple[float, float, float]:
 
 
 def _played(
-    policy: Policy, limiter: str, engine: str, seconds: float, velocity: tuple[float, float, float]
+    policy: Policy, limiter: str, where: tuple[str, bool], seconds: float, velocity: tuple[float, float, float]
 ) -> PlayReport:
     from humanoid_control.policy import Command, PolicyPlayer, play, policy_engine
 
-    player = PolicyPlayer(policy, policy_engine(policy.robot, engine), _limiter(limiter, policy.robot))
+    engine, supervised = where
+    player = PolicyPlayer(policy, policy_engine(policy.robot, engine), _limiter(limiter, policy.robot), supervised)
     with progress(f"{policy.model.name}, {limiter}", seconds) as told:
 
         def each(p: PolicyPlayer) -> None:
@@ -224,6 +227,8 @@ def _print_reports(policy: Policy, reports: dict[str, PlayReport]) -> None:
     for name, r in reports.items():
         if r.stopped:
             warn(f"{name}: {r.stopped}")
+        for event in r.events:
+            warn(f"{name}: {event.time:.2f} s: {event.state}: {event.why}")
     low, high = next(iter(reports.values())).observed
     if len(low):
         wide = int(np.argmax(np.maximum(np.abs(low), np.abs(high))))

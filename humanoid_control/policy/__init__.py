@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from humanoid_control.policy.runner import RobotState as RobotState
     from humanoid_control.policy.runner import Targets as Targets
     from humanoid_control.policy.runner import load_policy as load_policy
+    from humanoid_control.policy.supervision import PolicySupervisor as PolicySupervisor
+    from humanoid_control.policy.supervision import SupervisionSettings as SupervisionSettings
+    from humanoid_control.policy.supervision import blend_by_torque as blend_by_torque
     from humanoid_control.policy.terms import KINDS as KINDS
     from humanoid_control.policy.terms import kind_of as kind_of
 
@@ -61,6 +64,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "player": ["PlayReport", "PolicyPlayer", "play", "policy_engine"],
         "runner": ["Command", "Policy", "RobotState", "Targets", "load_policy"],
         "reference": ["Motion", "MotionFrame", "MotionReference"],
+        "supervision": ["PolicySupervisor", "SupervisionSettings", "blend_by_torque"],
         "terms": ["KINDS", "kind_of"],
     },
 )

@@ -12,6 +12,7 @@ from humanoid_control.errors import ConfigError, PolicyError
 from humanoid_control.policy.baselines import Limiter, Unlimited
 from humanoid_control.policy.gate import TorqueGate
 from humanoid_control.policy.runner import Command, Policy, RobotState, Targets
+from humanoid_control.policy.supervision import Event, PolicySupervisor
 from humanoid_control.robots import Robot
 from humanoid_control.simulation import DriveGains, Engine, WorldSettings, make_engine
 from humanoid_control.simulation.drives.position_control import default_gains
@@ -56,7 +57,7 @@ class PlayReport:
         target_excess: largest by which a target left the range [rad]. self_distance: least of the shapes [m].
         gate: activity by rule, as shares of the steps; empty without the gate.
         observed: (2, k) least and largest of each number of a frame of the observation.
-        stopped: why the policy was stopped; empty otherwise.
+        stopped: why the policy was stopped; empty otherwise. events: changes of state under supervision.
     """
 
     engine: str
@@ -74,18 +75,25 @@ class PlayReport:
     gate: dict[str, float] = field(default_factory=dict)
     observed: np.ndarray = field(default_factory=lambda: np.zeros((2, 0)))
     stopped: str = ""
+    events: list[Event] = field(default_factory=list)
 
 
 class PolicyPlayer:
     """A policy, a limiter and a simulated robot, stepped together by one period of the policy at a time.
 
     Attributes:
-        policy, engine, limiter: of the run. report: so far. command: that the policy gets, to be changed at any time.
+        policy, engine, limiter: of the run. supervisor: None without supervision.
+        report: so far. command: that the policy gets, to be changed at any time.
         torques: (n,) of the last PD step [N m].
     """
 
-    def __init__(self, policy: Policy, engine: Engine, limiter: Limiter | None = None) -> None:
+    def __init__(
+        self, policy: Policy, engine: Engine, limiter: Limiter | None = None, supervised: bool = False
+    ) -> None:
         """Put the robot into the policy's first posture.
+
+        Args:
+            supervised: catch the robot before it falls, and let it down under control.
 
         Raises:
             ConfigError: the policy's period is not a multiple of the PD loop's, nor that of the engine's step.
@@ -102,12 +110,15 @@ class PolicyPlayer:
         self._monitor = robot.collision_monitor() if len(robot.pairs) else None
         kp = HOLD_PER_EFFORT * robot.effort
         self._hold = kp, HOLD_DAMPING * kp
+        self.supervisor = PolicySupervisor(policy, self._hold) if supervised else None
         self.reset()
 
     def reset(self) -> None:
         """Begin anew."""
         robot = self.policy.robot
         self.policy.reset()
+        if self.supervisor is not None:
+            self.supervisor.reset()
         self.limiter.reset()
         posture = self.policy.start_posture
         self.engine.reset(posture)
@@ -145,7 +156,10 @@ class PolicyPlayer:
         """Advance by one period of the policy; False once the robot fell, or the policy stopped, as the report says."""
         r, e = self.report, self.engine
         try:
-            targets = self._held(self.policy.step(self.state(), self.command))
+            if self.supervisor is not None:
+                targets = self.supervisor.step(self.state(), self.command)
+            else:
+                targets = self._held(self.policy.step(self.state(), self.command))
         except PolicyError as stopped:
             r.stopped = str(stopped)
             return False
@@ -206,6 +220,8 @@ class PolicyPlayer:
         """The report of the run so far."""
         r = self.report
         steps = max(round(r.seconds / LOOP), 1)
+        if self.supervisor is not None:
+            r.events = list(self.supervisor.events)
         r.clipped = self._clipped / (steps * self.policy.robot.n)
         r.velocity_error = float(np.mean(self._errors)) if self._errors else float("nan")
         r.joint_error = float(np.mean(self._joint_errors)) if self._joint_errors else float("nan")

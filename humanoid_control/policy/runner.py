@@ -141,6 +141,11 @@ class Policy:
             self.reference.reset()
 
     @property
+    def targets(self) -> Targets:
+        """Targets of the last step; overwritten by the next step."""
+        return self._targets
+
+    @property
     def terms(self) -> np.ndarray:
         """All terms of the last step, scaled, one after the other; overwritten by the next step."""
         return self._builder.vector

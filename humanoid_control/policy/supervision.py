@@ -1,0 +1,255 @@
+"""Supervision of a running policy: it starts with ramps, is caught before it falls, and ends in a controlled descent.
+
+States follow each other as STAND_IN (to the first posture, gains from 0), RUN, CATCH (a stand: the same policy without
+a command, or another one, blended to by torques), SIT (a descent: stiffness fades, damping grows) and DAMP. There is no
+state that holds the last posture: a robot on its legs that freezes falls like a plank.
+
+Thresholds were fitted on runs of six policies of a G1; others may need others.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import PolicyError
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.policy.gate import arm_joints
+from humanoid_control.policy.runner import Command, Policy, RobotState, Targets
+from humanoid_control.robots import Robot
+
+STAND_IN, RUN, CATCH, SIT, DAMP = "stand in", "run", "catch", "sit", "damp"
+STILL = Command()
+
+
+@dataclass(frozen=True)
+class SupervisionSettings:
+    """Times and thresholds.
+
+    Attributes:
+        stand_in: to the first posture [s]. handover: between two policies [s]. sit: until only damping is left [s].
+        tilt_ahead: of tilt + 0.2 s x tilt rate, at which the robot is caught [rad]. rate_time: the 0.2 s [s].
+        tilt: at which it sits [rad].
+        out_of_range: of targets [rad], in a share `out_share` of `out_window` [s], together with `out_tilt` [rad]:
+            it is caught.
+        calm: of tilt + 0.2 s x tilt rate [rad], for `calm_time` [s]: the policy runs again.
+        late: share of a period by which an inference may be late.
+    """
+
+    stand_in: float = 2.0
+    handover: float = 0.3
+    sit: float = 0.8
+    tilt_ahead: float = 0.6
+    rate_time: float = 0.2
+    tilt: float = 0.5
+    out_of_range: float = 0.2
+    out_share: float = 0.2
+    out_window: float = 0.5
+    out_tilt: float = 0.25
+    calm: float = 0.3
+    calm_time: float = 1.0
+    late: float = 0.5
+
+
+class Event(NamedTuple):
+    """A change of state: when [s], which, and why."""
+
+    time: float
+    state: str
+    why: str
+
+
+def tilt_of(state: RobotState) -> tuple[float, float]:
+    """Tilt of the root link from upright [rad], and its rate [rad/s]."""
+    up = pin.Quaternion(state.orientation).toRotationMatrix()[2]  # the world's upward axis in the link's own axes
+    w = state.angular_velocity
+    tilt, across = float(np.arccos(np.clip(up[2], -1.0, 1.0))), float(np.hypot(up[0], up[1]))
+    if across < 1e-6:
+        return tilt, float(np.hypot(w[0], w[1]))
+    return tilt, float((w[0] * up[1] - w[1] * up[0]) / across)
+
+
+def blend_by_torque(a: Targets, b: Targets, share: float) -> Targets:
+    """Targets whose torque is (1 - share) of that of `a` and share of that of `b`, wherever the joints are.
+
+    Args:
+        a, b: with finite gains. share: 0 to 1.
+    """
+    kp, kd = ((1.0 - share) * x + share * y for x, y in ((a.kp, b.kp), (a.kd, b.kd)))
+    tau = (1.0 - share) * a.tau + share * b.tau
+    with np.errstate(divide="ignore", invalid="ignore"):
+        q = np.where(kp > 0, ((1.0 - share) * a.kp * a.q + share * b.kp * b.q) / kp, b.q)
+        v = np.where(kd > 0, ((1.0 - share) * a.kd * a.v + share * b.kd * b.v) / kd, b.v)
+    return Targets(q, v, tau, kp, kd)
+
+
+def damping_gains(robot: Robot) -> np.ndarray:
+    """Damping (n,) with which a robot comes down: legs 5, ankles and arms 2, small joints of arms 0.5 N m s/rad."""
+    out = np.full(robot.n, 5.0)
+    columns = robot.ancestor_mask[:, robot.iv :].astype(bool)
+    for foot in robot.feet:
+        joint = robot.model.frames[robot.model.getFrameId(foot.link, pin.FrameType.BODY)].parentJoint
+        out[np.flatnonzero(columns[joint])[-ANKLES:]] = 2.0
+    arms = arm_joints(robot)
+    out[arms] = np.where(robot.effort[arms] < SMALL_EFFORT, 0.5, 2.0)
+    return out
+
+
+ANKLES = 2  # last joints of a leg
+SMALL_EFFORT = 10.0  # [N m] of a wrist
+
+
+class PolicySupervisor:
+    """A policy with a start, an end, and a watch over its tilt, its targets, its numbers and its lateness.
+
+    Attributes:
+        policy: that runs. state: one of STAND_IN, RUN, CATCH, SIT, DAMP. events: changes of state.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        hold: tuple[np.ndarray, np.ndarray],
+        catcher: Policy | None = None,
+        settings: SupervisionSettings | None = None,
+    ) -> None:
+        """Prepare; the policy runs from its first step on unless `start` asks for a ramp.
+
+        Args:
+            hold: kp, kd (n,) of joints that the policy does not drive. catcher: another policy that catches; default:
+                the same one without a command.
+        """
+        self.policy, self.catcher, self.settings = policy, catcher, settings or SupervisionSettings()
+        self._hold, self._damping = hold, damping_gains(policy.robot)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew, in RUN."""
+        self.policy.reset()
+        self.state, self.events = RUN, list[Event]()
+        self._time = self._since = self._calm = 0.0
+        self._from: np.ndarray | None = None
+        self._last: Targets | None = None
+        self._first: Targets | None = None
+        self._out: deque[bool] = deque(maxlen=max(round(self.settings.out_window / self.policy.period), 1))
+
+    def start(self) -> None:
+        """Ramp to the first posture of the policy before it runs."""
+        self._change(STAND_IN, "started")
+        self._from = None
+
+    def stop(self) -> None:
+        """Descend under control."""
+        self._change(SIT, "stopped")
+
+    def _change(self, state: str, why: str) -> None:
+        self.state, self._since, self._first = state, self._time, None if state != DAMP else self._first
+        self.events.append(Event(self._time, state, why))
+
+    def step(self, state: RobotState, command: Command | None = None, late: float = 0.0) -> Targets:
+        """Targets of all joints for the next period, with finite gains; it never raises.
+
+        Args:
+            late: by which the last inference was late [s].
+        """
+        self._time += self.policy.period
+        if self.state in (RUN, CATCH):
+            self._watch(state, late)
+        targets = self._targets(state, command or STILL)
+        self._last = Targets(*(a.copy() for a in targets))
+        return targets
+
+    # -- targets by state -----------------------------------------------------------------------------------------
+
+    def _targets(self, state: RobotState, command: Command) -> Targets:
+        if self.state == STAND_IN:
+            return self._standing_in(state)
+        if self.state in (RUN, CATCH):
+            try:
+                return self._running(state, command)
+            except PolicyError as error:
+                self._change(SIT, str(error))
+        return self._descending(state)
+
+    def _standing_in(self, state: RobotState) -> Targets:
+        """A minimum-jerk way to the first posture, with gains that grow from 0."""
+        if self._from is None:
+            self._from = state.q.copy()
+        passed = (self._time - self._since) / self.settings.stand_in
+        way, goal = minimum_jerk(min(passed, 1.0)), self.policy.start_posture
+        rest = self._whole(self.policy.targets)
+        if passed >= 1.0:
+            self.policy.reset()
+            self._change(RUN, "in the first posture")
+        zero = np.zeros(len(goal))
+        grown = min(passed, 1.0)
+        return Targets(self._from + way * (goal - self._from), zero, zero, grown * rest.kp, grown * rest.kd)
+
+    def _running(self, state: RobotState, command: Command) -> Targets:
+        if self.state == RUN:
+            return self._whole(self.policy.step(state, command))
+        if self.catcher is None:
+            return self._whole(self.policy.step(state, STILL))
+        caught = self._whole(self.catcher.step(state, STILL))
+        share = (self._time - self._since) / self.settings.handover
+        if share >= 1.0:
+            return caught
+        own = self._whole(self.policy.step(state, command))
+        return blend_by_torque(own, caught, max(share, 0.0))
+
+    def _descending(self, state: RobotState) -> Targets:
+        """The last targets with stiffness that fades, and damping that grows to what lets a robot down."""
+        share = min((self._time - self._since) / self.settings.sit, 1.0)
+        if self.state == SIT and share >= 1.0:
+            self._change(DAMP, "on the floor")
+        n = self.policy.robot.n
+        zero, none = np.zeros(n), np.zeros(n)
+        fall = Targets(np.where(np.isfinite(state.q), state.q, 0.0), zero, none, none, self._damping)
+        if self.state == DAMP or self._last is None:
+            return fall
+        if self._first is None:
+            self._first = self._last
+        return blend_by_torque(self._first, fall, share)
+
+    def _whole(self, targets: Targets) -> Targets:
+        """Targets with gains for the joints that the policy does not drive."""
+        own = np.isfinite(targets.kp)
+        if own.all():
+            return targets
+        kp, kd = np.where(own, targets.kp, self._hold[0]), np.where(own, targets.kd, self._hold[1])
+        return targets._replace(kp=kp, kd=kd)
+
+    # -- the watch --------------------------------------------------------------------------------------------------
+
+    def _watch(self, state: RobotState, late: float) -> None:
+        s = self.settings
+        if not np.isfinite(state.orientation).all() or not np.isfinite(state.angular_velocity).all():
+            self._change(SIT, "the orientation is not a number")
+            return
+        if late > s.late * self.policy.period:
+            why = f"an inference was {1000 * late:.0f} ms late: close other programs, or let the machine not save power"
+            self._change(SIT, why)
+            return
+        tilt, rate = tilt_of(state)
+        ahead = tilt + s.rate_time * rate
+        self._out.append(bool(self.policy.out_of_range.max(initial=0.0) > s.out_of_range))
+        if tilt > s.tilt:
+            self._change(SIT, f"tilted by {tilt:.2f} rad")
+        elif self.state == RUN and ahead > s.tilt_ahead:
+            self._catch(f"tilting: {tilt:.2f} rad, {rate:.1f} rad/s")
+        elif self.state == RUN and tilt > s.out_tilt and np.mean(self._out) >= s.out_share and len(self._out) > 1:
+            self._catch(f"targets beyond the ranges, and tilted by {tilt:.2f} rad")
+        elif self.state == CATCH:
+            self._calm = self._calm + self.policy.period if abs(ahead) < s.calm else 0.0
+            if self._calm >= s.calm_time and self.catcher is None:
+                self._change(RUN, "calm again")
+
+    def _catch(self, why: str) -> None:
+        self._calm = 0.0
+        if self.catcher is not None:
+            self.catcher.reset()
+        self._change(CATCH, why)
