@@ -143,7 +143,7 @@ def _play(args: argparse.Namespace) -> int:
     if args.clip is not None:
         if not isinstance(policy.reference, MotionReference):
             raise ConfigError(f"--clip belongs to trackers of any motion, and {args.file[0]} is none")
-        motion = load_motion(Path(args.clip), robot, policy.model.joints)
+        motion = load_motion(Path(args.clip), robot, policy.model.joints, policy.model.anchor)
         policy.reference.follow(motion)
         seconds = args.seconds or STAND + (len(motion.joints) - 1) / motion.rate
     where = args.engine or ENGINES[0], args.supervise

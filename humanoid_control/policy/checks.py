@@ -30,6 +30,7 @@ CONTRADICTION, NOTE = "contradiction", "note"
 DRIVE_RATE = 500.0  # [Hz] at which drives close the position loop
 LEAST_SHARE, MOST_SHARE = 0.02, 4.0  # of scale * kp in a torque limit, outside which no public policy lies
 MOST_AT_REST = 1.5  # median share of the torque limits; public policies of a 16 kg robot ask 1.0 for some joints
+UNIT_SLACK = 0.1  # of the length of a quaternion
 STIFFEST = 5000.0  # [N m/rad]
 RANGE_SLACK = 0.01  # [rad] by which rest postures of public policies leave the range of their joints
 UNITS = {"kp": "N m/rad", "kd": "N m s/rad"}
@@ -92,6 +93,7 @@ def examine(model: PolicyModel, network: Network | None, robot: Robot | None = N
             found.append(_wrong(model, f"at rest the output {shown(bad[0])} is not a number: not a policy to run"))
         else:
             targets, kp, kd = _asked(model, outputs)
+            found += _check_rotations(model, outputs)
     found += _check_gains(model, kp, kd) + _check_rate(model) + _check_commands(model)
     limits = model.torque_limit
     if robot is not None:
@@ -138,6 +140,17 @@ def _asked(model: PolicyModel, outputs: dict[str, np.ndarray]) -> tuple[np.ndarr
     return targets, kp, kd
 
 
+def _check_rotations(model: PolicyModel, outputs: dict[str, np.ndarray]) -> list[Finding]:
+    """Rotations of a motion in a network must be unit quaternions."""
+    found = []
+    for output in model.outputs:
+        if "quat" in output.kind:
+            size = np.linalg.norm(outputs[output.name].reshape(-1, 4), axis=1) if output.size % 4 == 0 else np.zeros(1)
+            if np.abs(size - 1.0).max() > UNIT_SLACK:
+                found.append(_wrong(model, f"the output '{shown(output.name)}' holds no unit quaternions"))
+    return found
+
+
 # -------- The file by itself
 
 
@@ -152,15 +165,28 @@ def _check_inputs(model: PolicyModel) -> list[Finding]:
                 found.append(_wrong(model, f"the term '{shown(term.name)}' has {term.size} numbers, not {expected}"))
             if reason := KINDS[term.kind].refused:
                 found.append(_wrong(model, f"the term '{shown(term.name)}' is needed, and {reason}"))
-            if term.kind.endswith("_phase") and model.gait is None:
+            if term.kind in ("phase", "sin_phase", "cos_phase") and model.gait is None:
                 found.append(_wrong(model, f"the term '{shown(term.name)}' needs a gait: state its period"))
             if term.kind == "base_lin_vel":
                 found.append(
                     _note(model, f"the term '{term.name}' needs a velocity of the base, which only an estimator has")
                 )
+    found += _check_reference(model)
     if not any(one.blocks for one in model.inputs):
         found.append(_wrong(model, "none of its inputs is an observation"))
     return found
+
+
+def _check_reference(model: PolicyModel) -> list[Finding]:
+    """Terms about a motion need a network that holds it, or one that is given as a clip."""
+    held = {o.kind.partition(".")[2] for o in model.outputs if o.kind.startswith(f"{REFERENCE}.")}
+    needs = {t.kind for t in model.terms}
+    if held:
+        missing = sorted({"joint_pos", "joint_vel"} - held)
+        return [_wrong(model, f"the network gives no '{missing[0]}' of its motion")] if missing else []
+    if "reference_anchor_pos" in needs:
+        return [_wrong(model, "the place of an anchor link is only known of motions that a network holds")]
+    return []
 
 
 def _sum_told(model: PolicyModel, one: Input, size: int) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 
 from humanoid_control.documents import load_arrays
 from humanoid_control.errors import PolicyError, shown
@@ -21,16 +22,34 @@ FIELDS = (
 )
 
 
-def load_motion(path: Path, robot: Robot, joints: tuple[str, ...]) -> Motion:
+def load_motion(path: Path, robot: Robot, joints: tuple[str, ...], anchor: str = "") -> Motion:
     """A motion for a tracker.
 
     Args:
         path: of a .pkl or .npz with root and joints, or of a clip of a person, which is retargeted.
-        robot: that moves. joints: of the tracker, in its order.
+        robot: that moves. joints: of the tracker, in its order. anchor: link whose rotation it compares; empty: none.
 
     Raises:
         PolicyError: not readable, or of another robot. ClipError: a clip or a pickle that cannot be read.
     """
+    motion = _load(path, robot, joints)
+    return motion._replace(R_anchor=_anchor_rotations(motion, robot, joints, anchor)) if anchor else motion
+
+
+def _anchor_rotations(motion: Motion, robot: Robot, joints: tuple[str, ...], anchor: str) -> np.ndarray:
+    """Rotations (T, 3, 3) of a link in a motion."""
+    index, q = [robot.index[j] for j in joints], robot.joints(robot.q()).copy()
+    frame, out = robot.model.getFrameId(anchor, pin.FrameType.BODY), np.empty((len(motion.joints), 3, 3))
+    for k, row in enumerate(motion.joints):
+        q[index] = row
+        R = pin.Quaternion(motion.quaternion[k] / np.linalg.norm(motion.quaternion[k])).toRotationMatrix()
+        X = pin.SE3(R, motion.position[k])
+        pin.forwardKinematics(robot.model, robot.data, robot.q(q, X))
+        out[k] = pin.updateFramePlacement(robot.model, robot.data, frame).rotation
+    return out
+
+
+def _load(path: Path, robot: Robot, joints: tuple[str, ...]) -> Motion:
     if path.suffix not in (".pkl", ".npz"):
         return _retargeted(path, robot, joints)
     try:

@@ -250,6 +250,7 @@ class Session:
     def __init__(self, path: Path) -> None:
         import onnxruntime
 
+        self._path = path
         onnxruntime.set_default_logger_severity(4)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -265,5 +266,12 @@ class Session:
         self.outputs = [o.name for o in self._session.get_outputs()]
 
     def run(self, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """All outputs by name, for all inputs by name."""
-        return dict(zip(self.outputs, self._session.run(None, feeds), strict=True))
+        """All outputs by name, for all inputs by name.
+
+        Raises:
+            PolicyError: an input of another type or shape.
+        """
+        try:
+            return dict(zip(self.outputs, self._session.run(None, feeds), strict=True))
+        except Exception as e:  # of the runtime
+            raise PolicyError(f"{self._path}: the runtime refuses its inputs: {shown(first_line(e), 200)}") from None

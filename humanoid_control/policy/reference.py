@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.errors import PolicyError, shown
 from humanoid_control.policy.model import REFERENCE, PolicyModel
 
 BLEND = 1.0  # [s] from the idle posture to the motion
@@ -67,7 +68,10 @@ class EmbeddedReference:
             position = f["body_pos"].reshape(-1, 3)[k] if "body_pos" in f else np.full(3, np.nan)
         else:
             return np.eye(3), np.full(3, np.nan)
-        return pin.Quaternion(quaternion / np.linalg.norm(quaternion)).toRotationMatrix(), position
+        size = float(np.linalg.norm(quaternion))
+        if not 0.5 < size < 2.0:
+            raise PolicyError(f"{self._model.path}: the motion's rotation {shown(quaternion)} is no unit quaternion")
+        return pin.Quaternion(quaternion / size).toRotationMatrix(), position
 
     def channels(self, R_anchor: np.ndarray, p_anchor: np.ndarray) -> dict[str, np.ndarray]:
         """Values of the terms about the motion.
@@ -95,7 +99,9 @@ class MotionFrame(NamedTuple):
 
     Attributes:
         velocity: (2,) of the base forward and sideward in its own axes [m/s]. height: of the base over the floor [m].
-        roll, pitch: of the base [rad]. yaw_rate: about its own vertical axis [rad/s]. joints: (n,) [rad].
+        roll, pitch: of the base [rad]. yaw_rate: about its own vertical axis [rad/s].
+        joints: (n,) [rad]. joint_velocity: (n,) [rad/s]; None: at rest.
+        R_anchor: (3, 3) of the anchor link in the motion's world; None: upright.
     """
 
     velocity: np.ndarray
@@ -104,6 +110,8 @@ class MotionFrame(NamedTuple):
     pitch: float
     yaw_rate: float
     joints: np.ndarray
+    joint_velocity: np.ndarray | None = None
+    R_anchor: np.ndarray | None = None
 
 
 class Motion(NamedTuple):
@@ -112,24 +120,29 @@ class Motion(NamedTuple):
     Attributes:
         rate: [Hz]. position: (T, 3) of the root link in the world [m]. quaternion: (T, 4) x y z w of it.
         joints: (T, n) [rad].
+        R_anchor: (T, 3, 3) of the tracker's anchor link in the world; None where the tracker has none.
     """
 
     rate: float
     position: np.ndarray
     quaternion: np.ndarray
     joints: np.ndarray
+    R_anchor: np.ndarray | None = None
 
     def frames(self) -> list[MotionFrame]:
         """All frames, with velocities from differences."""
         R = [pin.Quaternion(q / np.linalg.norm(q)).toRotationMatrix() for q in self.quaternion]
         velocity = np.gradient(self.position, 1.0 / self.rate, axis=0)
+        rates = np.gradient(self.joints, 1.0 / self.rate, axis=0)
         out = []
         for k in range(len(R)):
             a, b = max(k - 1, 0), min(k + 1, len(R) - 1)
             turned = pin.log3(R[a].T @ R[b]) * self.rate / max(b - a, 1)
             roll, pitch, _ = pin.rpy.matrixToRpy(R[k])
             local = R[k].T @ velocity[k]
-            out.append(MotionFrame(local[:2], self.position[k, 2], roll, pitch, turned[2], self.joints[k]))
+            anchor = None if self.R_anchor is None else self.R_anchor[k]
+            row = (local[:2], self.position[k, 2], roll, pitch, turned[2], self.joints[k], rates[k], anchor)
+            out.append(MotionFrame(*row))
         return out
 
 
@@ -155,6 +168,7 @@ class MotionReference:
         """Begin anew, from the idle posture."""
         self._time, self._last = 0.0, np.zeros(len(self.idle.joints))
         self._given: MotionFrame | None = None
+        self._aligned: tuple[float, float] | None = None
 
     @property
     def joint_pos(self) -> np.ndarray:
@@ -197,14 +211,21 @@ class MotionReference:
             (1.0 - share) * a.pitch + share * b.pitch,
             (1.0 - share) * a.yaw_rate + share * b.yaw_rate,
             (1.0 - share) * a.joints + share * b.joints,
+            None if b.joint_velocity is None else share * b.joint_velocity,
+            b.R_anchor,
         )
 
     def channels(self, R_anchor: np.ndarray, p_anchor: np.ndarray) -> dict[str, np.ndarray]:
         """Values of the terms about the motion."""
         f = self._now()
+        R_motion = np.eye(3) if f.R_anchor is None else f.R_anchor
+        if self._aligned is None:
+            self._aligned = _yaw(R_anchor), _yaw(R_motion)
+        R, R_goal = _yaw_removed(R_anchor, self._aligned[0]), _yaw_removed(R_motion, self._aligned[1])
         return {
             "joint_pos": f.joints,
-            "joint_vel": np.zeros_like(f.joints),
+            "joint_vel": np.zeros_like(f.joints) if f.joint_velocity is None else f.joint_velocity,
+            "anchor_ori_b": (R.T @ R_goal)[:, :2].ravel(),
             "base_lin_vel_xy": np.asarray(f.velocity),
             "base_height": np.atleast_1d(f.height),
             "roll_pitch": np.array([f.roll, f.pitch]),

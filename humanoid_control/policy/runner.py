@@ -105,7 +105,8 @@ class Policy:
         self.rest = robot.joints(robot.q("neutral")).copy()
         self.rest[self.observed] = np.clip(model.default, robot.lower[self.observed], robot.upper[self.observed])
         self._lower, self._upper = robot.lower[self.acted], robot.upper[self.acted]
-        self._builder = ObservationBuilder(model, {t.name: t.dtype for t in found.network.inputs})
+        self._dtypes = {t.name: t.dtype for t in found.network.inputs}
+        self._builder = ObservationBuilder(model, self._dtypes)
         self._kinematics = LinkState(robot)
         self._gait = GaitClock(model.gait, model.period) if model.gait is not None else None
         self._sensed = Sensed(rest=model.default, target=model.default)
@@ -133,7 +134,7 @@ class Policy:
         self._feeds: dict[str, np.ndarray] = {}
         for one in self.model.inputs:
             if one.feedback or one.time_step:
-                self._feeds[one.name] = np.zeros(one.shape, dtype=np.float32)
+                self._feeds[one.name] = np.zeros(one.shape, dtype=self._dtypes[one.name])
         if isinstance(self.reference, EmbeddedReference):
             first = {name: np.zeros(shape, dtype=dtype) for name, shape, dtype, _ in self._builder.inputs} | self._feeds
             self.reference.take(self._session.run(first))
@@ -178,7 +179,7 @@ class Policy:
             if one.feedback:
                 self._feeds[one.name] = outputs[one.feedback].reshape(one.shape)
             elif one.time_step:
-                self._feeds[one.name] = np.full(one.shape, self._step + 1, dtype=np.float32)
+                self._feeds[one.name] = np.full(one.shape, self._step + 1, dtype=self._dtypes[one.name])
         if self.reference is not None:
             if isinstance(self.reference, EmbeddedReference):
                 self.reference.take(outputs)

@@ -184,7 +184,8 @@ NAMES = {name: kind for kind, row in KINDS.items() for name in (kind, *row.names
 
 def kind_of(name: str) -> str | None:
     """The kind that a file means by a name; None where no kind is called so."""
-    return NAMES.get(name) or NAMES.get(name.lower().removeprefix("obs_").removesuffix("_b"))
+    plain = name.lower().rpartition("/")[2].removeprefix("obs_")
+    return NAMES.get(name) or NAMES.get(plain) or NAMES.get(plain.removesuffix("_b"))
 
 
 def size_of(kind: str, joints: int, actions: int) -> int:

@@ -18,12 +18,14 @@ def linear_network(
     metadata: dict[str, str] | None = None,
     weights: np.ndarray | None = None,
     bias: np.ndarray | None = None,
+    integers: str = "",
 ) -> Path:
     """Write a network whose outputs are W x + b of all inputs, one after the other.
 
     Args:
         inputs, outputs: name -> numbers.
         weights: (sum of outputs, sum of inputs); default: zeros. bias: (sum of outputs,); default: zeros.
+        integers: an input that takes 64 bit integers.
     """
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -35,16 +37,18 @@ def linear_network(
         numpy_helper.from_array(np.asarray(W.T, np.float32), "W"),
         numpy_helper.from_array(np.asarray(b, np.float32), "b"),
     ]
-    nodes: list[Any] = [
-        helper.make_node("Concat", list(inputs), ["x"], axis=1),
-        helper.make_node("Gemm", ["x", "W", "b"], ["y"]),
-    ]
+    nodes: list[Any] = [helper.make_node("Cast", [integers], ["cast"], to=TensorProto.FLOAT)] if integers else []
+    names = ["cast" if n == integers else n for n in inputs]
+    nodes += [helper.make_node("Concat", names, ["x"], axis=1), helper.make_node("Gemm", ["x", "W", "b"], ["y"])]
     store.append(numpy_helper.from_array(np.array(list(outputs.values()), np.int64), "sizes"))
     nodes.append(helper.make_node("Split", ["y", "sizes"], list(outputs), axis=1))
     graph = helper.make_graph(
         nodes,
         "policy",
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, k]) for n, k in inputs.items()],
+        [
+            helper.make_tensor_value_info(n, TensorProto.INT64 if n == integers else TensorProto.FLOAT, [1, k])
+            for n, k in inputs.items()
+        ],
         [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, k]) for n, k in outputs.items()],
         store,
     )
@@ -78,12 +82,17 @@ def beyondmimic_metadata(joints: tuple[str, ...] = JOINTS, **changed: str) -> di
     return {k: v for k, v in {**said, **changed}.items() if v != "-"}
 
 
-def beyondmimic_network(path: Path, joints: tuple[str, ...] = JOINTS, width: int = 0, **changed: str) -> Path:
+def beyondmimic_network(
+    path: Path, joints: tuple[str, ...] = JOINTS, width: int = 0, integers: str = "", **changed: str
+) -> Path:
     """Write a tracker with the inputs and outputs of BeyondMimic's."""
     n = len(joints)
     outputs = {"actions": n, "joint_pos": n, "joint_vel": n, "body_pos_w": 6, "body_quat_w": 8}
     sizes = {"obs": width or 5 * n + 15, "time_step": 1}
-    return linear_network(path, sizes, outputs, beyondmimic_metadata(joints, **changed))
+    bias = np.zeros(3 * n + 14)
+    bias[[3 * n + 6, 3 * n + 10]] = 1.0  # w of both quaternions
+    metadata = beyondmimic_metadata(joints, **changed)
+    return linear_network(path, sizes, outputs, metadata, bias=bias, integers=integers)
 
 
 def deploy_yaml(joints: int = 29, **changed: Any) -> dict[str, Any]:

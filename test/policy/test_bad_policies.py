@@ -131,6 +131,12 @@ def test_an_anchor_that_the_robot_has_not_is_named(g1, tmp_path):
     assert "g1 has no link 'torso_lnk': did you mean torso_link?" in told(path, g1)
 
 
+def test_rotations_of_a_motion_must_be_unit_quaternions(tmp_path):
+    sizes = {"actions": 4, "joint_pos": 4, "joint_vel": 4, "body_pos_w": 6, "body_quat_w": 8}
+    path = linear_network(tmp_path / "p.onnx", {"obs": 35, "time_step": 1}, sizes, beyondmimic_metadata())
+    assert "the output 'body_quat_w' holds no unit quaternions" in told(path)
+
+
 # -------- YAML
 
 DEPLOY = [
@@ -181,6 +187,7 @@ LEAPP_CHANGES = [
     ("[[pelvis], [w, x, y, z]]", "[[pelvis], [w, z, y, x]]", "a rotation must be a quaternion"),
     ("[lin_x, lin_y, ang_z]", "[lin_x, ang_z, lin_y]", "a velocity command of lin_x, ang_z, lin_y is not known"),
     ("kind: state/joint/position", "kind: state/joint/torque", "the kind 'state/joint/torque' of the input"),
+    ("kind: velocity_command", "kind: gamepad", "the kind 'gamepad' of the input 'velocity_commands' is not known"),
     ("kind: kp", "kind: stiffness", "no output of the kind 'kp'"),
     ("name: last_actions_out", "name: last_actions_back", "there is no output 'last_actions_out' of its shape"),
     ("shape: [1, 14]", "shape: [1, 15]", "14 names for 15 numbers"),

@@ -184,6 +184,6 @@ def test_what_does_not_go_together_is_refused(tmp_path, capsys):
     assert main(["policy", path, "-o", "x.yaml"]) == 2
     assert "--output belongs to the draft" in capsys.readouterr().err
     assert main(["policy", "new", path, "--json"]) == 2
-    assert "--json belongs to the page of a policy" in capsys.readouterr().err
+    assert "--json belongs to a policy that exists, not to its draft" in capsys.readouterr().err
     assert main(["policy", str(tmp_path / "p.onnx"), "--network", path]) == 2
     assert main(["policy", path, "--network", str(tmp_path / "p.onnx"), "--json"]) == 0

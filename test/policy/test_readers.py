@@ -14,7 +14,7 @@ import onnx
 
 from humanoid_control.errors import PolicyError
 from humanoid_control.hardware.unitree.models import G1
-from humanoid_control.policy import read_policy
+from humanoid_control.policy import kind_of, read_policy
 from humanoid_control.policy.formats.reader import refuse_code
 from humanoid_control.policy.model import ACTION, DAMPING, OLDEST_FIRST, PER_FRAME, PER_TERM, STIFFNESS, TARGET
 from test.policy.networks import JOINTS, beyondmimic_metadata, beyondmimic_network, deploy_yaml, linear_network
@@ -181,3 +181,55 @@ def test_the_reference_of_rl_sar_has_as_many_columns_as_the_policy_has_joints(mo
     with open(path.parent / model.facts["motion"]) as file:
         row = next(csv.reader(file))
     assert len(row) == 7 + len(model.joints)
+
+
+# -------- What files of other makers have
+
+
+def test_states_of_recurrent_policies_are_fed_back(tmp_path):
+    """The names that exporters of LSTM and GRU policies give to their hidden states."""
+    sizes = {"obs": 96, "h_in": 8, "c_in": 8}, {"actions": 29, "h_out": 8, "c_out": 8}
+    linear_network(tmp_path / "policy.onnx", *sizes)
+    (tmp_path / "deploy.yaml").write_text(yaml.safe_dump(deploy_yaml()))
+    model, _ = read_policy(tmp_path / "deploy.yaml")
+    assert model.contradictions == ()
+    assert {i.name: i.feedback for i in model.inputs} == {"obs": "", "h_in": "h_out", "c_in": "c_out"}
+    assert [o.kind for o in model.outputs] == ["action", "feedback", "feedback"]
+
+
+def test_further_words_in_metadata_are_no_trouble(tmp_path):
+    said = {"dof_names": json.dumps(list(JOINTS)), "kp": "[40, 40, 40, 40]", "kd": "[2, 2, 2, 2]", "run": "of monday"}
+    path = linear_network(
+        tmp_path / "a.onnx", {"actor_obs": 25}, {"action": 4}, said | {"action_scale": "0.5,0.5,0.5,0.5"}
+    )
+    model, _ = read_policy(path)
+    assert set(model.scale) == {0.5} and "action scale" not in [a.what for a in model.assumed]
+    said["kp"] = "forty"
+    with pytest.raises(PolicyError, match="'kp' is not JSON: forty"):
+        read_policy(linear_network(tmp_path / "b.onnx", {"actor_obs": 25}, {"action": 4}, said))
+
+
+def test_the_clock_of_unitrees_gait_is_that_of_its_term(tmp_path):
+    d = deploy_yaml()
+    d["observations"]["gait_phase"] = {"params": {"period": 0.8}, "scale": None, "history_length": 1}
+    linear_network(tmp_path / "policy.onnx", {"obs": 98}, {"actions": 29})
+    (tmp_path / "deploy.yaml").write_text(yaml.safe_dump(d, sort_keys=False))
+    model, _ = read_policy(tmp_path / "deploy.yaml")
+    assert model.contradictions == () and (model.gait.period, model.gait.rest) == (0.8, "running")
+    assert list(model.terms)[-1].size == 2
+
+
+def test_a_tracker_of_unitrees_follows_a_motion_that_is_given(tmp_path):
+    d = deploy_yaml()
+    names = ("motion_command", "motion_anchor_ori_b", "base_ang_vel", "joint_pos_rel", "joint_vel_rel", "last_action")
+    d["observations"] = {n: {"scale": None, "history_length": 1} for n in names}
+    linear_network(tmp_path / "policy.onnx", {"obs": 154}, {"actions": 29})
+    (tmp_path / "deploy.yaml").write_text(yaml.safe_dump(d, sort_keys=False))
+    model, _ = read_policy(tmp_path / "deploy.yaml")
+    assert model.tracks and model.contradictions == () and model.anchor == "torso_link"
+    assert [t.size for t in model.terms] == [58, 6, 3, 29, 29, 29]
+
+
+def test_terms_are_known_with_the_name_of_their_group():
+    assert kind_of("policy/base_ang_vel") == "base_ang_vel" and kind_of("obs_joint_vel") == "joint_vel"
+    assert kind_of("base_lin_vel_b") == "base_lin_vel" and kind_of("torque") is None

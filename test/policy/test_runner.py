@@ -13,11 +13,11 @@ pytest.importorskip("onnx")
 from pathlib import Path
 
 from humanoid_control.errors import PolicyError
-from humanoid_control.policy import Command, RobotState, load_policy
+from humanoid_control.policy import Command, RobotState, load_motion, load_policy
 from humanoid_control.policy.reference import MotionFrame
 from humanoid_control.policy.runner import LinkState
 from humanoid_control.robots import load_robot
-from test.policy.networks import deploy_yaml, linear_network
+from test.policy.networks import beyondmimic_network, deploy_yaml, linear_network
 
 TWIST2 = Path(__file__).parents[2] / "config" / "policies" / "twist2.yaml"
 
@@ -215,6 +215,35 @@ def test_what_contradicts_or_does_not_fit_is_not_run(model_file, g1, g1_urdf, tm
         load_policy(good, load_robot("lola", "floating"))
     with pytest.raises(PolicyError, match="has a base that is fixed"):
         load_policy(good, load_robot(g1_urdf, "fixed"))
+
+
+def test_a_step_of_a_motion_may_be_an_integer(g1, tmp_path):
+    joints = tuple(j for j in g1.joint_names if "knee" in j or "hip_pitch" in j)
+    policy = load_policy(beyondmimic_network(tmp_path / "p.onnx", joints, integers="time_step"), g1)
+    for k in range(3):
+        policy.step(state(g1, np.random.default_rng(12)))
+        assert policy._feeds["time_step"].dtype == np.int64 and policy._feeds["time_step"][0, 0] == k + 1
+
+
+def test_what_the_runtime_refuses_stops_the_policy(model_file, g1):
+    policy = load_policy(model_file("policies/holosoma/ppo_g1_29dof.onnx"), g1)
+    with pytest.raises(PolicyError, match="the runtime refuses its inputs"):
+        policy._session.run({"actor_obs": np.zeros((1, 99), np.float32)})
+
+
+def test_the_anchor_of_a_given_motion_is_where_kinematics_has_it(g1, tmp_path):
+    rng, T = np.random.default_rng(13), 5
+    q = rng.uniform(-0.3, 0.3, size=(T, 29))
+    turned = np.array([pin.Quaternion(pin.exp3(0.3 * rng.normal(size=3))).coeffs() for _ in range(T)])
+    np.savez(tmp_path / "m.npz", fps=50.0, root_pos=rng.normal(size=(T, 3)), root_rot=turned, dof_pos=q)
+    motion = load_motion(tmp_path / "m.npz", g1, g1.joint_names, "torso_link")
+    for k in range(T):
+        pose = pin.SE3(pin.Quaternion(turned[k]).toRotationMatrix(), np.zeros(3))
+        pin.framesForwardKinematics(g1.model, g1.data, g1.q(q[k], pose))
+        X = g1.data.oMf[g1.model.getFrameId("torso_link", pin.FrameType.BODY)]
+        assert np.allclose(motion.R_anchor[k], X.rotation)
+    frames = motion.frames()
+    assert np.allclose(frames[2].joint_velocity, (q[3] - q[1]) * 25.0)
 
 
 @pytest.mark.timed

@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from humanoid_control.errors import PolicyError, shown
-from humanoid_control.policy.formats.parts import TRAINER, make_term, plain_shape, unknown_term
+from humanoid_control.policy.formats.parts import TRAINER, make_term, network_inputs, network_outputs, unknown_term
 from humanoid_control.policy.formats.values import MOST_NAMES, history_length, joined, joined_numbers, names
 from humanoid_control.policy.model import (
     ACTION,
     REFERENCE,
     Assumption,
     Block,
-    Input,
-    Output,
     PolicyModel,
     Term,
 )
@@ -49,7 +47,7 @@ def read_beyondmimic(network: Network) -> PolicyModel:
     ]
     contradictions: list[str] = []
     tracks = any(i.name == "time_step" for i in network.inputs)
-    outputs = _outputs(network, contradictions)
+    outputs = network_outputs(network, OUTPUTS, contradictions)
     words = _words(said, "observation_names", where)
     lengths = _lengths(said, words, where, assumed)
     terms = [
@@ -58,17 +56,7 @@ def read_beyondmimic(network: Network) -> PolicyModel:
         if (t := _term(where, word, length, joints, tracks, contradictions)) is not None
     ]
     blocks = (Block(tuple(terms)),)
-    inputs = tuple(
-        Input(i.name, plain_shape(i), time_step=True)
-        if i.name == "time_step"
-        else Input(i.name, plain_shape(i), blocks if i.name == "obs" or len(network.inputs) == 1 else ())
-        for i in network.inputs
-    )
-    contradictions += [
-        f"{where}: nothing says what the input '{shown(i.name)}' takes"
-        for i in inputs
-        if not i.blocks and not i.time_step
-    ]
+    inputs = network_inputs(network, blocks, contradictions)
     default = _numbers(said, "default_joint_pos", n, where)
     anchor, bodies = said.get("anchor_body_name", ""), tuple(joined(said.get("body_names", ""), where)[:MOST_NAMES])
     if any(t.kind.startswith("reference_anchor") for t in terms):
@@ -141,16 +129,3 @@ def _term(
         return None
     size = size_of(kind, n, n) or 1
     return make_term(word, kind, joints, size, history=length)
-
-
-def _outputs(network: Network, contradictions: list[str]) -> tuple[Output, ...]:
-    out = []
-    for one in network.outputs:
-        kind = OUTPUTS.get(one.name)
-        if kind is None and len(network.outputs) == 1:
-            kind = ACTION
-        if kind is None:
-            contradictions.append(f"{network.path}: the output '{shown(one.name)}' is not known here")
-            continue
-        out.append(Output(one.name, plain_shape(one), kind))
-    return tuple(out)

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.errors import PolicyError, shown
-from humanoid_control.policy.formats.parts import TRAINER, make_term, plain_shape
-from humanoid_control.policy.formats.values import Fields, command_ranges, names, numbers
+from humanoid_control.policy.formats.parts import TRAINER, make_term, network_inputs, network_outputs
+from humanoid_control.policy.formats.values import Fields, command_ranges, joined_numbers, names, numbers
 from humanoid_control.policy.model import (
     ACTION,
     REFERENCE,
     Assumption,
     Block,
     Gait,
-    Input,
-    Output,
     PolicyModel,
     Term,
 )
@@ -66,14 +64,9 @@ def read_holosoma(network: Network) -> PolicyModel:
     n = len(joints)
     contradictions: list[str] = []
     tracks = any(i.name == "time_step" for i in network.inputs)
-    outputs = _outputs(network, contradictions)
+    outputs = network_outputs(network, OUTPUTS, contradictions)
     terms = _terms(network, joints, tracks)
-    inputs = tuple(
-        Input(i.name, plain_shape(i), time_step=True)
-        if i.name == "time_step"
-        else Input(i.name, plain_shape(i), (Block(terms),))
-        for i in network.inputs
-    )
+    inputs = network_inputs(network, (Block(terms),), contradictions)
     rest, known = rest_posture(joints)
     assumed = [
         Assumption("terms", "sorted by name, scales of its own configuration", f"{TRAINER} (observation)"),
@@ -93,8 +86,6 @@ def read_holosoma(network: Network) -> PolicyModel:
             Assumption("action scale", f"{factor:g}, {what}", f"{TRAINER}: a wrong one is a fall within seconds")
         )
         scale = factor
-    elif isinstance(scale, str):
-        scale = [float(word) for word in scale.split(",") if word.strip()]
     if tracks:
         assumed.append(Assumption("anchor", ANCHOR, "its robot configuration"))
         assumed.append(Assumption("yaw of the motion", "aligned with the robot's at the start", "its player"))
@@ -138,18 +129,21 @@ def rest_posture(joints: tuple[str, ...]) -> tuple[np.ndarray, bool]:
     return out, {"left_knee", "right_hip_pitch", "left_ankle_roll"} <= set(plain)
 
 
+USED = ("dof_names", "kp", "kd", "command_ranges", "action_scale")
+
+
 def _said(network: Network) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for key, value in network.metadata.items():
-        if key == "robot_urdf":
-            out[key] = bool(value)
+    out: dict[str, Any] = {"robot_urdf": "robot_urdf" in network.metadata}
+    for key in USED:
+        value = network.metadata.get(key)
+        if value is None:
             continue
         try:
             out[key] = json.loads(value)
         except (ValueError, RecursionError):
             if key != "action_scale":
                 raise PolicyError(f"{network.path}: '{shown(key)}' is not JSON: {shown(value)}") from None
-            out[key] = value
+            out[key] = joined_numbers(value, value.count(",") + 1, f"{network.path}: '{key}'").tolist()
     return out
 
 
@@ -164,14 +158,4 @@ def _terms(network: Network, joints: tuple[str, ...], tracks: bool) -> tuple[Ter
         assert kind is not None
         size = size_of(kind, n, n) or feet
         out.append(make_term(word, kind, joints, size, 1.0 if tracks else LOCO.get(word, 1.0)))
-    return tuple(out)
-
-
-def _outputs(network: Network, contradictions: list[str]) -> tuple[Output, ...]:
-    out = []
-    for one in network.outputs:
-        if one.name not in OUTPUTS:
-            contradictions.append(f"{network.path}: the output '{shown(one.name)}' is not known here")
-            continue
-        out.append(Output(one.name, plain_shape(one), OUTPUTS[one.name]))
     return tuple(out)

@@ -181,7 +181,8 @@ def _input(row: Fields, outputs: list[Output], imu: set[str], contradictions: li
         imu.add(_elements(row, 0)[0])
         term = make_term(name, word, (), size)
     else:
-        raise PolicyError(f"{row.where}: the kind '{shown(kind)}' of the input '{shown(name)}' is not known here")
+        contradictions.append(f"{row.where}: the kind '{shown(kind)}' of the input '{shown(name)}' is not known here")
+        return Input(name, shape)
     return Input(name, shape, (Block((term,)),))
 
 

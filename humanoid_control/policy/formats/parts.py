@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from humanoid_control.errors import shown
-from humanoid_control.policy.model import ACTION, Block, Input, Output, Term
+from humanoid_control.errors import offer_names, shown
+from humanoid_control.policy.model import ACTION, FEEDBACK, Block, Input, Output, Term
 from humanoid_control.policy.network import Network, Tensor
 from humanoid_control.policy.terms import KINDS, NAMES
 
@@ -31,8 +31,6 @@ def make_term(
 
 def unknown_term(where: str, name: str) -> str:
     """The line about a term that no kind is called."""
-    from humanoid_control.errors import offer_names
-
     known = offer_names(name, sorted(NAMES))
     return f"{where}: the observation '{shown(name)}' is not known here: {known}; describe it in a file of your own"
 
@@ -42,23 +40,63 @@ def plain_shape(tensor: Tensor) -> tuple[int, ...]:
     return tuple(max(d, 1) for d in tensor.shape)
 
 
+def memory(network: Network) -> dict[str, str]:
+    """Inputs that are fed from outputs, by name, as exporters of recurrent policies call them: `h_in` and `h_out`."""
+    sizes = {o.name: o.size for o in network.outputs}
+    ends = {"_in": "_out", "0": "n", "_0": "_n"}
+    found = {}
+    for one in network.inputs:
+        for end, back in ends.items():
+            other = one.name.removesuffix(end) + back
+            if one.name.endswith(end) and sizes.get(other) == one.size:
+                found[one.name] = other
+    return found
+
+
+def network_inputs(network: Network, blocks: tuple[Block, ...], contradictions: list[str]) -> tuple[Input, ...]:
+    """Inputs of a network: one observation, the step of a motion, and states that are fed back."""
+    fed, out, observed = memory(network), [], False
+    for one in network.inputs:
+        if one.name in fed:
+            out.append(Input(one.name, plain_shape(one), feedback=fed[one.name]))
+        elif one.name == "time_step":
+            out.append(Input(one.name, plain_shape(one), time_step=True))
+        elif not observed:
+            observed = True
+            out.append(Input(one.name, plain_shape(one), blocks))
+        else:
+            contradictions.append(f"{network.path}: nothing says what the input '{shown(one.name)}' takes")
+    return tuple(out)
+
+
+def network_outputs(network: Network, kinds: Mapping[str, str], contradictions: list[str]) -> tuple[Output, ...]:
+    """Outputs of a network by their names; the first one is the action where none is called so.
+
+    Args:
+        kinds: name -> kind of output.
+    """
+    back = set(memory(network).values())
+    names = [o.name for o in network.outputs if o.name not in back]
+    first = names[0] if names and not any(kinds.get(n) == ACTION for n in names) else ""
+    out = []
+    for one in network.outputs:
+        kind = FEEDBACK if one.name in back else ACTION if one.name == first else kinds.get(one.name)
+        if kind is None:
+            contradictions.append(f"{network.path}: the output '{shown(one.name)}' is not known here")
+            continue
+        out.append(Output(one.name, plain_shape(one), kind))
+    return tuple(out)
+
+
 def plain_input(network: Network | None, blocks: tuple[Block, ...], contradictions: list[str]) -> tuple[Input, ...]:
-    """The one input of a network that takes a flat observation; as wide as its blocks where there is no network."""
+    """Inputs of a network that takes a flat observation; as wide as its blocks where there is no network."""
     if network is None:
         return (Input("obs", (1, sum(b.size for b in blocks)), blocks),)
-    if len(network.inputs) != 1:
-        found = ", ".join(i.name for i in network.inputs)
-        contradictions.append(f"{network.path}: it must have one input, an observation, and has {shown(found)}")
-    one = network.inputs[0]
-    return (Input(one.name, plain_shape(one), blocks),)
+    return network_inputs(network, blocks, contradictions)
 
 
 def plain_output(network: Network | None, count: int, contradictions: list[str]) -> tuple[Output, ...]:
-    """The one output of a network that gives an action."""
+    """Outputs of a network that gives an action."""
     if network is None:
         return (Output("actions", (1, count), ACTION),)
-    if len(network.outputs) != 1:
-        found = ", ".join(o.name for o in network.outputs)
-        contradictions.append(f"{network.path}: it must have one output, an action, and has {shown(found)}")
-    one = network.outputs[0]
-    return (Output(one.name, plain_shape(one), ACTION),)
+    return network_outputs(network, {}, contradictions)

@@ -20,13 +20,14 @@ from humanoid_control.policy.formats.values import (
     numbers,
     pairs,
 )
-from humanoid_control.policy.model import Assumption, Block, PolicyModel, Term
+from humanoid_control.policy.model import RUNNING, Assumption, Block, Gait, PolicyModel, Term
 from humanoid_control.policy.network import Network
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "Unitree deploy.yaml"
 PLACES = ("../exported/policy.onnx", "exported/policy.onnx", "policy.onnx")  # beside the file's folder, or in it
 MOST_MOTORS = 64
+ANCHOR = "torso_link"  # of its trackers of motions
 
 
 def sdk_joints(count: int) -> tuple[str, tuple[str, ...]] | None:
@@ -77,6 +78,9 @@ def read_unitree(path: Path, values: dict[str, Any], network: Network | None) ->
         term = _term(name, rows.within(name), joints, contradictions)
         if term is not None:
             terms.append(term)
+    gait = _gait(rows, terms)
+    if any(t.kind.startswith("reference_") for t in terms):
+        assumed.append(Assumption("anchor", ANCHOR, "the training environment"))
     commands = d.values.get("commands") or {}
     ranges = commands.get("base_velocity", {}).get("ranges", {}) if _nested(commands) else {}
     assumed.append(Assumption("IMU", "in the root link (pelvis)", "the training environment"))
@@ -98,10 +102,23 @@ def read_unitree(path: Path, values: dict[str, Any], network: Network | None) ->
         kd=d.numbers("damping", count)[ids],
         period=checked_period(d.number("step_dt"), f"{path}: 'step_dt'"),
         commands=command_ranges(ranges, f"{path}: base_velocity") if isinstance(ranges, dict) else {},
+        gait=gait,
+        anchor=ANCHOR if any(t.kind.startswith("reference_anchor") for t in terms) else "",
         facts={"history": "per term, oldest frame first"},
         assumed=tuple(assumed),
         contradictions=tuple(contradictions),
     )
+
+
+def _gait(rows: Fields, terms: list[Term]) -> Gait | None:
+    """The clock of a gait whose period is a parameter of its term; it runs all the time."""
+    named = next((t.name for t in terms if t.kind in ("phase", "sin_phase", "cos_phase")), None)
+    if named is None or not isinstance(rows.within(named).values.get("params"), dict):
+        return None
+    parameters = rows.within(named).within("params")
+    if "period" not in parameters:
+        return None
+    return Gait(checked_period(parameters.number("period"), f"{parameters.where}: 'period'"), (0.0,), RUNNING)
 
 
 def _nested(commands: Any) -> bool:
@@ -131,7 +148,7 @@ def _term(name: str, row: Fields, joints: tuple[str, ...], contradictions: list[
         contradictions.append(unknown_term(row.where, name))
         return None
     scale = row.values.get("scale")
-    size = size_of(kind, len(joints), len(joints)) or (len(scale) if isinstance(scale, list) else 1)
+    size = size_of(kind, len(joints), len(joints)) or (len(scale) if isinstance(scale, list) else 2)
     factors = numbers(1.0 if scale is None else scale, size, f"{row.where}: 'scale'")
     clip = pairs(row.values.get("clip"), f"{row.where}: 'clip'")
     if clip is not None and factors.min() == factors.max() and factors[0] > 0:  # it acts before the scale
