@@ -203,9 +203,9 @@ def test_a_fitted_mapping_learns_and_that_of_another_robot_is_refused(graph, tmp
     save_mapping(file, random_features(geometry, hash_))
     own = ("source:=tendons", "mode:=absolute", "groups:=file", f"mapping:={file}")
     other = graph.start("state_estimator", "robot:=hrp2", *own, wait=False)
-    graph.start("state_estimator", "robot:=kengoro_upper", *own)
     assert other.wait(60) == 2
     assert "is of another robot" in graph.output(other) and "Traceback" not in graph.output(other)
+    graph.start("state_estimator", "robot:=kengoro_upper", *own)
     tendons = Tendons(graph, robot, robot.postures["neutral"])
     response = graph.call(SetBool, "state_estimator/learn", SetBool.Request(data=True))
     assert response.success and response.message == "learning"

@@ -46,8 +46,6 @@ PEERS = {
     "pyarrow": "pyarrow",
     "imageio_ffmpeg": "imageio-ffmpeg>=0.5",
     "PIL": "pillow>=10.1",
-    "onnx": "onnx>=1.19",
-    "onnxruntime": "onnxruntime>=1.23",
 }  # optional: extras of pip
 # ROS packages that come with rclpy's own dependencies, or are imported only where ROS is installed.
 WHEELS_PULLED_IN = {"builtin_interfaces", "lifecycle_msgs", "rcl_interfaces", "rosgraph_msgs", "std_msgs"}

@@ -183,7 +183,7 @@ def test_samples_of_a_wheel_are_believed_after_thousands_of_turns():
     for k, q in enumerate(np.arange(99_990.0, 100_050.0, 0.2)):
         assert judge.check(np.array([0]), np.array([q]), 0.004 * k).all(), judge.problem(0.004 * k)
     assert not judge.check(np.array([0]), np.array([1e12]), 2.0).any()
-    bounded = JointPlausibility(("reel",), np.array([-600.0]), np.array([600.0]), np.array([60.0]))
+    bounded = JointPlausibility(("reel",), np.array([-7.0]), np.array([7.0]), np.array([60.0]))
     assert bounded.check(np.array([0]), np.array([6.2]), 0.0).all()
     assert not bounded.check(np.array([0]), np.array([0.0]), 0.004).any(), "a joint with ends has not wrapped"
 

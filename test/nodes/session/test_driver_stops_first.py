@@ -17,6 +17,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
+from humanoid_control.cli.main import EXIT_INTERRUPTED
 from humanoid_control.nodes.base.messages import LATCHED, seconds
 from humanoid_control.robots import load_robot
 from test.robots_under_test import nightly
@@ -120,7 +121,7 @@ def test_the_driver_ends_first_while_its_commanders_go_on(running, graph, hardwa
     assert up.stop_time() < STOP + 1.0
     heard = len(up.commands)
     graph.until(lambda: len(up.commands) > heard, "commands after the driver has switched off", timeout=5.0)
-    assert up.process.wait(30) == 0
+    assert up.process.wait(30) in (0, EXIT_INTERRUPTED), "the robot has power before all other nodes are ready"
     words = up.words()
     assert words.index("STOPPING: switching off") < words.index("MONITOR")
     assert "silent" not in words, "it was not the silence of commands that stopped the robot"
