@@ -167,7 +167,7 @@ def test_goals_are_cancelled_replaced_and_stopped(graph, planner_of):
     states = len(desk.states)
     graph.until(lambda: len(desk.states) > states + 60, "silence")
     assert desk.ask("enable", True)[0]
-    desk.until("HOLD")
+    graph.until(lambda: desk.said[-1].data == "HOLD", "a stop that is taken back")
     n, states = len(desk.said), len(desk.states)
     graph.until(lambda: len(desk.states) > states + 100, "more states")
     assert len(desk.said) == n, "what was stopped is not gone on with"
