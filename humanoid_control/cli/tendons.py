@@ -1,4 +1,4 @@
-"""`humanoid tendons`: a robot's tendons, the groups of its joints, and joint-muscle mappings fitted to them."""
+"""`humanoid tendons`: a robot's tendons, the groups of its joints, mappings fitted to them, postures that they hold."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ from humanoid_control.files import check_file
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import GROUPINGS, tendon_geometry, tendon_groups, tendons_of
+from humanoid_control.tendons.control.holdable import (
+    HELD,
+    HoldableSet,
+    holdable_limits,
+    losses_by_tendon,
+    ranges_held,
+)
 from humanoid_control.tendons.mappings.fitting import KINDS, Accuracy, accuracy, check_size, fit_mapping, save_mapping
 from humanoid_control.tendons.mappings.postures import random_postures
 from humanoid_control.tendons.routing.geometry import TendonGeometry
@@ -27,11 +34,14 @@ EXAMPLES = """examples:
   humanoid tendons hrp2 --groups automatic --json
   humanoid tendons kengoro_upper --fit l_shoulder -o shoulder.npz
   humanoid tendons kengoro_upper --fit neck --kind neural -o neck.npz
+  humanoid tendons kengoro_upper --hold                 which postures the tendons hold, and which tendon is spare
+  humanoid tendons kengoro_upper --hold --payload 1.0   the same with 1 kg in each hand
   state_estimator --ros-args -p robot:=kengoro_upper -p source:=tendons -p groups:=file -p mapping:=shoulder.npz
 
 More: docs/tendons.md.
 """
 LOOKED_AT = 200  # postures from which moment arms are told
+SPARE = 0.05  # share of the held postures that may be lost with a tendon that can be lost
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fit", metavar="GROUP", help="fit a mapping to this group and write it to --output")
     parser.add_argument("--kind", help=f"with --fit, one of: {', '.join(KINDS)} (default: polynomial)")
     parser.add_argument("-o", "--output", type=file_path, help="with --fit: the file (.npz)")
+    parser.add_argument("--hold", action="store_true", help="how much of the joint ranges the tendons hold at rest")
+    parser.add_argument("--payload", type=float, help="with --hold: mass in each hand [kg]")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -56,7 +68,15 @@ def run(args: argparse.Namespace) -> int:
     kind = "polynomial" if args.kind is None else args.kind
     if kind not in KINDS:
         raise UnknownNameError("kind of mapping", kind, KINDS)
+    if args.payload is not None and not args.hold:
+        raise ConfigError("--payload belongs to --hold")
+    if args.payload is not None and not 0 <= args.payload <= 100:
+        raise ConfigError(f"--payload must be 0 to 100 kg, got {args.payload:g}")
+    if args.hold and args.fit is not None:
+        raise ConfigError("--hold and --fit are two commands: give one of them")
     robot = load_robot(args.robot, "fixed")
+    if args.hold:
+        return _hold(robot, args.payload or 0.0, args.json)
     groups = {g.name: g for g in tendon_groups(robot, args.groups)}
     if args.fit is None:
         return _show(robot, tuple(groups.values()), args.json)
@@ -88,6 +108,59 @@ def _show(robot: Robot, groups: tuple[TendonGroup, ...], as_json: bool) -> int:
     for what, (names, rows) in columns.items():
         table(f"{robot.title}: {what}", names, rows)
     return 0
+
+
+def _hold(robot: Robot, payload: float, as_json: bool) -> int:
+    geometry = tendon_geometry(robot)
+    compile_first(TENDONS)
+    posture = robot.q("neutral")
+    holdable = HoldableSet(robot.model, geometry, payload=in_hands(robot, payload), held=posture)
+    neutral = np.clip(geometry.theta(posture), *geometry.limits.T)
+    rows = ranges_held(holdable, neutral)
+    scale, limits = holdable_limits(holdable, neutral)
+    losses = losses_by_tendon(holdable, neutral)
+    names = geometry.joint_names
+    by_joint = [(n, *(100 * row.by_joint[k] for row in rows), *np.degrees(limits[k])) for k, n in enumerate(names)]
+    groups = [
+        (g.name, *(100 * max(row.by_joint[names.index(j)] for j in g.own) for row in rows))
+        for g in tendons_of(robot).groups.values()
+    ]
+    held = [(f"{100 * row.share:.0f} %", 100 * row.held, row.tension) for row in rows]
+    spare = [(n, 100 * lost, "yes" if lost <= SPARE else "no") for n, lost in losses.items()]
+    within = [f"within {100 * row.share:.0f} %" for row in rows]
+    columns: dict[str, tuple[list[str], Sequence[tuple[Any, ...]]]] = {
+        "range held": (["range around neutral", "postures held %", "mean tension N"], held),
+        "groups": (["missed in % of postures by", *within], groups),
+        "joints": (["missed in % of postures by", *within, "held from deg", "to deg"], by_joint),
+        "tendons": (["tendon", "held postures lost without it %", "can be lost"], spare),
+    }
+    count = sum(lost <= SPARE for lost in losses.values())
+    if as_json:
+        parts = {k: [dict(zip(n, row, strict=True)) for row in rows] for k, (n, rows) in columns.items()}
+        print_json({"payload kg": payload, "scale held": scale, "spare tendons": count, **parts})
+        return 0
+    for what, (heads, lines) in columns.items():
+        table(f"{robot.title}: {what}", heads, lines)
+    console.print(
+        f"held: no joint misses more than {HELD:g} N m; 99 % of the postures are held within {100 * scale:.0f} % of "
+        f"the range; {count} of {len(losses)} tendons can be lost within 40 % (at most {100 * SPARE:.0f} % of the "
+        "postures are lost)"
+    )
+    return 0
+
+
+def in_hands(robot: Robot, mass: float) -> dict[str, float]:
+    """A mass [kg] in each hand, half of it at the wrist and half at the fingertips, by frame.
+
+    Raises:
+        ConfigError: a mass for a robot without such points.
+    """
+    points = [p for p in ("l_wrist", "l_fingertip", "r_wrist", "r_fingertip") if p in robot.points]
+    if mass and not points:
+        raise ConfigError(f"{robot.name} has no wrists or fingertips to carry a payload")
+    sides = {side: [p for p in points if p.startswith(side)] for side in ("l_", "r_")}
+    frames = robot.model.frames
+    return {frames[robot.points[p]].name: mass / len(of) for of in sides.values() for p in of} if mass else {}
 
 
 def _fit(robot: Robot, group: TendonGroup, kind: str, path: Path, as_json: bool) -> int:

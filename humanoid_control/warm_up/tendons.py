@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.jit import are_compiled
+from humanoid_control.tendons.control.distribution import distribute_at
 from humanoid_control.tendons.estimator import diagnosis, group_filter, observations, prediction
 from humanoid_control.tendons.mappings import neural, polynomial
 from humanoid_control.tendons.routing.kernels import measure_at, moment_arm_derivative_at
@@ -31,6 +32,7 @@ KERNELS: tuple[Any, ...] = (
     polynomial.directional_at,
     neural.evaluate_at,
     neural.directional_at,
+    distribute_at,
 )
 SMALL = 4  # values per joint of the grid, degree and width of the mappings that are fitted for nothing but this
 
@@ -45,6 +47,7 @@ def compile_kernels() -> None:
     from humanoid_control.robots.catalogue import load_robot
     from humanoid_control.robots.tendons import tendon_geometry, tendons_of
     from humanoid_control.simulation.drives.tendon_plant import TendonPlant
+    from humanoid_control.tendons.control.holdable import HoldableSet
     from humanoid_control.tendons.estimator.estimator import TendonEstimator
     from humanoid_control.tendons.estimator.group_filter import GroupFilter
     from humanoid_control.tendons.estimator.settings import OBSERVATIONS, EstimatorSettings
@@ -73,6 +76,7 @@ def compile_kernels() -> None:
     group = TendonGroup("elbow", elbow.joint_names, (), elbow.tendon_names)
     for mapping in (fit_polynomial(target, postures, SMALL), fit_neural(target, postures, SMALL, 2)):
         GroupFilter(group, mapping, EstimatorSettings("r1")).step(mapping.lengths(np.zeros(1)))
+    HoldableSet(robot.model, whole).margin(np.clip(0.0, *whole.limits.T))
     plant = TendonPlant(robot)
     plant.states(robot.postures["neutral"], np.zeros(robot.n))
     whole.paths(np.clip(0.0, *whole.limits.T))

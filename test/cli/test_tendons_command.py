@@ -51,6 +51,9 @@ def test_a_fitted_mapping_is_one_that_the_nodes_take(kind, tmp_path, capsys, mon
         (["--fit", "neck", "-o", "a.npz", "--kind", "polynom"], "did you mean polynomial"),
         (["--fit", "neck", "-o", "nowhere/a.npz"], "the folder nowhere does not exist"),
         (["--fit", "neck"], "needs --output"),
+        (["--payload", "1"], "--payload belongs to --hold"),
+        (["--hold", "--payload", "-1"], "--payload must be 0 to 100 kg"),
+        (["--hold", "--fit", "neck", "-o", "a.npz"], "two commands"),
         (["--kind", "neural"], "--kind belongs to --fit"),
         (["--groups", "whole", "--fit", "whole", "-o", "a.npz"], "20 joints in one group, at most 8"),
     ],
@@ -61,3 +64,19 @@ def test_mistakes_are_told_in_one_line_and_nothing_is_written(arguments, words, 
     said = capsys.readouterr().err.strip()
     assert words in said and "\n" not in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_tendons_hold_is_printed(capsys):
+    assert main(["tendons", "kengoro_upper", "--hold", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    held = {row["range around neutral"]: row["postures held %"] for row in said["range held"]}
+    assert held["20 %"] == 100 and held["100 %"] <= held["40 %"] and len(said["tendons"]) == 46
+    assert said["spare tendons"] == sum(row["can be lost"] == "yes" for row in said["tendons"])
+    assert main(["tendons", "kengoro_upper", "--hold", "--payload", "3", "--json"]) == 0
+    loaded = json.loads(capsys.readouterr().out)
+    assert (
+        loaded["scale held"] < said["scale held"]
+        or loaded["range held"][4]["mean tension N"] > said["range held"][4]["mean tension N"]
+    )
+    assert main(["tendons", "kengoro_upper", "--hold"]) == 0
+    assert "99 % of the postures are held within" in capsys.readouterr().out.replace("\n", " ")
