@@ -38,6 +38,7 @@ COMMANDS = {
     "doctor": "check this machine and say what to do about what is wrong",
     "record": "record topics to an MCAP bag",
     "replay": "play a recorded bag",
+    "why": "what was violated first in a recorded run, the time line of all that followed, how two runs differ",
     "runs": "the runs that are kept, their sizes; the oldest removed",
     "docs": "write the generated pages and default parameter files",
 }
@@ -47,6 +48,7 @@ FOLDERS = {
     "hardware": "deployment",
     "soak": "deployment",
     "ros2_control": "deployment",
+    "why": "deployment",
     "analyse": "motion",
     "dance": "motion",
     "perform": "motion",

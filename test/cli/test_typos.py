@@ -172,6 +172,12 @@ ROWS = {
         "--topics": ("bag --topics joint_sates", "did you mean /joint_states"),
         "--robot": ("bag --viewer --robot hpr2", "did you mean hrp2"),
     },
+    "why": {
+        "recording": ("begged", "there is no bag begged"),
+        "other": ("nowhere begged", "there is no bag nowhere"),
+        "--robot": ("begged --robot hpr2", "did you mean hrp2"),
+        "--html": ("begged --html page.pdf", "must be a .html file"),
+    },
     "study imitation": {
         "--clip": ("--clip dnace", "did you mean dance"),
         "--marker-set": ("--clip mine.trc --marker-set plug_in_giat", "did you mean plug_in_gait"),
