@@ -18,7 +18,7 @@ from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.simulation.contact.points import ContactSettings
 from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains, default_gains, driven_gains
-from humanoid_control.simulation.settings import ALL, IDEAL, TENDONS, TOUCHING, WorldSettings
+from humanoid_control.simulation.settings import ALL, IDEAL, TENDONS, TOUCHING, WINCHES, WorldSettings
 
 if TYPE_CHECKING:
     from humanoid_control.simulation.drives.tendon_plant import TendonStates
@@ -160,6 +160,8 @@ def make_engine(
     if name not in ENGINES:
         raise UnknownNameError("engine", name, ENGINES)
     check_model(robot)
+    if settings is not None and settings.drives == WINCHES:
+        return _winched(robot, name, settings, gains)
     if name == "mujoco":
         if settings is not None and settings.drives != IDEAL:
             raise ConfigError(f"drives '{settings.drives}' need engine 'multibody', not 'mujoco'")
@@ -179,6 +181,17 @@ def make_engine(
     return MultibodyWorld(robot, settings, gains)
 
 
+def _winched(robot: Robot, name: str, settings: WorldSettings, gains: DriveGains | None) -> Engine:
+    """A robot moved by winches, in either engine."""
+    if name == "mujoco":
+        from humanoid_control.simulation.worlds.mujoco_winches import MujocoWinchWorld
+
+        return MujocoWinchWorld(robot, settings, gains)
+    from humanoid_control.simulation.worlds.winch_world import WinchWorld
+
+    return WinchWorld(robot, settings, gains)
+
+
 # -------- Configuration
 
 
@@ -188,8 +201,8 @@ class SimulationConfig:
 
     Attributes:
         robot: of the catalogue, or path of a URDF. base: 'fixed' or 'floating'. engine: see `make_engine`.
-        drives: 'ideal', 'rigid', 'elastic' or 'tendons'; tension: of the tendons then [N]; moment_arm_error: of the
-            tendons, drawn with seed; see `WorldSettings`.
+        drives: 'ideal', 'rigid', 'elastic', 'tendons' or 'winches'; tension: of the tendons then [N]; moment_arm_error,
+            winch_error, path_friction: of the tendons, drawn with seed; see `WorldSettings`.
         step: of the integration [s]. gravity: [m/s^2].
         touching: what meets the ground: 'all' links by their collision shapes, or the 'soles' alone.
         friction: of the ground. ground: its shape, see `ground_recipe`; empty: a plane that rises forward by `slope`
@@ -203,6 +216,8 @@ class SimulationConfig:
     drives: str = IDEAL
     tension: float = 0.0
     moment_arm_error: float = 0.0
+    winch_error: float = 0.0
+    path_friction: float = 0.0
     seed: int = 0
     step: float = 0.001
     gravity: float = 9.81
@@ -259,6 +274,10 @@ class SimulationConfig:
 
     def _gains(self, robot: Robot) -> DriveGains:
         make = default_gains if self.drives == IDEAL else driven_gains
+        if self.drives == WINCHES:
+            from humanoid_control.simulation.worlds.winch_world import winch_gains
+
+            make = winch_gains
         if self.drives == TENDONS:
             from humanoid_control.simulation.worlds.multibody_world import tension_gains
 

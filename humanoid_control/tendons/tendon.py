@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.tendons.unit import MuscleUnit
 
 Vec3 = tuple[float, float, float]
 SPHERE, CYLINDER = "sphere", "cylinder"
@@ -77,6 +78,7 @@ class Tendon:
         path: points in order, solids between two of them, pulleys between two branches.
         group: name of the group of tendons that it belongs to; empty where there are no groups.
         min_tension, max_tension: [N] range of the pull.
+        unit: winch and wire that pull it; None: the default unit.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Tendon:
     group: str = ""
     min_tension: float = 0.0
     max_tension: float = float("inf")
+    unit: MuscleUnit | None = None
 
     def __post_init__(self) -> None:
         for branch in self.branches():

@@ -12,6 +12,8 @@ from humanoid_control.numerics.box_qp import solve_box_qp
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendon_geometry
 from humanoid_control.tendons.mappings.mapping import Array
+from humanoid_control.tendons.routing.geometry import TendonGeometry
+from humanoid_control.tendons.tendon import TendonSet
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,14 @@ class TendonStates:
     """True or measured lengths and tensions of a robot's tendons.
 
     Attributes:
-        names: of M tendons. lengths: (M,) of the whole paths [m]. tensions: (M,) [N].
+        names: of M tendons. lengths: (M,) of the whole paths [m]; of winches the wires. tensions: (M,) [N].
+        rates: (M,) of these lengths [m/s]; None where nothing measures them.
     """
 
     names: tuple[str, ...]
     lengths: np.ndarray
     tensions: np.ndarray
+    rates: np.ndarray | None = None
 
 
 class TendonPlant:
@@ -116,10 +120,13 @@ class TendonPlant:
         unsolved: programs of tensions without a solution so far; the tensions stayed as they were.
     """
 
-    def __init__(self, robot: Robot, moment_arm_error: float = 0.0, seed: int = 0) -> None:
+    def __init__(
+        self, robot: Robot, moment_arm_error: float = 0.0, seed: int = 0, tendons: TendonSet | None = None
+    ) -> None:
         """Prepare.
 
         Args:
+            tendons: routed in another way than the robot's file has them, over the same joints.
             moment_arm_error: standard deviation of `factors`, 1 on average, as in `EncoderErrors.scale`;
                 with all joints at zero the lengths are right nevertheless.
             seed: of the factors.
@@ -129,6 +136,8 @@ class TendonPlant:
             ConfigError: an error below 0.
         """
         self.robot, self.geometry = robot, tendon_geometry(robot)
+        if tendons is not None:
+            self.geometry = TendonGeometry(robot.model, tendons, self.geometry.joint_names)
         self.names = self.geometry.tendon_names
         self.factors = TendonEncoders(len(self.names), EncoderErrors(scale=moment_arm_error), seed).factors
         self.joints = np.array([robot.joint_index(name) for name in self.geometry.joint_names])

@@ -147,13 +147,15 @@ class MujocoWorld(EngineBase):
         mj_model, mj_data: MuJoCo's own objects.
     """
 
+    _substeps = 1  # of MuJoCo in one of the settings' steps
+
     def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
         self.settings = settings or WorldSettings()
         self.settings.check()
         super().__init__(robot, gains or default_gains(robot), self.settings.gravity, self.settings.coast)
         self.mujoco = mj = _import_mujoco()
         try:
-            self.mj_model = mj.MjModel.from_xml_string(mjcf_text(robot, self.settings, self.gains))
+            self.mj_model = mj.MjModel.from_xml_string(self._mjcf())
         except ValueError as e:
             raise RobotError(f"{robot.name}: MuJoCo refuses the model: {' '.join(str(e).split())}") from None
         self.mj_data = mj.MjData(self.mj_model)
@@ -166,6 +168,10 @@ class MujocoWorld(EngineBase):
         self._drives = drive_table(robot, self.drives, self.gains, stops=False)
         self._rows = np.zeros((6, robot.n))
         self.reset()
+
+    def _mjcf(self) -> str:
+        """The model; a subclass adds to it."""
+        return mjcf_text(self.robot, self.settings, self.gains)
 
     # -- state ------------------------------------------------------------------------------------------------
 
@@ -196,7 +202,7 @@ class MujocoWorld(EngineBase):
 
     def step(self, steps: int = 1) -> None:
         """Advance by a number of integration steps; nothing happens while `diverged`."""
-        h, time = self.settings.step, self.time
+        h, time, steps = self.settings.step / self._substeps, self.time, steps * self._substeps
         while steps > 0 and not self.diverged:
             n, before = min(steps, CHUNK), self.v
             for k in range(1, n + 1):
@@ -218,16 +224,20 @@ class MujocoWorld(EngineBase):
         mj, m, d, rows = self.mujoco, self.mj_model, self.mj_data, self._rows
         if self.pushes:
             self._set_pushes()
+        self._set_forces(h)
         self._set_drives(h)
         rounds, again = 0, True
         while again:
-            d.ctrl[:] = rows[FORCE]
+            d.ctrl[: rows.shape[1]] = rows[FORCE]
             m.dof_armature[self._iv] = rows[INERTIA]
             mj.mj_forward(m, d)
             np.take(d.qacc, self._iv, out=rows[ACCELERATION], mode="clip")
             rounds += 1
             again = switch_drive_step(self._drives.table, rows, h, way_of(rounds))
         mj.mj_Euler(m, d)
+
+    def _set_forces(self, h: float) -> None:
+        """Forces of the step that do not come from the drives; a subclass has some."""
 
     def _set_drives(self, h: float) -> None:
         """The drives' forces and inertias that the last accelerations let expect."""

@@ -48,7 +48,10 @@ class CompiledWorld(EngineBase):
         arrays: the bodies in the engine's form.
         points: where the robot can touch the ground. layers (np, 3): deflections there [m]; forces (np, 3): on the
             robot, in the world, of the last step [N].
+        with_matrix: whether there is memory for the mass matrix.
     """
+
+    with_matrix = False
 
     def __init__(
         self,
@@ -67,7 +70,7 @@ class CompiledWorld(EngineBase):
         settings.check()
         self.settings = settings
         super().__init__(robot, gains, settings.gravity, settings.coast)
-        self.arrays = Arrays(model, (0.0, 0.0, -settings.gravity))
+        self.arrays = Arrays(model, (0.0, 0.0, -settings.gravity), self.with_matrix)
         self._links = engine_links(pinocchio, tree)
         self.points = contact_points(robot, self._links, settings.touching)
         contact = contact_table(self.points, len(model.bodies), settings.ground, settings.contact)

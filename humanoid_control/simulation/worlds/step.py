@@ -258,11 +258,17 @@ def _push(W, p, k, wrench):
 def solve_step(t, w, x, c, tau, armature, h):
     """Accelerations under these forces; contact counts with its force at the end of the step."""
     add_wrenches(t, c.wrench, w)
-    for k in range(c.body.shape[0]):
-        if c.gains[k, 0] + c.gains[k, 3] + c.gains[k, 5] > 0.0:
-            _stiffen(w.W, c, k, h)
+    stiffen_contacts(w.W, c, h)
     inertia_pass(t, tau, armature, w)
     acceleration_pass(t, w, x.acceleration)
+
+
+@inlined
+def stiffen_contacts(W, c, h):
+    """Add h J^T K J of all contact points to the inertias of their bodies."""
+    for k in range(c.body.shape[0]):
+        if c.gains[k, 0] + c.gains[k, 3] + c.gains[k, 5] > 0.0:
+            _stiffen(W, c, k, h)
 
 
 @inlined

@@ -1,0 +1,219 @@
+"""Steps of a world whose joints are moved by winches: dense equations of motion, implicit in the tendons.
+
+Tendons couple joints that the tree of bodies does not, so that the O(n) recursion of `step` cannot take them as
+armature: the mass matrix is filled, h G^T alpha G is added to it, and it is decomposed (see `drives/winches`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.arrays import Tables, Work
+from humanoid_control.multibody.kinematics_pass import add_wrenches, kinematics_pass
+from humanoid_control.multibody.layout import (
+    ACC,
+    COORD,
+    DRIFT,
+    FREE,
+    GROUP_JACOBIAN,
+    MOTION,
+    NC,
+    NW,
+    PARENT,
+    REVOLUTE,
+)
+from humanoid_control.multibody.mass_matrix import dense_solve, fill_mass_matrix
+from humanoid_control.multibody.spatial import acceleration_down
+from humanoid_control.numerics.array_types import F1, F2, I1
+from humanoid_control.numerics.packed import unpack
+from humanoid_control.simulation.drives.position_control import (
+    MOTOR,
+    MOTOR_GAIN,
+    DriveTable,
+    ReferenceLimits,
+    advance_drive_references,
+    drive_terms,
+    switch_drives,
+    way_of,
+)
+from humanoid_control.simulation.drives.winches import (
+    WinchTable,
+    add_tendons,
+    correct_lengths,
+    joint_torques,
+    move_winches,
+    path_rates,
+    predict_tensions,
+    release_slack,
+    run_drives,
+)
+from humanoid_control.simulation.worlds.step import (
+    CONTACT_ROUNDS,
+    FASTEST,
+    FINE,
+    PushTable,
+    WorldArrays,
+    WorldState,
+    correct_contact,
+    forces_at_the_end,
+    impressed_forces,
+    integrate_state,
+    stiffen_contacts,
+)
+from humanoid_control.tendons.routing.kernels import RoutingTables, measure
+
+SLACK_ROUNDS = 4  # solutions after which no more tendons are left out
+
+
+class WinchWiring(NamedTuple):
+    """Tendons as coordinates of the model, and memory of a step.
+
+    Attributes:
+        routing: of the tendons. winches: their units and state.
+        joint: (D,) joints that tendons cross, in the robot's order. row: (D,) of them in M, the order of the tree.
+        theta, rate: (D,) their angles and velocities.
+        A, x: (nv, nv), (nv,) equations of motion with drives and tendons, in the order of the tree.
+        none: (nv,) of zeros. pull: (D,) torques of the tendons.
+    """
+
+    routing: RoutingTables
+    winches: WinchTable
+    joint: I1
+    row: I1
+    theta: F1
+    rate: F1
+    A: F2
+    x: F1
+    none: F1
+    pull: F1
+
+
+@kernel
+def run_winch_steps(world, state, drives, pushes, wiring, schedule):
+    """Advance a robot with winches by some steps; see `step.run_steps`.
+
+    Args:
+        wiring: packed `WinchWiring`.
+    """
+    memory = np.zeros((3, unpack(state, WorldState).v.shape[0]))
+    return _run_winch_steps(world, state, drives, pushes, wiring, schedule, memory)
+
+
+@kernel
+def _run_winch_steps(world, state, drives, pushes, wiring, schedule, memory):
+    """`run_winch_steps` with memory (3, nv) of zeros."""
+    t, w, c, elements = unpack(world, WorldArrays)
+    x, pushes, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
+    g = unpack(wiring, WinchWiring)
+    h, limits = schedule.h, ReferenceLimits(d.lower, d.upper, d.lead)
+    n, nv = d.kp.shape[0], x.v.shape[0]
+    iv, iq = nv - n, x.q.shape[0] - n
+    tau, armature, moved = memory[0], memory[1], memory[2]
+    joints, speed, a = x.q[iq:], x.v[iv:], x.acceleration[iv:]
+    force, inertia = tau[iv:], armature[iv:]
+    done, now = 0, schedule.time
+    for _ in range(schedule.steps):
+        silent = now - schedule.since >= schedule.coast
+        advance_drive_references(d.mode, d.q_ref, d.v_ref, limits, joints, silent, h)
+        _measure_paths(g, joints, speed)
+        run_drives(g.winches, h)
+        predict_tensions(g.winches, h)
+        drive_terms(d, joints, speed, a, h, force, inertia)
+        impressed_forces(t, w, x, c, elements, pushes, now, h)
+        _fill(t, w, c, g, h)
+        rounds = 1
+        while True:
+            _solve(t, w, g, (tau, armature), h, x.acceleration)
+            again = switch_drives(d, joints, speed, a, h, force, inertia, way_of(rounds))
+            _end_rates(g, speed, a, h)
+            if rounds <= SLACK_ROUNDS and release_slack(g.winches, g.rate):
+                again = True
+            if c.body.shape[0] > 0 and (rounds == 1 or (again and rounds <= CONTACT_ROUNDS)):
+                _accelerate_bodies(t, w, x.acceleration)
+                if correct_contact(w.W, x, c, h):
+                    again = True
+                    kinematics_pass(t, x.q, x.v, w)
+                    _fill(t, w, c, g, h)
+            if not again:
+                break
+            rounds += 1
+        if c.body.shape[0] > 0:
+            _accelerate_bodies(t, w, x.acceleration)
+            forces_at_the_end(w.W, x, c, h)
+        bad = integrate_state(t, x, moved, h, FASTEST)
+        if bad != FINE:
+            return done, bad
+        joint_torques(g.winches, g.rate, g.pull)
+        move_winches(g.winches, g.rate, h)
+        for k in range(n):
+            x.torque[k] = d.scratch[MOTOR, k] - d.scratch[MOTOR_GAIN, k] * a[k]
+        for k in range(g.joint.shape[0]):
+            x.torque[g.joint[k]] = g.pull[k]
+        done += 1
+        now = schedule.time + done * h
+    return done, FINE
+
+
+@inlined
+def _measure_paths(g: WinchWiring, joints: np.ndarray, speed: np.ndarray) -> None:
+    """Lengths, moment arms and rates of the paths at the beginning of a step."""
+    for k in range(g.joint.shape[0]):
+        g.theta[k], g.rate[k] = joints[g.joint[k]], speed[g.joint[k]]
+    measure(g.routing.routing, g.theta, g.routing.placed, g.winches.length, g.winches.arms, True)
+    correct_lengths(g.winches)
+    path_rates(g.winches, g.rate)
+
+
+@inlined
+def _end_rates(g: WinchWiring, speed: np.ndarray, a: np.ndarray, h: float) -> None:
+    """Velocities of the crossed joints at the end of the step."""
+    for k in range(g.joint.shape[0]):
+        g.rate[k] = speed[g.joint[k]] + h * a[g.joint[k]]
+
+
+@inlined
+def _fill(t: Tables, w: Work, c, g: WinchWiring, h: float) -> None:
+    """Equations of motion under contact and pushes alone, into M and rhs of the work; after `kinematics_pass`."""
+    add_wrenches(t, c.wrench, w)
+    stiffen_contacts(w.W, c, h)
+    w.M[:] = 0.0
+    fill_mass_matrix(t, g.none, g.none, w)
+
+
+@inlined
+def _solve(t: Tables, w: Work, g: WinchWiring, force: tuple[np.ndarray, np.ndarray], h: float, out: np.ndarray) -> None:
+    """Accelerations (nv,) with the drives' forces and inertias and the taut tendons."""
+    tau, armature = force
+    n = tau.shape[0]
+    for i in range(n):
+        for j in range(i + 1):
+            g.A[i, j] = w.M[i, j]
+    for k in range(n):
+        r = t.rank[k]
+        g.A[r, r] += armature[k]
+        g.x[r] = w.rhs[r] + tau[k]
+    add_tendons(g.winches, g.row, h, g.A, g.x)
+    dense_solve(g.A, g.x)
+    for k in range(n):
+        out[k] = g.x[t.rank[k]]
+
+
+@inlined
+def _accelerate_bodies(t: Tables, w: Work, qdd: np.ndarray) -> None:
+    """Accelerations of the bodies into their rows, for those of the coordinates."""
+    ints, W, J = t.ints, w.W, w.J
+    for i in range(ints.shape[0]):
+        o, po = (i + 1) * NW, ints[i, PARENT] * NW
+        x = acceleration_down(W, o, po)
+        b, p = o + DRIFT, o + ACC
+        for e in range(6):
+            W[p + e] = x[e] + W[b + e]
+        if ints[i, MOTION] >= FREE:
+            for c in range(ints[i, NC]):
+                for e in range(6):
+                    W[p + e] += J[ints[i, GROUP_JACOBIAN] + 6 * c + e] * qdd[ints[i, COORD + c]]
+        else:
+            W[p + (2 if ints[i, MOTION] == REVOLUTE else 5)] += qdd[ints[i, COORD]]

@@ -1,0 +1,201 @@
+"""A world whose robot is moved by the winches of its tendons, in the compiled multibody engine.
+
+What winches of every engine share is `WinchedRobot`: commands of the winches, what their drives measure, faults.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import UnknownNameError
+from humanoid_control.multibody.model import Model, from_pinocchio
+from humanoid_control.numerics.packed import Packed
+from humanoid_control.robots import Robot
+from humanoid_control.simulation.drives.position_control import DriveGains, default_gains
+from humanoid_control.simulation.drives.tendon_plant import TendonPlant, TendonStates
+from humanoid_control.simulation.drives.winches import WinchErrors, WinchPlant
+from humanoid_control.simulation.settings import WorldSettings
+from humanoid_control.simulation.worlds.base import EngineBase
+from humanoid_control.simulation.worlds.multibody_world import CompiledWorld
+from humanoid_control.simulation.worlds.step import push_table
+from humanoid_control.simulation.worlds.winch_step import WinchWiring, run_winch_steps
+from humanoid_control.tendons.control.commands import OFF, WinchCommand, WinchStates
+from humanoid_control.tendons.control.winch_loop import LONGEST
+from humanoid_control.tendons.tendon import TendonSet
+
+LIMP = 0.5  # [1/s] damping of a joint without a drive, by the inertia that it moves: flesh and bearings, estimated
+
+
+def winch_gains(robot: Robot, stiffness: float = 60.0, damping_ratio: float = 1.0) -> DriveGains:
+    """`default_gains`, but joints that tendons cross have neither motor nor rotor, only little damping and their stops.
+
+    Their damping is 2 * damping_ratio * inertia * 0.5 / s, with the inertia that each moves in the neutral posture.
+
+    Raises:
+        RobotError, UnknownNameError: the robot has no tendons, or a file of them with an error.
+    """
+    gains = default_gains(robot, stiffness, damping_ratio)
+    free = TendonPlant(robot).joints
+    inertia = np.diag(pin.crba(robot.model, robot.model.createData(), robot.q("neutral")))[robot.iv :]
+    kp, kd, rotor, effort = gains.kp.copy(), gains.kd.copy(), gains.rotor.copy(), gains.effort.copy()
+    kp[free], kd[free], rotor[free], effort[free] = 0.0, 2 * damping_ratio * LIMP * inertia[free], 0.0, np.inf
+    return replace(gains, kp=kp, kd=kd, rotor=rotor, effort=effort)
+
+
+class WinchedRobot(EngineBase):
+    """The winches of a robot in any engine.
+
+    Attributes:
+        winches: the plant. commanded: time of the last command [s].
+    """
+
+    winches: WinchPlant
+    commanded: float
+
+    def _add_winches(self, tendons: TendonSet | None) -> None:
+        s = self.settings
+        errors = WinchErrors(s.moment_arm_error, s.winch_error, s.path_friction, s.seed)
+        self.winches = WinchPlant(self.robot, errors, tendons)
+        self.uncommanded = self.winches.joints
+        self._packed_winches = Packed(self.winches.record)
+
+    def put_winches(self, joints: np.ndarray) -> None:
+        """Put the winches at rest at joint angles (n,) [rad]; their drives servo the wires there.
+
+        The tensions are the smallest that hold the posture against gravity, or come as near to it as any.
+        """
+        weight = pin.computeGeneralizedGravity(self.model, self.data, self.robot.q(joints))
+        held = self.winches.plant.states(joints, weight[self.robot.iv :]).tensions
+        self.winches.put(joints, held)
+        self.commanded = self.time
+
+    def set_tendon_commands(self, command: WinchCommand) -> None:
+        """Command all winches, until the next command.
+
+        Raises:
+            SizeError, UnknownNameError, NotANumberError: as `WinchLoop.command`.
+        """
+        self.commanded = self.time
+        self.winches.loop.command(command)
+
+    def hold_tendons(self) -> None:
+        """Servo all wires where they are, as a drive does that gets no commands any more."""
+        self.winches.loop.hold()
+
+    def winch_states(self) -> WinchStates:
+        """Wires, winding speeds and tensions (M,) as the drives measure them, in arrays of their own."""
+        return self.winches.states()
+
+    def tendon_states(self) -> TendonStates:
+        """Wires that are out [m], their rates and tensions, as the drives measure them; see `engine.Engine`."""
+        states = self.winches.states()
+        return TendonStates(self.winches.names, states.wire, states.tension, -states.speed)
+
+    def set_tendon_fault(self, tendon: str, fault: str, size: float = 0.0) -> None:
+        """Let a tendon fail.
+
+        Args:
+            tendon: its name.
+            fault: 'snapped', 'slipped', 'deaf', 'slack' or 'mended'.
+            size: wire that slips off the drum, or hangs loose [m].
+
+        Raises:
+            UnknownNameError: no such tendon or fault.
+        """
+        w = self.winches
+        faults = {
+            "snapped": lambda k: w.snap(k),
+            "slipped": lambda k: w.slip(k, size),
+            "deaf": lambda k: w.deafen(k),
+            "slack": lambda k: w.let_out(k, size),
+            "mended": lambda k: w.mend(k),
+        }
+        if tendon not in w.names:
+            raise UnknownNameError("tendon", tendon, w.names)
+        if fault not in faults:
+            raise UnknownNameError("fault of a tendon", fault, faults)
+        faults[fault](w.names.index(tendon))
+
+    @property
+    def drive_substeps(self) -> int:
+        """Steps in one of the world's steps, so that the drives' loops run at 1 kHz or more; one where all are off."""
+        if (self.winches.loop.record.kind == OFF).all():
+            return 1
+        return max(1, int(np.ceil(self.settings.step / LONGEST)))
+
+
+class WinchWorld(WinchedRobot, CompiledWorld):
+    """One robot in the multibody engine, moved by winches; joints that no tendon crosses keep their ideal drives.
+
+    A step is implicit in the tendons, the drives, the stops and contact.
+
+    Attributes:
+        wiring: the tendons as coordinates of the model.
+    """
+
+    with_matrix = True
+
+    def __init__(
+        self,
+        robot: Robot,
+        settings: WorldSettings | None = None,
+        gains: DriveGains | None = None,
+        tendons: TendonSet | None = None,
+    ) -> None:
+        """Build the world.
+
+        Args:
+            settings: its errors are those of the plant; the controller knows nothing of them.
+            gains: default: `winch_gains`.
+            tendons: routed as they really are; default: as the robot's file has them.
+
+        Raises:
+            RobotError, UnknownNameError: the robot has no tendons, or a file of them with an error.
+            ConfigError: an error out of range.
+        """
+        tree = from_pinocchio(robot.model)
+        given, gains = settings or WorldSettings(), gains or winch_gains(robot)
+        super().__init__(robot, given, gains, robot.model, tree, Model(tree.bodies))
+        self._add_winches(tendons)
+        p, nv = self.winches.plant, self.arrays.model.nv
+        d = len(p.joints)
+        joint = np.array(p.joints, dtype=np.int64)
+        row = self.arrays.tables.rank[robot.iv + joint]
+        self.wiring = WinchWiring(
+            p.geometry.tables.record,
+            self.winches.record,
+            joint,
+            np.ascontiguousarray(row, dtype=np.int64),
+            np.zeros(d),
+            np.zeros(d),
+            np.zeros((nv, nv)),
+            np.zeros(nv),
+            np.zeros(nv),
+            np.zeros(d),
+        )
+        self._wiring = Packed(self.wiring)
+        self._no_pushes = Packed(push_table([]))
+        self.reset()
+
+    def _place(self) -> None:
+        self._settle(self.q)
+        self.put_winches(self.joints)
+
+    def step(self, steps: int = 1) -> None:
+        """Advance by a number of integration steps; nothing happens while `diverged`."""
+        if self.diverged:
+            return
+        many = self.drive_substeps
+        h, x, pushes = self.settings.step / many, self._state.record, self._push_table()
+        x.q[:], x.v[:], x.acceleration[:], x.torque[:] = self.q, self.v, self.acceleration, self.torque
+        schedule = self._schedule(h, steps * many)
+        tables = self._world.table, self._state.table, self._drives.table, pushes.table, self._wiring.table
+        done, bad = run_winch_steps(*tables, schedule)
+        self.q, self.v, self.acceleration, self.torque = (a.copy() for a in x[:4])
+        self.time += done * h
+        self._moved()
+        if bad >= 0:
+            self._fail(self._coordinate(bad))

@@ -1,0 +1,397 @@
+"""The loop of a winch's drive, at 1 kHz or more: one kernel, which the simulator and the drivers run.
+
+Signs: the winch winds at w, so that the wire out of it changes by -w; a positive force of the motor winds.
+
+The kinds of commands are those of `commands`. With the command (w_c, f, x_ref) and the measured (x, w, T):
+
+    HYBRID     w* = w_c + A clip(f - T, +-100 N), at least A_s (T_min / 2 - T) where the wire is slack (slack guard), at
+               most -A_s (T - T_max) where it pulls too hard, |w*| <= 0.9 w0;  I += h Kvi (w* - w)
+               F = T + Kv (w* - w) + b w* + I
+    TENSION    F = f + kT (f - T) - dT (w - w_c) + b w_c + f_c tanh(w_c / 1 cm/s)
+    LENGTH     F = f + Kx (x - x_ref) - Kd (w - w_c) + b w_c + I;  x_ref gives way where T > 1.2 T_max
+    HOLD       LENGTH about the wire and the tension at which it was commanded first
+    PAY_OUT    HYBRID with w_c = 0, a tension that falls to f within a second, and a limit of the speed
+
+The tension loop has no integrator: with Coulomb friction it hunts. The slack guard acts below half of T_min, since at
+T_min it would rectify the sensor's noise into a drift.
+
+A tension sensor that reads nothing while the current shows a load is *deaf*; the tension is then that of the current:
+
+    T_c += (1 - exp(-h / 9.5 ms)) (F - b w - f_c sign(w) [|w| > 2 mm/s] - T_c);   T < 2 N and T_c > 30 N for 30 ms
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, NotANumberError, SizeError, UnknownNameError
+from humanoid_control.jit import inlined, kernel
+from humanoid_control.numerics.array_types import F1, I1
+from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.tendons.control.commands import (
+    HOLD,
+    HYBRID,
+    KIND_NAMES,
+    LENGTH,
+    OFF,
+    PAY_OUT,
+    TENSION,
+    WinchCommand,
+    WinchStates,
+)
+from humanoid_control.tendons.unit import MuscleUnit, UnitTable, motor_force, unit_table
+
+LONGEST = 1.001e-3  # [s] between two runs of the loop
+
+LEAD = 100.0  # [N] of a tension error beyond which the admittance winds no faster
+SHARE = 0.9  # of the speed without load that a velocity is asked for
+INTEGRAL = 300.0  # [N] of the integral at most
+OVERLOAD = 1.2  # of the greatest tension, from which a servoed length gives way
+SLOW = 0.01  # [m/s] over which the forward friction changes its sign
+
+CURRENT_TIME = 9.5e-3  # [s] of the filter of the tension by current: a tenth a millisecond
+TURNING = 2e-3  # [m/s] from which friction has a sign
+SILENT, LOADED, PATIENCE = 2.0, 30.0, 0.03  # [N], [N], [s]: a sensor below, a current above, for so long
+
+
+@dataclass(frozen=True)
+class LoopGains:
+    """Gains of the drive's loop.
+
+    Attributes:
+        admittance: A, speed for a tension error [m/s/N].
+        guard: A_s, speed for the tension that a slack or overloaded wire is away from its limit [m/s/N].
+        speed, speed_integral: Kv [N s/m], Kvi [N/m].
+        tension: kT. tension_damping: dT [N s/m].
+        length, length_damping: Kx [N/m], Kd [N s/m]. length_integral: [N/m/s].
+        lowering: greatest speed with which PAY_OUT lets out wire [m/s].
+        pay_out_time: in which the tension falls then [s].
+    """
+
+    admittance: float = 1e-3
+    guard: float = 10e-3
+    speed: float = 3000.0
+    speed_integral: float = 6e4
+    tension: float = 4.0
+    tension_damping: float = 4000.0
+    length: float = 2e5
+    length_damping: float = 3000.0
+    length_integral: float = 1e6
+    lowering: float = 0.02
+    pay_out_time: float = 1.0
+
+    def __post_init__(self) -> None:
+        for what, value in vars(self).items():
+            if not (np.isfinite(value) and value >= 0):
+                raise ConfigError(f"winch loop: {what} is {value:g}, must not be negative")
+
+
+class GainTable(NamedTuple):
+    """`LoopGains` for kernels."""
+
+    admittance: float
+    guard: float
+    speed: float
+    speed_integral: float
+    tension: float
+    tension_damping: float
+    length: float
+    length_damping: float
+    length_integral: float
+    lowering: float
+    pay_out_time: float
+
+
+class LoopTable(NamedTuple):
+    """Loops of M winches: command, limits, units, memory and result, (M,) each.
+
+    Attributes:
+        kind, speed, tension, length: the command, as in `WinchCommand`. admittance: A of each [m/s/N].
+        least, most: T_min, T_max [N].
+        unit: the units. gains: of all loops.
+        last: kind of the last command, -1 at first. integral: I [N].
+        reference, forward: wire [m] and tension [N] about which a length is held.
+        by_current: T_c [N]. doubtful: for how long the sensor was contradicted [s]. deaf: 1 where it is no longer used.
+        seen: tension that the loop took for true [N]. force: of the motor [N].
+    """
+
+    kind: I1
+    speed: F1
+    tension: F1
+    length: F1
+    admittance: F1
+    least: F1
+    most: F1
+    unit: UnitTable
+    gains: GainTable
+    last: I1
+    integral: F1
+    reference: F1
+    forward: F1
+    by_current: F1
+    doubtful: F1
+    deaf: I1
+    seen: F1
+    force: F1
+
+
+MEMORY = ("integral", "reference", "forward", "by_current", "doubtful", "seen", "force")
+
+# -------- Kernels
+
+
+@inlined
+def hear_tension(d: LoopTable, k: int, w: float, T: float, h: float) -> float:
+    """Tension to be believed [N]: the sensor's, or that of the current where the sensor is deaf."""
+    turning = 1.0 if w > TURNING else -1.0 if w < -TURNING else 0.0
+    load = d.force[k] - d.unit.viscous[k] * w - d.unit.friction[k] * turning
+    d.by_current[k] += (1.0 - math.exp(-h / CURRENT_TIME)) * (load - d.by_current[k])
+    if d.deaf[k] == 0:
+        doubt = T < SILENT and d.by_current[k] > LOADED
+        d.doubtful[k] = d.doubtful[k] + h if doubt else 0.0
+        if d.doubtful[k] >= PATIENCE:
+            d.deaf[k] = 1
+    return max(0.0, d.by_current[k]) if d.deaf[k] == 1 else T
+
+
+@inlined
+def velocity_force(d: LoopTable, k: int, wanted: float, w: float, T: float, h: float) -> float:
+    """Force of the velocity loop [N], within the guards, for a winding speed [m/s]; its integral moves on."""
+    g, u = d.gains, d.unit
+    if 0.5 * d.least[k] > T:
+        wanted = max(wanted, g.guard * (0.5 * d.least[k] - T))
+    if d.most[k] < T:
+        wanted = min(wanted, -g.guard * (T - d.most[k]))
+    fastest = SHARE * u.speed[k]
+    wanted = min(max(wanted, -fastest), fastest)
+    integral = d.integral[k] + h * g.speed_integral * (wanted - w)
+    integral = min(max(integral, -INTEGRAL), INTEGRAL)
+    asked = T + g.speed * (wanted - w) + u.viscous[k] * wanted + integral
+    given = motor_force(u, k, asked, w)
+    if (asked - given) * (wanted - w) <= 0.0:  # a saturated motor winds its integral up no further
+        d.integral[k] = integral
+    return given
+
+
+@inlined
+def length_force(
+    d: LoopTable, k: int, measured: tuple[float, float, float], forward: tuple[float, float], h: float
+) -> float:
+    """Force of the length loop [N] for the wire `reference`, which gives way to an overload.
+
+    Args:
+        measured: wire [m], winding speed [m/s], tension [N].
+        forward: winding speed [m/s], tension [N].
+    """
+    x, w, T = measured
+    wanted, f = forward
+    g, u = d.gains, d.unit
+    over = T - OVERLOAD * d.most[k]
+    if over > 0.0:
+        d.reference[k] += h * min(g.guard * over, SHARE * u.speed[k])
+    error = x - d.reference[k]
+    integral = min(max(d.integral[k] + h * g.length_integral * error, -INTEGRAL), INTEGRAL)
+    asked = f + g.length * error - g.length_damping * (w - wanted) + u.viscous[k] * wanted + integral
+    given = motor_force(u, k, asked, w)
+    if (asked - given) * error <= 0.0:
+        d.integral[k] = integral
+    return given
+
+
+@inlined
+def winch_force(d: LoopTable, k: int, x: float, w: float, T: float, h: float) -> float:
+    """Force of the motor of winch k [N]; the loop's memory moves on by h.
+
+    Args:
+        d: the loops. x: wire out [m]. w: winding speed [m/s]. T: tension at the sensor [N]. h: since the last run [s].
+    """
+    g, u = d.gains, d.unit
+    T = hear_tension(d, k, w, T, h)
+    d.seen[k] = T
+    kind = d.kind[k]
+    if kind != d.last[k]:
+        d.last[k], d.integral[k] = kind, 0.0
+        d.reference[k], d.forward[k] = x, T
+    if kind == HYBRID:
+        lead = min(max(d.tension[k] - T, -LEAD), LEAD)
+        return velocity_force(d, k, d.speed[k] + d.admittance[k] * lead, w, T, h)
+    if kind == TENSION:
+        f = min(max(d.tension[k], 0.0), d.most[k])
+        wc = min(max(d.speed[k], -SHARE * u.speed[k]), SHARE * u.speed[k])
+        forward = u.viscous[k] * wc + u.friction[k] * math.tanh(wc / SLOW)
+        return motor_force(u, k, f + g.tension * (f - T) - g.tension_damping * (w - wc) + forward, w)
+    if kind == LENGTH:
+        if OVERLOAD * d.most[k] >= T:
+            # What was paid out is taken in again no faster than the guard lets it go.
+            step = h * SHARE * u.speed[k]
+            d.reference[k] += min(max(d.length[k] - d.reference[k], -step), step)
+        f = min(max(d.tension[k], 0.0), d.most[k])
+        return length_force(d, k, (x, w, T), (d.speed[k], f), h)
+    if kind == HOLD:
+        return length_force(d, k, (x, w, T), (0.0, min(d.forward[k], d.most[k])), h)
+    if kind == PAY_OUT:
+        falling = d.forward[k] - d.tension[k]  # to a thirtieth within the time
+        d.forward[k] = d.tension[k] + falling * math.exp(-h / (0.3 * g.pay_out_time))
+        lead = min(max(d.forward[k] - T, -LEAD), LEAD)
+        return velocity_force(d, k, max(d.admittance[k] * lead, -g.lowering), w, T, h)
+    return 0.0
+
+
+@kernel
+def winch_forces(d: LoopTable, x: np.ndarray, w: np.ndarray, T: np.ndarray, h: float) -> None:
+    """Forces of M winches into `force` [N]; see `winch_force`."""
+    for k in range(d.kind.shape[0]):
+        d.force[k] = winch_force(d, k, x[k], w[k], T[k], h)
+
+
+@kernel
+def winch_forces_at(table: np.ndarray, x: np.ndarray, w: np.ndarray, T: np.ndarray, h: float) -> None:
+    """`winch_forces` of a packed `LoopTable`."""
+    winch_forces(unpack(table, LoopTable), x, w, T, h)
+
+
+# -------- For Python
+
+
+class WinchLoop:
+    """Loops of the drives of M winches; the arrays stay in place, for kernels that keep them.
+
+    Attributes:
+        names: of the tendons. units: of the winches. gains: of all loops.
+        table: packed `LoopTable`; its `record` holds the arrays.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        units: Sequence[MuscleUnit],
+        least: np.ndarray,
+        most: np.ndarray,
+        gains: LoopGains | None = None,
+    ) -> None:
+        """Lay out the loops, all off.
+
+        Args:
+            names: (M,) of the tendons.
+            units: (M,) of them.
+            least: (M,) T_min [N].
+            most: (M,) T_max [N].
+            gains: default: those of `LoopGains`.
+
+        Raises:
+            SizeError: not M of each. ConfigError: a least tension that is negative or above the greatest.
+        """
+        self.names, self.units, self.gains = tuple(names), tuple(units), gains or LoopGains()
+        m = len(self.names)
+        least, most = np.array(least, dtype=float), np.array(most, dtype=float)
+        if len(self.units) != m or least.shape != (m,) or most.shape != (m,):
+            raise SizeError(
+                f"winch loop: {m} tendons, {len(self.units)} units, {least.size} least, {most.size} greatest tensions"
+            )
+        for k in np.flatnonzero(~((least >= 0) & (least <= most))):
+            raise ConfigError(
+                f"tendon '{self.names[k]}': needs 0 <= least tension <= greatest, got {least[k]:g} and {most[k]:g} N"
+            )
+        zeros = {name: np.zeros(m) for name in ("speed", "tension", "length", *MEMORY)}
+        table = LoopTable(
+            kind=np.full(m, OFF, dtype=np.int64),
+            admittance=np.full(m, self.gains.admittance),
+            least=least,
+            most=most,
+            unit=unit_table(self.units),
+            gains=GainTable(**vars(self.gains)),
+            last=np.full(m, -1, dtype=np.int64),
+            deaf=np.zeros(m, dtype=np.int64),
+            **zeros,
+        )
+        self.packed = Packed(table)
+
+    @property
+    def record(self) -> LoopTable:
+        """Arrays of the loops."""
+        return self.packed.record
+
+    @property
+    def deaf(self) -> np.ndarray:
+        """(M,) True where a tension sensor is believed no more."""
+        return self.record.deaf == 1
+
+    @property
+    def seen(self) -> np.ndarray:
+        """(M,) tensions that the loops take for true [N]."""
+        return self.record.seen
+
+    def reset(self) -> None:
+        """Switch all off, and clear the memory: latched faults of sensors too."""
+        r = self.record
+        r.kind[:], r.last[:], r.deaf[:] = OFF, -1, 0
+        for name in ("speed", "tension", "length", *MEMORY):
+            getattr(r, name)[:] = 0.0
+
+    def begin(self, tension: np.ndarray) -> None:
+        """Start the loops at tensions (M,) [N], as if these had been there for long."""
+        self.record.by_current[:], self.record.force[:], self.record.seen[:] = tension, tension, tension
+
+    def check_period(self, h: float) -> None:
+        """Refuse a period [s] at which the tension loop would be unstable, dT h < m.
+
+        Raises:
+            ConfigError: a period that is too long; it names the first unit.
+        """
+        if not 0 < h <= LONGEST:
+            raise ConfigError(f"winch loop: a period of {1e3 * h:g} ms, must be above 0 and not above 1 ms")
+        for name, unit in zip(self.names, self.units, strict=True):
+            if self.gains.tension_damping * h >= unit.mass:
+                raise ConfigError(
+                    f"tendon '{name}': tension damping {self.gains.tension_damping:g} N s/m times a period of "
+                    f"{1e3 * h:g} ms must be below the unit's mass, {unit.mass:g} kg: damp less, or run the loop faster"
+                )
+
+    def command(self, command: WinchCommand) -> None:
+        """Take the commands of M winches; a tendon of which a needed number is not finite keeps its last command.
+
+        Raises:
+            SizeError: not M numbers of each. UnknownNameError: no such kind.
+            NotANumberError: naming the tendons whose numbers were not taken; the others were.
+        """
+        r, m = self.record, len(self.names)
+        rows = [np.asarray(row) for row in command]
+        for what, row in zip(("kinds", "speeds", "tensions", "lengths"), rows, strict=True):
+            if row.shape != (m,):
+                raise SizeError(f"winch command: expected {m} {what}, got {row.shape}")
+        kind, speed, tension, length = rows
+        for k in np.flatnonzero((kind < 0) | (kind >= len(KIND_NAMES))):
+            raise UnknownNameError("kind of winch command", str(kind[k]), KIND_NAMES)
+        needs_all = np.isfinite(speed) & np.isfinite(tension)
+        idle = (kind == OFF) | (kind == HOLD)
+        good = idle | (needs_all & (np.isfinite(length) | (kind != LENGTH)))
+        r.kind[good] = kind[good]
+        for to, row in ((r.speed, speed), (r.tension, tension), (r.length, length)):
+            to[good] = np.where(np.isfinite(row), row, 0.0)[good]
+        np.maximum(r.tension, 0.0, out=r.tension)
+        if not good.all():
+            names = ", ".join(self.names[k] for k in np.flatnonzero(~good)[:3])
+            raise NotANumberError(f"winch command: not a number for {names}: the last command is kept")
+
+    def hold(self) -> None:
+        """Servo all wires where they are from now on; winches that are off stay off."""
+        r = self.record
+        r.kind[r.kind != OFF] = HOLD
+
+    def run(self, states: WinchStates, h: float) -> np.ndarray:
+        """Run all loops once.
+
+        Args:
+            states: what the drives measure; tensions as the sensors give them.
+            h: since the last run [s].
+
+        Returns:
+            Forces (M,) of the motors [N], in an array that is used again.
+        """
+        winch_forces_at(self.packed.table, *states, h)
+        return self.record.force

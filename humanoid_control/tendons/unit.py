@@ -1,0 +1,173 @@
+"""Muscle units: motor, gear, drum and wire of a tendon, with everything referred to the wire.
+
+With the drum radius r, the gear ratio N and its efficiency eta, the rotor inertia J and the torque constant kt:
+
+    mass m = J N^2 / r^2 [kg]     force F = kt i N eta / r [N]     speed without load w0 = omega0 r / N [m/s]
+
+A motor drives with |F| <= F_max (1 - |w| / w0). The wire pulls with T = max(0, k s + c ds/dt), s its stretch, and
+stiffens with k (1 + s / s1) where s1 is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError
+from humanoid_control.jit import inlined
+from humanoid_control.numerics.array_types import F1
+
+NEVER_BELOW = ("viscous", "friction", "damping", "stiffening")
+
+
+@dataclass(frozen=True)
+class MuscleUnit:
+    """One winch and its wire; the numbers of the default unit are estimated, not those of a product.
+
+    Attributes:
+        mass: of the rotor, seen at the wire [kg].
+        viscous: friction of motor and gear [N s/m].
+        friction: Coulomb friction of motor and gear [N].
+        force: greatest force of the motor [N].
+        speed: winding speed without load [m/s].
+        stiffness: of the wire [N/m].
+        damping: of the wire [N s/m].
+        stiffening: stretch at which the wire is twice as stiff [m]; 0: it is linear.
+        drum: radius [m].
+        gear: ratio of the gear.
+        force_per_current: of the motor at the wire [N/A].
+        resistance: of the motor [Ohm].
+        thermal: resistances core to case and case to air [K/W], capacities of core and case [J/K].
+        estimated: True where no number of it was published or measured.
+    """
+
+    mass: float = 7.3
+    viscous: float = 60.0
+    friction: float = 15.0
+    force: float = 600.0
+    speed: float = 0.45
+    stiffness: float = 5.0e4
+    damping: float = 30.0
+    stiffening: float = 0.0
+    drum: float = 0.008
+    gear: float = 29.0
+    force_per_current: float = 39.4
+    resistance: float = 0.5
+    thermal: tuple[float, float, float, float] = (1.0, 4.0, 12.0, 150.0)
+    estimated: bool = True
+
+    def __post_init__(self) -> None:
+        for what, value in vars(self).items():
+            if what == "estimated":
+                continue
+            if what == "thermal":
+                if len(self.thermal) != 4 or not all(np.isfinite(x) and x > 0 for x in self.thermal):
+                    raise ConfigError(f"muscle unit: thermal must be four numbers above 0, got {list(self.thermal)}")
+            elif what in NEVER_BELOW:
+                if not (np.isfinite(value) and value >= 0):
+                    raise ConfigError(f"muscle unit: {what} is {value:g}, must not be negative")
+            elif not (np.isfinite(value) and value > 0):
+                raise ConfigError(f"muscle unit: {what} is {value:g}, must be above 0")
+
+
+class Motor(NamedTuple):
+    """Numbers of a motor's data sheet, and of the gear and the drum behind it.
+
+    Attributes:
+        rotor: inertia J [kg m^2].
+        gear: ratio N.
+        drum: radius r [m].
+        torque_constant: kt [N m/A].
+        efficiency: eta of the gear, 0..1.
+        speed: omega0 of the motor without load [rad/s].
+        current: peak current [A].
+    """
+
+    rotor: float
+    gear: float
+    drum: float
+    torque_constant: float
+    efficiency: float
+    speed: float
+    current: float
+
+
+def unit_of_motor(motor: Motor, **more: float) -> MuscleUnit:
+    """Return the unit of a motor, a gear and a drum.
+
+    Args:
+        motor: their numbers.
+        more: other attributes of `MuscleUnit`, such as friction and stiffness.
+
+    Raises:
+        ConfigError: a number that is not above 0, or an efficiency above 1.
+    """
+    for what, value in motor._asdict().items():
+        if not (np.isfinite(value) and value > 0):
+            raise ConfigError(f"muscle unit: {what} is {value:g}, must be above 0")
+    if motor.efficiency > 1:
+        raise ConfigError(f"muscle unit: efficiency is {motor.efficiency:g}, a share of 0..1")
+    per_current = motor.torque_constant * motor.gear * motor.efficiency / motor.drum
+    referred = {
+        "mass": motor.rotor * motor.gear**2 / motor.drum**2,
+        "force": per_current * motor.current,
+        "speed": motor.speed * motor.drum / motor.gear,
+        "drum": motor.drum,
+        "gear": motor.gear,
+        "force_per_current": per_current,
+        "estimated": False,
+    }
+    return MuscleUnit(**{**referred, **more})  # type: ignore[arg-type]
+
+
+# -------- For kernels
+
+
+class UnitTable(NamedTuple):
+    """Units of M tendons for kernels: the attributes of `MuscleUnit`, (M,) each."""
+
+    mass: F1
+    viscous: F1
+    friction: F1
+    force: F1
+    speed: F1
+    stiffness: F1
+    damping: F1
+    stiffening: F1
+
+
+def unit_table(units: Sequence[MuscleUnit]) -> UnitTable:
+    """Return the units of M tendons as arrays."""
+    return UnitTable(*(np.array([getattr(u, name) for u in units], dtype=float) for name in UnitTable._fields))
+
+
+SLOWEST = 1e-3  # [m/s] below which Coulomb friction acts like viscous friction
+
+
+@inlined
+def wire_tension(unit: UnitTable, k: int, s: float) -> tuple[float, float]:
+    """Tension of the wire of tendon k at rest at a stretch s [m], and its slope: [N], [N/m].
+
+    A slack wire has no tension; its slope is that with which it begins to pull.
+    """
+    stiffness, s1 = unit.stiffness[k], unit.stiffening[k]
+    if s1 > 0.0 and s > 0.0:
+        return stiffness * s * (1.0 + s / s1), stiffness * (1.0 + 2.0 * s / s1)
+    return stiffness * s, stiffness
+
+
+@inlined
+def motor_force(unit: UnitTable, k: int, asked: float, w: float) -> float:
+    """Force of the motor of tendon k [N]: the force asked for, as far as the motor can give it at the speed w [m/s]."""
+    most, fall = unit.force[k], unit.force[k] / unit.speed[k]
+    ahead, back = min(most, fall * (unit.speed[k] - w)), min(most, fall * (unit.speed[k] + w))
+    return min(max(asked, -max(back, 0.0)), max(ahead, 0.0))
+
+
+@inlined
+def friction_rate(unit: UnitTable, k: int, w: float) -> float:
+    """Viscous and Coulomb friction of tendon k as one damping at the speed w [N s/m]."""
+    return unit.viscous[k] + unit.friction[k] / max(abs(w), SLOWEST)
