@@ -53,6 +53,7 @@ EXAMPLES = """examples:
   humanoid demo walk --ground plane:slope=5    up a slope that it knows
   humanoid demo dance --on-feet --robot lola   Lola dances on her own feet, by her own sensors
   humanoid demo dance --whole-body --robot hrp2   root and legs follow the clip too, feet held on the ground
+  humanoid demo dance --perform --robot hrp2   root, legs and arms danced on the robot's own feet, by torques
   humanoid demo walk --robot hrp2 --hold       and then where you say (ros2 topic pub, a gamepad)
 
 Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays the run again.
@@ -61,14 +62,17 @@ KINDS = ("dance", "reach", "walk")
 OPTIONS_OF_NODES = {
     "trajectory_streamer": {"clip": "motion", "speed": "speed", **CLIP_PARAMETERS},
     "whole_body_streamer": {"clip": "motion", "speed": "speed", **CLIP_PARAMETERS},
+    "whole_body_controller": {"clip": "motion", "pace": "speed", **CLIP_PARAMETERS},
     "target_source": {"seed": "seed"},
     "viewer": {"port": "port"},
 }
 """Node -> its parameters, and the options of this command that say the same."""
 REACHER = WALKER = "lola"
+PERFORMER = "hrp2"
 PAGE_PATIENCE = 300.0  # [s] for the viewer's page: kernels may have to be compiled first
 REPORTING = "reading the recording for the report ..."
 WHOLE_BODY_TOPICS = ("joint_states", "odom", "contacts", "targets", "dancer", "/diagnostics")
+DANCES = {"on_feet": "dance", "whole_body": "whole_body", "perform": "perform"}  # option -> stack
 STACK_OF = {"dance": "imitation", "reach": "reach", "walk": "walking"}
 # Of all robots and built-in clips at several paces those that look right: 1.2 cm from the targets on average, 8 cm at
 # most, a joint at its speed limit 3 % of the time (test/evaluation/test_limit_costs.py).
@@ -94,6 +98,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--whole-body", action="store_true", help="the dance with root and legs too: a motion without forces"
     )
+    parser.add_argument(
+        "--perform", action="store_true", help="the dance with the whole body on its own feet, under physics"
+    )
     parser.add_argument("--hold", action="store_true", help="keep running until Ctrl-C")
     parser.add_argument("--port", type=int, help="port of the viewer (default: 8080)")
     parser.add_argument("--no-viewer", action="store_true", help="without the browser page")
@@ -106,19 +113,23 @@ def run(args: argparse.Namespace) -> int:
     if args.what not in KINDS:
         raise UnknownNameError("demo", args.what, KINDS)
     reach, walk = args.what == "reach", args.what == "walk"
-    for option in ("on_feet", "whole_body"):
+    for option in DANCES:
         if getattr(args, option) and args.what != "dance":
             raise ConfigError(f"--{option.replace('_', '-')} belongs to the dance, not to `humanoid demo {args.what}`")
-    if args.on_feet and args.whole_body:
-        raise ConfigError("--on-feet balances and --whole-body does not: give one of them")
-    stack = find_stack("dance" if args.on_feet else "whole_body" if args.whole_body else STACK_OF[args.what])
+    ways = [option for option in DANCES if getattr(args, option)]
+    if len(ways) > 1:
+        names = " and ".join(f"--{option.replace('_', '-')}" for option in ways)
+        raise ConfigError(f"{names} are different dances: give one of them")
+    stack = find_stack(DANCES[ways[0]] if ways else STACK_OF[args.what])
     if args.no_viewer:
         stack = stack.without("viewer")
     settings = parse_settings(stack, args.set)
     take_settings(args, settings, OPTIONS_OF_NODES)
     _check_unused(args)
-    args.robot = args.robot or (REACHER if reach else WALKER if walk or args.on_feet else DANCER)
-    args.seconds = (30.0 if reach else SECONDS) if args.seconds is None else args.seconds
+    default = PERFORMER if args.perform else REACHER if reach else WALKER if walk or args.on_feet else DANCER
+    args.robot = args.robot or default
+    whole = math.inf if args.perform else SECONDS
+    args.seconds = (30.0 if reach else whole) if args.seconds is None else args.seconds
     _check_numbers(args)
     # Checked in a child: this process watches the nodes, and needs no robot meanwhile.
     title = in_child(_check_reacher if reach else _check_walker if walk else _check_input, args)
@@ -132,6 +143,8 @@ def run(args: argparse.Namespace) -> int:
         return _reach(args, settings, stack, title)
     if args.whole_body:
         return _whole_body(args, settings, stack, title)
+    if args.perform:
+        return _perform(args, settings, stack, title)
     if args.on_feet:
         return _dance_on_feet(args, settings, stack, title)
     return _walk(args, settings, stack, title) if walk else _dance(args, settings, stack, title)
@@ -242,6 +255,21 @@ def _whole_body(args: argparse.Namespace, settings: dict[str, dict[str, Any]], s
     return 0 if report["good"] else 1
 
 
+def _perform(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
+    """Perform the clip with the whole body on two feet, and say how it went: 0 only to its end without a fall."""
+    from humanoid_control.nodes.session.performance import PERFORM_PACE, PERFORM_TOPICS, print_performance, watch
+
+    pace = settings.setdefault("simulator", {}).setdefault("real_time_factor", PERFORM_PACE)
+    performer = settings.setdefault("whole_body_controller", {})
+    performer.update(clip=args.motion, **clip_parameters(args), pace=args.speed)
+    performer.setdefault("loop", args.hold)
+    _tell(args, f"{title} performs '{args.motion}' at {pace:g} of real time; Ctrl-C ends it early")
+    with Session(stack, args.robot, settings, record=PERFORM_TOPICS, quiet=args.json) as session:
+        report = watch(session, args.seconds, args.json) | {"motion": args.motion}
+        _report_on_feet(args, session, report, print_performance, "performs again and again")
+    return 0 if report["good"] else 1
+
+
 def _report_on_feet(
     args: argparse.Namespace,
     session: Session,
@@ -300,14 +328,16 @@ def _check_unused(args: argparse.Namespace) -> None:
         refuse_unused(args, ["seconds"], "demos without a course, not to `humanoid demo walk`")
     if args.no_viewer:
         refuse_unused(args, ["port"], "the viewer, which --no-viewer leaves out")
-    for name, value in {"motion": MOTION, "speed": 1.0, "seed": 1, "port": 8080}.items():
+    speed = 0.0 if args.perform else 1.0  # 0: slower only where the motion asks for it
+    for name, value in {"motion": MOTION, "speed": speed, "seed": 1, "port": 8080}.items():
         if getattr(args, name) is None:
             setattr(args, name, value)
 
 
 def _check_numbers(args: argparse.Namespace) -> None:
-    require_range("seconds", args.seconds, 1, 36000)
-    require_range("speed", args.speed, 0.05, 4)
+    require_range("seconds", None if args.perform and math.isinf(args.seconds) else args.seconds, 1, 36000)
+    own_pace = args.perform and args.speed == 0.0
+    require_range("speed", None if own_pace else args.speed, *((0.1, 2) if args.perform else (0.05, 4)))
     require_range("port", args.port, 1, 65535)
 
 
@@ -324,10 +354,15 @@ def _check_input(args: argparse.Namespace) -> str:
     from humanoid_control.retargeting.scaling import scale_to_robot
     from humanoid_control.retargeting.whole_body.scaling import WholeBodyScaler
 
-    robot = _load(args.robot, "floating" if args.whole_body else "fixed")
+    whole_body = args.whole_body or args.perform
+    robot = _load(args.robot, "floating" if whole_body else "fixed")
     marker_set, reading = clip_options(args)
     body = find_body_points(load_clip(args.motion, **reading), marker_set)
-    if args.whole_body:
+    if args.perform:
+        from humanoid_control.performing import check_performer
+
+        check_performer(robot)
+    if whole_body:
         WholeBodyScaler(body, robot)
     else:
         scale_to_robot(body, robot)

@@ -17,6 +17,7 @@ from humanoid_control.warm_up import (
     HARDWARE,
     HUMAN,
     INVERSE_KINEMATICS,
+    PERFORMING,
     RETARGETING,
     SIMULATION,
     TENDONS,
@@ -26,6 +27,7 @@ from humanoid_control.warm_up import (
 
 COMMANDS = "joint_commands"
 WHOLE_BODY_PLAYER = "whole_body_streamer"
+PERFORMER = "whole_body_controller"
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,26 @@ NODES = {
             kernels=WALKING,
         ),
         NodeSpec(
+            "whole_body_controller",
+            "WholeBodyControllerParameters",
+            "a clip, or a feasible motion, to joint torques that dance it on two feet by the sensors alone",
+            ("joint_states", "imu", "wrench/FOOT", "simulator/paused"),
+            (
+                "joint_commands",
+                "odom",
+                "contact/FOOT",
+                "performing/state",
+                "reference_joint_states",
+                "reference_odometry",
+                "reference_wrench/FOOT",
+                "footsteps/planned",
+                "clip/time",
+                "clip/duration",
+                "/tf",
+            ),
+            kernels=PERFORMING,
+        ),
+        NodeSpec(
             "human_motion",
             "HumanMotionParameters",
             "live markers and force plates to a person's joint angles, moments and points to imitate",
@@ -198,6 +220,7 @@ NODES = {
                 "footsteps/planned",
                 "contacts",
                 "walking/state",
+                "performing/state",
                 "hardware_state",
                 "battery",
                 "clip/time",
@@ -233,7 +256,7 @@ class Stack:
     @property
     def player(self) -> str:
         """The node that plays a clip."""
-        return WHOLE_BODY_PLAYER if WHOLE_BODY_PLAYER in self else "trajectory_streamer"
+        return next((name for name in (WHOLE_BODY_PLAYER, PERFORMER) if name in self), "trajectory_streamer")
 
     @property
     def executables(self) -> tuple[str, ...]:
@@ -302,6 +325,7 @@ GENTLE = {"acceleration": 20.0, "velocity_scale": 0.5}  # for real joints, until
 # Four fifths of its 20 rad/s^2 or of the joints' own limits, and of its half of the joints' speed.
 BELOW_DRIVER = {"acceleration": 16.0, "acceleration_scale": 0.8, "velocity_scale": 0.4}
 ON_FEET = {"base": "floating", "rate": 250.0, "sensor_every": 1, "publish_tf": False, "stamp": "sim"}
+PERFORMS = ON_FEET | {"rate": 500.0}
 STACKS = {
     s.name: s
     for s in (
@@ -396,6 +420,19 @@ STACKS = {
                 "walker": {"upper": "imitate"},
                 "viewer": {"footsteps": True, "follow": True, "walking": True},
                 "trajectory_streamer": {"clip": "gentle_dance"},
+            },
+        ),
+        _stack(
+            "perform",
+            "a simulated robot performs a clip with its whole body on its own feet, by torques, shown in the browser "
+            "with forces and plan",
+            "viewer",
+            "simulator",
+            PERFORMER,
+            settings={
+                "simulator": PERFORMS,
+                PERFORMER: {"clip": "gentle_dance"},
+                "viewer": {"footsteps": True, "follow": True, "player": PERFORMER},
             },
         ),
         _stack(

@@ -138,6 +138,7 @@ class Viewer(TickNode):
         self.listen(Odometry, GROUND_TRUTH, self.state.on_truth)
         self.listen(Odometry, "odom", self.state.on_odometry)
         self.listen(String, "walking/state", self.state.on_walking, LATCHED)
+        self.listen(String, "performing/state", self.state.on_walking, LATCHED)
         self.listen(String, "hardware_state", self.state.on_power, LATCHED)
         self.listen(BatteryState, "battery", self.state.on_battery, EVENTS)
         self.listen(Float64, "clip/time", self.state.on_clip_time)

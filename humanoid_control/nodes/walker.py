@@ -87,7 +87,7 @@ class WalkerNode(TickNode):
         self.shift = ShiftCheck(robot.mass * 9.81)
         self.commands = JointCommands(self, robot)
         self.commands.configure(p.following_error)
-        self.outputs = WalkOutputs(self, self.walker, p.odom_frame, p.odom_drift)
+        self.outputs = WalkOutputs(self, robot, p.odom_frame, p.odom_drift)
         self.plan = IdlePublisher(self.create_publisher(MarkerArray, "footsteps/planned", STREAM_OUT))
         self.answers = self.create_publisher(KeyValue, "footsteps/status", LATCHED)
         self.velocity = VelocityRequest(self.health, robot.root_link, p.cmd_vel_timeout)
@@ -434,7 +434,7 @@ class WalkerNode(TickNode):
         instant = self.sensors.joint_instant
         if self.ticks % self.every == 0 and instant is not None and instant != self.stamped:
             self.stamped = instant
-            self.outputs.publish(report.estimate, stamp_of(instant))
+            self.outputs.publish(report.estimate, stamp_of(instant), self.walker.estimator.contacts.touching)
 
     def slack_time(self, left: float) -> None:
         if (r := self.report) is not None:

@@ -33,7 +33,18 @@ if TYPE_CHECKING:
     from humanoid_control.performing.performance import Performance as Performance
     from humanoid_control.performing.performance import Performer as Performer
     from humanoid_control.performing.performance import perform as perform
+    from humanoid_control.performing.preparation import check_performer as check_performer
+    from humanoid_control.performing.preparation import read_motion as read_motion
     from humanoid_control.performing.settings import FeasibilitySettings as FeasibilitySettings
+    from humanoid_control.performing.stage import Stage as Stage
+    from humanoid_control.performing.stage import StageState as StageState
+    from humanoid_control.performing.stage import standing_configuration as standing_configuration
+    from humanoid_control.performing.transitions import approach as approach
+    from humanoid_control.performing.transitions import coming_to_rest as coming_to_rest
+    from humanoid_control.performing.transitions import joined as joined
+    from humanoid_control.performing.transitions import placed_on as placed_on
+    from humanoid_control.performing.transitions import standing_motion as standing_motion
+    from humanoid_control.performing.transitions import stopping_frame as stopping_frame
     from humanoid_control.performing.whole_body_controller import ControllerSettings as ControllerSettings
     from humanoid_control.performing.whole_body_controller import WholeBodyController as WholeBodyController
 
@@ -48,7 +59,10 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "feasible_motion": ["make_feasible", "retargeted_motion"],
         "measures": ["feasibility_row"],
         "performance": ["OpenLoop", "Performance", "Performer", "perform"],
+        "preparation": ["check_performer", "read_motion"],
         "settings": ["FeasibilitySettings"],
+        "stage": ["Stage", "StageState", "standing_configuration"],
+        "transitions": ["approach", "coming_to_rest", "joined", "placed_on", "standing_motion", "stopping_frame"],
         "whole_body_controller": ["ControllerSettings", "WholeBodyController"],
     },
 )

@@ -46,6 +46,7 @@ REACH_WINDOW, REACH_CUTOFF = 0.3, 1.8
 RESULT_CUTOFF, RESULT_WEIGHT = 8.0, 30.0  # [Hz] of the result; weight of its centre of mass in the last program
 DIAL_GAIN, DIAL_STEP, DIAL_MOST, DIAL_WINDOW, DIAL_CUTOFF = 1.2, 0.5, 0.9, 0.5, 1.5  # [-, -, -, s, Hz]
 STAND_SHARE = 0.985  # of the standing height to which the dial raises the centre of mass
+ERRORS = 20  # points of `WholeBodyTrajectory.point_names`
 EACH_TORQUE = 5  # frames from one whose torques are looked at to the next
 UPRIGHT = 0.7  # cosine between the vertical and an axis that does not lean the trunk
 SETTLE = 10.0  # weight of the joints where the result is put onto its soles again
@@ -85,6 +86,34 @@ def make_feasible(
     if motion.center_error > s.lost_center:
         return run.retargeted(trajectory, motion.center_error)
     return motion
+
+
+def feasible_source(source: SourceMotion, settings: FeasibilitySettings) -> DynamicMotion:
+    """Make a motion feasible whose frames, contacts and soles are given as they are, at a pace of 1.
+
+    Args:
+        source: its soles need not be those of its configurations: they are where the feet are to stand.
+        settings: of its rate.
+
+    Raises:
+        ClipError, RobotError: as `make_feasible`.
+    """
+    joints = source.q[:, source.robot.iq :]
+    T = len(source)
+    as_it_is = WholeBodyTrajectory(
+        tuple(source.robot.joint_names),
+        source.rate,
+        joints,
+        np.gradient(joints, 1.0 / source.rate, axis=0),
+        np.zeros((T, ERRORS)),
+        np.zeros(T),
+        np.zeros(T),
+        np.zeros(T, dtype=np.int64),
+        source.q[:, :3],
+        source.q[:, 3:7],
+        source.edges,
+    )
+    return _Run(source, settings).result(as_it_is, 1.0)
 
 
 def retargeted_motion(

@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pinocchio as pin
+from scipy.spatial.transform import Rotation
 
 from humanoid_control.errors import ClipError
-from humanoid_control.estimation.floating_base import FloatingBaseEstimator
+from humanoid_control.estimation.floating_base import BaseEstimate, FloatingBaseEstimator
 from humanoid_control.kinematics.joint_state import Measurement
 from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
 from humanoid_control.performing.clip_dynamics import friction_cone, skew
@@ -117,6 +118,15 @@ class _Foot:
     down: float = 0.0
 
 
+class _Corner(NamedTuple):
+    """A corner of a sole that may carry: foot, number, Jacobian (3, nv), and normal force at most [N]."""
+
+    foot: int
+    corner: int
+    J: np.ndarray
+    most: float
+
+
 class WholeBodyController:
     """Performer that tracks a feasible motion by torques, with the state by the robot's own sensors.
 
@@ -125,7 +135,9 @@ class WholeBodyController:
         clock: time of the motion [s]. early, late, failed: counts of early and late contacts, and of programs without
             a solution.
         dcm_error: (2,) of the last tick, along x and y of the world [m].
-        torque: (n,) commanded [N m].
+        torque: (n,) commanded [N m]. forces: (2, 4, 3) planned on the corners of the soles, in the world [N].
+        felt: (2, 6) wrench on each foot, as of `Feet.wrenches`.
+        estimate: of the last tick; None before the first one. dt: from the tick before to the last one [s].
     """
 
     def __init__(
@@ -157,10 +169,20 @@ class WholeBodyController:
         self.weights = np.full(robot.n, self.settings.joints)
         self.weights[legs] = self.settings.legs
         self.cone, self.weight = friction_cone(self.settings.friction), robot.mass * GRAVITY
-        self.omega = float(np.sqrt(GRAVITY / np.median(motion.center[:, 2])))
         self._toes = np.array([self._toe_edge(robot, f) for f in (0, 1)])
-        self._root = np.array([pin.Quaternion(x).toRotationMatrix() for x in motion.q[:, 3:7]])
+        self.follow(motion)
         self._begin()
+
+    def follow(self, motion: DynamicMotion, time: float = 0.0) -> None:
+        """Track another motion of the robot from a time of it [s]; what is known of robot and feet is kept."""
+        self.motion, self.clock = motion, time
+        self.omega = float(np.sqrt(GRAVITY / np.median(motion.center[:, 2])))
+        self._root = Rotation.from_quat(motion.q[:, 3:7]).as_matrix()
+
+    @property
+    def finished(self) -> bool:
+        """The motion is at its end, and the last posture is held."""
+        return self.clock * self.motion.rate >= len(self.motion) - 1
 
     def _toe_edge(self, robot: Robot, f: int) -> np.ndarray:
         """Middle (3,) of the toe edge in the frame of a sole, as the estimator has it [m]."""
@@ -168,7 +190,9 @@ class WholeBodyController:
         return np.asarray(robot.model.frames[self.feet_of.frames[f]].placement.actInv(edge))
 
     def _begin(self) -> None:
-        self.clock, self.waited, self.offset = 0.0, 0.0, np.zeros(2)
+        self.clock, self.waited, self.offset, self.dt = 0.0, 0.0, np.zeros(2), self.settings.dt
+        self.estimate: BaseEstimate | None = None
+        self.forces, self.felt = np.zeros((2, 4, 3)), np.zeros((2, 6))
         self.feet = (_Foot(), _Foot())
         self.early = self.late = self.failed = 0
         self.dcm_error, self.torque = np.zeros(2), np.zeros(self.robot.n)
@@ -176,8 +200,12 @@ class WholeBodyController:
 
     def start(self, engine: Engine) -> None:
         """See `Performer.start`: the estimator is told where the soles stand."""
+        self.begin(self.motion.q[0])
+
+    def begin(self, q: np.ndarray) -> None:
+        """Begin anew, with a robot that stands on both soles in a configuration q (nq,)."""
         self._begin()
-        pin.framesForwardKinematics(self.robot.model, self.data, self.motion.q[0])
+        pin.framesForwardKinematics(self.robot.model, self.data, q)
         self.estimator.reset([self.data.oMf[f].translation.copy() for f in self.feet_of.frames])
 
     def tick(self, t: float, engine: Engine) -> None:
@@ -187,6 +215,7 @@ class WholeBodyController:
             return
         begin = time.process_time()
         torque = self.step(measured)
+        self._errors.append(self.dcm_error)
         self._times.append(time.process_time() - begin)
         engine.command(None, None, torque)
 
@@ -205,20 +234,25 @@ class WholeBodyController:
 
     # -- a tick -----------------------------------------------------------------------------------------------------
 
-    def step(self, measured: Measurement) -> np.ndarray:
-        """Torques (n,) [N m] for a reading of the sensors, a tick after the last one."""
+    def step(self, measured: Measurement, dt: float = 0.0) -> np.ndarray:
+        """Torques (n,) [N m] for a reading of the sensors.
+
+        Args:
+            measured: all of it numbers. dt: since the last reading [s]; 0: a tick.
+        """
         s, r = self.settings, self.robot
+        self.dt = dt or s.dt
         self.estimator.kinematics(measured.joints.q, measured.joints.v, measured.imu)
-        felt = self.feet_of.wrenches(self.estimator.data, measured.foot_wrenches)[:, 2]
+        self.felt = self.feet_of.wrenches(self.estimator.data, measured.foot_wrenches)
+        felt = self.felt[:, 2]
         ref = self._now()
         self._contacts(ref, felt / self.weight)
         may = [foot.state == STAND for foot in self.feet]
         # A foot that rolls over its toe edge stands there, and nowhere else.
         rolls = ref.motion.toe_only[ref.frame][:, None]
         self.estimator.stand_on(np.where(rolls, self._toes, 0.0))
-        estimate = self.estimator.update(felt, may, s.dt, (0.0, 0.0))
+        estimate = self.estimate = self.estimator.update(felt, may, self.dt, (0.0, 0.0))
         torque = self._solve(ref, estimate.q, estimate.v)
-        self._errors.append(self.dcm_error)
         if torque is not None:
             self.torque = np.clip(torque, -self.limits, self.limits)
         else:
@@ -226,9 +260,9 @@ class WholeBodyController:
         late = any(foot.state == LATE for foot in self.feet)
         leaving = ref.motion.stands[min(ref.frame + round(0.03 * self.motion.rate), len(self.motion) - 1)]
         if late and self.waited < s.wait and not all(leaving):
-            self.waited += s.dt
+            self.waited += self.dt
         else:
-            self.clock += s.dt
+            self.clock += self.dt
             self.waited = self.waited if late else 0.0
         assert self.torque.shape == (r.n,)
         return self.torque
@@ -241,7 +275,7 @@ class WholeBodyController:
         """States of the feet by the plan and by the loads (2,) that are felt, as shares of the weight."""
         s, k = self.settings, ref.frame
         for f, foot in enumerate(self.feet):
-            foot.since += s.dt
+            foot.since += self.dt
             planned = bool(self.motion.stands[k, f])
             state = foot.state
             if planned and state == SWING:
@@ -255,7 +289,7 @@ class WholeBodyController:
             elif not planned and state != SWING and self._swing_share(f, k) < s.early:
                 state = SWING
             if state == LATE:
-                foot.down = min(foot.down + s.reach_speed * s.dt, s.reach)
+                foot.down = min(foot.down + s.reach_speed * self.dt, s.reach)
             if state != foot.state:
                 foot.since = 0.0
                 foot.down = foot.down if state == LATE else 0.0
@@ -299,7 +333,8 @@ class WholeBodyController:
             toe = bool(self.motion.toe_only[k, f]) and foot.state == STAND
             if foot.state == STAND:
                 own = np.arange(2 if toe else 0, 4)
-                contacts += [(self._corner_rows(f, i, X), self._most_force(f, k)) for i in own.tolist()]
+                most = self._most_force(f, k)
+                contacts += [_Corner(f, i, self._corner_rows(f, i, X), most) for i in own.tolist()]
                 share = max(foot_share(foot.since, 0.1), 1e-3)
                 places += share * (X.translation - ref.at(self.motion.sole_position)[f])[:2] * (0.0 if toe else 1.0)
                 loads += share * (0.0 if toe else 1.0)
@@ -328,7 +363,7 @@ class WholeBodyController:
                 wanted.append(acc_ref + 500.0 * e + 42.0 * (twist_ref - twist) - drift)
                 price.append(np.repeat([s.swinging, s.turning], 3))
         if loads > 1e-6:
-            self.offset += (1 - np.exp(-s.dt / s.shift)) * (places / loads - self.offset)
+            self.offset += (1 - np.exp(-self.dt / s.shift)) * (places / loads - self.offset)
         # Centre of mass: the divergent component across, a spring in height; then momentum and root.
         dc = c - ref.at(self.motion.center)
         dc[:2] -= self.offset
@@ -378,14 +413,14 @@ class WholeBodyController:
         return np.asarray(J[:3] - skew(arm[None])[0] @ J[3:])
 
     def _program(
-        self, M: np.ndarray, h: np.ndarray, tasks: tuple, joints: np.ndarray, contacts: list, n: int
+        self, M: np.ndarray, h: np.ndarray, tasks: tuple, joints: np.ndarray, contacts: list[_Corner], n: int
     ) -> np.ndarray | None:
         """Solve for joint accelerations and shares of the cones' edges; torques (n,)."""
         s = self.settings
         G, most = [], []  # generalised forces (nv,) of each edge of each cone
-        for J, force in contacts:
-            G.append(J.T @ self.cone)
-            most.append(np.full(4, force / UNIT))
+        for corner in contacts:
+            G.append(corner.J.T @ self.cone)
+            most.append(np.full(4, corner.most / UNIT))
         edges = UNIT * np.hstack(G) if G else np.zeros((len(M), 0))
         m = edges.shape[1]
         # v' = T y + t: the base by its equations of motion.
@@ -418,7 +453,12 @@ class WholeBodyController:
         x, multipliers = np.empty(n + m), np.empty(n + m + len(rows))
         program = BoxQp(np.ascontiguousarray(H), g, low, high, np.ascontiguousarray(rows), b)
         used = solve_box_qp(program, len(rows), s.torque * 1e6, x, multipliers)
-        return A @ x + tau if used >= 0 and np.isfinite(x).all() else None
+        if used < 0 or not np.isfinite(x).all():
+            return None
+        self.forces[:] = 0.0
+        for k, corner in enumerate(contacts):
+            self.forces[corner.foot, corner.corner] = UNIT * self.cone @ x[n + 4 * k : n + 4 * k + 4]
+        return A @ x + tau
 
 
 def foot_share(since: float, time: float) -> float:

@@ -1,13 +1,15 @@
-"""Kernels of feasible motions compiled ahead."""
+"""Kernels of feasible motions, and of the controller that performs them, compiled ahead."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from humanoid_control.estimation.floating_base import follow_soles
 from humanoid_control.jit import are_compiled
 from humanoid_control.mocap import load_body_points
+from humanoid_control.numerics.box_qp import solve_box_qp
 from humanoid_control.numerics.butterworth import filtered_both_ways
-from humanoid_control.performing import FeasibilitySettings, make_feasible
+from humanoid_control.performing import FeasibilitySettings, Stage, make_feasible
 from humanoid_control.performing.clip_ik import follow_clip
 from humanoid_control.retargeting import CLIP, retarget_whole_body
 from humanoid_control.robots.catalogue import load_robot
@@ -16,7 +18,7 @@ from humanoid_control.warm_up import compile_here
 
 ADVICE = "compiling the solver of feasible motions for this machine, only this once: about a minute"
 
-KERNELS: tuple[Any, ...] = (follow_clip, filtered_both_ways, convex_hull)
+KERNELS: tuple[Any, ...] = (follow_clip, filtered_both_ways, convex_hull, follow_soles, solve_box_qp)
 
 
 def compiled() -> bool:
@@ -28,7 +30,7 @@ def compile_kernels() -> None:
     """Compile the kernels by a built-in dance; quick where it is done already."""
     robot = load_robot("lola", "floating")
     trajectory = retarget_whole_body(load_body_points("gentle_dance"), robot, method=CLIP)
-    make_feasible(trajectory, robot, FeasibilitySettings(passes=1, pace=1.0))
+    Stage(robot, make_feasible(trajectory, robot, FeasibilitySettings(passes=1, pace=1.0)))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.files import read_yaml, why
 from humanoid_control.nodes.base.parameters import WorldParameters, check_value, parse_value
 from humanoid_control.nodes.base.ros_env import check_namespace
-from humanoid_control.nodes.stacks import Stack
+from humanoid_control.nodes.stacks import PERFORMER, Stack
 
-CLIP_NODE, VIEWER, DRIVER = "trajectory_streamer", "viewer", "robot_driver"
+CLIP_NODES, VIEWER, DRIVER = ("trajectory_streamer", PERFORMER), "viewer", "robot_driver"
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,11 @@ class LaunchOptions:
     world_frame: str = "world"
 
 
+def clip_node(stack: Stack) -> str | None:
+    """The node of a stack that is given a clip; None where there is none."""
+    return next((name for name in CLIP_NODES if name in stack), None)
+
+
 def launch_arguments(stack: Stack) -> list[LaunchArgument]:
     """The arguments that the launch file of a stack takes."""
     arguments = [
@@ -62,9 +67,9 @@ def launch_arguments(stack: Stack) -> list[LaunchArgument]:
         LaunchArgument("rsp", "true", "start robot_state_publisher where it is installed"),
         LaunchArgument("rviz", "false", "start rviz2 with the configuration of this package"),
     ]
-    if CLIP_NODE in stack:
+    if (player := clip_node(stack)) is not None:
         text = "motion clip: dance or gentle_dance (built in), or the path of a C3D, TRC, BVH, AMC or CSV file"
-        own = str(stack.settings.get(CLIP_NODE, {}).get("clip", "dance"))
+        own = str(stack.settings.get(player, {}).get("clip", "dance"))
         arguments += [
             LaunchArgument("clip", own, text),
             LaunchArgument("motion", "", "the same as clip, as it is called elsewhere"),
@@ -110,11 +115,11 @@ def launch_options(stack: Stack, given: Mapping[str, str]) -> LaunchOptions:
     parameters = read_parameters(stack, file, values["namespace"]) if file is not None else {}
     robot = load_robot(values["robot"])
     clip = None
-    if CLIP_NODE in specs:
+    if (player := clip_node(stack)) is not None:
         robot.require_imitation_points()
         clip = _clip(values, stack)
-        own = {**stack.settings.get(CLIP_NODE, {}), **parameters.get(CLIP_NODE, {}), "clip": clip}
-        _read_clip(specs[CLIP_NODE].parameter_class(), own)
+        own = {**stack.settings.get(player, {}), **parameters.get(player, {}), "clip": clip}
+        _read_clip(specs[player].parameter_class(), own)
     return LaunchOptions(
         values["robot"],
         values["namespace"],
@@ -199,5 +204,5 @@ def _read_clip(cls: Any, values: Mapping[str, Any]) -> None:
     from humanoid_control.nodes.trajectory_streamer import clip_points
 
     p = cls(**values)
-    if p.source == "clip":
+    if getattr(p, "source", "clip") == "clip":
         clip_points(p)

@@ -14,7 +14,7 @@ from typing import Any
 from humanoid_control.errors import EnvironmentProblem, HumanoidError, missing_extra
 from humanoid_control.nodes.base.parameters import WorldParameters
 from humanoid_control.nodes.launching.arguments import (
-    CLIP_NODE,
+    CLIP_NODES,
     DRIVER,
     VIEWER,
     LaunchOptions,
@@ -104,7 +104,7 @@ class LaunchedNode:
         own: dict[str, Any] = {"robot": options.robot}
         if issubclass(spec.parameter_class(), WorldParameters):
             own["world_frame"] = options.world_frame
-        if spec.executable == CLIP_NODE:
+        if spec.executable in CLIP_NODES:
             own["clip"] = options.clip
         if spec.executable == DRIVER:
             own["hardware"] = options.hardware

@@ -382,7 +382,7 @@ class Monitor:
         self._states = True
 
     def _on_commands(self, m: Any) -> None:
-        p = np.asarray(m.position or m.velocity)  # a robot under feedback is commanded velocities alone
+        p = np.asarray(m.position or m.velocity or m.effort)  # feedback commands velocities or torques alone
         if self._first is None:
             self._first = p
         elif self._states and p.shape == self._first.shape and np.abs(p - self._first).max(initial=0.0) > 1e-3:

@@ -112,14 +112,15 @@ class Walked(NamedTuple):
 class Course:
     """Drives a session by `cmd_vel`, and listens to what it does."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, node_name: str = "walker", state: str = "walking/state") -> None:
+        """Listen to a session: to the node that controls its robot, and to that node's state."""
         from geometry_msgs.msg import Twist, WrenchStamped
         from nav_msgs.msg import Odometry
         from std_msgs.msg import String
 
         from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_IN
 
-        self.session, node = session, session.monitor.node
+        self.session, self.node_name, node = session, node_name, session.monitor.node
         self._Twist, self._Wrench = Twist, WrenchStamped
         self.publisher = node.create_publisher(Twist, "cmd_vel", EVENTS)
         self.pushes = node.create_publisher(WrenchStamped, "simulator/push", EVENTS)
@@ -131,7 +132,7 @@ class Course:
         self._upright: np.ndarray | None = None  # rotation of the root link at first: it stands, and looks along x
         self._root = ""
         self._diagnosed: dict[str, str] = {}
-        node.create_subscription(String, "walking/state", self._on_state, LATCHED)
+        node.create_subscription(String, state, self._on_state, LATCHED)
         node.create_subscription(Odometry, "odom", self._on_odometry, STREAM_IN)
         node.create_subscription(Odometry, "ground_truth/odometry", self._on_truth, STREAM_IN)
 
@@ -154,9 +155,9 @@ class Course:
 
     @property
     def values(self) -> dict[str, str]:
-        """Values of the walker's last diagnostics."""
+        """Values of the last diagnostics of the node that controls the robot."""
         for name, status in self.session.monitor.nodes.items():
-            if name.rsplit("/", 1)[-1] == "walker":
+            if name.rsplit("/", 1)[-1] == self.node_name:
                 return status.values
         return {}
 
@@ -207,6 +208,10 @@ class Course:
     def _look(self) -> None:
         self.session.monitor.spin(PERIOD)
         self.session.check()
+        self.take_errors()
+
+    def take_errors(self) -> None:
+        """Keep the divergent component's error of the last diagnostics, once."""
         if (values := self.values) is not self._diagnosed and "dcm_error_rms_mm" in values:
             self._diagnosed = values
             if math.isfinite(error := float(values["dcm_error_rms_mm"])):

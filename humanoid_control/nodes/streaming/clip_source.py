@@ -90,8 +90,8 @@ class ClipSource:
 
 
 @dataclass(frozen=True)
-class ClipParameters(WorldParameters):
-    """Parameters of a clip and of how it is played."""
+class ClipFileParameters(WorldParameters):
+    """Parameters of a clip."""
 
     clip: str = param("dance", "motion clip: dance or gentle_dance (built in), anything else is the path of a file")
     clip_rate: float = param(
@@ -102,12 +102,18 @@ class ClipParameters(WorldParameters):
     clip_scale: float = param(1.0, "factor on the clip's size, for skeletons of other sizes", "", 1e-6, 1e6)
     clean: bool = param(True, "check the clip's labels, fill short gaps and take out noise before it is played")
     marker_set: str = param("", "marker set, or the path of an own one; empty: found by the labels")
+
+
+@dataclass(frozen=True)
+class ClipParameters(ClipFileParameters):
+    """Parameters of a clip and of how it is played."""
+
     loop: bool = param(True, "begin again at the end", live=True)
     speed: float = param(1.0, "speed against the clip's own", "", 0.05, 4.0, live=True)
     paused: bool = param(False, "begin paused")
 
 
-def clip_points(p: ClipParameters) -> BodyPoints:
+def clip_points(p: ClipFileParameters) -> BodyPoints:
     """The body points of the clip that the parameters name, read as they say.
 
     Raises:

@@ -16,6 +16,7 @@ from humanoid_control.estimation.floating_base import BaseEstimate
 from humanoid_control.nodes.base.messages import LATCHED, STREAM_OUT, stamp_of
 from humanoid_control.nodes.base.transforms import TransformOutput, base_transform, transform
 from humanoid_control.nodes.walking.requests import FOOTPRINT
+from humanoid_control.robots import Robot
 from humanoid_control.walking import Walker, WalkReport
 from humanoid_control.walking.feet import SIDES, Feet
 
@@ -29,23 +30,23 @@ LIFETIME = 0.5  # [s] without a new message the markers go
 
 
 class WalkOutputs:
-    """Publishers of a walker.
+    """Publishers of a robot that knows where it is by its own sensors.
 
     Attributes:
         X_odom_footprint: below the base, on the ground, turned about the vertical alone.
-        contacts: (2,) whether each foot touches the ground. way: length of the way so far [m].
+        way: length of the way so far [m].
     """
 
-    def __init__(self, node: Any, walker: Walker, odom_frame: str, drift: float) -> None:
+    def __init__(self, node: Any, robot: Robot, odom_frame: str, drift: float, state: str = "walking/state") -> None:
         """Make them.
 
         Args:
-            node: that they are of. walker: whose they are. odom_frame: name of the frame of odometry.
-            drift: standard deviation of odometry's position, as a share of the way.
+            node: that they are of. robot: whose they are. odom_frame: name of the frame of odometry.
+            drift: standard deviation of odometry's position, as a share of the way. state: topic of the state.
         """
-        self.walker, self.frame, self.drift = walker, odom_frame, drift
+        self.robot, self.frame, self.drift = robot, odom_frame, drift
         self.odom = node.create_publisher(Odometry, "odom", STREAM_OUT)
-        self._state = node.create_publisher(String, "walking/state", LATCHED)
+        self._state = node.create_publisher(String, state, LATCHED)
         self._contacts = [node.create_publisher(Bool, f"contact/{s}_foot", STREAM_OUT) for s in SIDES]
         self._tf = TransformOutput(node)
         self._said = ""
@@ -67,11 +68,11 @@ class WalkOutputs:
         """The state that was said last."""
         return self._said
 
-    def publish(self, now: BaseEstimate, stamp: Time) -> None:
-        """Publish odometry, its transforms and the contacts, at the time of the measurement."""
+    def publish(self, now: BaseEstimate, stamp: Time, touching: np.ndarray) -> None:
+        """Publish odometry, its transforms and the contacts (2,), at the time of the measurement."""
         message = self.odometry(now, stamp)
         self.odom.publish(message)
-        for publisher, touches in zip(self._contacts, self.walker.estimator.contacts.touching, strict=True):
+        for publisher, touches in zip(self._contacts, touching, strict=True):
             publisher.publish(Bool(data=bool(touches)))
         if self._tf.sends:  # a frame has one parent: the footprint hangs on odom beside the base
             foot = transform(message.header.stamp, self.frame, FOOTPRINT, self.X_odom_footprint)
@@ -79,8 +80,7 @@ class WalkOutputs:
 
     def odometry(self, now: BaseEstimate, stamp: Time) -> Odometry:
         """The estimate as odometry: pose in the frame of odometry, twist in the axes of the root link."""
-        robot = self.walker.robot
-        m = Odometry(child_frame_id=robot.root_link)
+        m = Odometry(child_frame_id=self.robot.root_link)
         m.header.stamp, m.header.frame_id = stamp, self.frame
         p, o = m.pose.pose.position, m.pose.pose.orientation
         p.x, p.y, p.z, o.x, o.y, o.z, o.w = now.q[:7].tolist()
@@ -120,11 +120,11 @@ def plan_markers(walker: Walker, report: WalkReport, stamp: int, frame: str) -> 
         out.append(sole_marker(names[foot], k, walker.feet, foot, phase.step.X))
     ground = min(X.translation[2] for X in report.references.soles)
     xi = now.center[:2] + now.center_velocity[:2] / plan.path.omega
-    out.append(_ball("zmp", [*report.balance.zmp, ground], ZMP_COLOR))
-    out.append(_ball("dcm", [*xi, ground], DCM_COLOR))
-    out.append(_ball("com", now.center, COM_COLOR))
+    out.append(ball("zmp", [*report.balance.zmp, ground], ZMP_COLOR))
+    out.append(ball("dcm", [*xi, ground], DCM_COLOR))
+    out.append(ball("com", now.center, COM_COLOR))
     polygon = walker.stabilizer.polygon(report.references)
-    edges = _marker("support", 0, Marker.LINE_LIST, (WIDTH, 0.0, 0.0), EDGE_COLOR)
+    edges = marker("support", 0, Marker.LINE_LIST, (WIDTH, 0.0, 0.0), EDGE_COLOR)
     corners = [Point(x=float(x), y=float(y), z=float(ground) + THICK) for x, y in polygon]
     edges.points = [p for k in range(len(corners)) for p in (corners[k - 1], corners[k])]
     out.append(edges)
@@ -136,21 +136,21 @@ def plan_markers(walker: Walker, report: WalkReport, stamp: int, frame: str) -> 
 def sole_marker(ns: str, number: int, feet: Feet, foot: int, X: pin.SE3) -> Marker:
     """A flat box where a sole is to stand."""
     low, high = feet.lower[foot], feet.upper[foot]
-    m = _marker(ns, number, Marker.CUBE, (*(high - low), THICK), FOOT_COLORS[foot])
+    m = marker(ns, number, Marker.CUBE, (*(high - low), THICK), FOOT_COLORS[foot])
     at = X * pin.SE3(np.eye(3), np.array([*(0.5 * (low + high)), 0.5 * THICK]))
     p, o = m.pose.position, m.pose.orientation
     p.x, p.y, p.z, o.x, o.y, o.z, o.w = pin.SE3ToXYZQUAT(at).tolist()
     return m
 
 
-def _ball(ns: str, at: Any, color: tuple[float, ...]) -> Marker:
-    m = _marker(ns, 0, Marker.SPHERE, (BALL, BALL, BALL), color)
+def ball(ns: str, at: Any, color: tuple[float, ...]) -> Marker:
+    m = marker(ns, 0, Marker.SPHERE, (BALL, BALL, BALL), color)
     p = m.pose.position
     p.x, p.y, p.z = (float(x) for x in at)
     return m
 
 
-def _marker(ns: str, number: int, kind: int, size: Any, color: tuple[float, ...]) -> Marker:
+def marker(ns: str, number: int, kind: int, size: Any, color: tuple[float, ...]) -> Marker:
     m = Marker(ns=ns, id=number, type=kind, action=Marker.ADD)
     m.pose.orientation.w = 1.0
     m.scale.x, m.scale.y, m.scale.z = (float(s) for s in size)

@@ -1,0 +1,1 @@
+"""Parts of the node `whole_body_controller`."""

@@ -1,0 +1,122 @@
+"""The process that prepares a performance, as the node sees it: it never waits for an answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.in_child import die_with
+from humanoid_control.nodes.performing.parameters import WholeBodyControllerParameters
+from humanoid_control.performing.preparation import MOTION, WAY
+
+NICE = 5  # preparing must not take time from control
+
+
+class Preparation:
+    """A child process with one request at a time.
+
+    Attributes:
+        asked: the request that is being answered; empty. has_motion: it knows the motion to which ways lead.
+    """
+
+    def __init__(self, p: WholeBodyControllerParameters) -> None:
+        """Prepare; the process begins with the first request."""
+        self._p = p
+        self._begin()
+
+    def _begin(self) -> None:
+        self.asked, self._what, self._since, self._rest = "", "", 0.0, b""
+        self.has_motion = self._unwanted = False
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def make(self) -> None:
+        """Ask for the motion of the parameters."""
+        p = self._p
+        reading = {"rate": p.clip_rate or None, "unit": p.clip_unit, "scale": p.clip_scale, "up": p.clip_up}
+        clip = {"name": p.clip, "clean": p.clean, "marker_set": p.marker_set or None, **reading}
+        self._ask({"do": MOTION, "motion": p.motion, "clip": clip, "pace": p.pace})
+
+    def find_way(self, q: np.ndarray) -> None:
+        """Ask for the way from a configuration q (nq,) to the motion's first posture."""
+        self._ask({"do": WAY, "q": q.tolist()})
+
+    def _ask(self, request: dict[str, Any]) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        assert self._process is not None and self._process.stdin is not None
+        self.asked, self._what, self._since = request["do"], "starting", time.monotonic()
+        self._unwanted = False
+        self._process.stdin.write((json.dumps(request) + "\n").encode())
+        self._process.stdin.flush()
+
+    def _start(self) -> None:
+        command = [sys.executable, "-m", "humanoid_control.performing.preparation", self._p.robot]
+        parent = os.getpid()
+
+        def prepare() -> None:
+            die_with(parent)()
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            os.nice(NICE)
+
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=prepare, env=self._environment()
+        )
+        assert self._process.stdout is not None
+        os.set_blocking(self._process.stdout.fileno(), False)
+
+    @staticmethod
+    def _environment() -> dict[str, str]:
+        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        root = str(Path(__file__).parents[3])
+        return {**os.environ, **one, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+
+    def forget_way(self) -> None:
+        """What is found of a way is of no use any more: the robot was put elsewhere."""
+        self._unwanted = self.asked == WAY
+
+    @property
+    def progress(self) -> str:
+        """What it does now, and since when it was asked; empty: nothing."""
+        return f"{self._what} ({time.monotonic() - self._since:.0f} s)" if self.asked else ""
+
+    def take(self) -> dict[str, Any] | None:
+        """The answer, once; None where there is none yet."""
+        if not self.asked or self._process is None or self._process.stdout is None:
+            return None
+        with contextlib.suppress(BlockingIOError):
+            got = self._process.stdout.read()
+            if got == b"":
+                code = self._process.wait()
+                self._begin()
+                return {"error": f"the process that prepares the performance ended, exit code {code}"}
+            self._rest += got or b""
+        while b"\n" in self._rest:
+            line, self._rest = self._rest.split(b"\n", 1)
+            try:
+                answer = json.loads(line)
+            except ValueError:
+                continue  # a word of a library
+            if "progress" in answer:
+                self._what = answer["progress"]
+                continue
+            self.has_motion = self.has_motion or (self.asked == MOTION and "error" not in answer)
+            unwanted, self.asked, self._unwanted = self._unwanted, "", False
+            return None if unwanted else dict(answer)
+        return None
+
+    def close(self) -> None:
+        """End the process."""
+        process = self._process
+        if process is not None:
+            process.kill()
+            process.wait()
+        self._begin()

@@ -1,0 +1,97 @@
+"""A performance that a session gives: watched from the robot's first torque to the end of its clip, and reported."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from humanoid_control.nodes.session.session import Session
+from humanoid_control.nodes.session.walk_course import Course
+from humanoid_control.nodes.stacks import PERFORMER
+from humanoid_control.terminal import console, progress, table
+
+PERFORM_TOPICS = (
+    "joint_states",
+    "joint_commands",
+    "odom",
+    "ground_truth/odometry",
+    "performing/state",
+    "reference_joint_states",
+    "footsteps/planned",
+    "clip/time",
+    "/diagnostics",
+)
+# Of real time: two cores simulate, control at 500 Hz, record and draw. A tick that comes late stands for more time.
+PERFORM_PACE = 0.3
+PREPARED = 900.0  # [s] for clip, motion and way; a busy machine that compiles needs minutes
+UNTOLD = 1.2  # [s] until the last diagnostics have come
+
+
+def watch(session: Session, seconds: float = math.inf, quiet: bool = True) -> dict[str, Any]:
+    """Watch a robot perform a clip; `good` is whether it did so to the end, or as long as it was watched.
+
+    Args:
+        session: of the stack `perform`, that has been entered.
+        seconds: how long at most, in the time of the robot. quiet: print nothing.
+
+    Raises:
+        StackFailure: as `Session`.
+    """
+    c = Course(session, PERFORMER, "performing/state")
+    with progress("preparing", 1.0, quiet=quiet) as show:
+
+        def begun() -> bool:
+            show(0.0, c.values.get("preparing", ""))
+            return c.state in ("STAND", "PERFORM")
+
+        c.until(begun, PREPARED)
+    started = session.wait_first_motion()
+    if not quiet:
+        console.print(f"standing after {started:.1f} s; logs and recording: {session.directory}")
+    begin, performing = c.time, False
+    with progress("performance", 1.0, quiet=quiet) as show:
+        while c.time - begin < seconds and not session.stopped.is_set():
+            c.until(lambda: False, 0.2)
+            c.take_errors()
+            performing = performing or c.state == "PERFORM"
+            show(0.0, f"{c.state.lower()}, {c.values.get('clip_s', '0')} s of the clip")
+            if c.state in ("FALLEN", "OFF") or (performing and c.state == "STAND"):
+                break
+    danced = c.time - begin
+    c.until(lambda: False, UNTOLD)
+    return _report(c, started, danced, performing)
+
+
+def _report(c: Course, started: float, danced: float, performing: bool) -> dict[str, Any]:
+    values = c.values
+    return {
+        "start_s": round(started, 2),
+        "danced_s": round(danced, 2),
+        "state": c.state,
+        "falls": c.falls,
+        "performed": int(values.get("performed", 0)),
+        "tilt_deg": round(math.degrees(c.tilt), 2),
+        "dcm_error_rms_mm": round(c.error_rms, 1),
+        "early_contacts": int(values.get("early_contacts", 0)),
+        "late_contacts": int(values.get("late_contacts", 0)),
+        "failed_programs": int(values.get("failed_programs", 0)),
+        "torque_saturated_percent": float(values.get("torque_saturated_percent", "nan")),
+        "control_p50_ms": float(values.get("control_p50_ms", "nan")),
+        "control_p99_ms": float(values.get("control_p99_ms", "nan")),
+        "good": performing and c.falls == 0 and c.state in ("STAND", "PERFORM"),
+    }
+
+
+def print_performance(report: dict[str, Any]) -> None:
+    """The report as a table, and a verdict."""
+    table("the performance", ["what", "value"], [
+        ["danced", f"{report['danced_s']:.1f} s"],
+        ["falls", report["falls"]],
+        ["largest tilt of the root link", f"{report['tilt_deg']:.1f} deg"],
+        ["error of the divergent component, rms", f"{report['dcm_error_rms_mm']:.1f} mm"],
+        ["contacts that came early, late", f"{report['early_contacts']}, {report['late_contacts']}"],
+        ["commands with a joint at its torque limit", f"{report['torque_saturated_percent']:.1f} %"],
+        ["a tick, median and 99 %", f"{report['control_p50_ms']:.2f} ms, {report['control_p99_ms']:.2f} ms"],
+    ])  # fmt: skip
+    verdict = "performed on its own feet without a fall" if report["good"] else "did not perform it all"
+    console.print(f"{verdict}; in the end: {report['state'].lower()}")

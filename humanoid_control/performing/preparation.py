@@ -1,0 +1,150 @@
+"""Preparation of a performance in a process of its own: a clip becomes a motion, and a stance the way to it.
+
+Both take seconds, in which a robot that stands must be controlled. The process reads requests, a line of JSON each, and
+answers by lines of JSON: how far it is, then a file or what is wrong. It ends with its input.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from humanoid_control.errors import ClipError, HumanoidError, RobotError, first_line
+from humanoid_control.performing.dynamic_motion import DynamicMotion
+from humanoid_control.performing.feasible_motion import make_feasible
+from humanoid_control.performing.settings import FeasibilitySettings
+from humanoid_control.performing.source_motion import RigidSoles
+from humanoid_control.performing.transitions import placed_on, way_to
+from humanoid_control.robots import Robot, load_robot
+
+MOTION, WAY = "motion", "way"  # requests
+SAY_EVERY = 0.1  # of the frames
+
+
+def read_motion(path: str | Path, robot: Robot) -> DynamicMotion:
+    """A feasible motion of a robot, from a file.
+
+    Raises:
+        ClipError: it cannot be read, or is one of another robot.
+    """
+    motion = DynamicMotion.read(path)
+    if motion.joint_names != tuple(robot.joint_names):
+        raise ClipError(f"{path}: is a motion of {motion.robot}, not of {robot.name}")
+    return motion
+
+
+def check_performer(robot: Robot) -> list[str]:
+    """What is to be said of a robot that is to perform by torques.
+
+    Raises:
+        RobotError: no legs, soles or masses, or a floating base is missing.
+    """
+    if robot.base != "floating":
+        raise RobotError(f"{robot.name} is held at its base: a robot that performs stands on its own feet")
+    RigidSoles.of(robot)
+    unknown = [n for n, known in zip(robot.joint_names, robot.effort_known, strict=True) if not known]
+    if not unknown:
+        return []
+    more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+    return [f"no torque limit known of {', '.join(unknown[:3])}{more}: taken as none"]
+
+
+class Preparer:
+    """Does what requests ask for.
+
+    Attributes:
+        motion: the one that was made or read last.
+    """
+
+    def __init__(self, robot: Robot, out: TextIO) -> None:
+        """Prepare; out: for the lines that say how far it is."""
+        self.robot, self._out = robot, out
+        self.motion: DynamicMotion | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="humanoid_performing_")
+        self._count = 0
+
+    def close(self) -> None:
+        """Remove the files that were handed over."""
+        self._folder.cleanup()
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request: `file`, None where there is no way to go; or `error`."""
+        try:
+            made = self._make(request) if request["do"] == MOTION else self._way(np.array(request["q"]))
+        except HumanoidError as e:
+            return {"error": str(e)}
+        except Exception as e:  # whoever waits for the answer must get one
+            return {"error": f"preparing the performance failed: {type(e).__name__}: {first_line(e)}"}
+        if made is None:
+            return {"file": None}
+        self._count += 1
+        path = Path(self._folder.name) / f"{self._count}.npz"
+        made.write(path)
+        return {"file": str(path)}
+
+    def _make(self, request: dict[str, Any]) -> DynamicMotion:
+        """The motion of a file, or of a clip that is retargeted and made feasible."""
+        if request.get("motion"):
+            self.motion = read_motion(request["motion"], self.robot)
+            return self.motion
+        from humanoid_control.mocap import find_body_points, load_body_points, load_clip
+        from humanoid_control.retargeting import CLIP, WholeBodyTask
+
+        self.say("reading the clip")
+        c = request["clip"]
+        reading = {key: c[key] for key in ("rate", "unit", "scale", "up")}
+        if c["clean"]:
+            body = load_body_points(c["name"], c["marker_set"], **reading)
+        else:
+            body = find_body_points(load_clip(c["name"], *reading.values()), c["marker_set"])
+        task, said = WholeBodyTask.of(body, self.robot), [0.0]
+
+        def show(k: int, _: Any) -> None:
+            if k / len(task) >= said[0]:
+                said[0] = k / len(task) + SAY_EVERY
+                self.say(f"retargeting, {100 * k / len(task):.0f} %")
+
+        trajectory = task.solve(None, show, CLIP).trajectory
+        self.say(f"making {len(trajectory.positions) / trajectory.rate:.0f} s of motion feasible")
+        self.motion = make_feasible(trajectory, self.robot, FeasibilitySettings(pace=request["pace"]))
+        return self.motion
+
+    def _way(self, q: np.ndarray) -> DynamicMotion | None:
+        """The way from a configuration to the motion's first posture; None where it is that one."""
+        assert self.motion is not None
+        self.say("finding the way to the first posture")
+        soles = RigidSoles.of(self.robot)
+        R, p = (x[0] for x in soles.poses(self.robot, q[None]))
+        return way_to(self.robot, soles, q, placed_on(self.motion, R, p))
+
+    def say(self, text: str) -> None:
+        """Say how far it is."""
+        print(json.dumps({"progress": text}), file=self._out, flush=True)
+
+
+def serve(robot: str, requests: Iterable[str], out: TextIO) -> None:
+    """Answer requests until there are no more.
+
+    Args:
+        robot: name or path. requests: lines. out: for the answers.
+    """
+    try:
+        preparer = Preparer(load_robot(robot, "floating"), out)
+    except HumanoidError as e:
+        print(json.dumps({"error": str(e)}), file=out, flush=True)
+        return
+    try:
+        for line in requests:
+            print(json.dumps(preparer.answer(json.loads(line))), file=out, flush=True)
+    finally:
+        preparer.close()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], sys.stdin, sys.stdout)
