@@ -33,7 +33,8 @@ TOPICS = {
     ),
     "joint_commands": (
         "sensor_msgs/JointState",
-        "position and velocity for every joint, always inside the limits (with `feedback` velocities alone); the "
+        "position and velocity for every joint, always inside the limits (with `feedback` velocities alone, of "
+        "whole_body_controller efforts alone); the "
         "simulator also takes velocities alone "
         "(velocity drives) and efforts alone (torques), for the joints that a message names; an effort beside a "
         "position is feed-forward",
@@ -119,7 +120,8 @@ TOPICS = {
     "footsteps/planned": (
         "visualization_msgs/MarkerArray",
         "while somebody listens: coming soles (ns l_foot, r_foot), support polygon, zero-moment point asked for, "
-        "divergent component of motion, centre of mass",
+        "divergent component of motion, centre of mass; of whole_body_controller the forces on both feet, too "
+        "(ns l_force, r_force), zmp as it is felt and zmp_planned",
     ),
     "odom": (
         "nav_msgs/Odometry",
@@ -145,6 +147,14 @@ TOPICS = {
         "stops it at once",
     ),
     "simulator/paused": ("std_msgs/Bool", "whether simulated time stands still, for late subscribers"),
+    "performing/state": (
+        "std_msgs/String",
+        "what the performer does, for late subscribers: WAITING, STAND, PERFORM, STOP, FALLEN, OFF",
+    ),
+    "reference_wrench/FOOT": (
+        "geometry_msgs/WrenchStamped",
+        "force and torque that are planned on each foot (`l_foot`, `r_foot`), about its sole, in the axes of `odom`",
+    ),
     "walking/state": (
         "std_msgs/String",
         "what the walker does, for late subscribers: WAITING, STAND, WALK, STOP, FALLEN, OFF",
@@ -229,6 +239,13 @@ SERVICES = {
     "trajectory_streamer/play": "go on",
     "trajectory_streamer/pause": "stand still where the clip is",
     "trajectory_streamer/restart": "begin again with the lead-in; with live markers: calibrate again",
+    "whole_body_controller/start": "perform, as soon as the robot stands, from where it stands; takes back a stop",
+    "whole_body_controller/stop": "come to rest with the next posture on both feet; stay there until `start`",
+    "whole_body_controller/emergency_stop": "the same",
+    "whole_body_controller/reset": "begin anew: wait until the robot stands at rest on its feet",
+    "whole_body_controller/play": "as `start`",
+    "whole_body_controller/pause": "as `stop`",
+    "whole_body_controller/restart": "come to rest, step to the first posture, and perform from the beginning",
     "whole_body_streamer/play": "go on",
     "whole_body_streamer/pause": "stand still where the clip is",
     "whole_body_streamer/restart": "step over to the beginning of the clip, and go on",

@@ -325,7 +325,7 @@ GENTLE = {"acceleration": 20.0, "velocity_scale": 0.5}  # for real joints, until
 # Four fifths of its 20 rad/s^2 or of the joints' own limits, and of its half of the joints' speed.
 BELOW_DRIVER = {"acceleration": 16.0, "acceleration_scale": 0.8, "velocity_scale": 0.4}
 ON_FEET = {"base": "floating", "rate": 250.0, "sensor_every": 1, "publish_tf": False, "stamp": "sim"}
-PERFORMS = ON_FEET | {"rate": 500.0}
+PERFORMS = ON_FEET | {"rate": 500.0}  # torques
 STACKS = {
     s.name: s
     for s in (
@@ -424,8 +424,7 @@ STACKS = {
         ),
         _stack(
             "perform",
-            "a simulated robot performs a clip with its whole body on its own feet, by torques, shown in the browser "
-            "with forces and plan",
+            "a simulated robot performs a clip on its own feet, by torques, shown in the browser with forces and plan",
             "viewer",
             "simulator",
             PERFORMER,

@@ -76,13 +76,15 @@ class Publisher:
 
 
 class Direct:
-    """The stack `walking` in this process.
+    """The stack `walking` in this process, or another node than the walker with the simulator.
 
     Attributes:
         bus: of its messages. simulator, walker: its nodes. states: that the walker said, in order.
     """
 
-    def __init__(self, monkeypatch, *parameters, robot="lola", pace=1.0, simulated=(), walkers=1):
+    def __init__(
+        self, monkeypatch, *parameters, robot="lola", pace=1.0, simulated=(), walkers=1, kind=WalkerNode, rate=250.0
+    ):
         self.now, self.bus, self.states, self.nodes = 100.0, Bus(), [], []
         bus = self.bus
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
@@ -95,13 +97,14 @@ class Direct:
         found = lambda topic: bus.publishers[topic.lstrip("/")]  # noqa: E731
         monkeypatch.setattr(LifecycleNode, "count_publishers", lambda s, topic: len(found(topic)))
         monkeypatch.setattr(LifecycleNode, "get_publishers_info_by_topic", lambda s, topic: list(found(topic)))
-        own = [f"robot:={robot}", "priority:=0", "rate:=250.0", *parameters]
+        own = [f"robot:={robot}", "priority:=0", f"rate:={rate}", *parameters]
         of_simulator = ["base:=floating", "sensor_every:=1", "publish_tf:=false", "stamp:=sim", *simulated]
         own += [f"simulator:{p}" for p in (*of_simulator, f"real_time_factor:={pace}")]
         rclpy.init(args=["--ros-args", *(a for p in own for a in ("-p", p))])
-        bus.listeners["walking/state"].append(lambda m: self.states.append(m.data))
+        for topic in ("walking/state", "performing/state"):
+            bus.listeners[topic].append(lambda m: self.states.append(m.data))
         self.simulator = self._node(Simulator)
-        self.walkers = [self._node(WalkerNode) for _ in range(walkers)]
+        self.walkers = [self._node(kind) for _ in range(walkers)]
         self.walker = self.walkers[0]
         self._due = [self.now] * len(self.nodes)
 
