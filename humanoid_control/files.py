@@ -199,7 +199,13 @@ def numbers(row: dict[str, Any], key: str, shape: tuple[int, ...], where: str) -
     Raises:
         RobotError: missing, not numbers, another shape, not finite.
     """
-    what = {(): "a number", (2,): "[a, b]", (3,): "[x, y, z]", (2, 3): "two points [[x, y, z], [x, y, z]]"}[shape]
+    what = {
+        (): "a number",
+        (2,): "[a, b]",
+        (3,): "[x, y, z]",
+        (4,): "[a, b, c, d]",
+        (2, 3): "two points [[x, y, z], [x, y, z]]",
+    }[shape]
     try:
         value = np.asarray(np.nan if isinstance(row[key], bool) else row[key], dtype=float)
     except (KeyError, TypeError, ValueError, OverflowError):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from humanoid_control.benchmarks.dynamics import TimedCall, take_turns
+from humanoid_control.benchmarks.tendon_control import NOTES, judge_control, measure_control
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.packed import Packed, unpack
@@ -257,10 +258,12 @@ def measure(robot: str = ROBOT, quiet: bool = True) -> list[dict[str, Any]]:
         times = take_turns(cases, CALLS, _part(show, 0.6, 0.2, "updates"))
         rows += [_row(case, 1e6 * t, "us") for case, t in zip(cases, times, strict=True)]
         cases = groups_cases(model, {name: b[0] for name, b in built.items()})
-        times = take_turns(cases, STEPS, _part(show, 0.8, 0.2, "three groups"))
+        times = take_turns(cases, STEPS, _part(show, 0.8, 0.1, "three groups"))
         rows += [_row(case, 1.0 / t, "Hz") for case, t in zip(cases, times, strict=True)]
+        control = measure_control(model, _part(show, 0.9, 0.1, "control"))
     judge(rows)
-    return rows
+    judge_control(control)
+    return rows + control
 
 
 def groups_cases(robot: Robot, built: dict[str, Built]) -> list[TimedCall]:
@@ -345,6 +348,7 @@ def notes(rows: list[dict[str, Any]]) -> list[str]:
         "polynomials and exchange included; r2, then absolute.",
         "information: the information form in numpy; numba: the textbook's loop over single lengths, compiled, which "
         "skips zeros. Both, as filterpy, have no test for faulty tendons.",
+        *NOTES,
     ]
     if any(r["name"].startswith("filterpy_") for r in rows):
         return [

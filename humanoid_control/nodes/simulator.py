@@ -16,6 +16,7 @@ from humanoid_control.nodes.base.tick_node import SETTLING, Level, TickNode
 from humanoid_control.nodes.simulating.inputs import SimulatorInputs
 from humanoid_control.nodes.simulating.outputs import SimulatorOutputs
 from humanoid_control.nodes.simulating.parameters import SimulatorParameters, engine_of
+from humanoid_control.nodes.simulating.winches import SimulatorWinches, check_winch_parameters
 from humanoid_control.robots import load_robot
 from humanoid_control.walking.ground.standing import stand_on_ground
 
@@ -118,12 +119,14 @@ class Simulator(TickNode):
 
     def configure(self) -> float:
         p = self.params
+        check_winch_parameters(p)
         self.robot = load_robot(p.robot, p.base)
         self.engine = engine_of(p, self.robot)
         self.engine.step()  # loads what is compiled, now and not in a tick
         self._stand()
         self.steps = max(1, round(1.0 / (p.rate * p.step)))
         period = self.steps * p.step
+        self.winches = SimulatorWinches(self, self.engine)
         self.outgoing = SimulatorOutputs(self, self.engine, p)
         self.incoming = SimulatorInputs(self, self.engine)
         self.pacer, self.paused = Pacer(period, p.real_time_factor), p.paused
@@ -175,6 +178,7 @@ class Simulator(TickNode):
         """One period of the joint states; `done`: how many were simulated in this tick, None where none is due."""
         self.incoming.hold_when_silent(self.params.command_timeout)
         self.incoming.pull(self.params.tension)
+        self.winches.watch()
         self.incoming.lead(self.steps * self.params.step)
         self.engine.step(self.steps)
         self.incoming.note_errors()
@@ -188,6 +192,7 @@ class Simulator(TickNode):
         """Time zero, neutral posture, sensors as at the start."""
         self._stand()
         self.incoming.restart()
+        self.winches.restart()
         self.outgoing.restart()
         self.health.clear("diverged")
         self._begin()

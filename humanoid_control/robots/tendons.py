@@ -6,6 +6,7 @@ The file becomes a `TendonSet`; the tendons and joints are put into groups to be
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +46,17 @@ from humanoid_control.tendons.tendon import (
     complete_groups,
     joint_owners,
 )
+from humanoid_control.tendons.unit import Motor, MuscleUnit, unit_of_motor
 
 # -------- File
 
 SCHEMA = "humanoid_tendons/1"
-FILE_KEYS = ("schema", "robot", "provenance", "tendons", "groups")
-TENDON_KEYS = ("name", "group", "points", "mirror", "min_tension", "max_tension")
+FILE_KEYS = ("schema", "robot", "provenance", "tendons", "groups", "units")
+OWN_KEYS = ("viscous", "friction", "stiffness", "damping", "stiffening")  # that beat those of a tendon's unit
+TENDON_KEYS = ("name", "group", "points", "mirror", "min_tension", "max_tension", "unit", *OWN_KEYS)
+MOTOR_KEYS = ("rotor", "gear", "drum", "torque_constant", "efficiency", "speed", "current")
+WIRE_KEYS = ("mass", "force", "speed")  # of a unit whose numbers are those at the wire
+UNIT_KEYS = tuple(dict.fromkeys((*MOTOR_KEYS, *WIRE_KEYS, *OWN_KEYS, "force_per_current", "resistance", "thermal")))
 GROUP_KEYS = ("own", "borrow", "tendons")
 NEEDS_TENDON_FILE = "it needs a file beside its URDF, of the same name but ending in .tendons.yaml (docs/tendons.md)"
 SOLID_KEYS = {SPHERE: ("centre", "radius", "side"), CYLINDER: ("centre", "axis", "radius", "side")}
@@ -94,22 +100,68 @@ def read_tendon_file(path: Path, robot: Robot) -> TendonSet:
     d = schema_file(path, SCHEMA, "file of tendons")
     check_keys(d, FILE_KEYS, ("tendons",), str(path))
     links = parse_urdf(robot.urdf, robot.name).links
+    units = read_units(d.get("units") or {}, f"{path}: units")
     tendons: list[Tendon] = []
     for k, row in enumerate(rows_of(d, "tendons", str(path))):
         where = check_row(row, TENDON_KEYS, f"{path}: tendons[{k}]")
         check_keys(row, TENDON_KEYS, ("name", "points"), where)
         for each in (row, mirrored(row, where)) if row.get("mirror") else (row,):
-            tendons.append(_tendon(each, links, where))
+            tendons.append(_tendon(each, links, units, where))
     groups = _groups(d.get("groups") or {}, tendons, robot, str(path))
     return TendonSet(tuple(tendons), groups, str(path))
 
 
-def _tendon(row: dict[str, Any], links: list[str], where: str) -> Tendon:
+def read_units(rows: Any, where: str) -> dict[str, MuscleUnit]:
+    """Muscle units of a file by their names: of a motor, a gear and a drum, or of numbers at the wire.
+
+    Raises:
+        RobotError, UnknownNameError: one line that names the unit and the number.
+    """
+    check_row(rows, ("unit name",), where)
+    out = {}
+    for name, row in rows.items():
+        at = f"{where} '{name}'"
+        check_row(row, UNIT_KEYS, at)
+        by_motor = "rotor" in row
+        check_keys(row, UNIT_KEYS, MOTOR_KEYS if by_motor else WIRE_KEYS, at)
+        given: dict[str, Any] = {}
+        for key in row:
+            if key == "thermal":
+                given[key] = tuple(numbers(row, key, (4,), at).tolist())
+            elif key == "current" and isinstance(row[key], list):  # for ever, and at peak
+                given[key] = float(numbers(row, key, (2,), at)[1])
+            else:
+                given[key] = number(row, key, at)
+        try:
+            if by_motor:
+                motor = Motor(**{key: given.pop(key) for key in MOTOR_KEYS})
+                out[str(name)] = unit_of_motor(motor, **given)
+            else:
+                out[str(name)] = MuscleUnit(**given, estimated=False)
+        except (ConfigError, TypeError) as e:
+            raise RobotError(f"{at}: {e}") from None
+    return out
+
+
+def _unit_of(row: dict[str, Any], units: dict[str, MuscleUnit], where: str) -> MuscleUnit | None:
+    """Unit of a tendon, with its own numbers; None where its row says nothing of it."""
+    own = {key: number(row, key, where) for key in OWN_KEYS if key in row}
+    if "unit" not in row and not own:
+        return None
+    unit = units[known("unit", str(row["unit"]), units, where)] if "unit" in row else MuscleUnit()
+    try:
+        return replace(unit, **own)
+    except ConfigError as e:
+        raise RobotError(f"{where}: {e}") from None
+
+
+def _tendon(row: dict[str, Any], links: list[str], units: dict[str, MuscleUnit], where: str) -> Tendon:
     path = [_step(step, links, where) for step in rows_of(row, "points", where)]
     refuse_millimetres([e.xyz for e in path if isinstance(e, ViaPoint)], where)
     refuse_millimetres([e.centre for e in path if isinstance(e, Wrap)], where)
     tension = {k: number(row, k, where) for k in ("min_tension", "max_tension") if k in row}
-    return build_row(where, Tendon, str(row["name"]), tuple(path), str(row.get("group", "")), **tension)
+    more = {**tension, "unit": _unit_of(row, units, where)}
+    return build_row(where, Tendon, str(row["name"]), tuple(path), str(row.get("group", "")), **more)
 
 
 def _step(step: Any, links: list[str], where: str) -> ViaPoint | Wrap | Pulley:

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.jit import are_compiled
+from humanoid_control.numerics.packed import Packed
+from humanoid_control.simulation.drives.winches import explicit_tensions_at
+from humanoid_control.simulation.worlds.winch_step import run_winch_steps
 from humanoid_control.tendons.control.distribution import distribute_at
+from humanoid_control.tendons.control.winch_loop import winch_forces_at
 from humanoid_control.tendons.estimator import diagnosis, group_filter, observations, prediction
 from humanoid_control.tendons.mappings import neural, polynomial
 from humanoid_control.tendons.routing.kernels import measure_at, moment_arm_derivative_at
@@ -33,6 +37,9 @@ KERNELS: tuple[Any, ...] = (
     neural.evaluate_at,
     neural.directional_at,
     distribute_at,
+    winch_forces_at,
+    explicit_tensions_at,
+    run_winch_steps,
 )
 SMALL = 4  # values per joint of the grid, degree and width of the mappings that are fitted for nothing but this
 
@@ -47,6 +54,8 @@ def compile_kernels() -> None:
     from humanoid_control.robots.catalogue import load_robot
     from humanoid_control.robots.tendons import tendon_geometry, tendons_of
     from humanoid_control.simulation.drives.tendon_plant import TendonPlant
+    from humanoid_control.simulation.settings import WorldSettings
+    from humanoid_control.simulation.worlds.winch_world import WinchWorld
     from humanoid_control.tendons.control.holdable import HoldableSet
     from humanoid_control.tendons.estimator.estimator import TendonEstimator
     from humanoid_control.tendons.estimator.group_filter import GroupFilter
@@ -80,6 +89,10 @@ def compile_kernels() -> None:
     plant = TendonPlant(robot)
     plant.states(robot.postures["neutral"], np.zeros(robot.n))
     whole.paths(np.clip(0.0, *whole.limits.T))
+    world = WinchWorld(robot, WorldSettings(drives="winches"))
+    world.step(2)
+    world.winches.loop.run(world.winch_states(), world.settings.step)
+    explicit_tensions_at(Packed(world.winches.record).table, world.settings.step, 1, np.zeros(len(whole.zero)))
 
 
 if __name__ == "__main__":

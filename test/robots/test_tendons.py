@@ -165,3 +165,50 @@ def test_a_file_that_is_no_yaml_is_refused(tmp_path, hrp2):
 def test_an_unknown_group_offers_the_nearest():
     with pytest.raises(UnknownNameError, match="unknown group 'l_shuolder': did you mean l_shoulder"):
         tendon_geometry(load_robot("hrp2"), "l_shuolder")
+
+
+UNITS = """
+units:
+  big: {rotor: 5.5e-7, gear: 29, drum: 0.008, torque_constant: 0.0136, efficiency: 0.8, speed: 1680, current: [6, 20],
+        friction: 15, stiffness: 5.0e4, thermal: [1.0, 4.0, 12, 150]}
+  small: {mass: 5.0, force: 200, speed: 0.3}
+tendons:
+- {name: l_biceps, mirror: y, unit: big, stiffness: 6.0e4, points: [[chest, 0.04, 0.23, 0.2], [l_elbow, 0.02, 0, 0]]}
+- {name: l_brachialis, unit: small, points: [[chest, 0.03, 0.2, 0.2], [l_elbow, 0.03, 0, 0]]}
+- {name: l_triceps, friction: 4, points: [[chest, -0.04, 0.23, 0.15], [l_elbow, -0.02, 0, -0.05]]}
+- {name: l_anconeus, points: [[chest, -0.04, 0.2, 0.15], [l_elbow, -0.03, 0, -0.05]]}
+"""
+
+
+def with_units(tmp_path, text, robot):
+    path = tmp_path / "hrp2.tendons.yaml"
+    path.write_text("schema: humanoid_tendons/1" + text)
+    return read_tendon_file(path, robot)
+
+
+def test_muscle_units_are_those_of_the_file_and_a_tendons_own_numbers_beat_them(tmp_path, hrp2):
+    t = with_units(tmp_path, UNITS, hrp2)
+    big, small, own = t["l_biceps"].unit, t["l_brachialis"].unit, t["l_triceps"].unit
+    assert big == t["r_biceps"].unit and big.mass == pytest.approx(7.23, abs=0.01) and big.stiffness == 6e4
+    assert big.force == pytest.approx(0.0136 * 20 * 29 * 0.8 / 0.008) and not big.estimated
+    assert (small.mass, small.force, small.speed) == (5.0, 200.0, 0.3)
+    assert own.friction == 4.0 and own.mass == 7.3 and own.estimated and t["l_anconeus"].unit is None
+
+
+@pytest.mark.parametrize(
+    "before,after,error,text",
+    [
+        ("unit: big", "unit: bgi", UnknownNameError, "'bgi'.*big"),
+        ("drum: 0.008, ", "", RobotError, "units 'big': lacks the key 'drum'"),
+        ("drum: 0.008", "drum: -8", RobotError, "units 'big': muscle unit: drum is -8, must be above 0"),
+        ("friction: 15", "frction: 15", UnknownNameError, "'frction'.*friction"),
+        ("mass: 5.0", "mass: heavy", RobotError, "units 'small': 'mass' must be a number"),
+        ("friction: 4", "friction: -4", RobotError, "l_triceps.*friction is -4, must not be negative"),
+        ("12, 150]", "12]", RobotError, "'thermal' must be .a, b, c, d."),
+    ],
+)
+def test_a_bad_muscle_unit_is_told_in_one_line(tmp_path, hrp2, before, after, error, text):
+    assert before in UNITS
+    with pytest.raises(error, match=text) as e:
+        with_units(tmp_path, UNITS.replace(before, after), hrp2)
+    assert "\n" not in str(e.value)

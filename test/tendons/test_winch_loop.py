@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.errors import ConfigError, NotANumberError, SizeError, UnknownNameError
+from humanoid_control.errors import ConfigError, HumanoidError, NotANumberError, SizeError, UnknownNameError
 from humanoid_control.tendons.control.commands import (
     HOLD,
     HYBRID,
@@ -251,3 +251,40 @@ def test_what_cannot_be_is_said():
     assert loop.record.kind.tolist() == [LENGTH, OFF]
     with pytest.raises(ConfigError, match="guard is -1, must not be negative"):
         LoopGains(guard=-1.0)
+
+
+def two():
+    return WinchLoop(("a", "b"), (MuscleUnit(), MuscleUnit()), np.full(2, 5.0), np.full(2, 100.0))
+
+
+def test_the_fields_of_a_command_say_its_kind():
+    loop = two()
+    loop.take(["b", "a"], [], [0.02, np.nan], [30.0, 40.0])
+    r = loop.record
+    assert r.kind.tolist() == [OFF, HYBRID] and r.speed.tolist() == [0.0, -0.02] and r.tension.tolist() == [0.0, 30.0]
+    loop.take(["a"], [], [], [12.0])
+    assert r.kind.tolist() == [TENSION, HYBRID] and r.tension.tolist() == [12.0, 30.0]
+    loop.take(["a", "b"], [0.3, 0.4], [], [])
+    assert (
+        r.kind.tolist() == [LENGTH, LENGTH] and r.length.tolist() == [0.3, 0.4] and r.tension.tolist() == [12.0, 30.0]
+    )
+
+
+@pytest.mark.parametrize(
+    "given,text",
+    [
+        ((["a", "c"], [], [], [1.0, 2.0]), "no tendon named 'c'"),
+        ((["a", "a"], [], [], [1.0, 2.0]), "names 'a' twice"),
+        ((["a", "b"], [], [], [1.0]), "1 numbers of effort for 2 tendons"),
+        ((["a"], [], [0.1], []), "needs effort"),
+        ((["a"], [0.3], [0.1], []), "position and velocity together"),
+        ((["a", "b"], [], [], [10.0, -3.0]), "tension of b is -3 N"),
+        ((["a"], [320.0], [], [5.0]), "length of a is 320 m; is it in mm"),
+    ],
+)
+def test_a_command_by_name_that_makes_no_sense_is_refused_whole(given, text):
+    loop = two()
+    with pytest.raises(HumanoidError) as e:
+        loop.take(*given)
+    assert text in str(e.value) or (text.startswith("no tendon") and "'c'" in str(e.value))
+    assert loop.record.kind.tolist() == [OFF, OFF] and not loop.record.tension.any()

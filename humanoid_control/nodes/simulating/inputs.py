@@ -26,6 +26,7 @@ from humanoid_control.nodes.base.messages import (
 from humanoid_control.simulation import Engine
 from humanoid_control.simulation.drives.command_blend import CommandBlend, ReferenceRate
 from humanoid_control.simulation.drives.position_control import POSITION
+from humanoid_control.simulation.settings import WINCHES
 
 FARTHEST = 1e6  # [m] from the world's origin: more is no place
 STRONGEST = 1e15  # [N], [N m] of a push: a world that diverges under less is stopped and says so
@@ -100,6 +101,8 @@ class SimulatorInputs:
             text = ", ".join(_with_suggestion(n, self.robot.index) for n in unknown[:3])
             self.health.check("names", bool(unknown), Level.WARN, f"unknown joints in command: {text}")
             deaf = [self.robot.joint_names[k] for k in self._order[2] if k in self.engine.uncommanded]
+            if self.node.params.drives == WINCHES:  # they are for who commands the winches
+                deaf = []
             text = f"tendons at constant tensions move {', '.join(deaf[:3])}: commands for them are passed over"
             self.health.check("deaf", bool(deaf), Level.WARN, text)
         if not (len(m.position) or len(m.velocity) or len(m.effort)):

@@ -35,6 +35,7 @@ from humanoid_control.robots.tendons import NEEDS_TENDON_FILE
 from humanoid_control.simulation import Engine
 from humanoid_control.simulation.sensors.sensor_model import Sensor
 from humanoid_control.simulation.sensors.tendon_sensor import TendonSensor, parse_faults
+from humanoid_control.simulation.settings import WINCHES
 
 
 class SimulatorOutputs:
@@ -66,7 +67,7 @@ class SimulatorOutputs:
         self._clock = ClockPublisher(node) if self.simulated_stamps else None
         self._tf = TransformOutput(node)
         self._feet = {f.name: node.create_publisher(WrenchStamped, foot_topic(f.name), STREAM_OUT) for f in feet}
-        self._tendons = SimulatorTendons(node, engine, p) if p.tendons else None
+        self._tendons = SimulatorTendons(node, engine, p) if p.tendons or p.drives == WINCHES else None
         self._description = None
         if p.publish_description:
             self._description = node.create_publisher(String, "robot_description", LATCHED)
@@ -195,7 +196,9 @@ def _fill(vector: Any, values: np.ndarray) -> None:
 class SimulatorTendons:
     """Publisher and sensor of a simulated robot's tendons.
 
-    Messages are sensor_msgs/JointState: name, position = length of the whole path [m], effort = tension [N].
+    Messages are sensor_msgs/JointState: name, position = length of the whole path [m], effort = tension [N]. With
+    drives 'winches' position is the wire that is out, velocity its rate [m/s], and effort the tension that the drive
+    goes by.
     """
 
     def __init__(self, node: Any, engine: Engine, p: SimulatorParameters) -> None:
@@ -209,11 +212,13 @@ class SimulatorTendons:
             raise RobotError(f"{engine.robot.name} has no tendons: {NEEDS_TENDON_FILE}, or set tendons to false")
         self.node, self.engine, self.every = node, engine, p.tendon_every
         period, wrong = p.tendon_every / p.rate, imperfection_of(p)
-        self.sensor = TendonSensor(
-            states.names, wrong, p.seed, p.tendon_stiffness, p.tendon_drift, p.tendon_spikes, period
-        )
-        self.sensor.faults = parse_faults(p.tendon_faults, states.names)
-        self._faults = p.tendon_faults
+        self.winched = p.drives == WINCHES
+        stretching = 0.0 if self.winched else p.tendon_stiffness  # the drum's encoder sees the wire itself
+        self.sensor = TendonSensor(states.names, wrong, p.seed, stretching, p.tendon_drift, p.tendon_spikes, period)
+        self._faults = ""
+        if not self.winched:
+            self.sensor.faults = parse_faults(p.tendon_faults, states.names)
+            self._faults = p.tendon_faults
         self._names, self._message = states.names, joint_state(states.names)
         self._publisher = node.create_publisher(JointState, "tendon_states", STREAM_OUT)
         self.restart()
@@ -236,7 +241,7 @@ class SimulatorTendons:
             return
         if read.names != self._names:
             self._names, self._message = read.names, joint_state(read.names)
-        self._publisher.publish(fill_joint_state(self._message, stamp, read.lengths, effort=read.tensions))
+        self._publisher.publish(fill_joint_state(self._message, stamp, read.lengths, read.rates, read.tensions))
 
     def repeat(self, stamp: Time) -> None:
         """The last measurement again, while time stands still."""
@@ -247,6 +252,9 @@ class SimulatorTendons:
     def _update_faults(self) -> None:
         """Take the live parameter's new faults; an error in it is reported, and changes nothing."""
         text = self.node.params.tendon_faults
+        if self.winched:
+            self.sensor.faults = self.node.winches.sensor_faults()
+            return
         if text == self._faults:
             return
         self._faults = text

@@ -25,7 +25,7 @@ class SimulatorParameters(WorldParameters):
     drives: str = param(
         "ideal",
         "ideal: torque at once; rigid, elastic: motors and gears from the robot's file of drives; tendons: tendons at "
-        "constant tensions, and no command moves the joints they cross",
+        "constant tensions, and no command moves the joints they cross; winches: tendon_commands move them",
         choices=DRIVES,
     )
     step: float = param(0.001, "length of an integration step", "s", 0.0001, 0.01)
@@ -74,6 +74,16 @@ class SimulatorParameters(WorldParameters):
         0.0,
         0.5,
     )
+    winch_error: float = param(
+        0.0,
+        "with drives 'winches': standard deviation of the factors by which the wires are stiffer than their units say",
+        "",
+        0.0,
+        0.5,
+    )
+    path_friction: float = param(
+        0.0, "with drives 'winches': friction of tendons along their paths, as a share of the tension", "", 0.0, 0.3
+    )
     seed: int = param(0, "seed of everything random in the sensors: the same seed, the same bytes", "", 0, 2147483647)
     noise: str = param(
         "",
@@ -88,11 +98,20 @@ class SimulatorParameters(WorldParameters):
     dropout: str = param("", "probability that a message is left out; as delay")
     tendons: bool = param(False, "publish tendon_states, for a robot with a file of tendons")
     tendon_every: int = param(2, "publish tendon_states every so many joint states", "", 1, 500)
-    tendon_stiffness: float = param(0.0, "stiffness of each tendon's wire; 0: wires do not stretch", "N/m", 0.0, 1e9)
+    tendon_stiffness: float = param(
+        0.0,
+        "stiffness of each tendon's wire; 0: wires do not stretch, with drives 'winches' that of the units",
+        "N/m",
+        0.0,
+        1e9,
+    )
     tendon_drift: float = param(0.0, "standard deviation of what a tendon's length drifts in a second", "m", 0.0, 0.1)
     tendon_spikes: float = param(0.0, "share of the lengths of tendons that are 5 mm wrong", "", 0.0, 1.0)
     tendon_faults: str = param(
-        "", "tendons that fail, as 'l_biceps=slack,r_triceps=stuck'; also broken, missing", live=True
+        "",
+        "tendons that fail, as 'l_biceps=slack,r_triceps=stuck'; also broken, missing; with drives 'winches' also "
+        "snapped, slipped=0.02 [m], deaf",
+        live=True,
     )
     publish_description: bool = param(True, "publish robot_description; false where robot_state_publisher does")
 

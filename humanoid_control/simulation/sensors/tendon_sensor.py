@@ -14,6 +14,16 @@ FAULTS = {
     "stuck": "encoder gives the length that it gave first",
     "missing": "nothing is measured",
 }
+WINCH_FAULTS = {
+    "slack": "wire of this length [m] is let out, as the encoder sees",
+    "snapped": "wire is torn",
+    "broken": "wire is torn",
+    "slipped": "wire of this length [m] slips off the drum, and the encoder does not see it",
+    "deaf": "tension sensor gives zero, to the drive too",
+    "stuck": "encoder gives the length that it gave first, but not to the drive",
+    "missing": "nothing is measured, but by the drive",
+}
+SIZES = {"slack": 0.03, "slipped": 0.02}  # [m] of faults whose size is not given
 LOOSE, REELED = 0.03, 0.05  # [m] what the encoder of a slack tendon reads more, of a broken one less
 
 
@@ -34,6 +44,38 @@ def parse_faults(text: str, names: tuple[str, ...]) -> dict[str, str]:
             if value not in known:
                 raise UnknownNameError(what, value, known)
         out[name] = fault
+    return out
+
+
+def parse_winch_faults(text: str, names: tuple[str, ...]) -> dict[str, tuple[str, float]]:
+    """Faults of tendons on winches from a text such as 'l_biceps=snapped,r_triceps=slipped=0.02'.
+
+    Returns:
+        Tendon -> one of WINCH_FAULTS and its size [m].
+
+    Raises:
+        UnknownNameError: no such tendon or fault. ConfigError: not of that form, or a size that is none.
+    """
+    out = {}
+    for part in (p.strip() for p in text.split(",")):
+        if not part:
+            continue
+        name, _, rest = (t.strip() for t in part.partition("="))
+        fault, _, size = (t.strip() for t in rest.partition("="))
+        if not fault:
+            raise ConfigError(f"tendon_faults must be tendon=fault, for example {names[0]}=snapped, got '{part}'")
+        for what, value, known in (("tendon", name, names), ("fault of a tendon", fault, tuple(WINCH_FAULTS))):
+            if value not in known:
+                raise UnknownNameError(what, value, known)
+        if size and fault not in SIZES:
+            raise ConfigError(f"tendon_faults: '{fault}' has no size, got '{part}'")
+        try:
+            length = float(size or SIZES.get(fault, 0.0))
+        except ValueError:
+            length = np.nan
+        if not 0 <= length <= 0.2:
+            raise ConfigError(f"tendon_faults: the size in '{part}' must be 0..0.2 m")
+        out[name] = (fault, length)
     return out
 
 
@@ -103,7 +145,8 @@ class TendonSensor:
         lengths, tensions = (np.array(values) for values in read)
         self._hold(lengths)
         keep = [k for k, name in enumerate(self.names) if self.faults.get(name) != "missing"]
-        return TendonStates(tuple(self.names[k] for k in keep), lengths[keep], tensions[keep])
+        rates = None if states.rates is None else states.rates[keep]
+        return TendonStates(tuple(self.names[k] for k in keep), lengths[keep], tensions[keep], rates)
 
     def _unwound(self) -> np.ndarray:
         """Lengths that each encoder reads more than its wire's path [m]."""

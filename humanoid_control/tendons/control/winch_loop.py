@@ -47,6 +47,7 @@ from humanoid_control.tendons.control.commands import (
 from humanoid_control.tendons.unit import MuscleUnit, UnitTable, motor_force, unit_table
 
 LONGEST = 1.001e-3  # [s] between two runs of the loop
+LONGEST_WIRE = 10.0  # [m]: a longer one is given in another unit
 
 LEAD = 100.0  # [N] of a tension error beyond which the admittance winds no faster
 SHARE = 0.9  # of the speed without load that a velocity is asked for
@@ -287,6 +288,7 @@ class WinchLoop:
             SizeError: not M of each. ConfigError: a least tension that is negative or above the greatest.
         """
         self.names, self.units, self.gains = tuple(names), tuple(units), gains or LoopGains()
+        self._index = {name: k for k, name in enumerate(self.names)}
         m = len(self.names)
         least, most = np.array(least, dtype=float), np.array(most, dtype=float)
         if len(self.units) != m or least.shape != (m,) or most.shape != (m,):
@@ -377,6 +379,61 @@ class WinchLoop:
         if not good.all():
             names = ", ".join(self.names[k] for k in np.flatnonzero(~good)[:3])
             raise NotANumberError(f"winch command: not a number for {names}: the last command is kept")
+
+    def take(
+        self, names: Sequence[str], position: Sequence[float], velocity: Sequence[float], effort: Sequence[float]
+    ) -> None:
+        """Take a command whose filled fields say its kind; tendons that it does not name keep theirs.
+
+        Velocity and effort: HYBRID, the velocity that of the wire's length, so that winding is negative. Effort alone:
+        TENSION. Position: LENGTH, with effort as the forward tension. A tendon with a NaN is not commanded.
+
+        Args:
+            names: of the tendons commanded, each once.
+            position: lengths of wire [m], or empty. velocity: their rates [m/s], or empty. effort: tensions [N], or
+                empty.
+
+        Raises:
+            UnknownNameError: no such tendon. ConfigError: a name twice, a field of another size, fields that make no
+                kind of command, a negative tension, a length in millimetres. Nothing is taken then.
+        """
+        self._check_fields(names, position, velocity, effort)
+        rows = np.full((3, len(self.names)), np.nan)
+        which = [self._index[name] for name in names]
+        for row, values in zip(rows, (position, velocity, effort), strict=True):
+            if len(values):
+                row[which] = values
+        x, rate, f = rows
+        if (f < 0).any():
+            k = int(np.flatnonzero(f < 0)[0])
+            raise ConfigError(f"tendon command: tension of {self.names[k]} is {f[k]:.4g} N, wires do not push: refused")
+        if (np.abs(x) > LONGEST_WIRE).any():
+            k = int(np.flatnonzero(np.abs(x) > LONGEST_WIRE)[0])
+            raise ConfigError(f"tendon command: length of {self.names[k]} is {x[k]:.4g} m; is it in mm? refused")
+        kind = LENGTH if len(position) else HYBRID if len(velocity) else TENSION
+        f = np.where(np.isfinite(x) & np.isnan(f), self.record.tension, f) if kind == LENGTH and not len(effort) else f
+        needed = {LENGTH: x + f, HYBRID: rate + f, TENSION: f}[kind]
+        good, r = np.isfinite(needed), self.record
+        r.kind[good], r.tension[good] = kind, f[good]
+        r.speed[good] = -rate[good] if kind == HYBRID else 0.0
+        r.length[good] = x[good] if kind == LENGTH else r.length[good]
+
+    def _check_fields(self, names: Sequence[str], *fields: Sequence[float]) -> None:
+        """Refuse a command by name before anything of it is taken."""
+        for name in names:
+            if name not in self._index:
+                raise UnknownNameError("tendon", str(name)[:60], self.names)
+        if len(set(names)) != len(names):
+            twice = next(n for n in names if list(names).count(n) > 1)
+            raise ConfigError(f"tendon command: names '{twice}' twice: refused")
+        for what, values in zip(("position", "velocity", "effort"), fields, strict=True):
+            if len(values) not in (0, len(names)):
+                raise ConfigError(f"tendon command: {len(values)} numbers of {what} for {len(names)} tendons: refused")
+        position, velocity, effort = fields
+        if not (len(position) or len(effort)):
+            raise ConfigError("tendon command: needs effort (tension), velocity and effort, or position: refused")
+        if len(position) and len(velocity):
+            raise ConfigError("tendon command: position and velocity together are no kind of command: refused")
 
     def hold(self) -> None:
         """Servo all wires where they are from now on; winches that are off stay off."""
