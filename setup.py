@@ -19,6 +19,7 @@ NODES = [
     "controller_bridge",
     "state_estimator",
     "walker",
+    "policy",
     "human_motion",
     "viewer",
 ]

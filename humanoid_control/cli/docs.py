@@ -159,6 +159,24 @@ TOPICS = {
         "std_msgs/String",
         "what the walker does, for late subscribers: WAITING, STAND, WALK, STOP, FALLEN, OFF",
     ),
+    "joint_gains": (
+        "sensor_msgs/JointState",
+        "gains of the command with the same stamp: position = kp [N m/rad], velocity = kd [N m s/rad]. A position with "
+        "gains is a torque, not a place: it is neither interpolated nor limited, and passes the gate; silence lets the "
+        "joints down. A publisher that sent gains once sends them with every command; no names: none has gains",
+    ),
+    "body_commands": (
+        "sensor_msgs/JointState",
+        "positions, by another controller, for joints that the policy does not drive; held without them",
+    ),
+    "policy/state": (
+        "std_msgs/String",
+        "state of the policy, for late subscribers: WAITING, STAND_IN, RUN, HANDOVER, CATCH, SIT, DAMP",
+    ),
+    "policy/terms": (
+        "std_msgs/Float64MultiArray",
+        "while somebody listens: the observation of the policy, scaled; a dimension a term, with its name",
+    ),
     "wrench/FOOT": (
         "geometry_msgs/WrenchStamped",
         "force and torque of the ground on each foot; frame `FOOT_sole`: axes of its link, origin in the middle of the "
@@ -251,6 +269,9 @@ SERVICES = {
     "whole_body_streamer/restart": "step over to the beginning of the clip, and go on",
     "trajectory_streamer/calibrate": "calibrate live markers again; the targets stay where they are meanwhile",
     "trajectory_streamer/resync": "go on from where the robot is, after a fault of a joint; with `solve`",
+    "policy/start": "lead the robot to the first posture, then run the policy",
+    "policy/stop": "let the robot down: stiffness fades, damping grows",
+    "policy/switch": "hand over to the other policy (`second`) within 0.3 s, by torques",
     "walker/stop": "come to rest with the next step, and stay there until `walker/stand`",
     "walker/emergency_stop": "come to rest as fast as can be, within two steps, and stay there until `walker/stand`",
     "walker/stand": "stand, ready to walk again after a stop",

@@ -17,6 +17,7 @@ from humanoid_control.hardware.buses import STILL_TIME, Buses, Record, new_zeros
 from humanoid_control.hardware.calibration import Encoders, Homing, Zero, check_change
 from humanoid_control.hardware.commands.command_stream import Blend, CommandInterpolator, JointCommand
 from humanoid_control.hardware.commands.drive_modes import DriveModes
+from humanoid_control.hardware.commands.gained_joints import GainedJoints, Gains
 from humanoid_control.hardware.commands.limiter import Impedance, SpeedRamp
 from humanoid_control.hardware.commands.setpoint import Aim, Setpoint
 from humanoid_control.hardware.fault_groups import FaultGroups, device_findings
@@ -47,7 +48,7 @@ class Driver:
         hardware: of the robot. machine: its power state. buses: its transports.
         joints: measured; `joints.q` only what can be believed. fresh: (n,) measured in this cycle.
         reference: that is sent to the drives, n joints. tau: (n,) feed-forward that is sent [N m].
-        commands: taken from outside.
+        commands: taken from outside. gained: joints that are commanded with gains.
         findings: of supervision in this cycle, the worst first.
         estop: sources of the emergency stop that call now, with the reason.
         encoders: which of them know their zeros. groups: that have stopped alone. jumps: of encoders.
@@ -95,7 +96,9 @@ class Driver:
         self.groups = FaultGroups(hardware, self.buses, self.transmission, QUICK_STOP_TIME)
         self.guard: Guardian | None = None
         self._dry, self._tolerance = dry_run, late_tolerance
-        self.modes = DriveModes([j.mode for j in hardware.joints], self.limits, self._gains)
+        modes = [j.mode for j in hardware.joints]
+        self.modes = DriveModes(modes, self.limits, self._gains)
+        self.gained = GainedJoints(hardware.names, modes, self._setpoint, j, self.limits.effort, self.period)
         self.jumps = JumpFilter(
             np.array([hardware.robot.velocity[hardware.robot.index[m]] for m in hardware.names]), self.period
         )
@@ -203,10 +206,10 @@ class Driver:
         self.jumps.restart()
         return ""
 
-    def command(self, command: JointCommand, now: float, stamp: float) -> None:
+    def command(self, command: JointCommand, now: float, stamp: float, gains: Gains | None = None) -> None:
         """Take a checked command, see `CommandInterpolator.add`; one that is not followed now is discarded."""
         if not self.passes_over():
-            self.commands.add(self.groups.commanded(command), now, stamp)
+            self.commands.add(self.gained.take(self.groups.commanded(command), gains, now), now, stamp)
 
     passes_over, refusals = passed_over, refusals_of  # reasons against commands, and against power
 
@@ -289,6 +292,7 @@ class Driver:
         if faults and alone:
             faults = self.groups.take(self.findings, now)
             self.commands.forget(self.groups.joints)
+            self.gained.forget(self.groups.joints)
         self.groups.proceed(now)
         self.findings = self.groups.told(self.findings)
         if text := self.buses.trouble():
@@ -313,6 +317,8 @@ class Driver:
             state is PowerState.HOLD and not (self.stopped or self.encoders.waits) and self.commands.steady(now, STEADY)
         ):
             handle(Event.COMMANDED, now)
+        elif self.gained.any and self.gained.comes_down(now) and state is PowerState.STOPPING:
+            pass
         elif state in MOVING and self.commands.silent(now):
             silence = self.hardware.command_timeout
             handle(Event.STOP, now, f"stopped: joint_commands silent for {silence:.2f} s")
@@ -372,6 +378,7 @@ class Driver:
     def _entered(self, before: PowerState, after: PowerState) -> None:
         """What a transition does at once."""
         now = self.machine.since
+        self.gained.entered(after, now)
         if after not in MOVING:
             self.commands.restart()  # a command of the time before a stop, or without power, never moves the robot
         if self.encoders.homing is not None and after is not PowerState.HOLD:
@@ -415,6 +422,7 @@ class Driver:
         if self.modes.any:
             measured = (self.joints.q, self.joints.v)
             setpoint.v[:], self.tau[:] = self.modes.outputs(*measured, self.reference, self.tau, (kp, kd))
+        self.gained.fill(now, state in MOVING)
         self.transmission.command(setpoint.q, setpoint.v, self.tau, out)
         self.transmission.gains(setpoint.kp, setpoint.kd, out)
 

@@ -26,6 +26,7 @@ from humanoid_control.errors import ConfigError, HumanoidError
 from humanoid_control.files import check_file
 from humanoid_control.hardware.calibration import named_calibration, read_calibration, write_calibration
 from humanoid_control.hardware.commands.command_stream import CommandReader
+from humanoid_control.hardware.commands.gained_command import GainsReader
 from humanoid_control.hardware.commands.sources import CommandSources
 from humanoid_control.hardware.commands.trajectory_goal import GoalFollower
 from humanoid_control.hardware.driver import QUICK_STOP_TIME, Driver
@@ -37,6 +38,7 @@ from humanoid_control.hardware.supervision import WARN
 from humanoid_control.kinematics.joint_state import NodeStatus
 from humanoid_control.nodes.base.command_messages import read_command
 from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter, gid_of, publishers_of
+from humanoid_control.nodes.base.joint_gains import GainedCommands, gains_of
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
@@ -49,8 +51,9 @@ from humanoid_control.nodes.base.messages import (
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
-from humanoid_control.nodes.driver_reports import BusRates, battery_message, fill_imu, parts_of
-from humanoid_control.nodes.trajectory_action import TrajectoryAction, points_of
+from humanoid_control.nodes.driving.driver_reports import BusRates, battery_message, fill_imu, parts_of
+from humanoid_control.nodes.driving.torque_gate import install_gate
+from humanoid_control.nodes.driving.trajectory_action import TrajectoryAction, points_of
 from humanoid_control.robots import Robot, load_robot
 
 TWINS = ("simulator", "loopback")
@@ -102,6 +105,7 @@ class RobotDriverParameters(NodeParameters):
         0.5, "time in which the end must be reached, after that of the trajectory; 0: for ever", "s", 0.0, 1000.0,
         live=True,
     )  # fmt: skip
+    gate: bool = param(True, "torques of joints that are commanded with gains pass the gate")
     brake_joint: str = param("", "joint whose brake ~/release_brake releases, without power", live=True)
 
 
@@ -148,6 +152,8 @@ class RobotDriver(TickNode):
         record = self.frames.write if self.frames else None
         self.driver = Driver(hardware, zeros, p.dry_run, record, p.late_tolerance)
         self.driver.scale_velocity(p.velocity_scale)
+        problem = install_gate(self.driver, p.robot, robot.from_mapping(hardware.fixed), p.gate)
+        self.health.check("gate", bool(problem), Level.WARN, problem)
         become_real_time(p.priority)
         for k, text in enumerate(real_time_advice()):
             self.health.report(f"real time {k}", Level.WARN, text)
@@ -183,6 +189,8 @@ class RobotDriver(TickNode):
         self.owner = CommandArbiter(self, "joint_commands")
         self.planner = CommandArbiter(self, "joint_trajectory", "owner of trajectories")
         self.reports += [self.owner.report, self.planner.report]
+        self.pairs = GainedCommands(self, self.take)
+        self.gains = GainsReader(hardware.names, [self.robot.joint_names[k] for k in self.others])
         self.listen(JointState, "joint_commands", self.on_command, COMMANDS_IN, takes_info=True)
         take = self.on_trajectory
         self.create_subscription(JointTrajectory, "joint_trajectory", take, EVENTS, takes_info=True)
@@ -210,10 +218,21 @@ class RobotDriver(TickNode):
         text = "a trajectory runs: joint_commands passed over"
         if self.health.check("passed over", self.sources.running(now), Level.WARN, text):
             return
-        if not self.owner.accepts(info, self.driver.hardware.command_timeout):
+        if self.owner.accepts(info, self.driver.hardware.command_timeout):
+            self.pairs.command(m, gid_of(info))
+
+    def take(self, m: JointState, gains: JointState | None) -> None:
+        """Hand a command over to the driver, with gains where it has some and the drives take them."""
+        try:
+            given = self.gains.read(*gains_of(gains)) if gains is not None else None
+            if given is not None:
+                self.driver.gained.check(given)
+            self.health.clear("joint_gains")
+        except HumanoidError as e:
+            self.health.report("joint_gains", Level.WARN, str(e))
             return
         if (read := read_command(self, self.reader, m)) is not None:
-            self.sources.command(read[0], now, read[1])
+            self.sources.command(read[0], time.monotonic(), read[1], given)
 
     def on_trajectory(self, m: JointTrajectory, info: Mapping[str, Any]) -> None:
         """Execute a trajectory from where the reference is, at its stamp; an empty one ends the one that runs.
@@ -366,6 +385,8 @@ class RobotDriver(TickNode):
             "joints_fresh": int(d.fresh.sum()),
             "temperature_max": f"{temperature[hottest]:.1f} {names[hottest]}" if hottest is not None else "",
             "following_error_max": f"{error[worst]:.4f} {names[worst]}" if worst is not None else "",
+            "joints_with_gains": int(d.gained.command.which.sum()),
+            "gate_active_percent": round(100.0 * d.gained.acted / max(d.gained.cycles, 1), 2),
             "guardian": "alive" if d.guard is not None and d.guard.alive() else "none",
             **real_time_report(),
             **d.buses.figures(),

@@ -180,7 +180,7 @@ class Simulator(TickNode):
         self.incoming.pull(self.params.tension)
         self.winches.watch()
         self.incoming.lead(self.steps * self.params.step)
-        self.engine.step(self.steps)
+        self.incoming.gained.step(self.steps)
         self.incoming.note_errors()
         failed = self.engine.diverged
         self.health.check("diverged", failed, Level.ERROR, f"the simulation {self.engine.failure}: call ~/reset")
@@ -229,6 +229,7 @@ class Simulator(TickNode):
             "engine": self.params.engine,
             "paused": self.paused,
             "steps_per_period": self.steps,
+            **self.incoming.gained.values(),
         }
 
 

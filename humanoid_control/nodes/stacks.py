@@ -5,234 +5,19 @@ It imports no ROS, so that launch files load it anywhere.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.nodes.base.parameters import NodeParameters, parse_value
-from humanoid_control.warm_up import (
-    GROUPS,
-    HARDWARE,
-    HUMAN,
-    INVERSE_KINEMATICS,
-    PERFORMING,
-    RETARGETING,
-    SIMULATION,
-    TENDONS,
-    WALKING,
-    WHOLE_BODY,
-)
+from humanoid_control.nodes.base.parameters import parse_value
+from humanoid_control.nodes.node_specs import NODES as NODES
+from humanoid_control.nodes.node_specs import NodeSpec as NodeSpec
+from humanoid_control.warm_up import GROUPS, TENDONS
 
 COMMANDS = "joint_commands"
 WHOLE_BODY_PLAYER = "whole_body_streamer"
 PERFORMER = "whole_body_controller"
-
-
-@dataclass(frozen=True)
-class NodeSpec:
-    """One node of a stack.
-
-    Attributes:
-        executable: name of its executable, its node, and its module below `humanoid_control.nodes`.
-        parameters: class of its parameters in that module.
-        task: one line for help texts.
-        subscribes, publishes: topic names for the docs; relative but for those with a slash.
-        essential: without it a stack ends; False: where it cannot be kept alive, the other nodes go on.
-        powers: it gives power to drives: it ends first, in its own time, and is never started again by itself.
-        kernels: group of compiled kernels that it needs first; empty: none.
-    """
-
-    executable: str
-    parameters: str
-    task: str
-    subscribes: tuple[str, ...]
-    publishes: tuple[str, ...]
-    essential: bool = True
-    powers: bool = False
-    kernels: str = RETARGETING
-
-    @property
-    def module(self) -> str:
-        return f"humanoid_control.nodes.{self.executable}"
-
-    def parameter_class(self) -> type[NodeParameters]:
-        """The node's parameter dataclass (imports the node's module, so ROS must be there)."""
-        return getattr(importlib.import_module(self.module), self.parameters)
-
-
-NODES = {
-    spec.executable: spec
-    for spec in (
-        NodeSpec(
-            "simulator",
-            "SimulatorParameters",
-            "the robot in a simulated world",
-            ("joint_commands", "simulator/set_state", "simulator/set_base", "simulator/push"),
-            (
-                "joint_states",
-                "applied_commands",
-                "tendon_states",
-                "imu",
-                "ground_truth/odometry",
-                "wrench/FOOT",
-                "simulator/paused",
-                "robot_description",
-                "/clock",
-                "/tf",
-            ),
-            kernels=SIMULATION,
-        ),
-        NodeSpec(
-            "robot_driver",
-            "RobotDriverParameters",
-            "a real robot on its buses, or its simulated twin: power by request, every command inside the limits",
-            ("joint_commands", "joint_trajectory", "emergency_stop"),
-            ("joint_states", "applied_commands", "hardware_state", "imu", "battery"),
-            powers=True,
-            kernels=HARDWARE,
-        ),
-        NodeSpec(
-            "controller_bridge",
-            "ControllerBridgeParameters",
-            "joint commands to a controller of ros2_control: blended, inside the limits, at rest when they cease",
-            ("joint_commands", "joint_states"),
-            ("CONTROLLER/commands", "CONTROLLER/joint_trajectory"),
-            kernels="",
-        ),
-        NodeSpec(
-            "state_estimator",
-            "StateEstimatorParameters",
-            "joint positions and velocities, filtered from encoders or estimated from tendons",
-            ("joint_states", "tendon_states"),
-            ("estimated_joint_states", "state_estimator/covariance", "state_estimator/jae_error", "tendon_markers"),
-            kernels="",
-        ),
-        NodeSpec(
-            "whole_body_ik",
-            "WholeBodyIkParameters",
-            "targets to joint commands, every limit kept",
-            ("targets", "estimated_joint_states", "simulator/paused", "hardware_state"),
-            ("joint_commands", "ik_markers"),
-            kernels=INVERSE_KINEMATICS,
-        ),
-        NodeSpec(
-            "trajectory_streamer",
-            "TrajectoryStreamerParameters",
-            "a motion clip or live markers to targets for the robot",
-            ("clip/seek", "markers", "estimated_joint_states", "simulator/paused", "hardware_state"),
-            ("targets", "dancer", "clip/time", "clip/duration", "reference_joint_states"),
-        ),
-        NodeSpec(
-            "whole_body_streamer",
-            "WholeBodyStreamerParameters",
-            "a motion clip to root, legs and arms of a robot, its feet held on the ground, as it plays",
-            ("clip/seek",),
-            (
-                "reference_joint_states",
-                "reference_odometry",
-                "targets",
-                "dancer",
-                "contacts",
-                "clip/time",
-                "clip/duration",
-                "/tf",
-            ),
-            kernels=WHOLE_BODY,
-        ),
-        NodeSpec(
-            "target_source",
-            "TargetSourceParameters",
-            "random goals for the hands, reachable ones and others, as targets",
-            ("estimated_joint_states",),
-            ("targets", "goals"),
-        ),
-        NodeSpec(
-            "walker",
-            "WalkerParameters",
-            "a velocity, or footsteps, to joint commands that walk on two feet, and odometry from the sensors alone",
-            (
-                "cmd_vel",
-                "joy",
-                "footsteps",
-                "goal_pose",
-                "targets",
-                "joint_states",
-                "imu",
-                "wrench/FOOT",
-                "simulator/paused",
-                "hardware_state",
-            ),
-            (
-                "joint_commands",
-                "odom",
-                "footsteps/planned",
-                "footsteps/status",
-                "contact/FOOT",
-                "walking/state",
-                "/tf",
-            ),
-            kernels=WALKING,
-        ),
-        NodeSpec(
-            "whole_body_controller",
-            "WholeBodyControllerParameters",
-            "a clip, or a feasible motion, to joint torques that dance it on two feet by the sensors alone",
-            ("joint_states", "imu", "wrench/FOOT", "simulator/paused"),
-            (
-                "joint_commands",
-                "odom",
-                "contact/FOOT",
-                "performing/state",
-                "reference_joint_states",
-                "reference_odometry",
-                "reference_wrench/FOOT",
-                "footsteps/planned",
-                "clip/time",
-                "clip/duration",
-                "/tf",
-            ),
-            kernels=PERFORMING,
-        ),
-        NodeSpec(
-            "human_motion",
-            "HumanMotionParameters",
-            "live markers and force plates to a person's joint angles, moments and points to imitate",
-            ("markers", "plates/plateN"),
-            ("human/joint_states", "human/residual", "human/points", "human/markers", "/tf"),
-            kernels=HUMAN,
-        ),
-        NodeSpec(
-            "viewer",
-            "ViewerParameters",
-            "everything in a browser page",
-            (
-                "joint_states",
-                "joint_commands",
-                "targets",
-                "ik_markers",
-                "tendon_markers",
-                "dancer",
-                "odom",
-                "ground_truth/odometry",
-                "human/markers",
-                "footsteps/planned",
-                "contacts",
-                "walking/state",
-                "performing/state",
-                "hardware_state",
-                "battery",
-                "clip/time",
-                "clip/duration",
-                "/diagnostics",
-            ),
-            ("clip/seek", "cmd_vel", "simulator/push"),
-            essential=False,
-            kernels="",
-        ),
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -326,6 +111,11 @@ GENTLE = {"acceleration": 20.0, "velocity_scale": 0.5}  # for real joints, until
 BELOW_DRIVER = {"acceleration": 16.0, "acceleration_scale": 0.8, "velocity_scale": 0.4}
 ON_FEET = {"base": "floating", "rate": 250.0, "sensor_every": 1, "publish_tf": False, "stamp": "sim"}
 PERFORMS = ON_FEET | {"rate": 500.0}  # torques
+UNDER_POLICY = {
+    "simulator": {**ON_FEET, "rotors": "quasi_direct"},
+    "policy": {"start": True, "standing": True, "late": 1.5},  # a computer that simulates has more to do
+    "viewer": {"follow": True},
+}
 STACKS = {
     s.name: s
     for s in (
@@ -406,6 +196,25 @@ STACKS = {
             "simulator",
             "walker",
             settings={"simulator": ON_FEET, "viewer": {"footsteps": True, "follow": True, "walking": True}},
+        ),
+        _stack(
+            "policy",
+            "a simulated robot on its feet under a learned policy (policy.policy=FILE), behind the gate on torques: it "
+            "walks where cmd_vel says, shown in the browser",
+            "viewer",
+            "simulator",
+            "policy",
+            settings=UNDER_POLICY,
+        ),
+        _stack(
+            "tracker",
+            "live imitation: a learned tracker (policy.policy=FILE) keeps a simulated robot on its feet as it follows "
+            "a clip or a person, retargeted as it comes, shown in the browser",
+            "viewer",
+            "simulator",
+            "policy",
+            WHOLE_BODY_PLAYER,
+            settings=UNDER_POLICY,
         ),
         _stack(
             "dance",

@@ -15,21 +15,15 @@ from humanoid_control.policy.runner import Command, Policy, RobotState, Targets
 from humanoid_control.policy.supervision import Event, PolicySupervisor
 from humanoid_control.robots import Robot
 from humanoid_control.simulation import DriveGains, Engine, WorldSettings, make_engine
+from humanoid_control.simulation import quasi_direct_armature as quasi_direct_armature
 from humanoid_control.simulation.drives.position_control import default_gains
 
 LOOP = 0.002  # [s] period of the PD loops
-ARMATURE_PER_EFFORT = 1.5e-4  # [kg m^2/(N m)] of quasi-direct drives, as learned policies have them
-LEAST_ARMATURE = 3e-3  # [kg m^2]
 HOLD_PER_EFFORT = 1.6  # [1/rad] stiffness of joints that a policy does not drive, as a multiple of their torque limit
 HOLD_DAMPING = 0.08  # [s] their damping as a share of the stiffness
 FALLEN_HEIGHT, FALLEN_TILT = 0.55, 1.0  # share of the height at the start; [rad]
 WATCHED = 0.120  # [m] distance of shapes that is looked at
 SETTLED = 1.0  # [s] from which a commanded velocity counts as followed
-
-
-def quasi_direct_armature(robot: Robot) -> np.ndarray:
-    """Rotor inertia (n,) seen at the joints of a robot whose drives are not published [kg m^2]."""
-    return np.maximum(ARMATURE_PER_EFFORT * robot.effort, LEAST_ARMATURE)
 
 
 def policy_engine(robot: Robot, engine: str, armature: np.ndarray | None = None, step: float = 0.001) -> Engine:

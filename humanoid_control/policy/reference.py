@@ -114,6 +114,22 @@ class MotionFrame(NamedTuple):
     R_anchor: np.ndarray | None = None
 
 
+def blend_frames(a: MotionFrame, b: MotionFrame, share: float) -> MotionFrame:
+    """A frame between two, at a share of 0 to 1; the anchor is that of `b`."""
+    still = np.zeros_like(b.joints)
+    speeds = [still if f.joint_velocity is None else f.joint_velocity for f in (a, b)]
+    return MotionFrame(
+        (1.0 - share) * a.velocity + share * b.velocity,
+        (1.0 - share) * a.height + share * b.height,
+        (1.0 - share) * a.roll + share * b.roll,
+        (1.0 - share) * a.pitch + share * b.pitch,
+        (1.0 - share) * a.yaw_rate + share * b.yaw_rate,
+        (1.0 - share) * a.joints + share * b.joints,
+        (1.0 - share) * speeds[0] + share * speeds[1],
+        b.R_anchor,
+    )
+
+
 class Motion(NamedTuple):
     """A whole-body motion at a constant rate, joints in the policy's order.
 
@@ -201,19 +217,7 @@ class MotionReference:
             k = min(int(max(self._time - BLEND, 0.0) * self._rate + 0.5), len(self._motion) - 1)
             target = self._motion[k]
         share = min(self._time / BLEND, 1.0)
-        if share >= 1.0:
-            return target
-        a, b = self.idle, target
-        return MotionFrame(
-            (1.0 - share) * a.velocity + share * b.velocity,
-            (1.0 - share) * a.height + share * b.height,
-            (1.0 - share) * a.roll + share * b.roll,
-            (1.0 - share) * a.pitch + share * b.pitch,
-            (1.0 - share) * a.yaw_rate + share * b.yaw_rate,
-            (1.0 - share) * a.joints + share * b.joints,
-            None if b.joint_velocity is None else share * b.joint_velocity,
-            b.R_anchor,
-        )
+        return target if share >= 1.0 else blend_frames(self.idle, target, share)
 
     def channels(self, R_anchor: np.ndarray, p_anchor: np.ndarray) -> dict[str, np.ndarray]:
         """Values of the terms about the motion."""

@@ -11,7 +11,7 @@ import pinocchio as pin
 from humanoid_control.errors import PolicyError
 from humanoid_control.policy.checks import Examination, examine
 from humanoid_control.policy.formats.reader import read_policy
-from humanoid_control.policy.model import ACTION, DAMPING, REFERENCE, STIFFNESS, TARGET
+from humanoid_control.policy.model import ACTION, DAMPING, REFERENCE, STIFFNESS, TARGET, Term
 from humanoid_control.policy.network import Session
 from humanoid_control.policy.observation import GaitClock, ObservationBuilder
 from humanoid_control.policy.reference import EmbeddedReference, MotionReference
@@ -150,6 +150,11 @@ class Policy:
     def terms(self) -> np.ndarray:
         """All terms of the last step, scaled, one after the other; overwritten by the next step."""
         return self._builder.vector
+
+    @property
+    def observed_terms(self) -> list[Term]:
+        """The terms that `terms` holds, in their order."""
+        return self._builder.terms
 
     @property
     def start_posture(self) -> np.ndarray:

@@ -1,8 +1,9 @@
 """Supervision of a running policy: it starts with ramps, is caught before it falls, and ends in a controlled descent.
 
-States follow each other as STAND_IN (to the first posture, gains from 0), RUN, CATCH (a stand: the same policy without
-a command, or another one, blended to by torques), SIT (a descent: stiffness fades, damping grows) and DAMP. There is no
-state that holds the last posture: a robot on its legs that freezes falls like a plank.
+States follow each other as STAND_IN (to the first posture, gains from 0), RUN, HANDOVER (from one policy to another, by
+torques), CATCH (a stand: the same policy without a command, or another one, blended to by torques), SIT (a descent:
+stiffness fades, damping grows) and DAMP. There is no state that holds the last posture: a robot on its legs that
+freezes falls like a plank.
 
 Thresholds were fitted on runs of six policies of a G1; others may need others.
 """
@@ -10,7 +11,7 @@ Thresholds were fitted on runs of six policies of a G1; others may need others.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from humanoid_control.policy.gate import arm_joints
 from humanoid_control.policy.runner import Command, Policy, RobotState, Targets
 from humanoid_control.robots import Robot
 
-STAND_IN, RUN, CATCH, SIT, DAMP = "stand in", "run", "catch", "sit", "damp"
+STAND_IN, RUN, HANDOVER, CATCH, SIT, DAMP = "stand in", "run", "handover", "catch", "sit", "damp"
 STILL = Command()
 
 
@@ -107,7 +108,7 @@ class PolicySupervisor:
     """A policy with a start, an end, and a watch over its tilt, its targets, its numbers and its lateness.
 
     Attributes:
-        policy: that runs. state: one of STAND_IN, RUN, CATCH, SIT, DAMP. events: changes of state.
+        policy: that runs. state: one of STAND_IN, RUN, HANDOVER, CATCH, SIT, DAMP. events: changes of state.
     """
 
     def __init__(
@@ -132,6 +133,7 @@ class PolicySupervisor:
         self.policy.reset()
         self.state, self.events = RUN, list[Event]()
         self._time = self._since = self._calm = 0.0
+        self._before: Policy | None = None
         self._from: np.ndarray | None = None
         self._last: Targets | None = None
         self._first: Targets | None = None
@@ -142,9 +144,31 @@ class PolicySupervisor:
         self._change(STAND_IN, "started")
         self._from = None
 
-    def stop(self) -> None:
-        """Descend under control."""
-        self._change(SIT, "stopped")
+    def stop(self, why: str = "stopped") -> None:
+        """Descend under control, unless that is done already."""
+        if self.state not in (SIT, DAMP):
+            self._change(SIT, why)
+
+    def set_late(self, share: float) -> None:
+        """Change by which share of a period an inference may be late."""
+        self.settings = replace(self.settings, late=share)
+
+    def switch(self, policy: Policy) -> None:
+        """Hand over to another policy of the same robot and period, which begins now.
+
+        Raises:
+            PolicyError: this one does not run, or the other has another period.
+        """
+        if self.state != RUN:
+            raise PolicyError(f"a policy is switched while one runs: the state is '{self.state}'")
+        if abs(policy.period - self.policy.period) > 1e-9:
+            raise PolicyError(
+                f"{policy.model.name} has a period of {policy.period:g} s, {self.policy.model.name} one of "
+                f"{self.policy.period:g} s: they cannot be blended"
+            )
+        policy.reset()
+        self._before, self.policy = self.policy, policy
+        self._change(HANDOVER, f"to {policy.model.name}")
 
     def _change(self, state: str, why: str) -> None:
         self.state, self._since, self._first = state, self._time, None if state != DAMP else self._first
@@ -157,7 +181,7 @@ class PolicySupervisor:
             late: by which the last inference was late [s].
         """
         self._time += self.policy.period
-        if self.state in (RUN, CATCH):
+        if self.state in (RUN, HANDOVER, CATCH):
             self._watch(state, late)
         targets = self._targets(state, command or STILL)
         self._last = Targets(*(a.copy() for a in targets))
@@ -168,7 +192,7 @@ class PolicySupervisor:
     def _targets(self, state: RobotState, command: Command) -> Targets:
         if self.state == STAND_IN:
             return self._standing_in(state)
-        if self.state in (RUN, CATCH):
+        if self.state in (RUN, HANDOVER, CATCH):
             try:
                 return self._running(state, command)
             except PolicyError as error:
@@ -192,6 +216,8 @@ class PolicySupervisor:
     def _running(self, state: RobotState, command: Command) -> Targets:
         if self.state == RUN:
             return self._whole(self.policy.step(state, command))
+        if self.state == HANDOVER:
+            return self._handing_over(state, command)
         if self.catcher is None:
             return self._whole(self.policy.step(state, STILL))
         caught = self._whole(self.catcher.step(state, STILL))
@@ -200,6 +226,15 @@ class PolicySupervisor:
             return caught
         own = self._whole(self.policy.step(state, command))
         return blend_by_torque(own, caught, max(share, 0.0))
+
+    def _handing_over(self, state: RobotState, command: Command) -> Targets:
+        """The torques of both policies, less and less of the one before."""
+        new = self._whole(self.policy.step(state, command))
+        share = (self._time - self._since) / self.settings.handover
+        if share >= 1.0 or self._before is None:
+            self._change(RUN, "handed over")
+            return new
+        return blend_by_torque(self._whole(self._before.step(state, command)), new, share)
 
     def _descending(self, state: RobotState) -> Targets:
         """The last targets with stiffness that fades, and damping that grows to what lets a robot down."""

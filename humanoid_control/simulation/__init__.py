@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from humanoid_control.simulation.contact.points import ContactSettings as ContactSettings
     from humanoid_control.simulation.drives.position_control import DriveGains as DriveGains
     from humanoid_control.simulation.engine import ENGINES as ENGINES
+    from humanoid_control.simulation.engine import ROTORS as ROTORS
     from humanoid_control.simulation.engine import Engine as Engine
     from humanoid_control.simulation.engine import SimulationConfig as SimulationConfig
     from humanoid_control.simulation.engine import make_engine as make_engine
+    from humanoid_control.simulation.engine import quasi_direct_armature as quasi_direct_armature
     from humanoid_control.simulation.many_worlds import simulate_many as simulate_many
     from humanoid_control.simulation.sensors.sensor_model import Imperfection as Imperfection
     from humanoid_control.simulation.settings import DRIVES as DRIVES
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
-        "engine": ["ENGINES", "Engine", "SimulationConfig", "make_engine"],
+        "engine": ["ENGINES", "ROTORS", "Engine", "SimulationConfig", "make_engine", "quasi_direct_armature"],
         "settings": ["DRIVES", "TOUCHING", "WorldSettings"],
         "contact.ground": ["Ground"],
         "contact.points": ["ContactSettings"],

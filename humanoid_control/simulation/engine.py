@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 
 ENGINES = ("multibody", "mujoco")
+ROTORS = ("geared", "quasi_direct")
+ARMATURE_PER_EFFORT = 1.5e-4  # [kg m^2/(N m)] of quasi-direct drives, as learned policies have them
+LEAST_ARMATURE = 3e-3  # [kg m^2]
 
 
 class Engine(RobotInterface, Protocol):
@@ -39,7 +42,7 @@ class Engine(RobotInterface, Protocol):
         diverged: the state stopped being finite; the last good one is kept until `reset` or `set_state`.
         failure: one line why; empty otherwise.
         uncommanded: which joints take no commands, because tendons at constant tensions move them.
-        drives: references of the drives, as they were commanded.
+        drives: references of the drives, as they were commanded. gains: of the drives.
     """
 
     robot: Robot
@@ -53,6 +56,7 @@ class Engine(RobotInterface, Protocol):
     failure: str
     uncommanded: np.ndarray
     drives: DriveCommands
+    gains: DriveGains
 
     @property
     def joints(self) -> np.ndarray:
@@ -208,6 +212,7 @@ class SimulationConfig:
         friction: of the ground. ground: its shape, see `ground_recipe`; empty: a plane that rises forward by `slope`
             [rad]. contact_stiffness: along the normal and across it of a corner of a sole [N/m].
         stiffness: of each drive as a multiple of its effort limit [1/rad]. damping_ratio: of each drive.
+        rotors: of ideal drives, 'geared' or 'quasi_direct'; see `quasi_direct_armature`.
     """
 
     robot: str = "lola"
@@ -228,6 +233,7 @@ class SimulationConfig:
     contact_stiffness: float = 1.0e5
     stiffness: float = 60.0
     damping_ratio: float = 1.0
+    rotors: str = "geared"
 
     def changed(self, values: Mapping[str, Any]) -> SimulationConfig:
         """A copy with other numbers.
@@ -282,7 +288,18 @@ class SimulationConfig:
             from humanoid_control.simulation.worlds.multibody_world import tension_gains
 
             make = tension_gains
-        return make(robot, self.stiffness, self.damping_ratio)
+        gains: DriveGains = make(robot, self.stiffness, self.damping_ratio)
+        if self.rotors == "geared":
+            return gains
+        if self.rotors not in ROTORS or self.drives != IDEAL:
+            raise ConfigError(f"rotors are geared, or with drives '{IDEAL}' quasi_direct, not '{self.rotors}'")
+        return replace(gains, rotor=quasi_direct_armature(robot))
+
+
+def quasi_direct_armature(robot: Robot) -> np.ndarray:
+    """Rotor inertia (n,) seen at the joints of a robot with drives of low reduction, not published [kg m^2]."""
+    armature: np.ndarray = np.maximum(ARMATURE_PER_EFFORT * robot.effort, LEAST_ARMATURE)
+    return armature
 
 
 VARIABLES = tuple(f.name for f in fields(SimulationConfig) if f.type == "float")

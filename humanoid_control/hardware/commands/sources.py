@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.commands.command_stream import JointCommand
+from humanoid_control.hardware.commands.gained_command import Gains
 from humanoid_control.hardware.commands.trajectory import TrajectoryPlayer, TrajectoryPoint, scheduled
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.power import PowerState
@@ -29,10 +30,10 @@ class CommandSources:
         """Test whether a trajectory moves the robot, or will, at a monotonic time [s]."""
         return self.player.spline is not None and not self.player.over(now)
 
-    def command(self, command: JointCommand, now: float, stamp: float) -> None:
+    def command(self, command: JointCommand, now: float, stamp: float, gains: Gains | None = None) -> None:
         """Take a checked command in place of a trajectory that is over; see `CommandInterpolator.add`."""
         self.player.stop()
-        self.driver.command(command, now, stamp)
+        self.driver.command(command, now, stamp, gains)
 
     def start(self, names: Sequence[str], points: Sequence[TrajectoryPoint], age: float, now: float) -> None:
         """Execute a trajectory in place of the one before.

@@ -44,6 +44,11 @@ class PowerState:
         return self._state in FOLLOWED or not self._node.count_publishers(HARDWARE_STATE)
 
     @property
+    def state(self) -> str:
+        """What the driver said last; empty: none spoke, or it is gone."""
+        return self._state if self._node.count_publishers(HARDWARE_STATE) else ""
+
+    @property
     def simulated(self) -> bool:
         """No driver ever spoke."""
         return not self._state

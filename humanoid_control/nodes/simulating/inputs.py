@@ -18,11 +18,13 @@ from humanoid_control.errors import (
     nearest_names,
 )
 from humanoid_control.estimation import JointPlausibility, named_twice
-from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter
+from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter, gid_of
 from humanoid_control.nodes.base.health import Level
+from humanoid_control.nodes.base.joint_gains import GainedCommands
 from humanoid_control.nodes.base.messages import (
     EVENTS,
 )
+from humanoid_control.nodes.simulating.gained_drives import GainedDrives
 from humanoid_control.simulation import Engine
 from humanoid_control.simulation.drives.command_blend import CommandBlend, ReferenceRate
 from humanoid_control.simulation.drives.position_control import POSITION
@@ -33,7 +35,7 @@ STRONGEST = 1e15  # [N], [N m] of a push: a world that diverges under less is st
 MOST_TIMES = 10.0  # its limit: more than that a joint's commanded velocity or effort cannot mean
 RETURN_SHARE = 0.9  # of its speed limit, at which a joint is led back: those that start together throw each other about
 RETURNS = 0.1  # [s] of simulated time without commands after which the next one is blended in
-HELD = "no commands: last position held"
+HELD, LET_DOWN = "no commands: last position held", "no commands: joints under gains are let down"
 LATE = 0.2  # [s] of simulated time without commands after which their silence is reported
 
 
@@ -53,8 +55,10 @@ class SimulatorInputs:
         self.blend, self.rate = CommandBlend(r.velocity, RETURN_SHARE), ReferenceRate(r.velocity)
         self._plausible = JointPlausibility(r.joint_names, r.lower, r.upper, r.velocity, encoders=False)
         self._most = {"velocity": MOST_TIMES * r.velocity, "effort": MOST_TIMES * np.maximum(r.effort, 1.0)}
+        self.gained = GainedDrives(engine, node.params.gate, node.params.gains_timeout)
+        self.pairs = GainedCommands(node, self._guarded("command", self._take))
         self.restart()
-        take = self._guarded("command", self.on_command)
+        take = self._guarded("arrival", self.on_command)
         node.listen(JointState, "joint_commands", take, COMMANDS_IN, takes_info=True)
         for message, topic, callback in (
             (JointState, "set_state", self.on_set_state),
@@ -68,6 +72,7 @@ class SimulatorInputs:
         self._last = float("inf")  # simulated time of the last command [s]
         self._heard = np.full(self.robot.n, -np.inf)  # the same of each joint
         self._plausible.forget()
+        self.gained.command.release()  # the engine holds all joints after a reset
         self._changes = -1  # of the owner of the commands, at the last one
         self._given: tuple[np.ndarray | None, ...] = (None, None, None)  # the last command, for the blend
         self.worst = ("", 0.0)
@@ -89,12 +94,16 @@ class SimulatorInputs:
     # -- commands ---------------------------------------------------------------------------------------------------
 
     def on_command(self, m: JointState, info: Mapping[str, Any]) -> None:
+        """Take a command of the publisher that is followed, with the gains of its stamp where it has some."""
+        if self.arbiter.accepts(info, self.node.params.command_timeout):
+            self.pairs.command(m, gid_of(info))
+
+    def _take(self, m: JointState, gains: JointState | None) -> None:
         """Positions, velocities, efforts, each for all names or left empty; they choose the kind of drive.
 
-        A joint whose number is not finite is not commanded; a message that commands none is no command.
+        A joint whose number is not finite is not commanded; a message that commands none is no command. Joints with
+        gains follow torques, see `GainedDrives`.
         """
-        if not self.arbiter.accepts(info, self.node.params.command_timeout):
-            return
         if m.name != self._order[0]:
             self._order = (list(m.name), *self.robot.order_of(m.name))
             unknown = [n for n in m.name if n not in self.robot.index]
@@ -113,7 +122,18 @@ class SimulatorInputs:
             self._in_order(kind, values, "command") if len(values) else None
             for kind, values in (("position", m.position), ("velocity", m.velocity), ("effort", m.effort))
         )
-        self._drop_implausible(self._order[2], position, velocity=velocity, effort=effort)
+        own = self._order[2]
+        if gains is not None:
+            under = self.gained.take(position, velocity, effort, gains)
+            own = own[~under[own]]
+            self._heard[under] = self._last = self.engine.time
+            self._without_position[under], self._commanded[under] = True, True
+            for values in (position, velocity, effort):
+                if values is not None:
+                    values[under] = np.nan
+        elif self.gained.command.any:
+            self.gained.release()
+        self._drop_implausible(own, position, velocity=velocity, effort=effort)
         if position is not None:  # a velocity that is left alone would be followed by itself
             for values in (velocity, effort):
                 if values is not None:
@@ -207,10 +227,11 @@ class SimulatorInputs:
         silence = self.engine.time - self._last
         silent, moves = silence > timeout, bool(self._without_position.any())
         text = f"no commands: what they began goes on for {timeout:g} s" if moves and not silent else HELD
+        text = LET_DOWN if self.gained.command.any else text
         self.health.check("silent", silent or silence > LATE, Level.WARN, text)
         if silent:
             self.blend.end()
-        alone = self._without_position & (self.engine.time - self._heard > timeout)
+        alone = self._without_position & ~self.gained.command.which & (self.engine.time - self._heard > timeout)
         if alone.any():
             self.engine.drives.hold(alone, self.engine.joints)
             self._commanded |= alone

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.robots import Robot
-from humanoid_control.simulation import DRIVES, ENGINES, TOUCHING, Engine, Imperfection, SimulationConfig
+from humanoid_control.simulation import DRIVES, ENGINES, ROTORS, TOUCHING, Engine, Imperfection, SimulationConfig
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,12 @@ class SimulatorParameters(WorldParameters):
         60.0, "position gain of each drive, as a multiple of its effort limit", "1/rad", 1.0, 1000.0
     )
     damping_ratio: float = param(1.0, "damping of each drive, 1 is critical", "", 0.05, 10.0)
+    rotors: str = param(
+        "geared",
+        "inertia of the motors of ideal drives: geared, as behind a high reduction; quasi_direct, as learned policies "
+        "have it",
+        choices=ROTORS,
+    )
     friction: float = param(0.8, "friction of the ground", "", 0.0, 10.0)
     touching: str = param(
         "all",
@@ -56,6 +62,10 @@ class SimulatorParameters(WorldParameters):
     publish_tf: bool = param(True, "publish the true pose of the root link on /tf; false where odometry does")
     command_timeout: float = param(
         0.5, "silence of the commands after which the last position is held at rest", "s", 0.01, 60.0, live=True
+    )
+    gate: bool = param(True, "torques of joints that are commanded with gains pass the gate")
+    gains_timeout: float = param(
+        0.1, "silence of commands with gains after which their joints are let down by damping", "s", 0.005, 10.0
     )
     step_periods: int = param(1, "periods of the joint states that ~/step advances by", "", 1, 10000, live=True)
     push_duration: float = param(0.1, "how long a wrench on ~/push acts", "s", 0.001, 60.0, live=True)

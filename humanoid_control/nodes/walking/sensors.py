@@ -284,6 +284,10 @@ class Sensors:
         """Sensors that were silent for longer than this [s]."""
         return [key for key, s in self.silence.items() if s > limit]
 
+    def joints(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (n,) [rad] and velocities (n,) [rad/s] as they were measured last."""
+        return self._q, self._v
+
     def measurement(self) -> Measurement:
         """The newest readings; `missing` must be empty."""
         assert self._imu is not None

@@ -178,6 +178,11 @@ class DriveCommands:
         self.mode[which], self.q_ref[which], self.v_ref[which] = POSITION, joints[which], 0.0
         self.effort[which], self.driven[which] = 0.0, 1.0
 
+    def push(self, which: np.ndarray, torque: np.ndarray) -> None:
+        """Give joints, those that `which` (n,) is true of, a torque (n,) [N m] alone; others keep their commands."""
+        self.mode[which], self.v_ref[which], self.driven[which] = EFFORT, 0.0, 0.0
+        self.effort[which] = torque[which]
+
     @property
     def moving(self) -> bool:
         """True where a reference moves by itself."""

@@ -101,7 +101,7 @@ class Direct:
         of_simulator = ["base:=floating", "sensor_every:=1", "publish_tf:=false", "stamp:=sim", *simulated]
         own += [f"simulator:{p}" for p in (*of_simulator, f"real_time_factor:={pace}")]
         rclpy.init(args=["--ros-args", *(a for p in own for a in ("-p", p))])
-        for topic in ("walking/state", "performing/state"):
+        for topic in ("walking/state", "performing/state", "~/state"):
             bus.listeners[topic].append(lambda m: self.states.append(m.data))
         self.simulator = self._node(Simulator)
         self.walkers = [self._node(kind) for _ in range(walkers)]

@@ -1,0 +1,1 @@
+"""The node `policy` in parts: parameters, sensors and references, outputs."""

@@ -1,0 +1,241 @@
+"""Inputs of the node `policy`: sensors, odometry, velocities, a motion to follow, commands for the rest of the body."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from geometry_msgs.msg import Twist, TwistStamped
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import Imu, JointState
+
+from humanoid_control.errors import ConfigError, HumanoidError, NotANumberError
+from humanoid_control.nodes.base.command_owner import COMMANDS_IN, listen_to_one
+from humanoid_control.nodes.base.messages import JointPositions
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.policies.references import LiveReference
+from humanoid_control.nodes.walking.requests import VelocityRequest
+from humanoid_control.nodes.walking.sensors import Sensors, TickClock
+from humanoid_control.policy import Command, MotionReference, Policy, RobotState
+
+ODOMETRY_OLD = 0.2  # [s] of odometry that is no longer used
+IMPOSSIBLE = 1e6  # [m], [m/s] of odometry
+EARLY = 1_000_000  # [ns] by which an instant of the sensors may come before its step
+JUMP = 1_000_000_000  # [ns] by which the sensors' clock leaps where it is another one
+NEEDS_ODOMETRY = ("base_lin_vel", "base_height")  # terms
+
+
+class PolicyInputs:
+    """Everything that a policy is given. A faulty message is reported by name and changes nothing.
+
+    Attributes:
+        sensors: joints and IMU. velocity: of cmd_vel. references: of the policies that track motions.
+        body: positions (n,) that another controller commands, NaN: none [rad].
+    """
+
+    def __init__(self, node: TickNode, policies: list[Policy]) -> None:
+        """Listen.
+
+        Args:
+            policies: of one robot.
+        """
+        self.node, self.robot, p = node, policies[0].robot, node.params
+        self._links = RootImu(self.robot)
+        self.sensors = Sensors(self.robot, (), node.health)
+        self.velocity = VelocityRequest(node.health, self.robot.root_link, p.cmd_vel_timeout)
+        self.references = {id(q): LiveReference(q) for q in policies if isinstance(q.reference, MotionReference)}
+        self.needs_odometry = any(t.kind in NEEDS_ODOMETRY for q in policies for t in q.model.terms)
+        self._body = JointPositions(self.robot)
+        self._clock = TickClock(policies[0].period)
+        self.restart()
+        node.listen(JointState, "joint_states", self._sensed(self.sensors.on_joints))
+        node.listen(Imu, "imu", self._sensed(self._on_imu))
+        node.listen(Odometry, "odom", self._named("odom", self._on_odometry))
+        twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
+        listen_to_one(node, twist, "cmd_vel", self._on_velocity, p.cmd_vel_timeout)
+        listen_to_one(node, JointState, "body_commands", self._named("body", self._on_body), p.body_timeout)
+        if self.references:
+            for message, topic, name in (
+                (JointState, "reference_joint_states", "on_joints"),
+                (Odometry, "reference_odometry", "on_odometry"),
+            ):
+                node.listen(message, topic, self._named(topic, self._for_all(name)), COMMANDS_IN)
+
+    def restart(self) -> None:
+        """Nothing was heard."""
+        self.sensors.forget()
+        self.velocity.forget()
+        self._body.forget()
+        self._body_heard = np.full(self.robot.n, -np.inf)
+        self._odometry: tuple[float, np.ndarray, np.ndarray] | None = None
+        for reference in self.references.values():
+            reference.restart()
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """The next instant of the sensors is the first one of a policy."""
+        self._clock.restart()
+        self.due: int | None = None  # stamp of the sensors at which the next step is made [ns]
+        self.late, self.pace, self._last = 0.0, 1.0, (0, 0.0)
+
+    # -- messages ---------------------------------------------------------------------------------------------------
+
+    def _sensed(self, take: Callable[[Any], bool]) -> Callable[[Any], None]:
+        """A callback that wakes the tick when a step of the policy is due."""
+
+        def call(message: Any) -> None:
+            if take(message) and self.node.active and self._is_due(self.sensors.instant):
+                self.node.wake = True
+
+        return call
+
+    def _named(self, key: str, take: Callable[[Any], None]) -> Callable[[Any], None]:
+        def call(message: Any) -> None:
+            try:
+                take(message)
+                self.node.health.clear(key)
+            except HumanoidError as e:
+                self.node.health.report(key, Level.WARN, str(e))
+
+        return call
+
+    def _for_all(self, name: str) -> Callable[[Any], None]:
+        def call(message: Any) -> None:
+            for reference in self.references.values():
+                getattr(reference, name)(message)
+
+        return call
+
+    def _on_imu(self, m: Imu) -> bool:
+        try:
+            return self.sensors.on_imu(self._links.in_root(m, self.sensors))
+        except HumanoidError as e:
+            self.node.health.report("imu", Level.ERROR, str(e))
+            return False
+
+    def _on_odometry(self, m: Odometry) -> None:
+        p, v = m.pose.pose.position, m.twist.twist.linear
+        if m.child_frame_id not in ("", self.robot.root_link):
+            raise ConfigError(f"odom of '{m.child_frame_id}': only one of the root link is understood: passed over")
+        numbers = np.array([p.x, p.y, p.z, v.x, v.y, v.z])
+        if not (np.abs(numbers) < IMPOSSIBLE).all():
+            raise NotANumberError("odom: a value is not a number: passed over")
+        self._odometry = time.monotonic(), numbers[:3], numbers[3:]
+
+    def _on_velocity(self, m: Any) -> None:
+        self.velocity.take(m, 1e-9 * self.node.get_clock().now().nanoseconds)
+
+    def _on_body(self, m: JointState) -> None:
+        joints, q = self._body.take(m)
+        if problem := self._body.problem:
+            raise ConfigError(f"body_commands: {problem}")
+        self._body_heard[joints[np.isfinite(q)]] = time.monotonic()
+
+    # -- what a step gets -------------------------------------------------------------------------------------------
+
+    def instant(self, now: float) -> int | None:
+        """Stamp of the sensors that counts [ns]; None: nothing was heard.
+
+        Args:
+            now: monotonic [s].
+        """
+        return self._clock.choose(self.sensors.instant, self.sensors.joint_instant, now)
+
+    def _is_due(self, instant: int | None) -> bool:
+        return instant is not None and (self.due is None or instant >= self.due - EARLY or instant < self.due - JUMP)
+
+    def leaps(self, instant: int | None) -> bool:
+        """True where the sensors' clock is another one than before."""
+        return instant is not None and self.due is not None and abs(instant - self.due) > JUMP
+
+    def step(self, instant: int | None, now: float, period: float) -> bool:
+        """Test whether a step of the policy is to be made; `late` is then by how much it comes after its time [s].
+
+        Args:
+            instant: as `instant` gives it [ns]. now: monotonic [s]. period: of the policy [s].
+        """
+        if not self._is_due(instant):
+            return False
+        assert instant is not None
+        whole = round(1e9 * period)
+        due = self.due if self.due is not None else instant
+        before, at = self._last
+        if before and now > at:
+            self.pace += 0.05 * (min(max(1e-9 * (instant - before) / (now - at), 0.02), 1.0) - self.pace)
+        self._last = instant, now
+        self.late = max(1e-9 * (instant - due), 0.0)
+        self.due = due + whole if instant - due < whole // 2 else instant + whole
+        return True
+
+    def state(self, now: float) -> RobotState:
+        """What is measured; the sensors must be complete."""
+        measured = self.sensors.measurement()
+        position = velocity = None
+        if self._odometry is not None and now - self._odometry[0] <= ODOMETRY_OLD:
+            _, position, velocity = self._odometry
+        j, imu = measured.joints, measured.imu
+        return RobotState(j.q, j.v, imu.orientation, imu.angular_velocity, position, velocity)
+
+    def others(self, now: float) -> np.ndarray:
+        """Positions (n,) that another controller commands now [rad]; NaN: none."""
+        fresh = now - self._body_heard <= self.node.params.body_timeout
+        return np.where(fresh, self._body.values, np.nan)
+
+    def command(self, now: float, policy: Policy) -> Command:
+        """What the policy is asked for."""
+        others, velocity = self.others(now), self.velocity.now(now, self.node.params.cmd_vel_timeout)
+        known = np.isfinite(others)
+        return Command(velocity, joints=np.where(known, others, policy.rest) if known.any() else None)
+
+    def follow(self, now: float, policies: list[Policy]) -> None:
+        """Give trackers the frame of this step."""
+        for policy in policies:
+            if (reference := self.references.get(id(policy))) is not None:
+                reference.advance(now, self.node.params.reference_timeout, policy.period)
+
+
+class RootImu:
+    """Readings of an IMU in any link of the robot, made those of one in its root link by the joints between."""
+
+    def __init__(self, robot: Any) -> None:
+        self._robot, self._model, self._data = robot, robot.model, robot.model.createData()
+        self._links = {f.name for f in self._model.frames if f.type == pin.FrameType.BODY}
+        self._v = np.zeros(robot.nv)
+
+    def in_root(self, m: Imu, sensors: Sensors) -> Imu:
+        """The reading in the root link; the one that is given where it is there.
+
+        Raises:
+            ConfigError: a frame that is no link, or joints that are not measured yet.
+        """
+        frame, root = m.header.frame_id, self._robot.root_link
+        if frame in ("", root):
+            return m
+        if frame not in self._links:
+            raise ConfigError(f"imu in frame '{frame[:60]}': no link of {self._robot.name} has that name: passed over")
+        if sensors.joint_instant is None or "joint_states" in " ".join(sensors.missing):
+            raise ConfigError(f"imu in frame '{frame}': the joints between are not measured yet: passed over")
+        measured = sensors.joints()
+        self._v[self._robot.iv :] = measured[1]
+        model, data = self._model, self._data
+        pin.forwardKinematics(model, data, self._robot.q(measured[0], pin.SE3.Identity()), self._v)
+        ids = [model.getFrameId(f, pin.FrameType.BODY) for f in (root, frame)]
+        R_root, R_link = (pin.updateFramePlacement(model, data, k).rotation for k in ids)
+        R = R_root.T @ R_link  # axes of the link in those of the root
+        turning = pin.getFrameVelocity(model, data, ids[1], pin.ReferenceFrame.LOCAL)
+        o, w = m.orientation, m.angular_velocity
+        world = pin.Quaternion(o.w, o.x, o.y, o.z)
+        length = world.norm()
+        out = pin.Quaternion(world.normalized().toRotationMatrix() @ R.T) if length > 0.0 else world
+        own = R @ (np.array([w.x, w.y, w.z]) - turning.angular)
+        moved = Imu(header=m.header, linear_acceleration=m.linear_acceleration)
+        moved.header.frame_id = root
+        (q := moved.orientation).x, q.y, q.z, q.w = (length * out.coeffs()).tolist()
+        (t := moved.angular_velocity).x, t.y, t.z = own.tolist()
+        moved.orientation_covariance, moved.angular_velocity_covariance = (
+            m.orientation_covariance, m.angular_velocity_covariance,
+        )  # fmt: skip
+        return moved

@@ -1,0 +1,117 @@
+"""Motions that a tracker follows live: messages of a reference made frames, blended where they begin and cease."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ConfigError, NotANumberError, UnknownNameError
+from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.policy import MotionFrame, MotionReference, Policy
+from humanoid_control.policy.reference import blend_frames
+
+BLEND = 1.0  # [s] from the idle posture to a reference that begins, and back to it from one that ceases
+FARTHEST, FASTEST = 1e3, 100.0  # [m] and [rad]; [m/s] and [rad/s]: beyond them nothing is a motion
+
+
+class LiveReference:
+    """The newest frame of `reference_joint_states` and `reference_odometry`, for a policy that tracks motions.
+
+    Attributes:
+        count: frames that were taken. active: frames come.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        """Prepare.
+
+        Args:
+            policy: with a `MotionReference`.
+        """
+        assert isinstance(policy.reference, MotionReference)
+        self._policy, self._reference, self._robot = policy, policy.reference, policy.robot
+        self._data = self._robot.model.createData()
+        self._order: tuple[list[str], np.ndarray] = ([], np.zeros(0, int))
+        self.restart()
+
+    def restart(self) -> None:
+        """Nothing was heard; the idle posture is followed."""
+        self._joints: tuple[np.ndarray, np.ndarray] | None = None
+        self._frame, self._heard = self._reference.idle, -np.inf
+        self._given = self._from = self._reference.idle
+        self._since, self.active, self.count = -np.inf, False, 0
+        self._R_start = np.eye(3)  # heading of the motion where it began, which is the robot's own
+
+    def on_joints(self, m: Any) -> None:
+        """Take joint positions and velocities.
+
+        Raises:
+            HumanoidError: a joint of the policy is missing, or a value is not a number: passed over.
+        """
+        if m.name != self._order[0]:
+            index = {name: k for k, name in enumerate(m.name)}
+            for joint in self._policy.model.joints:
+                if joint not in index:
+                    raise UnknownNameError("joint", joint, index, hint="(reference_joint_states: passed over)")
+            self._order = (list(m.name), np.array([index[j] for j in self._policy.model.joints]))
+        rows = self._order[1]
+        if len(m.position) != len(m.name) or len(m.velocity) not in (0, len(m.name)):
+            raise ConfigError("reference_joint_states without a position and a velocity for each name: passed over")
+        q = np.asarray(m.position, dtype=float)[rows]
+        v = np.asarray(m.velocity, dtype=float)[rows] if len(m.velocity) else np.zeros(len(rows))
+        if not (np.abs(q) < FARTHEST).all() or not (np.abs(v) < FASTEST).all():
+            raise NotANumberError("reference_joint_states: a value is not a number, or impossible: passed over")
+        self._joints = q, v
+
+    def on_odometry(self, m: Any) -> None:
+        """Take the root link of the motion; with the joints of before it makes a frame.
+
+        Raises:
+            NotANumberError: a value is not a number: passed over.
+        """
+        p, o = m.pose.pose.position, m.pose.pose.orientation
+        v, w = m.twist.twist.linear, m.twist.twist.angular
+        numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w, v.x, v.y, v.z, w.x, w.y, w.z])
+        quaternion = numbers[3:7]
+        good = (np.abs(numbers[:3]) < FARTHEST).all() and (np.abs(numbers[7:]) < FASTEST).all()
+        if not good or not 0.5 < np.linalg.norm(quaternion) < 2.0:
+            raise NotANumberError("reference_odometry: a value is not a number, or impossible: passed over")
+        if self._joints is None:
+            return
+        q, qd = self._joints
+        R = pin.Quaternion(quaternion / np.linalg.norm(quaternion)).toRotationMatrix()
+        roll, pitch, _ = pin.rpy.matrixToRpy(R)
+        self._frame = MotionFrame(numbers[7:9], numbers[2], roll, pitch, numbers[12], q, qd, self._anchor(R, q))
+        self._heard, self.count = time.monotonic(), self.count + 1
+
+    def _anchor(self, R: np.ndarray, q: np.ndarray) -> np.ndarray | None:
+        """Rotation of the tracker's anchor link in the motion's world."""
+        anchor, robot = self._policy.model.anchor, self._robot
+        if anchor in ("", robot.root_link):
+            return R if anchor else None
+        joints = self._policy.rest.copy()
+        joints[self._policy.observed] = q
+        pin.forwardKinematics(robot.model, self._data, robot.q(joints, pin.SE3(R, np.zeros(3))))
+        frame = robot.model.getFrameId(anchor, pin.FrameType.BODY)
+        return np.asarray(pin.updateFramePlacement(robot.model, self._data, frame).rotation)
+
+    def advance(self, now: float, timeout: float, period: float) -> None:
+        """Give the policy the frame of this step.
+
+        Args:
+            now: monotonic [s]. timeout: silence after which the motion has ceased [s]. period: of the policy [s].
+        """
+        active = now - self._heard <= timeout
+        if active != self.active:
+            self.active, self._from, self._since = active, self._given, 0.0
+            if self._frame.R_anchor is not None:
+                self._R_start = pin.rpy.rpyToMatrix(0.0, 0.0, pin.rpy.matrixToRpy(self._frame.R_anchor)[2])
+        self._since += period
+        goal = self._frame if active else self._reference.idle
+        if goal.R_anchor is not None:
+            goal = goal._replace(R_anchor=self._R_start.T @ goal.R_anchor)
+        share = min(self._since / BLEND, 1.0)
+        self._given = goal if share >= 1.0 else blend_frames(self._from, goal, minimum_jerk(share))
+        self._reference.give(self._given)

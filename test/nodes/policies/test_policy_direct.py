@@ -1,0 +1,277 @@
+"""The node `policy` and what it asks of the simulator: states, requests, faults; on a clock of the test's own."""
+
+import copy
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+pytest.importorskip("rclpy", reason="needs ROS 2")
+pytest.importorskip("onnxruntime", reason="needs the extra 'policy': pip install 'humanoid_control[policy]'")
+
+from geometry_msgs.msg import Twist
+from sensor_msgs.msg import Imu, JointState
+
+from humanoid_control.nodes.policies.inputs import RootImu
+from humanoid_control.robots import load_robot
+from test.nodes.policies.direct_policy import GAINS, DirectPolicy
+
+
+@pytest.fixture
+def stack(monkeypatch, g1_urdf, policy_file):
+    made = []
+
+    def make(policy="holosoma", *parameters, **options):
+        made.append(DirectPolicy(monkeypatch, g1_urdf, policy_file(policy), *parameters, **options))
+        return made[-1]
+
+    yield make
+    for d in made:
+        d.close()
+
+
+def walking(d, x=0.5):
+    m = Twist()
+    m.linear.x = x
+    return lambda: d.bus.publish("cmd_vel", m)
+
+
+def place(d):
+    return d.engine.base_state()[0][:3].copy()
+
+
+def upright(d):
+    pose, _ = d.engine.base_state()
+    return 1.0 - 2.0 * (pose[3] ** 2 + pose[4] ** 2)
+
+
+def heard(d, topic):
+    kept = []
+    d.bus.listeners[topic].append(lambda m: kept.append(copy.deepcopy(m)))
+    return kept
+
+
+@pytest.mark.parametrize("engine", ["multibody", "mujoco"])
+def test_a_policy_stands_in_walks_by_cmd_vel_and_stands_where_nothing_comes(stack, engine):
+    if engine == "mujoco":
+        pytest.importorskip("mujoco")
+    d = stack(simulated=(f"engine:={engine}",))
+    commands, gains = heard(d, "joint_commands"), heard(d, GAINS)
+    d.until("RUN")
+    assert d.states[:3] == ["WAITING", "STAND_IN", "RUN"]
+    begin = place(d)
+    d.run(4.0, meanwhile=walking(d))
+    way = place(d) - begin
+    assert 1.2 < way[0] < 2.4 and upright(d) > 0.95, way
+    d.run(1.5)  # cmd_vel is silent
+    there = place(d)
+    d.run(1.0)
+    assert np.linalg.norm((place(d) - there)[:2]) < 0.1 and upright(d) > 0.98 and d.state == "RUN"
+    assert [m.header.stamp for m in commands] == [m.header.stamp for m in gains], "each command has its gains"
+    assert not gains[0].name and len(gains[-1].name) == 29, "the drives hold a robot that stands in by themselves"
+    numbers = np.array([[*m.position, *m.velocity, *m.effort] for m in commands])
+    assert np.isfinite(numbers).all()
+    assert d.simulator.values()["joints_with_gains"] == 29 and d.simulator.values()["gate_steps"] > 2000
+
+
+def test_a_killed_node_leaves_a_robot_that_is_let_down_and_not_frozen(stack):
+    d = stack()
+    d.until("RUN")
+    d.run(1.5, meanwhile=walking(d))
+    d.bus.silent |= {"joint_commands", GAINS}
+    gains = d.simulator.incoming.gained.command
+    d.run(0.5)
+    assert gains.descending and 0.0 < gains.kp.max() < 0.6 * 180 and d.simulator.health.open["silent"]
+    speeds = []
+    d.run(2.5, meanwhile=lambda: speeds.append(np.abs(d.engine.joint_velocity / d.engine.robot.velocity).max()))
+    assert gains.kp.max() == 0.0 and gains.kd.min() >= 0.5 and place(d)[2] < 0.5
+    assert max(speeds) < 1.0, "it comes down within the limits of speed"
+    assert (d.engine.drives.driven == 0.0).all(), "no drive holds a posture"
+    d.bus.silent.clear()
+    d.run(0.5)
+    assert d.state in ("SIT", "DAMP"), "the node itself saw the robot lie, and lets it"
+
+
+@pytest.mark.parametrize("engine", ["multibody"])
+def test_a_late_inference_lets_the_robot_down_and_is_named(stack, engine):
+    d = stack("holosoma", "late:=0.5")
+    d.until("RUN")
+    d.thinking = 0.009  # less than half of the 20 ms
+    d.run(1.0, meanwhile=walking(d))
+    assert d.state == "RUN"
+    d.thinking = 0.030
+    begin = d.now
+    d.until("SIT", 1.0)
+    assert d.now - begin < 0.05 and "an inference was 30 ms late" in d.said_of()["down"][1]
+    d.until("DAMP", 2.0)
+    d.thinking = 0.0
+    d.run(1.0)
+    assert d.state == "DAMP", "it stays down until somebody starts it"
+    assert d.call("start").success
+    d.until("WAITING", 0.1)
+
+
+def test_sensors_that_fall_silent_let_the_robot_down(stack):
+    d = stack()
+    d.until("RUN")
+    commands = heard(d, "joint_commands")
+    d.bus.silent.add("imu")
+    begin = d.now
+    d.until("SIT", 2.0, meanwhile=walking(d))
+    assert d.now - begin < 0.2 and "imu" in d.said_of()["down"][1]
+    d.bus.silent.add("joint_states")
+    d.until("DAMP", 2.0)
+    d.run(0.3)
+    assert np.isfinite([*commands[-1].position, *commands[-1].effort]).all()
+
+
+def test_numbers_that_are_none_never_leave_the_node(stack):
+    d = stack()
+    d.until("RUN")
+    commands, gains = heard(d, "joint_commands"), heard(d, GAINS)
+
+    def broken(m):
+        out = copy.deepcopy(m)
+        out.position[3] = float("nan")
+        return out
+
+    d.bus.change["joint_states"] = broken
+    d.until("SIT", 2.0)
+    d.policy.policies[0].model.scale[:] = np.nan  # a policy that has lost its mind
+    del d.bus.change["joint_states"]
+    d.until("DAMP", 2.0)
+    pairs = zip(commands, gains, strict=False)
+    rows = np.array([[*c.position, *c.velocity, *c.effort, *g.position, *g.velocity] for c, g in pairs])
+    assert len(rows) > 30 and np.isfinite(rows).all()
+    assert "joint_states" in str(d.said_of()) or "down" in d.said_of()
+
+
+def test_two_policies_are_switched_by_torques(stack, policy_file):
+    d = stack("holosoma", f"second:={policy_file('unitree')}")
+    d.until("RUN")
+    d.run(1.0, meanwhile=walking(d))
+    torques = []
+    d.bus.listeners["joint_states"].append(lambda m: torques.append(np.array(m.effort)))
+    d.run(0.5, meanwhile=walking(d))
+    ordinary = np.abs(np.diff(torques[-100:], axis=0)).max()
+    first = d.policy.supervisor.policy
+    answer = d.call("switch")
+    assert answer.success, answer.message
+    torques.clear()
+    d.until("HANDOVER", 0.1, meanwhile=walking(d))
+    d.until("RUN", 1.0, meanwhile=walking(d))
+    assert d.policy.supervisor.policy is not first
+    assert np.abs(np.diff(torques, axis=0)).max() < 3.0 * ordinary
+    begin = place(d)
+    d.run(3.0, meanwhile=walking(d))
+    assert (place(d) - begin)[0] > 0.8 and upright(d) > 0.95
+    assert d.call("switch").success, "and back"
+
+
+def test_requests_out_of_turn_are_refused_by_a_line(stack):
+    d = stack("holosoma", "start:=false")
+    d.run(1.0)
+    assert d.states == ["WAITING"] and not d.call("switch").success
+    assert d.call("start").success
+    d.until("RUN")
+    assert "one policy only" in d.call("switch").message
+    assert not d.call("start").success, "it is running"
+    assert d.call("stop").success
+    d.until("SIT", 0.1)
+    d.until("DAMP", 2.0)
+
+
+def test_the_rest_of_the_body_is_moved_by_another_controller_and_held_without_one(stack):
+    d = stack("agile")  # drives no arms
+    robot, policy = d.engine.robot, d.policy.policies[0]
+    elbow, knee = robot.index["left_elbow_joint"], robot.index["left_knee_joint"]
+    assert elbow not in policy.acted and knee in policy.acted
+    d.until("RUN")
+    d.run(0.5)
+    held = d.engine.joints[elbow]
+    command = JointState(name=["left_elbow_joint", "left_knee_joint"], position=[held + 0.5, 2.0])
+    commands, gains = heard(d, "joint_commands"), heard(d, GAINS)
+    d.run(2.0, meanwhile=lambda: (walking(d)(), d.bus.publish("body_commands", command)))
+    assert d.engine.joints[elbow] == pytest.approx(held + 0.5, abs=0.05), "moved by its position drive"
+    assert "left_elbow_joint" not in gains[-1].name and "left_knee_joint" in gains[-1].name
+    assert commands[-1].position[knee] != 2.0, "a joint of the policy takes no commands of others"
+    assert d.state == "RUN" and upright(d) > 0.95
+    d.run(1.5, meanwhile=walking(d))
+    assert "left_elbow_joint" in gains[-1].name and d.state == "RUN" and upright(d) > 0.95
+
+
+def test_commands_without_their_gains_are_not_followed_as_positions(stack):
+    d = stack()
+    d.until("RUN")
+    d.run(0.5)
+    d.bus.silent.add(GAINS)
+    d.run(0.3)
+    assert "gains" in d.simulator.health.open and d.simulator.incoming.gained.command.descending
+    d.run(1.5)
+    assert (d.engine.drives.driven == 0.0).all()
+
+
+def test_gains_with_a_mistake_are_refused_by_name_and_change_nothing(stack):
+    d = stack()
+    d.until("RUN")
+    d.run(0.2)
+
+    def with_gain(name, value):
+        def change(m):
+            out = copy.deepcopy(m)
+            if out.name:
+                out.position[out.name.index(name)] = value
+            return out
+
+        return change
+
+    for value, words in ((float("nan"), "not within"), (-1.0, "not within"), (1e9, "not within")):
+        d.bus.change[GAINS] = with_gain("left_knee_joint", value)
+        d.run(0.05)
+        said = d.simulator.health.open["command"][1]
+        assert "kp of left_knee_joint" in said and words in said
+        del d.bus.change[GAINS]
+        d.run(0.1)
+        assert "command" not in d.simulator.health.open and d.state == "RUN"
+
+
+def test_an_imu_elsewhere_is_made_one_of_the_root_link(g1_urdf):
+    """Against pinocchio's own velocities of both links, in postures and motions at random."""
+    robot, rng = load_robot(str(g1_urdf), "floating"), np.random.default_rng(4)
+    links, data = RootImu(robot), robot.model.createData()
+
+    class Joints:
+        joint_instant, missing = 1, ()
+
+    for _ in range(20):
+        q = pin.randomConfiguration(robot.model, -np.ones(robot.nq), np.ones(robot.nq))
+        v = rng.normal(size=robot.nv)
+        sensors = Joints()
+        sensors.joints = lambda q=q, v=v: (q[robot.iq :], v[robot.iv :])
+        pin.forwardKinematics(robot.model, data, q, v)
+        frames = [robot.model.getFrameId(link) for link in (robot.root_link, "torso_link")]
+        R = [pin.updateFramePlacement(robot.model, data, f).rotation for f in frames]
+        w = [pin.getFrameVelocity(robot.model, data, f, pin.LOCAL).angular for f in frames]
+        m = Imu()
+        m.header.frame_id = "torso_link"
+        o, t = m.orientation, m.angular_velocity
+        o.x, o.y, o.z, o.w = pin.Quaternion(R[1]).coeffs().tolist()
+        t.x, t.y, t.z = w[1].tolist()
+        found = links.in_root(m, sensors)
+        o, t = found.orientation, found.angular_velocity
+        assert np.allclose(pin.Quaternion(o.w, o.x, o.y, o.z).toRotationMatrix(), R[0])
+        assert np.allclose([t.x, t.y, t.z], w[0]) and found.header.frame_id == robot.root_link
+
+
+def test_another_publisher_of_commands_is_named_and_not_joined(stack):
+    d = stack("holosoma", "start:=false")
+    from test.nodes.walking.direct import Publisher
+
+    other = Publisher(d.bus, d.simulator, "joint_commands")
+    hold = JointState(name=list(d.engine.robot.joint_names), position=d.engine.joints.tolist())
+    d.run(0.5, meanwhile=lambda: other.publish(hold))
+    d.call("start")
+    d.run(1.0, meanwhile=lambda: other.publish(hold))
+    assert d.states == ["WAITING"] and "another publisher" in d.said_of()["owner"][1]
+    d.bus.publishers["joint_commands"].remove(other)
+    d.until("RUN")
