@@ -14,7 +14,7 @@ from humanoid_control.tendons.control.commands import (
     WinchCommand,
     WinchStates,
 )
-from humanoid_control.tendons.control.winch_loop import LoopGains, WinchLoop
+from humanoid_control.tendons.control.winch_loop import LoopGains, WinchLoop, winding_speeds
 from humanoid_control.tendons.unit import Motor, MuscleUnit, unit_of_motor
 
 H = 1e-3
@@ -288,3 +288,21 @@ def test_a_command_by_name_that_makes_no_sense_is_refused_whole(given, text):
         loop.take(*given)
     assert text in str(e.value) or (text.startswith("no tendon") and "'c'" in str(e.value))
     assert loop.record.kind.tolist() == [OFF, OFF] and not loop.record.tension.any()
+
+
+def test_speeds_for_drives_with_a_velocity_loop_are_those_of_the_kernel():
+    """F = T + Kv (w* - w) + b w* + I with I from zero, solved for w*, at random states."""
+    rng, m = np.random.default_rng(3), 200
+    units = [MuscleUnit(force=1e6, speed=5.0)] * m
+    loop = WinchLoop([f"t{k}" for k in range(m)], units, np.full(m, LEAST), np.full(m, MOST))
+    kinds = np.where(np.arange(m) % 2, HYBRID, PAY_OUT)
+    command = WinchCommand(kinds, rng.uniform(-0.2, 0.2, m), rng.uniform(0, 200, m), np.zeros(m))
+    states = WinchStates(np.full(m, 0.3), rng.uniform(-0.1, 0.1, m), rng.uniform(0, 350, m))
+    loop.command(command)
+    force, g, b = loop.run(states, H).copy(), loop.gains, 60.0
+    expected = (force - states.tension + (g.speed + H * g.speed_integral) * states.speed) / (
+        g.speed + b + H * g.speed_integral
+    )
+    loop.reset()
+    loop.command(command)
+    assert winding_speeds(loop, states, H) == pytest.approx(expected, abs=1e-9)

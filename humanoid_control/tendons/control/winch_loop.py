@@ -452,3 +452,36 @@ class WinchLoop:
         """
         winch_forces_at(self.packed.table, *states, h)
         return self.record.force
+
+
+RETURN = 20.0  # [1/s] with which a length is servoed by a drive's own velocity loop
+
+
+def winding_speeds(loop: WinchLoop, states: WinchStates, h: float) -> np.ndarray:
+    """Winding speeds w* (M,) [m/s] for drives that have a velocity loop of their own: `velocity_force` without it.
+
+    Lengths are servoed by w* = w_c + 20 / s (x - x_ref). TENSION is no command of such drives: they stand still.
+
+    Args:
+        loop: with the commands; its memory moves on. states: measured. h: since the last run [s].
+    """
+    r, g = loop.record, loop.gains
+    new = r.kind != r.last
+    r.last[new] = r.kind[new]
+    r.reference[new], r.forward[new] = states.wire[new], states.tension[new]
+    length, paying = r.kind == LENGTH, r.kind == PAY_OUT
+    r.reference[length] = r.length[length]
+    falling = r.forward - r.tension
+    r.forward[paying] = (r.tension + falling * np.exp(-h / (0.3 * g.pay_out_time)))[paying]
+    goal = np.where(paying, r.forward, r.tension)
+    led = r.admittance * np.clip(goal - states.tension, -LEAD, LEAD)
+    wanted = np.where(paying, np.maximum(led, -g.lowering), r.speed + led)
+    back = RETURN * (states.wire - r.reference)
+    wanted = np.where(length, r.speed + back, np.where(r.kind == HOLD, back, wanted))
+    wanted[(r.kind == OFF) | (r.kind == TENSION)] = 0.0
+    led_by_tension = (r.kind == HYBRID) | paying
+    slack, over = 0.5 * r.least - states.tension, states.tension - r.most
+    wanted = np.where(led_by_tension & (slack > 0), np.maximum(wanted, g.guard * slack), wanted)
+    wanted = np.where((r.kind != OFF) & (over > 0), np.minimum(wanted, -g.guard * over), wanted)
+    fastest = SHARE * r.unit.speed
+    return np.clip(wanted, -fastest, fastest)

@@ -1,0 +1,219 @@
+"""Muscle units on a bus: winches of tendons as actuators of any transport, commanded as winches.
+
+A unit is an actuator of a tendon, not of a joint. With the ratio r, metres of wire in a radian of the actuator (its
+sign says which way winds), wire, winding speed and force at the wire are
+
+    x = zero - r q,   w = r dq/dt,   F = tau / r
+
+Ways to drive, by what the actuator takes (`transport.Mode`):
+
+    VELOCITY    the velocity loop is the drive's own, the admittance and the guards run here at the rate of the bus:
+                dq/dt = w* / r, with the torque T r forward
+    IMPEDANCE   the same for drives of the MIT protocol: kd = Kv r^2, tau = T r
+    EFFORT      the whole loop of `winch_loop` runs here, which needs 1 kHz
+    POSITION    lengths alone: q = (zero - x_ref) / r, which gives way to an overload
+
+Without a sensor the tension is that of the current less friction, which Coulomb friction makes uncertain: errors within
+it do not count, and the admittance is a tenth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, SizeError
+from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState, Mode
+from humanoid_control.tendons.control.commands import (
+    HOLD,
+    HYBRID,
+    KIND_NAMES,
+    LENGTH,
+    OFF,
+    PAY_OUT,
+    TENSION,
+    WinchCommand,
+    WinchStates,
+)
+from humanoid_control.tendons.control.winch_loop import (
+    OVERLOAD,
+    SHARE,
+    TURNING,
+    LoopGains,
+    WinchLoop,
+    winding_speeds,
+)
+from humanoid_control.tendons.unit import MuscleUnit
+
+KINDS = {
+    Mode.VELOCITY: (OFF, HYBRID, LENGTH, HOLD, PAY_OUT),
+    Mode.IMPEDANCE: (OFF, HYBRID, LENGTH, HOLD, PAY_OUT),
+    Mode.EFFORT: (OFF, HYBRID, TENSION, LENGTH, HOLD, PAY_OUT),
+    Mode.POSITION: (OFF, LENGTH, HOLD),
+}
+"""Kinds of commands by what an actuator takes; without power is what only the transport can make of OFF."""
+WITHOUT_SENSOR = 0.1  # of the admittance
+LEAD_TIME = 0.05  # [s] by which a target of position is ahead at the greatest speed
+MARGIN = 0.02  # [m] of travel beyond the lengths of the joint ranges
+
+
+@dataclass(frozen=True)
+class UnitRow:
+    """A muscle unit of a hardware file.
+
+    Attributes:
+        tendon: its name. ratio: metres of wire in a radian of the actuator, positive where it winds that way [m/rad].
+        zero: wire that is out where the actuator reads 0 [m].
+        shortest, longest: travel of the wire [m]. tension: greatest [N]. speed: greatest [m/s].
+        sensor: False: the tension is that of the current.
+
+    Raises:
+        ConfigError: a number that makes no sense.
+    """
+
+    tendon: str
+    ratio: float
+    zero: float
+    shortest: float = -np.inf
+    longest: float = np.inf
+    tension: float = np.inf
+    speed: float = np.inf
+    sensor: bool = True
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.ratio) and 1e-5 <= abs(self.ratio) <= 0.5):
+            raise ConfigError(f"tendon '{self.tendon}': ratio is {self.ratio:g} m/rad, must be 1e-5 .. 0.5 either way")
+        if not np.isfinite(self.zero) or not self.shortest < self.longest:
+            raise ConfigError(f"tendon '{self.tendon}': needs a finite zero, and a shortest wire below the longest")
+        if not (self.tension > 0 and self.speed > 0):
+            raise ConfigError(f"tendon '{self.tendon}': limits of tension and speed must be above 0")
+
+
+def travel_of(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Shortest and longest wire (M,) [m] for the path lengths (N, M) [m] over the ranges of the joints."""
+    return lengths.min(axis=0) - MARGIN, lengths.max(axis=0) + MARGIN
+
+
+class MuscleUnits:
+    """Units of one bus, in the order of its actuators.
+
+    Attributes:
+        rows: of the units. mode: what the actuators take. loop: of the drives; it runs here in EFFORT alone.
+        command: for the transport, in arrays that are used again.
+    """
+
+    def __init__(
+        self,
+        mode: Mode,
+        rows: Sequence[UnitRow],
+        units: Sequence[MuscleUnit],
+        least: np.ndarray,
+        period: float,
+        gains: LoopGains | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            mode: of all actuators. rows: (M,). units: (M,) their muscle units. least: (M,) T_min [N].
+            period: of the bus [s]. gains: of the loops.
+
+        Raises:
+            SizeError: not M of each. ConfigError: EFFORT at a period that its loop does not bear.
+        """
+        self.mode, self.rows, self.period = mode, tuple(rows), period
+        names = [row.tendon for row in rows]
+        most = np.array([min(row.tension, 1e4) for row in rows])
+        self.loop = WinchLoop(names, units, least, most, gains)
+        if mode is Mode.EFFORT:
+            try:
+                self.loop.check_period(period)
+            except ConfigError as e:
+                raise ConfigError(f"{e}; a drive's own velocity loop (mode velocity) needs no such rate") from None
+        self.ratio = np.array([row.ratio for row in rows])
+        self.zero = np.array([row.zero for row in rows])
+        self._ends = np.array([(row.shortest, row.longest) for row in rows]).T
+        self._speed = np.minimum([row.speed for row in rows], [SHARE * u.speed for u in units])
+        self._sensor = np.array([row.sensor for row in rows])
+        self.loop.record.admittance[~self._sensor] *= WITHOUT_SENSOR
+        self.command = ActuatorCommand(len(names))
+        self.command.mode[:] = mode
+
+    # -- what is measured -------------------------------------------------------------------------------------------
+
+    def states(self, state: ActuatorState, tensions: np.ndarray | None = None) -> WinchStates:
+        """Wires, winding speeds and tensions (M,) of a sample.
+
+        Args:
+            state: of the transport. tensions: (M,) of the sensors [N]; NaN where there is none.
+
+        Raises:
+            SizeError: another number of tensions.
+        """
+        wire, speed = self.zero - self.ratio * state.q, self.ratio * state.v
+        by_current = self._by_current(state, speed)
+        if tensions is None:
+            return WinchStates(wire, speed, by_current)
+        if np.shape(tensions) != by_current.shape:
+            raise SizeError(f"muscle units: expected {len(by_current)} tensions, got {np.shape(tensions)}")
+        return WinchStates(wire, speed, np.where(self._sensor & np.isfinite(tensions), tensions, by_current))
+
+    def _by_current(self, state: ActuatorState, speed: np.ndarray) -> np.ndarray:
+        """Force of the motors less friction; at rest, where friction has no sign, within it of what is commanded."""
+        u, r = self.loop.record.unit, self.loop.record
+        force = np.nan_to_num(state.tau, nan=0.0) / self.ratio
+        turning = np.abs(speed) > TURNING
+        T = force - u.viscous * speed - u.friction * np.sign(speed) * turning
+        away = T - r.tension
+        within = np.clip(away, -u.friction, u.friction)
+        return np.maximum(0.0, np.where(turning, T, T - within))
+
+    # -- what is commanded ------------------------------------------------------------------------------------------
+
+    def take(self, command: WinchCommand) -> None:
+        """Take the commands of all tendons, until the next ones.
+
+        Raises:
+            ConfigError: a kind that these drives lack; nothing is taken then. Others: as `WinchLoop.command`.
+        """
+        kinds = np.asarray(command.kind)
+        for k in np.flatnonzero(~np.isin(kinds, KINDS[self.mode])):
+            name = KIND_NAMES[kinds[k]] if 0 <= kinds[k] < len(KIND_NAMES) else str(kinds[k])
+            have = ", ".join(KIND_NAMES[i] for i in KINDS[self.mode])
+            raise ConfigError(
+                f"tendon '{self.rows[k].tendon}': drives in mode {self.mode.name.lower()} take no command of kind "
+                f"'{name}' (have: {have})"
+            )
+        self.loop.command(command)
+
+    def act(self, states: WinchStates) -> ActuatorCommand:
+        """Command of the actuators for what is measured now; runs the loops by one period of the bus."""
+        c, r = self.command, self.loop.record
+        if self.mode is Mode.EFFORT:
+            force = self.loop.run(states, self.period).copy()
+            force = np.where(states.wire <= self._ends[0], np.minimum(force, states.tension), force)
+            force = np.where(states.wire >= self._ends[1], np.maximum(force, states.tension), force)
+            c.tau[:] = force * self.ratio
+            return c
+        wanted = self._within(states, winding_speeds(self.loop, states, self.period))
+        if self.mode is Mode.POSITION:
+            over = np.maximum(states.tension - OVERLOAD * r.most, 0.0)
+            out = self.period * np.minimum(self.loop.gains.guard * over, self._speed)
+            to = np.where(over > 0, np.maximum(r.reference, states.wire) + out, r.reference)
+            lead = LEAD_TIME * self._speed  # an overload that returned at once would swing
+            r.reference[:] = np.clip(np.clip(to, states.wire - lead, states.wire + lead), *self._ends)
+            c.q[:] = (self.zero - np.where(r.kind == OFF, states.wire, r.reference)) / self.ratio
+            return c
+        powered = r.kind != OFF
+        c.v[:] = np.where(powered, wanted / self.ratio, 0.0)
+        c.tau[:] = np.where(powered, np.clip(states.tension, 0.0, r.most) * self.ratio, 0.0)
+        if self.mode is Mode.IMPEDANCE:
+            c.kd[:] = np.where(powered, self.loop.gains.speed * self.ratio**2, 0.0)
+        return c
+
+    def _within(self, states: WinchStates, wanted: np.ndarray) -> np.ndarray:
+        """Winding speeds within the limits of speed and travel: at an end of its travel a wire goes back alone."""
+        wanted = np.clip(wanted, -self._speed, self._speed)
+        wanted = np.where(states.wire <= self._ends[0], np.minimum(wanted, 0.0), wanted)
+        return np.where(states.wire >= self._ends[1], np.maximum(wanted, 0.0), wanted)
