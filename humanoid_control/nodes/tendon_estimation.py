@@ -47,7 +47,13 @@ def estimator_of(robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
         HumanoidError: no tendons, no groups, a mapping of another robot, an unknown posture.
     """
     settings = EstimatorSettings(
-        p.mode, p.length_noise, p.step_noise, limits=p.limits, gate=p.gate, slack_tension=p.slack_tension
+        p.mode,
+        p.length_noise,
+        p.step_noise,
+        limits=p.limits,
+        gate=p.gate,
+        slack_tension=p.slack_tension,
+        largest_step=0.0,  # samples are judged by their times and the joints' speed limits: `TendonPlausibility`
     )
     groups = tendon_groups(robot, p.groups)
     mappings = tendon_mappings(robot, groups, Path(p.mapping).expanduser() if p.mapping else None)
@@ -399,6 +405,7 @@ class TendonServices:
             response.success, response.message = False, str(e)
             return response
         self.uncalibrated = False
+        t.plausible.place()
         missing = [n for n, ok in zip(t.estimator.muscle_names, measured, strict=True) if not ok]
         words = f"{int(measured.sum())} tendons calibrated at '{text}'"
         words += f"; not measured: {', '.join(missing[:4])}" if missing else ""

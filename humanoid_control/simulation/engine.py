@@ -74,7 +74,7 @@ class Engine(RobotInterface, Protocol):
         """
 
     def set_tension(self, tension: float) -> None:
-        """Tension of every tendon from now on [N], 0: of each what holds the neutral posture.
+        """Tension of every tendon from now on [N], 0: of each what holds the neutral posture. It is led there in 0.5 s.
 
         Only drives 'tendons' hold tensions; with others nothing changes.
 

@@ -13,6 +13,7 @@ import pytest
 
 from humanoid_control.cli.main import main
 from test.places import domain
+from test.shared_memory import OwnSharedMemory
 
 ROS = ("demo", "up", "soak", "record", "replay", "docs")
 # To a shell both are 130. Python ends by the signal itself where it came while a library was running Python from C.
@@ -60,6 +61,10 @@ class Command:
         process.log_path = log.name
         self.running.append(process)
         return process
+
+    def shared_memory(self) -> OwnSharedMemory:
+        """Look at the shared memory of what is run meanwhile (`with`)."""
+        return OwnSharedMemory(self.home, int(self.env["ROS_DOMAIN_ID"]))
 
     def close(self) -> None:
         for process in self.running:

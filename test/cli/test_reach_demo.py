@@ -9,7 +9,6 @@ pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.evaluation.bag import BagReader
 from humanoid_control.evaluation.reaching import read_reach
-from humanoid_control.nodes.session.shared_memory import leftovers
 from humanoid_control.reaching import HANDS, REACHABLE
 from humanoid_control.robots import load_robot
 from test.places import port
@@ -19,8 +18,8 @@ from test.places import port
 @pytest.mark.stack
 @pytest.mark.slow
 def test_hands_reach_and_the_recorded_commands_prove_it(humanoid):
-    before = set(leftovers())
-    result = humanoid("demo", "reach", "--seconds", 14, "--port", port(8), "--json")
+    with humanoid.shared_memory() as memory:
+        result = humanoid("demo", "reach", "--seconds", 14, "--port", port(8), "--json")
     report = json.loads(result.stdout)
     assert result.returncode == 0 and report["good"], json.dumps(report["checks"]) + result.stderr[-2000:]
     assert report["robot"] == "lola", "the default"
@@ -29,7 +28,7 @@ def test_hands_reach_and_the_recorded_commands_prove_it(humanoid):
     assert report["limits"]["commands"] > 500, "3,500 at 500 Hz; on a machine that may be busy"
     assert report["self_collision"]["closest_m"] is None or report["self_collision"]["closest_m"] > 0
     assert 0 < report["loop"]["latency_p50_ms"] < 50 and 0 < report["loop"]["period_error_p50_ms"] < 20
-    assert not set(leftovers()) - before, "no shared memory may stay"
+    assert not memory.left(), "no shared memory may stay"
 
     robot = load_robot("lola", "fixed")
     path = humanoid.home / "runs" / "latest" / "recording"

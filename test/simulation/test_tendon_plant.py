@@ -131,7 +131,23 @@ def test_tendons_fail_as_they_are_told(plant):
     assert now.lengths[at[c]] == before.lengths[at[c]] and error.pop(c) == pytest.approx(-0.02, abs=1e-3)
     assert max(map(abs, error.values())) < 6e-4, "the others have their noise alone"
     sensor.faults = {}
-    assert sensor.read(0.008, later).lengths == pytest.approx(later.lengths, abs=6e-4)
+    for k in range(2, 30):
+        healed = sensor.read(0.004 * k, later).lengths
+    assert healed == pytest.approx(later.lengths, abs=6e-4)
+
+
+def test_no_encoder_jumps_where_a_tendon_fails_while_it_is_read(plant):
+    """A motor winds at 0.5 m/s: 2 mm in a sample of 4 ms; a fault that is there from the start is complete."""
+    true = states_of(plant)
+    a, b = plant.names[3:5]
+    faults = parse_faults(f"{a}=slack,{b}=broken", plant.names)
+    sensor = TendonSensor(plant.names, PERFECT)
+    read = [sensor.read(0.0, true).lengths]
+    for k in range(1, 60):
+        sensor.faults = faults if k < 30 else {}
+        read.append(sensor.read(0.004 * k, true).lengths)
+    assert np.abs(np.diff(read, axis=0)).max() == pytest.approx(0.002)
+    assert (read[29] - read[0])[[3, 4]] == pytest.approx([LOOSE, -REELED]) and np.array_equal(read[-1], read[0])
 
 
 def test_drift_grows_with_the_root_of_time_and_the_seed_repeats_it():

@@ -7,6 +7,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.plausibility import TendonPlausibility
 from humanoid_control.tendons.estimator.samples import TendonSamples
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from test.reference.straight_tendons import GIRDLE_LIMITS
 from test.tendons.test_estimator import GROUPS, fitted, plant
 
@@ -113,3 +114,46 @@ def test_a_path_of_no_length_was_not_measured():
     assert counted.accept(0.0, ["a", "b"], [0.0, 0.2]).lengths.tolist() == [0.0, 0.2]
     with pytest.raises(ConfigError):
         samples.accept(0.1, ["a"], [-0.1])
+
+
+@pytest.mark.parametrize("observation", ["absolute", "r2", "r3"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_estimator_without_a_node_leaves_out_a_sample_that_no_joint_can_follow(mappings, fault, observation):
+    """Samples are counted there, and no speed limit is known: `largest_step` bounds the motion between two of them."""
+    q, z = path(mappings)
+    long, neutral = np.full(z.shape[1], 0.4), dict.fromkeys((j for g in GROUPS for j in g.own), 0.0)
+    change = FAULTS[fault] or (lambda _: plant(mappings, GIRDLE_LIMITS.min(axis=1)[None])[0] + long)
+
+    def worst_step(spoilt, **settings):
+        e = TendonEstimator(GROUPS, mappings, EstimatorSettings(observation, **settings))
+        e.zero(long, neutral)
+        e.reset(dict(zip((j for g in GROUPS for j in g.own), q[0], strict=True)))
+        angles, said = [], []
+        for k, lengths in enumerate(z[:200] + long):
+            angles.append(e.step(change(lengths) if k in spoilt else lengths))
+            said.append(e.problem)
+        assert [bool(text) for text in said] == [k in spoilt and not settings for k in range(200)]
+        return np.abs(np.diff(angles[1:], axis=0)).max()
+
+    control = worst_step(())
+    assert worst_step((150,)) < control + 0.05
+    assert worst_step((150,), largest_step=0.0) > control + 0.5, "the fault matters"
+    if observation == "absolute" and fault != "the lengths of another posture":
+        assert worst_step((0,)) < control + 0.05, "a first sample of no posture"
+
+
+def test_a_tendon_that_jumps_alone_does_not_cost_the_sample(mappings):
+    q, z = path(mappings)
+    z[150:, 3] += 0.3  # m, more than any motion of its joints makes in a sample
+    _, said = estimates(mappings, q, z)
+    assert not any(said)
+
+
+def test_a_sample_without_lengths_hides_no_jump(mappings):
+    """The sample before is remembered tendon by tendon, also where samples in between lack some or all."""
+    _, z = path(mappings)
+    judge = TendonPlausibility(TendonEstimator(GROUPS, mappings), SPEED)
+    assert judge.check(0.0, z[0]) and judge.check(DT, np.full(z.shape[1], np.nan))
+    assert not judge.check(2 * DT, z[2] + 0.3) and "speed limit" in judge.problem
+    judge.place()
+    assert not judge.check(3 * DT, z[3] + 0.3) and "that no posture has" in judge.problem

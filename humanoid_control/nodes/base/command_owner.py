@@ -24,6 +24,7 @@ COMMANDS_IN = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=
 # Of streams whose messages are large: each of two publishers keeps one.
 TARGETS_IN = QoSProfile(depth=2, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
 TARGETS_TIMEOUT = 0.5  # [s] of silence after which another publisher of targets or markers is followed
+EVENTS_TIMEOUT = 1.0  # [s] of silence after which events of another publisher are taken: seeks, poses, pushes
 DISCOVERY = 0.3  # [s] before the first command: a node that finds this one later would jump into its midst
 LOOK_PERIOD = 0.05  # [s] between looks at the graph
 HEARD = 0.5  # [s] for which somebody counts as commanding after a message

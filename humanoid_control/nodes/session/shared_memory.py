@@ -61,11 +61,11 @@ def shared_memory_files() -> list[Path]:
     return sorted(p for name in NAMES for p in SHM.glob(f"*{name}*") if p.is_file()) if SHM.is_dir() else []
 
 
-def files_in_use() -> set[str]:
-    """Names below /dev/shm that some process has mapped or open."""
+def files_in_use(pids: set[int] | None = None) -> set[str]:
+    """Names below /dev/shm that some process has mapped or open; of these process ids alone, where they are given."""
     used: set[str] = set()
     for proc in Path("/proc").iterdir():
-        if not proc.name.isdigit():
+        if not proc.name.isdigit() or (pids is not None and int(proc.name) not in pids):
             continue
         with contextlib.suppress(OSError):
             for line in (proc / "maps").read_text().splitlines():

@@ -18,7 +18,7 @@ from humanoid_control.errors import (
     nearest_names,
 )
 from humanoid_control.estimation import JointPlausibility, named_twice
-from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter, gid_of
+from humanoid_control.nodes.base.command_owner import COMMANDS_IN, EVENTS_TIMEOUT, CommandArbiter, gid_of, listen_to_one
 from humanoid_control.nodes.base.health import Level
 from humanoid_control.nodes.base.joint_gains import GainedCommands
 from humanoid_control.nodes.base.messages import (
@@ -60,12 +60,11 @@ class SimulatorInputs:
         self.restart()
         take = self._guarded("arrival", self.on_command)
         node.listen(JointState, "joint_commands", take, COMMANDS_IN, takes_info=True)
-        for message, topic, callback in (
-            (JointState, "set_state", self.on_set_state),
-            (PoseStamped, "set_base", self.on_set_base),
-            (WrenchStamped, "push", self.on_push),
-        ):
-            node.create_subscription(message, f"~/{topic}", self._guarded(topic, callback), EVENTS)
+        take = self._guarded("set_state", self.on_set_state)
+        listen_to_one(node, JointState, "~/set_state", take, EVENTS_TIMEOUT, EVENTS)
+        take = self._guarded("set_base", self.on_set_base)
+        listen_to_one(node, PoseStamped, "~/set_base", take, EVENTS_TIMEOUT, EVENTS)
+        listen_to_one(node, WrenchStamped, "~/push", self._guarded("push", self.on_push), EVENTS_TIMEOUT, EVENTS)
 
     def restart(self) -> None:
         """Forget what was commanded."""

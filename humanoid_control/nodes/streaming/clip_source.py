@@ -9,6 +9,7 @@ import numpy as np
 from std_msgs.msg import Float64
 
 from humanoid_control.mocap import BodyPoints, find_body_points, load_body_points, load_clip
+from humanoid_control.nodes.base.command_owner import EVENTS_TIMEOUT, listen_to_one
 from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT
 from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.nodes.base.tick_node import TickNode
@@ -40,7 +41,7 @@ class ClipSource:
         self._time = node.create_publisher(Float64, "clip/time", STREAM_OUT)
         self._duration = node.create_publisher(Float64, "clip/duration", LATCHED)
         self._duration.publish(Float64(data=self.player.duration))
-        node.create_subscription(Float64, "clip/seek", lambda m: self.player.seek(m.data), EVENTS)
+        listen_to_one(node, Float64, "clip/seek", lambda m: self.player.seek(m.data), EVENTS_TIMEOUT, EVENTS)
         self._before: float | None = None
 
     @property

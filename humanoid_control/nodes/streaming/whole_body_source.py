@@ -10,6 +10,7 @@ import numpy as np
 from std_msgs.msg import Float64
 
 from humanoid_control.errors import ClipError
+from humanoid_control.nodes.base.command_owner import EVENTS_TIMEOUT, listen_to_one
 from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT
 from humanoid_control.nodes.base.parameters import param
 from humanoid_control.nodes.base.tick_node import TickNode
@@ -67,7 +68,7 @@ class PlayedBody:
         self._time = node.create_publisher(Float64, "clip/time", STREAM_OUT)
         self._duration = node.create_publisher(Float64, "clip/duration", LATCHED)
         self._duration.publish(Float64(data=self.player.duration))
-        node.create_subscription(Float64, "clip/seek", lambda m: self.player.seek(m.data), EVENTS)
+        listen_to_one(node, Float64, "clip/seek", lambda m: self.player.seek(m.data), EVENTS_TIMEOUT, EVENTS)
 
     def change(self, p: WholeBodyParameters) -> None:
         """Take over parameters that may change while it plays."""

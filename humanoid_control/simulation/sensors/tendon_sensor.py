@@ -25,6 +25,7 @@ WINCH_FAULTS = {
 }
 SIZES = {"slack": 0.03, "slipped": 0.02}  # [m] of faults whose size is not given
 LOOSE, REELED = 0.03, 0.05  # [m] what the encoder of a slack tendon reads more, of a broken one less
+WINDING = 0.5  # [m/s] at which a motor pays its wire out or reels it in: no encoder jumps
 
 
 def parse_faults(text: str, names: tuple[str, ...]) -> dict[str, str]:
@@ -112,16 +113,17 @@ class TendonSensor:
             raise ConfigError(f"tendon sensor: stiffness {stiffness} N/m from 0 up, period {period} s above 0 needed")
         self.names = names
         self.faults: dict[str, str] = {}
-        self._stiffness, self._seed = stiffness, seed
+        self._stiffness, self._seed, self._wound = stiffness, seed, WINDING * period
         self._errors = EncoderErrors(drift=drift * float(np.sqrt(period)), spikes=spikes)
         self._sensor = Sensor("tendon_states", (len(names),) * 2, wrong, seed)
         self.reset()
 
     def reset(self) -> None:
-        """Begin again, with the same random numbers; the faults stay."""
+        """Begin again, with the same random numbers; the faults stay, and are as they end."""
         self._encoders = TendonEncoders(len(self.names), self._errors, self._seed)
         self._sensor.reset()
         self._held: dict[str, float] = {}
+        self._begun = False
 
     def read(self, time: float, states: TendonStates) -> TendonStates | None:
         """Measure the tendons.
@@ -138,7 +140,9 @@ class TendonSensor:
                 tensions[self.names.index(name)] = 0.0
         if self._stiffness:
             lengths -= tensions / self._stiffness
-        self._encoders.slack[:] = self._unwound()
+        more = self._unwound() - self._encoders.slack
+        self._encoders.slack += np.clip(more, -self._wound, self._wound) if self._begun else more
+        self._begun = True
         read = self._sensor.read(time, self._encoders.measure(lengths), tensions)
         if read is None:
             return None

@@ -280,6 +280,7 @@ class DrivenWorld(CompiledWorld):
 # -------- Tendons
 
 
+RAMP = 0.5  # [s] in which new tensions are reached: all at once they would jerk the joints
 SWING = 5.0  # [rad/s] natural frequency for which damping ratio 1 is critical; a choice, for nothing pulls a joint back
 
 
@@ -294,6 +295,7 @@ class TensionWorld(MultibodyWorld):
     """
 
     tensions: np.ndarray
+    _ramp: tuple[np.ndarray, float] | None = None  # tensions (M,) that are led to [N], and when they are reached [s]
 
     def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
         """Build the world.
@@ -309,13 +311,32 @@ class TensionWorld(MultibodyWorld):
         self.plant = TendonPlant(robot, given.moment_arm_error, given.seed)
         super().__init__(robot, given, gains or tension_gains(robot))
         self.uncommanded = self.plant.joints
-        self.set_tension(given.tension)
+        self.tensions = self._tensions_of(given.tension)
 
     def set_tension(self, tension: float) -> None:
         """See `engine.Engine.set_tension`."""
         super().set_tension(tension)
+        self._ramp = self._tensions_of(tension), self.time + RAMP
+
+    def _tensions_of(self, tension: float) -> np.ndarray:
         same = np.full(len(self.plant.names), tension)
-        self.tensions = same if tension else self.holding(self.robot.postures["neutral"])
+        return same if tension else self.holding(self.robot.postures["neutral"])
+
+    def reset(self, joints: np.ndarray | str = "neutral") -> None:
+        """See `engine.Engine.reset`; tensions that are led somewhere are there."""
+        if self._ramp is not None:
+            self.tensions, self._ramp = self._ramp[0], None
+        super().reset(joints)
+
+    def _lead_tensions(self) -> None:
+        """Lead the tensions on by a step."""
+        assert self._ramp is not None
+        target, end = self._ramp
+        left = round((end - self.time) / self.settings.step)
+        if left > 1:
+            self.tensions = self.tensions + (target - self.tensions) / left
+        else:
+            self.tensions, self._ramp = target, None
 
     def holding(self, joints: np.ndarray) -> np.ndarray:
         """The smallest tensions (M,) [N] that hold a posture (n,) [rad] against gravity, or come as near to it as any.
@@ -331,6 +352,8 @@ class TensionWorld(MultibodyWorld):
         for _ in range(steps):
             if self.diverged:
                 return
+            if self._ramp is not None:
+                self._lead_tensions()
             pull = self.plant.torques(self.joints, self.tensions)
             self.drives.effort[moved] = pull
             super().step(1)

@@ -19,6 +19,7 @@ from humanoid_control.tendons.estimator.diagnosis import (
     relative_observability,
 )
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
+from humanoid_control.tendons.estimator.plausibility import TendonPlausibility
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.tendon import TendonGroup, joint_owners
@@ -39,6 +40,7 @@ class TendonEstimator:
     Attributes:
         joint_names: joints that are estimated, in the order of the groups. muscle_names: tendons, each once.
         filters: one per group. faults: which tendons are left out, and why.
+        problem: words for a last sample that was left out, or believed though no joint moves as far; else empty.
     """
 
     def __init__(
@@ -69,6 +71,10 @@ class TendonEstimator:
         self.faults = FaultDetector(self.muscle_names, self.settings.length_noise, self.settings.slack_tension)
         self.faults.relative = self.settings.observation != "absolute"
         self._steps = 0
+        by_steps = self.settings.gate > 0 and self.settings.largest_step > 0
+        placed = self.settings.observation == "absolute"
+        self._judge = TendonPlausibility(self, placed=placed) if by_steps else None
+        self.problem = ""
         self._passed: list[deque[Array]] = [deque(maxlen=_KEPT) for _ in groups]
         self.theta = np.zeros(len(self.joint_names))
         self.deviation = np.zeros(len(self.joint_names))
@@ -90,7 +96,9 @@ class TendonEstimator:
             middle = np.clip(0.0, low, high)
             f.reset(np.array([angles.get(j, m) for j, m in zip(f.group.joints, middle, strict=True)]))
         self.faults.reset()
-        self._steps = 0
+        self._steps, self.problem = 0, ""
+        if self._judge is not None:
+            self._judge.forget()
         for passed in self._passed:
             passed.clear()
         self._exchange()
@@ -113,6 +121,11 @@ class TendonEstimator:
         """
         if lengths.shape != (len(self.muscle_names),):
             raise ConfigError(f"tendon estimator: expected {len(self.muscle_names)} lengths, got shape {lengths.shape}")
+        if self._judge is not None:
+            used = self._judge.check(self._steps, lengths)
+            self.problem = self._judge.problem
+            if not used:
+                lengths = np.full(len(lengths), np.nan)  # a sample in which all tendons lack
         use = self.faults.usable(lengths, tensions)
         for f, rows in zip(self.filters, self._rows, strict=True):
             f.predict(lengths[rows], use[rows])

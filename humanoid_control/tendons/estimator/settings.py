@@ -37,6 +37,8 @@ class EstimatorSettings:
         gate: innovation at which a tendon is left out [standard deviations]; 0 leaves none out, updates once as the
             printed filter does, and never searches.
         slack_tension: a tendon with less tension is left out, where tensions are known [N].
+        largest_step: a joint moves no farther than this, and 0.1 rad for noise, from one sample to the next [rad]. A
+            sample that implies more is left out, until three in a row agree; 0: none is, as with a `gate` of 0.
     """
 
     observation: str = "r2"
@@ -55,6 +57,7 @@ class EstimatorSettings:
     share: bool = True
     gate: float = 6.0
     slack_tension: float = 0.0
+    largest_step: float = 0.5
 
     def __post_init__(self) -> None:
         choices = (("observation", tuple(OBSERVATIONS)), ("predict", ("auto", "tendons", "hold")))
@@ -65,7 +68,7 @@ class EstimatorSettings:
         for what in positive:
             if not getattr(self, what) > 0:
                 raise ConfigError(f"tendon filter: {what} is {getattr(self, what)}, must be above 0")
-        for what in ("borrowed_noise", "motion_noise", "borrowed_start", "gate", "cutoff", "slack_tension"):
+        for what in ("borrowed_noise", "motion_noise", "borrowed_start", "gate", "cutoff", "slack_tension", "largest_step"):
             if not getattr(self, what) >= 0:
                 raise ConfigError(f"tendon filter: {what} is {getattr(self, what)}, must not be negative")
 

@@ -19,7 +19,7 @@ from test.nodes.test_robot_driver import Desk
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 MOVING = {"joint_commands", "joint_trajectory", "cmd_vel", "targets", "joy", "TOPIC"}  # TOPIC: of live markers
-MOVING |= {"footsteps", "goal_pose"}
+MOVING |= {"footsteps", "goal_pose", "clip/seek", "~/set_state", "~/set_base", "~/push"}
 SENSORS = {"tendon_estimation.py", "state_estimator.py", "machine_checks.py"}  # whose TOPIC moves nothing
 WATCHERS = {"viewer.py"}  # that move nothing
 
@@ -99,6 +99,29 @@ def test_the_driver_follows_one_publisher_of_commands_and_one_of_trajectories(gr
         said = graph.until_said("robot_driver", "joint_trajectory from several", lambda: plan(0, start + 0.4, 1))
         assert "/second is followed, /test is not" in said["message"]
         assert max(abs(m.position[row] - start) for m in desk.states[n:]) < 0.01
+    finally:
+        second.destroy_node()
+
+
+def test_the_simulator_takes_states_of_one_publisher_at_a_time(graph):
+    graph.start("simulator", "robot:=wabian2")
+    states, second = graph.listen(JointState, "joint_states"), rclpy.create_node("second")
+    try:
+        first = graph.publisher(JointState, "simulator/set_state")
+        other = second.create_publisher(JointState, "simulator/set_state", 5)
+        graph.until(lambda: other.get_subscription_count() > 0, "the simulator")
+        graph.until(lambda: states, "joint states")
+        joint = states[-1].name[0]
+        start = states[-1].position[0]
+
+        def both():
+            first.publish(JointState(name=[joint], position=[start]))
+            other.publish(JointState(name=[joint], position=[start + 0.2]))
+
+        n = len(states)
+        said = graph.until_said("simulator", "~/set_state from several publishers", both)
+        assert said["level"] == 2 and "/test is followed, /second is not" in said["message"]
+        assert max(abs(m.position[0] - start) for m in states[n:]) < 0.05
     finally:
         second.destroy_node()
 
