@@ -13,6 +13,7 @@ print(joints.at(0.003).v)  # [rad/s]
 """
 
 from humanoid_control.estimation.clock_offset import ClockOffset, ClockOffsets, ClockSteps
+from humanoid_control.estimation.encoder_turns import EncoderTurns
 from humanoid_control.estimation.joint_filter import CLOCK_BACK, JointFilter
 from humanoid_control.estimation.joint_supervision import (
     JointFault,
@@ -29,6 +30,7 @@ __all__ = [
     "ClockOffset",
     "ClockOffsets",
     "ClockSteps",
+    "EncoderTurns",
     "JointFault",
     "JointFaultKind",
     "JointFilter",

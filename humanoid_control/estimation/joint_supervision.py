@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.errors import ConfigError
+from humanoid_control.estimation.encoder_turns import EncoderTurns
 
 COMMANDS = 512  # that are remembered; more within `lag` are forgotten
 SHORTEST = 1e-3  # [s] between samples of which a jump is judged: stamps may be rounded
@@ -104,13 +105,21 @@ class JointSupervision:
         error: (n,) following error of the last sample of each [rad]; 0 until measured.
     """
 
-    def __init__(self, names: Sequence[str], velocity: np.ndarray, limits: SupervisionLimits | None = None) -> None:
-        """Prepare.
+    def __init__(
+        self,
+        names: Sequence[str],
+        velocity: np.ndarray,
+        limits: SupervisionLimits | None = None,
+        ranges: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
+        """Begin without commands and measurements.
 
         Args:
             names: of the joints, in the order of all arrays.
             velocity: (n,) speed limits [rad/s]; infinite: jumps are not judged.
             limits: default: `SupervisionLimits()`.
+            ranges: lower and upper (n,) ends of the joints [rad]: where a joint has none, an encoder that begins again
+                after a turn is no jump. None: all have ends.
 
         Raises:
             ConfigError: limits out of range.
@@ -119,6 +128,7 @@ class JointSupervision:
         self.limits.check()
         self._velocity = np.array(velocity, dtype=float)
         n = len(self.names)
+        self._turns = EncoderTurns(*(ranges or (np.zeros(n), np.zeros(n))))
         self._commands, self._times = np.zeros((COMMANDS, n)), np.full(COMMANDS, -np.inf)
         self.restart()
 
@@ -127,6 +137,7 @@ class JointSupervision:
         n = len(self.names)
         self.error = np.zeros(n)
         self._count = 0
+        self._turns.restart()
         self._times[:] = -np.inf
         self._position, self._stamp = np.full(n, np.nan), np.full(n, -np.inf)
         self._seen = np.full(n, np.nan)
@@ -158,6 +169,7 @@ class JointSupervision:
         self._bad_since[bad] = np.minimum(self._bad_since[bad], now)
         self._note(JointFaultKind.NOT_A_NUMBER, bad, now - self._bad_since[bad], self.limits.debounce)
         self._seen[joints] = now
+        q, _ = self._turns.unwrap(joints, q)  # that of a joint with ends is judged as a jump
         joints, q = self._without_jumps(now, joints, q, at)
         self._look_for_frozen(now, joints, q)
         self._position[joints], self._stamp[joints] = q, at

@@ -37,13 +37,20 @@ class RobotSupervision:
         worst: joint with the largest following error since the last `take_worst`, and the error [rad].
     """
 
-    def __init__(self, names: Sequence[str], velocity: np.ndarray, topic: str = "joint states") -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        velocity: np.ndarray,
+        topic: str = "joint states",
+        ranges: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
         """Make it, with the default limits.
 
         Args:
             names: of n joints. velocity: (n,) their speed limits [rad/s]. topic: of their states, for reports.
+            ranges: lower and upper (n,) ends of the joints [rad]; see `JointSupervision`.
         """
-        self._topic, self._joints = topic, JointSupervision(names, velocity)
+        self._topic, self._joints = topic, JointSupervision(names, velocity, ranges=ranges)
         self._late = -np.inf  # when the states were late [s]
         self._elsewhere: list[float] = []  # when the robot was elsewhere after that, lately [s]
         self._began = np.inf  # when it was first judged since its first command [s]

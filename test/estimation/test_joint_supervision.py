@@ -165,3 +165,16 @@ def test_a_joint_that_rested_is_not_frozen_while_it_begins_to_move():
     wide = SupervisionLimits(following_error=10.0)
     fault, after, _ = run(commanded=begins, noise=0.0, lag=1e9, seconds=1.9, limits=wide)
     assert fault.kind is JointFaultKind.FROZEN and after == pytest.approx(0.3, abs=0.02), "one that does not begin is"
+
+
+def test_an_encoder_that_begins_again_is_no_jump_of_a_joint_without_ends():
+    """A hip that turns on and on with its command, counted in one turn; the same of a joint with ends is a jump."""
+    free = (np.array([-np.inf, -1.0, -1.0]), np.array([np.inf, 1.0, 1.0]))
+    for ranges, found in ((free, None), (None, JointFaultKind.JUMP)):
+        s = JointSupervision(NAMES, SPEED, ranges=ranges)
+        for k in range(1500):
+            q = np.array([2.0 * k * DT, 0.0, 0.0])
+            s.command(k * DT, q)
+            s.measure(k * DT, ALL, np.array([(q[0] + np.pi) % (2 * np.pi) - np.pi, 1e-6 * k, 1e-6 * k]))
+        fault = s.fault(k * DT)
+        assert (fault and fault.kind) == found

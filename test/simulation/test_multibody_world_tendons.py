@@ -76,7 +76,7 @@ def test_the_tension_changes_while_it_runs(robot):
 
 
 def test_a_new_tension_is_led_to_and_does_not_jerk_the_joints(robot):
-    """In half a second and evenly; what is set by hand counts at once, and a new target begins where the last one is."""
+    """In half a second and evenly; a new target begins where the last one is."""
     world, step = world_of(robot, 1e-3), 1e-3
     rest = world.tensions.copy()
     world.set_tension(200.0)

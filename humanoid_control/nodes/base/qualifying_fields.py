@@ -32,7 +32,8 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
     "nav_msgs/Path": {"header": f"of each pose, else of the path: {FRAMES}"},
     "sensor_msgs/BatteryState": {"header": SHOWN},
     "sensor_msgs/Imu": {
-        "header": f"the root link, other frames are refused by name. {STAMP}",
+        "header": "a link of the robot, from which it is carried to the root link by measured joints; other frames "
+        f"are refused by name. {STAMP}",
         "orientation_covariance": NOT_MEASURED,
         "angular_velocity_covariance": NOT_MEASURED,
         "linear_acceleration_covariance": NOT_MEASURED,

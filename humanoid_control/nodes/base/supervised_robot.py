@@ -76,7 +76,7 @@ class SupervisedRobot(RobotSupervision):
             begin_anew: called where the node should go on from where the robot is.
         """
         self.estimate = JointPositions(robot)
-        super().__init__(robot.joint_names, robot.velocity, states)
+        super().__init__(robot.joint_names, robot.velocity, states, (robot.lower, robot.upper))
         self._node, self._states, self._begin_anew = node, states, begin_anew
         self._power = PowerState(node, self.restart)
         node.create_subscription(Bool, PAUSED, self._on_paused, LATCHED)

@@ -35,7 +35,7 @@ class JointCommands:
         self._node, self._robot, self._every_joint = node, robot, np.arange(robot.n)
         self._message = joint_state(robot.joint_names)
         self.owner = CommandOwner(node, "joint_commands")
-        self._joints = JointSupervision(robot.joint_names, robot.velocity)
+        self._joints = JointSupervision(robot.joint_names, robot.velocity, ranges=(robot.lower, robot.upper))
         self._power = PowerState(node, self._joints.restart)
         # A command stands for one period of control. Ticks that are late, or made up for, come closer together.
         self._stamps = PeriodicStamps(round(1e9 / node.params.rate))

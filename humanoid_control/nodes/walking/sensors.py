@@ -12,11 +12,12 @@ from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import Imu, JointState
 
 from humanoid_control.errors import ConfigError, HumanoidError, NotANumberError
-from humanoid_control.estimation import named_twice
+from humanoid_control.estimation import EncoderTurns, named_twice
 from humanoid_control.kinematics.joint_state import ImuReading, Measurement
 from humanoid_control.kinematics.joint_state import JointState as JointRecord
 from humanoid_control.nodes.base.health import Health, Level
 from humanoid_control.nodes.simulating.outputs import sole_frame
+from humanoid_control.nodes.walking.imu_frame import ImuFrame
 from humanoid_control.robots import Robot
 from humanoid_control.walking import Walker, WalkReport
 from humanoid_control.walking.missing_forces import sensed_wrenches, wrenches_of_motion
@@ -117,12 +118,15 @@ class Sensors:
         """
         self.robot, self._health = robot, health
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
-        self.soles, self._frames = soles, SoleFrames(robot, soles)
+        self.soles, self._frames, self._imu_frame = soles, SoleFrames(robot, soles), ImuFrame(robot)
+        self._turns = EncoderTurns(robot.lower, robot.upper)
         self.forget()
 
     def forget(self) -> None:
         """Nothing is known any more."""
         n = self.robot.n
+        self._turns.restart()
+        self._imu_frame.restart()
         self._q, self._v, self._effort = np.full(n, np.nan), np.zeros(n), np.full(n, np.nan)
         self._imu: ImuReading | None = None
         self._odd: tuple[ImuReading, int, int] | None = None  # last one passed over, its stamp [ns], how many agreed
@@ -192,6 +196,12 @@ class Sensors:
             k = int(np.argmax(fast))
             text = f"{self.robot.joint_names[own[k]]} moves at {v[k]:.3g} rad/s, more than {FASTEST:g} times its limit"
             raise ConfigError(f"joint_states: {text}: passed over")
+        q, wrapped = self._turns.unwrap(own, q)
+        if wrapped.any():
+            name = self.robot.joint_names[own[int(np.argmax(wrapped))]]
+            raise ConfigError(
+                f"joint_states: {name} is a whole turn from where it was, its encoder began again: passed over"
+            )
         far = np.abs(q - self._q[own]) - self.robot.velocity[own] * max(self._since(JOINTS, m), 0.0)
         leap = np.nan_to_num(far, nan=0.0)
         k = int(np.argmax(leap))
@@ -201,10 +211,6 @@ class Sensors:
 
     def _take_imu(self, m: Imu) -> None:
         frame, o, w, a = m.header.frame_id, m.orientation, m.angular_velocity, m.linear_acceleration
-        if frame not in ("", self.robot.root_link):
-            raise ConfigError(
-                f"imu in frame '{frame}': only one in the root link '{self.robot.root_link}' is understood"
-            )
         if absent := [what for what, covariance in _covariances(m).items() if covariance[0] == NOT_MEASURED]:
             raise ConfigError(f"imu: no {absent[0]} was measured, by its covariance of -1: passed over")
         orientation = np.array([o.x, o.y, o.z, o.w])
@@ -214,7 +220,11 @@ class Sensors:
         length = float(np.linalg.norm(orientation))
         if abs(length - 1) > UNIT:
             raise ConfigError(f"imu: an orientation of length {length:.2f} is no unit quaternion: passed over")
-        reading = ImuReading(orientation / length, turning, force)
+        time = 1e-9 * (m.header.stamp.sec * 10**9 + m.header.stamp.nanosec)
+        reading = self._imu_frame.to_root(
+            frame, ImuReading(orientation / length, turning, force), time, self._q, self._v
+        )
+        turning, force = reading.angular_velocity, reading.linear_acceleration
         speed, pull = float(np.linalg.norm(turning)), float(np.linalg.norm(force))
         if speed > FASTEST_TURN or pull > HARDEST:
             raise ConfigError(f"imu: {speed:.3g} rad/s and {pull:.3g} m/s^2 are more than a body does: passed over")

@@ -68,7 +68,8 @@ class EstimatorSettings:
         for what in positive:
             if not getattr(self, what) > 0:
                 raise ConfigError(f"tendon filter: {what} is {getattr(self, what)}, must be above 0")
-        for what in ("borrowed_noise", "motion_noise", "borrowed_start", "gate", "cutoff", "slack_tension", "largest_step"):
+        noises = ("borrowed_noise", "motion_noise", "borrowed_start", "cutoff")
+        for what in (*noises, "gate", "slack_tension", "largest_step"):
             if not getattr(self, what) >= 0:
                 raise ConfigError(f"tendon filter: {what} is {getattr(self, what)}, must not be negative")
 

@@ -96,6 +96,79 @@ def test_silence_counts_while_the_node_listens_and_a_message_sent_again_is_no_ne
     assert s.silence["joint_states"] == pytest.approx(1.5 * DT)
 
 
+def moving(robot, t):
+    """Smooth motion of a floating robot: q, v and a, by differences of a path."""
+    rng = np.random.default_rng(3)
+    rates, sizes = rng.uniform(2.0, 6.0, robot.nv), rng.uniform(0.02, 0.1, robot.nv)
+    start = robot.q("neutral")
+
+    def q_at(time):
+        return pin.integrate(robot.model, start, sizes * np.sin(rates * time))
+
+    h = 1e-4
+    q = q_at(t)
+    v = pin.difference(robot.model, q_at(t - h), q_at(t + h)) / (2 * h)
+    v_before, v_after = (pin.difference(robot.model, q_at(x - h), q_at(x + h)) / (2 * h) for x in (t - h, t + h))
+    return q, v, (v_after - v_before) / (2 * h)
+
+
+def imu_of(robot, link, q, v, a, stamp):
+    """What an ideal IMU in a link reads, by pinocchio."""
+    data, k = robot.model.createData(), robot.model.getFrameId(link, pin.FrameType.BODY)
+    pin.forwardKinematics(robot.model, data, q, v, a)
+    X = pin.updateFramePlacement(robot.model, data, k)
+    w = pin.getFrameVelocity(robot.model, data, k, pin.ReferenceFrame.LOCAL).angular
+    f = pin.getFrameClassicalAcceleration(robot.model, data, k, pin.ReferenceFrame.LOCAL).linear
+    f = f + X.rotation.T @ (0.0, 0.0, 9.81)
+    m = imu(robot, stamp, frame=link)
+    o = pin.Quaternion(X.rotation).coeffs()
+    m.orientation.x, m.orientation.y, m.orientation.z, m.orientation.w = map(float, o)
+    m.angular_velocity.x, m.angular_velocity.y, m.angular_velocity.z = map(float, w)
+    m.linear_acceleration.x, m.linear_acceleration.y, m.linear_acceleration.z = map(float, f)
+    return m
+
+
+@pytest.mark.parametrize("link", ["chest", "l_foot"])
+def test_an_imu_of_another_link_is_carried_to_the_root(sensed, link):
+    """Beside an IMU in the root itself: orientation and angular velocity exactly, acceleration with a short delay."""
+    robot, s, health = sensed
+    assert not s.on_imu(imu(robot, 1, frame=link)) and "not measured yet" in str(health.open["imu"])
+    errors = []
+    for k in range(1, 200):
+        q, v, a = moving(robot, k * DT)
+        m = joints(robot, int(1e9 * k * DT))
+        m.position, m.velocity = list(q[robot.iq :][::-1]), list(v[robot.iv :][::-1])
+        assert s.on_joints(m), health.open
+        assert s.on_imu(imu_of(robot, link, q, v, a, int(1e9 * k * DT))), health.open
+        root = imu_of(robot, robot.root_link, q, v, a, 0)
+        o, w, f = root.orientation, root.angular_velocity, root.linear_acceleration
+        found = s._imu
+        assert abs(abs(found.orientation @ [o.x, o.y, o.z, o.w]) - 1) < 1e-9
+        assert found.angular_velocity == pytest.approx([w.x, w.y, w.z], abs=1e-6)
+        errors.append(found.linear_acceleration - [f.x, f.y, f.z])
+    plain = imu_of(robot, link, q, v, a, 0).linear_acceleration
+    assert np.abs(errors[20:]).mean() < 0.25 * np.linalg.norm([plain.x - f.x, plain.y - f.y, plain.z - f.z])
+
+
+def test_encoders_that_begin_again_are_unwrapped_where_a_joint_has_no_ends_and_refused_elsewhere():
+    robot, said = load_robot("hrp2", "floating"), []
+    endless = robot.joint_names[0]
+    robot.lower[0], robot.upper[0] = -np.inf, np.inf
+    s = Sensors(robot, ("l_foot", "r_foot"), Health(lambda level, text: said.append(text)))
+    wrapped = joints(robot, 2)
+    assert s.on_joints(joints(robot, 1))
+    for k in range(3):
+        wrapped = joints(robot, 2 + k)
+        wrapped.position[-1] = 0.1 - 2 * np.pi + 0.01 * k
+        assert wrapped.name[-1] == endless and s.on_joints(wrapped) and not s.elsewhere
+        assert s._q[0] == pytest.approx(0.1 + 0.01 * k)
+    bad = joints(robot, 9)
+    bad.position[0] = 0.1 - 2 * np.pi
+    assert not s.on_joints(bad) and not s.elsewhere
+    assert s._q[-1] == 0.1 and any("its encoder began again" in text for text in said)
+    assert s.on_joints(joints(robot, 10))
+
+
 def run(clock, arrivals, stamps, until, every=0.001):
     """Times of the ticks that a clock makes, looked at every millisecond."""
     ticks, newest = [], None
