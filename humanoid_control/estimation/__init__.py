@@ -13,7 +13,6 @@ print(joints.at(0.003).v)  # [rad/s]
 """
 
 from humanoid_control.estimation.clock_offset import ClockOffset, ClockOffsets, ClockSteps
-from humanoid_control.estimation.encoder_turns import EncoderTurns
 from humanoid_control.estimation.joint_filter import CLOCK_BACK, JointFilter
 from humanoid_control.estimation.joint_supervision import (
     JointFault,
@@ -21,7 +20,7 @@ from humanoid_control.estimation.joint_supervision import (
     JointSupervision,
     SupervisionLimits,
 )
-from humanoid_control.estimation.plausibility import JointPlausibility, named_twice
+from humanoid_control.estimation.plausibility import EncoderTurns, JointPlausibility, named_twice
 from humanoid_control.estimation.robot_supervision import LOST_AFTER, RobotSupervision, Verdict
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.estimation.encoder_turns import EncoderTurns
+from humanoid_control.estimation.plausibility import EncoderTurns
 
 COMMANDS = 512  # that are remembered; more within `lag` are forgotten
 SHORTEST = 1e-3  # [s] between samples of which a jump is judged: stamps may be rounded

@@ -36,6 +36,7 @@ class Frames:
         return np.arange(self.n_frames) / self.rate
 
 
+FARTHEST_MARKER = 1e7  # [m] from the origin, which may be that of a map
 SLOWEST_RATE, FASTEST_RATE = 1e-3, 1e6  # [Hz]
 
 
@@ -96,6 +97,11 @@ class MarkerClip(Frames):
         if np.isinf(positions).any():
             frame, marker, _ = np.argwhere(np.isinf(positions))[0]
             raise ClipError(f"{where}: '{labels[marker]}' is infinite in frame {frame}: export the clip again")
+        far = np.abs(positions) > FARTHEST_MARKER
+        if far.any():
+            frame, marker, axis = np.argwhere(far)[0]
+            away = f"{positions[frame, marker, axis]:.3g} m away in frame {frame}"
+            raise ClipError(f"{where}: '{labels[marker]}' is {away}, where no marker is: export the clip again")
         positions[np.isnan(positions).any(axis=2)] = np.nan
         positions.setflags(write=False)
         object.__setattr__(self, "labels", labels)

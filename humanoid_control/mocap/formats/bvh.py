@@ -222,8 +222,9 @@ def parse_motion(text: str, n_channels: int, source: str, start: int = 0) -> tup
     if not (head and separator and count.strip().isdigit()):
         raise ClipError(f"{source}: after MOTION must come 'Frames: <count>', 'Frame Time: <s>' and the frames")
     step = floats([dt.strip()], f"{source}: Frame Time")[0]
-    if not 1e-5 < step < 10:
-        raise ClipError(f"{source}: Frame Time is {step:g} s: correct it in the file")
+    if not 1e-5 < step < 1:
+        what = f"is it {1000 / step:.4g} Hz in milliseconds, or {step:.4g} Hz? " if step >= 1 else ""
+        raise ClipError(f"{source}: Frame Time is {step:g} s: {what}correct it in the file")
     values = _numbers(text, head.end(), f"{source}: the frames")
     n_frames = int(count)
     if n_channels and values.size > n_frames * n_channels and values.size % n_channels == 0:

@@ -71,6 +71,10 @@ class Size:
         return self.scale * UNITS[known_unit(self.unit)], (note,)
 
 
+# What tables write where nothing was measured; the first words are those of C's printf on Windows.
+NO_NUMBER = frozenset({"1.#qnan", "-1.#qnan", "1.#ind", "-1.#ind", "1.#r", "nan(ind)", "-nan(ind)", "-nan", "nan"}) | {
+    *("", "-", "--", "na", "n/a", "#n/a", "#value!", "#div/0!", "null", "none", "missing")
+}
 AS_STATED = Size()
 
 ALWAYS_ALLOWED = 256 * 2**20  # [bytes] in memory that any file may take

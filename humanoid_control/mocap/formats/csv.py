@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import PurePath
 
@@ -18,6 +19,7 @@ from humanoid_control.mocap.formats.common import (
     AS_STATED,
     MOST_POINTS,
     MOTION_RATES,
+    NO_NUMBER,
     Size,
     check_count,
     known_unit,
@@ -27,7 +29,6 @@ from humanoid_control.mocap.formats.common import (
 )
 from humanoid_control.mocap.formats.landmarks import landmark_names, refuse_picture, with_path
 
-_NO_NUMBER = ("", "nan", "na", "n/a", "null", "none", "-")
 _MOST_COLUMNS = 4 * MOST_POINTS
 _LONGEST_LABEL = 200  # characters of the name of a column
 
@@ -134,12 +135,15 @@ def _table(rows: list[list[str]], lines: list[int], header: CsvHeader, decimal_c
             )
         for column in used:
             cell = row[column]
-            if cell.casefold() in _NO_NUMBER:
+            if cell.casefold() in NO_NUMBER:
                 continue
             try:
                 numbers[k, column] = float(cell.replace(",", ".") if decimal_comma else cell)
             except ValueError:
-                raise ClipError(f"{source}: line {line}: {cell[:20]!r} is not a number: correct it") from None
+                clock = clock_time(cell) if header.time and column == header.time[0] else None
+                if clock is None:
+                    raise ClipError(f"{source}: line {line}: {cell[:20]!r} is not a number: correct it") from None
+                numbers[k, column] = clock
     return numbers
 
 
@@ -202,11 +206,31 @@ def _first_time(numbers: np.ndarray, header: CsvHeader, rate: float) -> float:
     return max(0.0, float(first) - 1.0) / rate if np.isfinite(first) and rate > 0 else 0.0
 
 
+def clock_time(cell: str) -> float | None:
+    """Seconds of a time of day as 10:00:00.25, or since 1970 of a date and time as 2024-05-01T10:00:00.25Z.
+
+    A date without a zone is taken as UTC: only differences count. None where the text is neither.
+    """
+    if found := _TIME_OF_DAY.match(cell):
+        hours, minutes, seconds = (float(x.replace(",", ".") or 0) for x in found.groups(""))
+        return 3600.0 * hours + 60.0 * minutes + seconds
+    try:
+        moment = datetime.fromisoformat(re.sub(r"[Zz]$", "+00:00", cell.replace(",", ".")))
+    except ValueError:
+        return None
+    if not re.search(r"\d[T ]\d", cell):
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+
+
 # -------- header
+
+_TIME_OF_DAY = re.compile(r"^(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2}(?:[.,]\d*)?)$", re.ASCII)
 
 _IN_BRACKETS = r"(?:\s*[(\[]\s*(?P<unit>[^)\]]*?)\s*[)\]])?\s*$"
 _NAMED_AXIS = re.compile(r"^(?P<label>.*\S)\s*[._:\s-]\s*(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)
 _NUMBERED_AXIS = re.compile(r"^(?P<axis>[xyz])_?(?P<label>\d{1,3})$", re.IGNORECASE)
+_BRACKETED_AXIS = re.compile(r"^(?P<label>.*\S)\s*[(\[]\s*(?P<axis>[xyz])\s*[)\]]$", re.IGNORECASE)
 _BARE_AXIS = re.compile(r"^(?:t|pos|position)?[ _.]?(?P<axis>[xyz])" + _IN_BRACKETS, re.IGNORECASE)
 _TIME = re.compile(r"^(?:time|timestamp|t)(?:\s*_?(?P<word>s|sec|ms|us))?" + _IN_BRACKETS, re.IGNORECASE)
 _FRAME = re.compile(r"^#?\s*(?:frame|field)\s*(?:#|no\.?|number)?\s*$", re.IGNORECASE)
@@ -269,6 +293,9 @@ def read_header(rows: Sequence[list[str]], source: str) -> CsvHeader:
     rate, unit = _stated(rows[:number])
     unit = next((u for u in units if u), unit)
     time = next(((c, s) for c, cell in enumerate(rows[number]) if (s := _seconds(cell)) is not None), None)
+    if time is None:  # it stands beside the labels, above the row of axes
+        before = [(c, cell) for row in reversed(rows[:number]) for c, cell in enumerate(row[: columns.min()])]
+        time = next(((c, s) for c, cell in before if (s := _seconds(cell)) is not None), None)
     if time is not None and not time[1] and time[0] < len(below):  # a row of units may name it
         time = time[0], _SECONDS.get(below[time[0]].casefold(), 0.0)
     frame = next((c for c, cell in enumerate(rows[number][: columns.min()]) if _FRAME.match(cell)), None)
@@ -286,7 +313,7 @@ def _named_columns(row: list[str]) -> _Columns | None:
     for column, cell in enumerate(row):
         if len(cell) > _LONGEST_LABEL:  # the time of a match grows with the square of the length
             continue
-        match = _NAMED_AXIS.match(cell) or _NUMBERED_AXIS.match(cell)
+        match = _NAMED_AXIS.match(cell) or _NUMBERED_AXIS.match(cell) or _BRACKETED_AXIS.match(cell)
         if not match or _seconds(cell) is not None:
             continue
         label, axis = match["label"], match["axis"].lower()

@@ -96,7 +96,9 @@ _WHOLE = ("poses", "pose_world", "pose_aa", "smpl_poses", "fullpose", "pose")
 _ROOT = ("root_orient", "global_orient")
 _BODY = ("pose_body", "body_pose")
 _MOST = 1e6  # [rad, m] of any number of a motion
-_PATH = ("trans", "trans_world", "transl", "smpl_trans", "root_trans")
+_PATH = ("trans", "trans_world", "transl", "smpl_trans", "root_trans", "trans_orig")
+_TURNS = 4 * np.pi  # [rad] of a rotation vector: more says nothing that less does not
+_FAR = 100.0  # [m] from the origin, where recordings are not made
 
 
 def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | None:
@@ -124,6 +126,8 @@ def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | Non
             raise ClipError(f"{source}: {len(root)} frames of the root, {len(body)} of the body: export it again")
         whole = np.concatenate([root.reshape(len(root), -1), body.reshape(len(body), -1)], axis=1)
     whole = _numbers(whole, source, "joint rotations")
+    if not len(whole):
+        raise ClipError(f"{source}: holds no frames: export it again")
     flat = whole.reshape(len(whole), -1)
     if whole.ndim == 4 and whole.shape[2:] == (3, 3):
         if whole.shape[1] < N:
@@ -172,6 +176,16 @@ def _numbers(array: np.ndarray, source: str, what: str) -> np.ndarray:
     return np.atleast_2d(numbers) if what != "betas" else numbers
 
 
+def _other_units(motion: SmplMotion) -> tuple[str, ...]:
+    """Warnings about rotations and a path that are hardly in radians and metres."""
+    turned = float(np.nanmax(np.linalg.norm(motion.rotations, axis=2), initial=0.0))
+    far = np.abs(motion.root / motion.scaling).max(axis=1)
+    away = float(np.nanmedian(far)) if np.isfinite(far).any() else 0.0
+    out = [f"joints are turned by up to {turned:.3g} rad: are the rotations in degrees?"] if turned > _TURNS else []
+    out += [f"the root is {away:.4g} m from the origin: is its path in millimetres?"] if away > _FAR else []
+    return tuple(out)
+
+
 # -------- the clip
 
 
@@ -187,6 +201,7 @@ def smpl_clip(motion: SmplMotion, rate: float, source: str, size: Size, warnings
         size: what the user tells about it.
         warnings: of the reader.
     """
+    warnings = (*warnings, *_other_units(motion))
     shape = motion.shape if motion.shape.size and np.isfinite(motion.shape).all() else np.zeros(0)
     if motion.male:
         height, told = MAN, "the average of men"

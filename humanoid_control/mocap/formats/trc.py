@@ -13,6 +13,7 @@ from humanoid_control.mocap.clip import MarkerClip, distinct_labels
 from humanoid_control.mocap.formats.common import (
     AS_STATED,
     MOTION_RATES,
+    NO_NUMBER,
     Size,
     base_step,
     check_count,
@@ -68,7 +69,7 @@ def parse_trc(data: bytes, source: str, size: Size = AS_STATED) -> MarkerClip:
     if rate > 0 and len(times) > 1 and np.isfinite(times).all() and (np.diff(times) > 0).all():
         rate, positions, time_warnings = on_even_times(times, positions, rate, source)
         warnings += time_warnings
-    elif len(times) > 1 and np.isfinite(times).all() and np.ptp(times) > 0:
+    elif len(times) > 1 and np.isfinite(times).all():
         row = int(np.argmin(np.diff(times) > 0)) + 1
         warnings += (f"the time column does not grow at row {row + 1}: DataRate of {rate:g} Hz is used",)
     start = float(times[0]) if len(times) and math.isfinite(times[0]) else 0.0
@@ -152,7 +153,7 @@ def _table(lines: list[str], n_markers: int, source: str) -> tuple[np.ndarray, n
         if "," in line and "." not in line:  # decimal commas
             cells = [cell.replace(",", ".") for cell in cells]
         try:
-            rows.append([float(cell) for cell in cells])
+            rows.append([math.nan if cell.casefold() in NO_NUMBER else float(cell) for cell in cells])
         except ValueError as error:
             raise ClipError(f"{source}: line {number} holds something that is no number: {error}") from None
     table = np.array(rows).reshape(-1, width)

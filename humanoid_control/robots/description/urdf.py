@@ -13,18 +13,17 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.documents import parse_xml
-from humanoid_control.errors import RobotError, first_few, shown
+from humanoid_control.errors import RobotError, first_few, nearest_names, shown
 from humanoid_control.files import FARTHEST
 from humanoid_control.robots.description.inertias import complete_inertia, impossible_note
+from humanoid_control.robots.description.oddities import EFFORT, MOVING, SPEED, UNLIMITED, oddities
 
 WIDE = 1.0e9  # [rad] from which an end of a range is none, and by which programs are told that it is
 TURNED = 1.0e3  # [rad] of a placement: more is no angle
 MOST = 1.0e9  # of masses, inertias, speeds and efforts, in SI units: more than any robot has
-SPEED = 3.0  # [rad/s] of a joint whose speed limit is 0, infinite or missing
-FARTHEST_TURN, IN_DEGREES = 3 * math.pi, 720.0  # [rad] between which ends of ranges are more likely degrees
+MOST_JOINTS = 1000  # that are read: pinocchio's memory grows with their square
 NO_RANGE = 1e-12  # [rad] of a follower whose own range is empty: it is replaced by what its leader gives
 BASE_LINK = "base_link"  # the massless root of the catalogue's URDFs
-MOVING = ("revolute", "continuous", "prismatic")
 # Before <?xml ...?> XML allows nothing; many files have a byte-order mark, blanks or comments there.
 _PROLOGUE = re.compile(r"\A\ufeff?(?:\s|<!--.*?-->)*(?=<\?xml)", re.DOTALL)
 
@@ -164,11 +163,15 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     dropped = _drop_floating_root(tree)
     if not tree.links:
         raise RobotError(f"{where}: the robot has no links")
+    if len(tree.joints) > MOST_JOINTS:
+        raise RobotError(f"{where}: the robot has {len(tree.joints)} joints, at most {MOST_JOINTS} are read")
+    if not document.get("name", "").strip():
+        document.set("name", "robot")  # pinocchio needs one
     _check_topology(tree)
     for owner in (*tree.joints, *document.findall("link")):
         check_numbers(owner, f"{where}: {owner.tag} '{shown(owner.get('name'))}'")
     tree.unknown_efforts = frozenset(j.get("name", "") for j in tree.joints if _lacks_effort(j))
-    tree.notes = _limit_notes(tree)
+    tree.notes = oddities(document, where)
     names = {j.get("name", "") for j in tree.joints}
     for joint in tree.joints:
         mimic = joint.find("mimic")
@@ -312,29 +315,6 @@ def check_numbers(owner: ET.Element, place: str) -> None:
                 raise RobotError(f"{place}{said} {fault}, got '{shown(text)}'")
 
 
-def _limit_notes(tree: UrdfTree) -> tuple[str, ...]:
-    """Lines about limits that are missing, or that can hardly be meant, before they are completed."""
-    slow, turning = list[str](), list[str]()
-    for joint in tree.joints:
-        limit, name = joint.find("limit"), shown(joint.get("name"))
-        if limit is None or joint.get("type") not in MOVING:
-            continue
-        lower, upper, velocity, _ = (float(limit.get(key, "0") or 0) for key in _NUMBERS["limit"])
-        if not 0 < velocity < math.inf:
-            slow.append(name)
-        if joint.get("type") == "revolute" and FARTHEST_TURN < max(abs(lower), abs(upper)) <= IN_DEGREES:
-            turning.append(f"{name}: {lower:g} .. {upper:g} rad")
-    out = []
-    if slow:
-        out.append(
-            f"{tree.where}: {len(slow)} joint(s) without a speed limit ({first_few(slow)}): {SPEED:g} rad/s is taken"
-        )
-    if turning:
-        them = f"{len(turning)} joint(s) that turn by more than a turn and a half ({first_few(turning)})"
-        out.append(f"{tree.where}: {them}: limits are in radians; are these degrees?")
-    return tuple(out)
-
-
 def _keep_mimics_inside(tree: UrdfTree) -> tuple[str, ...]:
     """Narrow the range of each joint that others mimic to where these stay within their own ranges.
 
@@ -400,7 +380,10 @@ def _check_joint(joint: ET.Element, where: str, follows: bool = False) -> None:
             "the robot file says whether the base floats"
         )
     if kind not in (*MOVING, "fixed"):
-        raise RobotError(f"{where}: joint '{name}' is '{shown(kind)}'; use revolute, continuous, prismatic or fixed")
+        what = "has no type" if kind is None else f"is '{shown(kind)}'"
+        near = nearest_names(kind or "", (*MOVING, "fixed"), 1)
+        advice = f"did you mean {near[0]}?" if near else "use revolute, continuous, prismatic or fixed"
+        raise RobotError(f"{where}: joint '{name}' {what}; {advice}")
     if kind == "fixed":
         return
     if not float(np.linalg.norm(axis_of(joint))) > 1e-9:
@@ -434,8 +417,8 @@ def _check_joint(joint: ET.Element, where: str, follows: bool = False) -> None:
     limit.set("lower", str(lower if lower > -WIDE else -math.inf))
     limit.set("upper", str(upper if upper < WIDE else math.inf))
     # Many URDFs leave velocity or effort at 0 to say "unknown"; a robot that may not move helps nobody.
-    limit.set("velocity", str(min(velocity, MOST) if 0 < velocity < math.inf else SPEED))
-    limit.set("effort", str(min(effort, MOST) if 0 < effort < math.inf else 100.0))
+    limit.set("velocity", str(velocity if 0 < velocity < UNLIMITED else SPEED))
+    limit.set("effort", str(min(effort, MOST) if 0 < effort < math.inf else EFFORT))
 
 
 def _lock(joint: ET.Element, value: float) -> None:

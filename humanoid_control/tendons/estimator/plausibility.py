@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
+from humanoid_control.tendons.estimator.group_filter import GroupFilter
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 from humanoid_control.tendons.mappings.postures import random_postures
-
-if TYPE_CHECKING:
-    from humanoid_control.tendons.estimator.estimator import TendonEstimator
+from humanoid_control.tendons.tendon import TendonGroup
 
 FASTEST = 3.0  # times its speed limit that a joint may seem to move
 STEP = 0.1  # [rad] that a joint may seem to move in no time: noise of lengths, over the lever arms
@@ -23,6 +23,16 @@ POSTURES = 2000  # random ones, between which lengths of possible postures lie
 MOST_CORNERS = 8  # joints of a group whose ends are all combined
 BEYOND, ROOM = 0.5, 0.01  # share of the span between these, and length [m], by which a length may be outside of it
 STIFF = 0.005  # [m/rad] below which a lever arm tells nothing of a joint (Levenberg 1944)
+
+
+class JudgedEstimator(Protocol):
+    """What is asked of a `TendonEstimator`."""
+
+    settings: EstimatorSettings
+    groups: tuple[TendonGroup, ...]
+    filters: list[GroupFilter]
+    joint_names: tuple[str, ...]
+    muscle_names: tuple[str, ...]
 
 
 class TendonPlausibility:
@@ -41,7 +51,7 @@ class TendonPlausibility:
     """
 
     def __init__(
-        self, estimator: TendonEstimator, velocity: Sequence[float] | None = None, placed: bool = False
+        self, estimator: JudgedEstimator, velocity: Sequence[float] | None = None, placed: bool = False
     ) -> None:
         """Judge nothing yet.
 

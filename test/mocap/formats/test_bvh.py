@@ -263,6 +263,7 @@ def test_hierarchy_in_another_style():
         (bvh(still(), count=9), "need 108 numbers, the file holds 48"),
         (bvh(still(), step="0"), "Frame Time"),
         (bvh(still(), step="soon"), "Frame Time"),
+        (bvh(still(), step="8.3333"), "Frame Time is 8.3333 s: is it 120 Hz in milliseconds, or 8.333 Hz?"),
         (bvh([[0, 95, "x"] + [0] * 9] * 3), "the frames"),
         (bvh([[0, 95, "nan"] + [0] * 9] * 3), "the frames"),
         (bvh(still(), SKELETON.replace("Zrotation Xrotation", "Zrotation Wrotation")), "CHANNELS of 'Hips'"),

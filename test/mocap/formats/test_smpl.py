@@ -12,7 +12,7 @@ from humanoid_control.errors import ClipError
 from humanoid_control.mocap import load_body_points, load_clip
 from humanoid_control.mocap.formats.common import Size
 from humanoid_control.mocap.formats.npz import parse_npz
-from humanoid_control.mocap.formats.smpl import JOINTS, OFFSETS, PARENTS, leg_factor
+from humanoid_control.mocap.formats.smpl import JOINTS, OFFSETS, PARENTS, find_smpl, leg_factor, smpl_clip
 
 RNG = np.random.default_rng(4)
 T = 12
@@ -205,3 +205,16 @@ def test_an_amass_file_has_hands_heels_and_a_warning_on_its_bones(recording):
     assert any("average person" in w for w in points.warnings)
     lower = points.point("l_ankle")[:, 2].min(), points.point("r_toe")[:, 2].min()
     assert max(lower) < 0.15, "feet are on the floor"
+
+
+def test_degrees_and_millimetres_are_noticed_and_a_motion_without_frames_is_refused():
+    poses, path = np.zeros((30, 72)), np.tile([0.0, 0.0, 0.9], (30, 1))
+    turned = poses.copy()
+    turned[:, 3] = 90.0
+    for p, t, says in ((turned, path, "90 rad: are the rotations in degrees?"), (poses, 1e3 * path, "in millimetres?")):
+        clip = smpl_clip(find_smpl({"poses": p, "trans": t}, "x"), 30.0, "x", Size())
+        assert any(says in w for w in clip.warnings)
+    clip = smpl_clip(find_smpl({"poses": poses, "trans": path}, "x"), 30.0, "x", Size())
+    assert not any("?" in w for w in clip.warnings)
+    with pytest.raises(ClipError, match="holds no frames"):
+        find_smpl({"poses": poses[:0], "trans": path[:0]}, "x")

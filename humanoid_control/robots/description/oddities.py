@@ -1,0 +1,104 @@
+"""Numbers of a URDF that can be read and can hardly be meant: other units, or nothing at all. A line for each kind."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+
+from humanoid_control.errors import first_few, shown
+
+MOVING = ("revolute", "continuous", "prismatic")
+UNLIMITED = 1.0e3  # [rad/s], [m/s] from which a speed limit is none
+SPEED, EFFORT = 3.0, 100.0  # [rad/s], [N m] of a joint whose limit is 0, infinite or missing
+FARTHEST_TURN, IN_DEGREES = 3 * math.pi, 720.0  # [rad] between which ends of ranges are more likely degrees
+FASTEST = 50.0  # [rad/s] beyond which a speed is more likely in degrees a second; the fastest robots' fingers have 40
+FULL_TURN = 2 * math.pi + 0.01  # [rad] beyond which angles of a placement are more likely degrees
+FAR = 5.0  # [m] between a joint and the one before: no robot's limb is as long
+HEAVY, LIGHT = 1000.0, 0.05  # [kg] of a whole robot
+WIDE = 3.0  # [m] radius of gyration of a link
+
+
+def oddities(document: ET.Element, where: str) -> tuple[str, ...]:
+    """Lines about the numbers of a checked document, as they are in the file.
+
+    Args:
+        document: the outermost element of the URDF. where: names it.
+    """
+    joints = [j for j in document.findall("joint") if j.get("type") in MOVING]
+    found = (*_limits(joints), *_placements(document, joints), *_masses(document, joints))
+    return tuple(f"{where}: {text}" for text in found)
+
+
+def _limits(joints: list[ET.Element]) -> Iterator[str]:
+    slow, turning, fast, weak = list[str](), list[str](), list[str](), list[str]()
+    for joint in joints:
+        limit, name = joint.find("limit"), shown(joint.get("name"))
+        if limit is None:
+            continue
+        lower, upper, velocity, effort = (_number(limit, key) for key in ("lower", "upper", "velocity", "effort"))
+        turns = joint.get("type") != "prismatic"
+        if not 0 < velocity < UNLIMITED:
+            slow.append(name)
+        elif velocity > FASTEST and turns:
+            fast.append(f"{name}: {velocity:g} rad/s")
+        if effort == math.inf:
+            weak.append(name)
+        if joint.get("type") == "revolute" and FARTHEST_TURN < max(abs(lower), abs(upper)) <= IN_DEGREES:
+            turning.append(f"{name}: {lower:g} .. {upper:g} rad")
+    if slow:
+        yield f"{len(slow)} joint(s) without a speed limit ({first_few(slow)}): {SPEED:g} rad/s is taken"
+    if weak:
+        yield f"{len(weak)} joint(s) without an effort limit ({first_few(weak)}): {EFFORT:g} N m is taken"
+    if fast:
+        yield f"{len(fast)} fast joint(s) ({first_few(fast)}): speeds are in radians a second; are these degrees?"
+    if turning:
+        them = f"{len(turning)} joint(s) that turn by more than a turn and a half ({first_few(turning)})"
+        yield f"{them}: limits are in radians; are these degrees?"
+
+
+def _placements(document: ET.Element, joints: list[ET.Element]) -> Iterator[str]:
+    far = []
+    for joint in joints:
+        size = math.hypot(*_three(joint.find("origin"), "xyz"))
+        if size > FAR:
+            far.append(f"{shown(joint.get('name'))}: {size:.4g} m")
+    if far:
+        them = f"{len(far)} joint(s) far from the one before ({first_few(far)})"
+        yield f"{them}: lengths are in metres; are these millimetres?"
+    origins = list(document.iter("origin"))
+    turned = [o.get("rpy", "") for o in origins if max(map(abs, _three(o, "rpy"))) > FULL_TURN]
+    if turned:
+        them = f"{len(turned)} placement(s) turned by more than a full turn (rpy '{shown(turned[0])}')"
+        yield f"{them}: angles are in radians; are these degrees?"
+
+
+def _masses(document: ET.Element, joints: list[ET.Element]) -> Iterator[str]:
+    total, wide = 0.0, list[str]()
+    for link in document.findall("link"):
+        mass, tensor = link.find("inertial/mass"), link.find("inertial/inertia")
+        if mass is None:
+            continue
+        m = _number(mass, "value")
+        total += m
+        moment = (
+            max((_number(tensor, key) for key in ("ixx", "iyy", "izz")), default=0.0) if tensor is not None else 0.0
+        )
+        if m > 0 and moment > m * WIDE**2:
+            wide.append(f"{shown(link.get('name'))}: {moment:.3g} kg m^2 at {m:.3g} kg")
+    if total > HEAVY:
+        yield f"the links weigh {total:.4g} kg: masses are in kilograms; are these grams?"
+    elif joints and total == 0:
+        yield "no link has a mass: good for kinematics alone"
+    elif len(joints) > 1 and total < LIGHT:
+        yield f"the links weigh {total:.3g} kg: masses are in kilograms; are these tonnes?"
+    if wide:
+        yield f"{len(wide)} link(s) with inertias of a much larger body ({first_few(wide)}): are they in kg mm^2?"
+
+
+def _number(e: ET.Element, key: str) -> float:
+    return float(e.get(key, "0") or 0)
+
+
+def _three(e: ET.Element | None, key: str) -> list[float]:
+    return [float(v) for v in (e.get(key) if e is not None and e.get(key) else "0 0 0").split()]
