@@ -101,4 +101,5 @@ def _number(e: ET.Element, key: str) -> float:
 
 
 def _three(e: ET.Element | None, key: str) -> list[float]:
-    return [float(v) for v in (e.get(key) if e is not None and e.get(key) else "0 0 0").split()]
+    text = e.get(key) if e is not None else None
+    return [float(v) for v in (text or "0 0 0").split()]
