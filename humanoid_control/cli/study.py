@@ -45,6 +45,8 @@ EXAMPLES = """examples:
   humanoid study humanoids --resume humanoids.jsonl -o docs/humanoids.md    every one whose model is here
   humanoid study humanoids --robot g1,my_robot.xml --clip walk.bvh
   humanoid study whole_body --clip dance --clip 05_02.bvh --robot hrp2,g1 --resume dances.jsonl -o dances.md
+  humanoid study tracker --network twist2_1017_20k.onnx --network twist2_1017_25k.onnx --resume tracker.jsonl
+  humanoid study tracker --clip dance --method clip,feasible --seeds 0
   humanoid study hosts --resume hosts.jsonl             the robot on one host, its controller on another (root)
   humanoid study hosts --only cuts --robot lola
   humanoid study faults --resume faults.jsonl           all rows, about three hours
@@ -58,7 +60,7 @@ The rule by which each is judged was fixed before it was measured, and is printe
 not hold is a finding, not an error: the exit code is 0; but it is 1 where `faults` finds a promise broken.
 """
 FORMATS = (".json", ".md")
-INTO_FILES = ("imitation", "humanoids", "whole_body")  # studies that write one file
+INTO_FILES = ("imitation", "humanoids", "whole_body", "tracker")  # studies that write one file
 NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does not take
 MOST = {
     "commands": 10**12,
@@ -184,6 +186,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     hosts.add("--only", type=comma_list, help="links, cuts, clocks (default: all)")
     hosts.add("--seconds", type=float, help="of the dance over each link and with each clock (default: 10)")
     hosts.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not tried again")
+    _add_tracker(options["tracker"])
     _add_faults(faults)
     for study, what in (
         (imitation, "hypotheses: H1,H4"),
@@ -208,10 +211,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         human,
     ):
         study.add("-o", "--output", type=folder_path, help="folder to write")
-    for study in (imitation, humanoids, whole_body):
+    for study in (imitation, humanoids, whole_body, options["tracker"]):
         study.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():
         one.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+def _add_tracker(tracker: _Options) -> None:
+    tracker.add("--robot", type=given, help="that the tracker drives (default: g1)")
+    tracker.add("--clip", action="append", type=given, dest="clips", help="default: dances, and recordings if here")
+    tracker.add("--method", type=comma_list, help="some of live,clip,feasible,gmr (default: all; GMR if installed)")
+    tracker.add("--policy", type=file_path, help="description of the tracker (default: that of TWIST2)")
+    tracker.add("--network", action="append", type=given, dest="networks", help="a checkpoint; repeatable")
+    tracker.add("--seeds", type=int, help="of pushes, one a run (default: 3)")
+    tracker.add("--push", type=float, help="impulse of each (default: 20) [N s]")
+    tracker.add("--seconds", type=float, help="of each clip at most (default: 30)")
+    tracker.add("--engine", choices=("mujoco", "multibody"), help="that simulates (default: mujoco)")
+    tracker.add("--workers", type=int, help="processes (default: one a core)")
+    tracker.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
 
 
 def _add_faults(faults: _Options) -> None:

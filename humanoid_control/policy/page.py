@@ -13,14 +13,14 @@ from humanoid_control.policy.terms import KINDS
 from humanoid_control.terminal import Table
 
 WIDEST = 44  # characters of a list in a cell
+NO_HISTORY = "now"
 
 
 def policy_page(found: Examination) -> Iterator[Table | str]:
     """The page of an examined policy, part by part."""
     model = found.model
     yield from _head(found)
-    rows = [row for one in model.inputs for row in _input_rows(one)]
-    yield Table("inputs", ("input", "slice", "term", "is", "scale", "history"), rows)
+    yield _input_table(model)
     yield Table("outputs", ("output", "numbers", "is"), [(o.name, o.size, o.kind) for o in model.outputs])
     yield _joint_table(found)
     if model.assumed:
@@ -61,6 +61,22 @@ def _commanded(model: PolicyModel) -> bool:
     return any(t.kind in ("velocity_command", "command_lin_vel") for t in model.terms)
 
 
+def _input_table(model: PolicyModel) -> Table:
+    """Terms of all inputs; a column that says the same in every row is left out, for a terminal is narrow."""
+    columns = ["input", "slice", "term", "is", "scale", "history"]
+    rows = [row for one in model.inputs for row in _input_rows(one)]
+    title = "inputs"
+    leave = set()
+    if len(model.inputs) == 1:
+        title = f"input {model.inputs[0].name}, {model.inputs[0].size} numbers"
+        leave.add(0)
+    if all(row[5] in (NO_HISTORY, "") for row in rows):
+        title += ", without a history"
+        leave.add(5)
+    kept = [k for k in range(len(columns)) if k not in leave]
+    return Table(title, [columns[k] for k in kept], [tuple(row[k] for k in kept) for row in rows])
+
+
 def _input_rows(one: Input) -> Iterator[tuple[str, ...]]:
     every = f"0:{one.size}"
     if one.feedback:
@@ -92,7 +108,7 @@ def _slices(block: Block, begin: int) -> Iterator[tuple[str, Term]]:
 
 def _history(block: Block, length: int) -> str:
     if length == 1 and not block.delayed:
-        return "now"
+        return NO_HISTORY
     late = ", without the present one" if block.delayed else ""
     return f"{length} frames {block.layout}, {block.order}{late}"
 

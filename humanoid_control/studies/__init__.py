@@ -91,6 +91,10 @@ STUDIES = {
         "clips by robots: all that a clip's quality has, beside GMR where it is installed (a minute a clip)",
         "whole_bodies",
     ),
+    "tracker": StudyEntry(
+        "a learned tracker of others performs retargeted motions, GMR's among them, and is pushed (a minute a motion)",
+        "policies.tracker",
+    ),
     "sternum": StudyEntry(
         "how well the sternum is estimated from hips and shoulders, on clips that show it (seconds)",
         "dube2012.sternum_report",

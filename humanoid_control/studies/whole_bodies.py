@@ -165,23 +165,34 @@ def measure_pair(body: BodyPoints, name: str, who: str) -> dict[str, Any]:
     """
     robot = load_robot(name, "floating")
     compile_first(WHOLE_BODY)
-    task = WholeBodyTask.of(body, robot)
-    solved, between, _ = at_solving_rate(body)
-    if who != GMR:
-        began = time.perf_counter()
-        motion = task.solve(method=METHODS[who])
-        rate = len(task) / (time.perf_counter() - began)
-        trajectory, person = motion.trajectory, motion.targets.contacts
-    else:
-        upright = level(solved, find_floor(solved))
-        clip = replace(upright, positions=upright.positions[::between].copy(), rate=upright.rate / between)
-        person = task.targets.contacts[::between]
-        trajectory, rate = gmr_trajectory(name, robot, clip, person)
+    trajectory, person, rate = moved_by(body, robot, name, who)
     score = score_motion(body.name, robot, trajectory, person if who != GMR else None)
     out = {"grade": score.quality.grade, "verdict": score.quality.verdict, **score.quality.numbers}
     if who == GMR:
         out = {key: value for key, value in out.items() if key not in OWN_CONTACTS}
     return out | {"frames_per_second": rate} | in_contacts(robot, trajectory, person) | _mesh_words(score)
+
+
+def moved_by(body: BodyPoints, robot: Robot, name: str, who: str) -> tuple[WholeBodyTrajectory, np.ndarray, float]:
+    """Motion of a robot by a clip, contacts (T, 4) of the person, and frames a second.
+
+    Args:
+        body: the clip. robot: with a floating base. name: of it, which GMR knows. who: OURS, CLIP or GMR.
+
+    Raises:
+        ClipError, RobotError: the clip shows no legs, or the robot has none.
+    """
+    task = WholeBodyTask.of(body, robot)
+    if who != GMR:
+        began = time.perf_counter()
+        motion = task.solve(method=METHODS[who])
+        return motion.trajectory, motion.targets.contacts, len(task) / (time.perf_counter() - began)
+    solved, between, _ = at_solving_rate(body)
+    upright = level(solved, find_floor(solved))
+    clip = replace(upright, positions=upright.positions[::between].copy(), rate=upright.rate / between)
+    person = task.targets.contacts[::between]
+    trajectory, rate = gmr_trajectory(name, robot, clip, person)
+    return trajectory, person, rate
 
 
 def in_contacts(robot: Robot, trajectory: WholeBodyTrajectory, contacts: np.ndarray) -> dict[str, float]:

@@ -235,6 +235,15 @@ ROWS = {
         "--resume": ("--robot hrp2 --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
         "--output": ("-o found.mdd", "did you mean .md"),
     },
+    "study tracker": {
+        "--method": ("--method live,clp", "did you mean clip"),
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--clip": ("--robot hrp2 --clip dnace", "did you mean dance"),
+        "--policy": ("--robot hrp2 --clip dance --policy nowhere.yaml", "no file nowhere.yaml"),
+        "--network": ("--robot hrp2 --clip dance --network nowhere.onnx", "no file nowhere.onnx"),
+        "--resume": ("--robot hrp2 --clip dance --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
+        "--output": ("-o found.mdd", "did you mean .md"),
+    },
     "study hosts": {
         "--robot": ("--robot lolla", "did you mean lola"),
         "--only": ("--only cuds", "did you mean cuts"),

@@ -18,16 +18,16 @@ def parts(path, robot=None):
     """Tables by title, and all sentences."""
     page = list(policy_page(examine(*read_policy(path), robot)))
     sentences = "\n".join(p for p in page if isinstance(p, str))
-    return {p.title.split(":")[0]: p for p in page if isinstance(p, Table)}, sentences
+    return {p.title.split(":")[0].split(",")[0]: p for p in page if isinstance(p, Table)}, sentences
 
 
 def test_the_page_names_terms_with_slices_joints_and_assumptions(model_file, g1):
     tables, text = parts(model_file("policies/unitree_rl_lab_g1_velocity/params/deploy.yaml"), g1)
-    rows = {row[2]: row for row in tables["inputs"].rows}
-    assert rows["base_ang_vel"][1] == "0:15" and rows["last_action"][1] == "335:480"
-    assert rows["joint_vel_rel"][4] == "0.05" and rows["joint_vel_rel"][5] == "5 frames per term, oldest first"
-    assert "rad/s, IMU link" in rows["base_ang_vel"][3]
-    joints = {row[1]: row for row in tables["joints, in the policy's order"].rows}
+    rows = {row[1]: row for row in tables["input obs"].rows}
+    assert rows["base_ang_vel"][0] == "0:15" and rows["last_action"][0] == "335:480"
+    assert rows["joint_vel_rel"][3:] == ("0.05", "5 frames per term, oldest first")
+    assert "rad/s, IMU link" in rows["base_ang_vel"][2]
+    joints = {row[1]: row for row in tables["joints"].rows}
     assert joints["left_knee_joint"][2:7] == ("0.3", 9, "0.25", "150", "4") and len(joints) == 29
     assert [row[0] for row in tables["assumed"].rows] == ["joint names", "IMU"]
     assert "50 Hz" in text and "x -0.5 to 1 m/s" in text and "no contradictions" in text
@@ -45,13 +45,21 @@ def test_slices_of_frames_are_apart_by_a_frame(tmp_path):
     d |= {"action": {"scale": 0.25}, "gains": {"kp": 40, "kd": 2}, "inputs": {"obs": [block]}}
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(d))
     tables, _ = parts(tmp_path / "p.yaml")
-    assert [row[1] for row in tables["inputs"].rows] == ["0:3 + 7 k", "3:7 + 7 k"]
-    assert tables["inputs"].rows[0][5] == "3 frames per frame, newest first"
+    assert [row[0] for row in tables["input obs"].rows] == ["0:3 + 7 k", "3:7 + 7 k"]
+    assert tables["input obs"].rows[0][4] == "3 frames per frame, newest first"
+
+
+def test_columns_that_say_nothing_are_left_out(model_file):
+    """A page is as wide as a terminal: one input needs no column of its name, and no history none of histories."""
+    tables, _ = parts(model_file("policies/holosoma/ppo_g1_29dof.onnx"))
+    assert list(tables["input actor_obs"].columns) == ["slice", "term", "is", "scale"]
+    tables, _ = parts(model_file("policies/agile_leapp/unitree_g1_velocity_e2e.yaml"))
+    assert tables["inputs"].columns[0] == "input" and "without a history" in tables["inputs"].title
 
 
 def test_gains_out_of_the_network_are_on_the_page(model_file):
     tables, _ = parts(model_file("policies/agile_leapp/unitree_g1_velocity_e2e.yaml"))
-    joints = {row[1]: row for row in tables["joints, in the policy's order"].rows}
+    joints = {row[1]: row for row in tables["joints"].rows}
     assert joints["left_knee_joint"][4:7] == ("", "200", "5") and joints["left_elbow_joint"][3] == ""
     assert "the last last_actions_out, at first 0" in [row[3] for row in tables["inputs"].rows]
 

@@ -174,6 +174,85 @@ def test_motors_that_are_counted_get_the_names_of_the_robot_with_as_many(tmp_pat
     assert (model.joints[-1] == "left_hip_pitch_joint") == (count in (23, 29))
 
 
+G1_23_PLACES = [0, 6, 12, 1, 7, 15, 22, 2, 8, 16, 23, 3, 9, 17, 24, 4, 10, 18, 25, 5, 11, 19, 26]
+
+
+@pytest.mark.parametrize("gains", [23, 27])
+def test_places_that_a_g1_of_23_motors_leaves_empty_are_no_joints(tmp_path, gains):
+    """Unitree's exporter writes the places of the motors; its gains are one a motor, or one a place with zeros."""
+    linear_network(tmp_path / "policy.onnx", {"obs": 9 + 3 * 23}, {"actions": 23})
+    d = deploy_yaml(23) | {"joint_ids_map": G1_23_PLACES}
+    by_place = {place: 10.0 + place for place in G1_23_PLACES}
+    order = sorted(G1_23_PLACES)
+    d["stiffness"] = [by_place[p] for p in order] if gains == 23 else [by_place.get(p, 0.0) for p in range(27)]
+    (tmp_path / "deploy.yaml").write_text(yaml.safe_dump(d))
+    model, _ = read_policy(tmp_path / "deploy.yaml")
+    assert model.contradictions == () and list(model.joints) == [SDK[p] for p in G1_23_PLACES]
+    assert model.kp.tolist() == [by_place[p] for p in G1_23_PLACES]
+
+
+@pytest.mark.parametrize("places", [[0, 0, 2], [0, 1, 40], [-1, 0, 1], [0, 1, "x"], [0, 1, 1e9], [True, 0, 2]])
+def test_places_of_no_robots_motors_are_named(tmp_path, places):
+    (tmp_path / "deploy.yaml").write_text(yaml.safe_dump(deploy_yaml(3) | {"joint_ids_map": places}))
+    with pytest.raises(PolicyError, match="'joint_ids_map' must hold each of 0 to 2 once, or the places of all motors"):
+        read_policy(tmp_path / "deploy.yaml")
+
+
+def rl_sar_block(**changed):
+    """Parameters of a policy of rl_sar for four joints."""
+    d = {"model_name": "p.onnx", "num_observations": 3, "observations": ["ang_vel"], "num_of_dofs": 4}
+    return d | {"rl_kp": 40.0, "rl_kd": 2.0, "default_dof_pos": [0.1, 0.2, 0.3, 0.4], "action_scale": 0.5} | changed
+
+
+def test_what_rl_sar_says_of_the_robot_is_in_its_folder(tmp_path):
+    """Names, in the order that the policy maps; torque limits; the period."""
+    folder = tmp_path / "robot" / "gym" / "walk"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(yaml.safe_dump({"robot/gym/walk": rl_sar_block(joint_mapping=[2, 3, 0, 1])}))
+    linear_network(folder / "p.onnx", {"obs": 3}, {"actions": 4})
+    with pytest.raises(PolicyError, match=r"names no joints, and there is no base.yaml in the folder of its robot"):
+        read_policy(folder / "config.yaml")
+    base = {"joint_names": list(JOINTS), "dt": 0.001, "decimation": 10, "torque_limits": [1, 2, 3, 4]}
+    (tmp_path / "robot" / "base.yaml").write_text(yaml.safe_dump({"robot": base}))
+    model, _ = read_policy(folder)
+    assert model.joints == (*JOINTS[2:], *JOINTS[:2]) and model.period == pytest.approx(0.01)
+    assert model.torque_limit.tolist() == [1, 2, 3, 4] and "joint names" not in [a.what for a in model.assumed]
+
+
+@pytest.mark.parametrize("mapping", [[0, 1], [0, 1, 2, 2], "ab"])
+def test_a_mapping_of_other_joints_is_named(tmp_path, mapping):
+    folder = tmp_path / "robot" / "walk"
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(yaml.safe_dump({"robot/walk": rl_sar_block(joint_mapping=mapping)}))
+    linear_network(folder / "p.onnx", {"obs": 3}, {"actions": 4})
+    (tmp_path / "robot" / "base.yaml").write_text(yaml.safe_dump({"robot": {"joint_names": list(JOINTS)}}))
+    with pytest.raises(PolicyError, match="'joint_mapping' must hold each of 0 to 3 once"):
+        read_policy(folder)
+
+
+def test_bounds_of_actions_that_differ_are_bounds_of_the_targets(tmp_path):
+    block = rl_sar_block(joint_names=list(JOINTS), clip_actions_lower=[-1, -2, -3, -4], clip_actions_upper=1.0)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"robot/walk": block}))
+    linear_network(tmp_path / "p.onnx", {"obs": 3}, {"actions": 4})
+    model, _ = read_policy(tmp_path)
+    assert model.action_clip is None
+    assert np.allclose(model.target_clip, [[-0.4, -0.8, -1.2, -1.6], [0.6, 0.7, 0.8, 0.9]])
+
+
+def test_a_folder_with_a_program_alone_says_the_way_out(model_file):
+    with pytest.raises(PolicyError, match=r"motion.pt: a TorchScript program, .* with its hidden state"):
+        read_policy(model_file("policies/unitree_rl_gym/h1/motion.pt").parent)
+
+
+def test_the_rest_posture_of_holosomas_other_robot_is_known():
+    from humanoid_control.policy.formats.holosoma import rest_posture
+
+    joints = ("AAHead_yaw", "Left_Shoulder_Roll", "Right_Shoulder_Roll", "Left_Knee_Pitch", "Right_Hip_Pitch")
+    rest, robot = rest_posture(joints)
+    assert robot == "T1" and rest.tolist() == [0.0, -1.35, 1.35, 0.4, -0.2]
+    assert rest_posture(("l_knee", "r_knee"))[1] == ""
+
+
 def test_the_reference_of_rl_sar_has_as_many_columns_as_the_policy_has_joints(model_file):
     """The motion that config.yaml names: root position, quaternion, joints."""
     path = model_file("policies/rl_sar/dance_102/config.yaml")

@@ -41,8 +41,8 @@ OUTPUTS = {
     "ref_pos_xyz": f"{REFERENCE}.anchor_pos",
     "ref_quat_xyzw": f"{REFERENCE}.anchor_quat_xyzw",
 }
-# Rest posture of holosoma's G1 [rad]; other joints are 0.
-REST = {
+# Rest postures of holosoma's robots [rad], for both sides where none is named; other joints are 0.
+G1_REST = {
     "hip_pitch": -0.312,
     "knee": 0.669,
     "ankle_pitch": -0.363,
@@ -51,6 +51,22 @@ REST = {
     "right_shoulder_roll": -0.2,
     "elbow": 0.6,
 }
+T1_REST = {
+    "Shoulder_Pitch": 0.2,
+    "Left_Shoulder_Roll": -1.35,
+    "Right_Shoulder_Roll": 1.35,
+    "Left_Elbow_Yaw": -0.5,
+    "Right_Elbow_Yaw": 0.5,
+    "Hip_Pitch": -0.2,
+    "Knee_Pitch": 0.4,
+    "Ankle_Pitch": -0.25,
+}
+RESTS = {
+    "G1": ({"left_knee", "right_hip_pitch", "left_ankle_roll"}, G1_REST),
+    "T1": ({"Left_Knee_Pitch", "Right_Hip_Pitch", "AAHead_yaw"}, T1_REST),
+}
+"""Robot: joints by which it is known, and its rest posture."""
+SIDES = ("left_", "right_", "Left_", "Right_")
 
 
 def read_holosoma(network: Network) -> PolicyModel:
@@ -67,17 +83,19 @@ def read_holosoma(network: Network) -> PolicyModel:
     outputs = network_outputs(network, OUTPUTS, contradictions)
     terms = _terms(network, joints, tracks)
     inputs = network_inputs(network, (Block(terms),), contradictions)
-    rest, known = rest_posture(joints)
+    rest, robot = rest_posture(joints)
     assumed = [
         Assumption("terms", "sorted by name, scales of its own configuration", f"{TRAINER} (observation)"),
         Assumption("period", f"{PERIOD:g} s", f"{TRAINER} (rl_rate)"),
         Assumption("IMU", "in the root link", TRAINER),
     ]
-    if not known:
+    if robot:
+        assumed.append(Assumption("rest posture", f"that of holosoma's {robot}", "its robot configuration"))
+    else:
         contradictions.append(
-            f"{where}: it has no rest posture, and only that of its G1 is known here: describe it in a file of your own"
+            f"{where}: it has no rest posture, and only those of its {' and '.join(RESTS)} are known here: "
+            "describe it in a file of your own"
         )
-    assumed.append(Assumption("rest posture", "that of holosoma's G1", "its robot configuration"))
     scale = said.get("action_scale")
     if scale is None:
         factor = TRACKER_SCALE if tracks else LOCO_SCALE
@@ -117,16 +135,16 @@ def read_holosoma(network: Network) -> PolicyModel:
     )
 
 
-def rest_posture(joints: tuple[str, ...]) -> tuple[np.ndarray, bool]:
-    """Rest posture of joints called as a G1's [rad]; False where they are not a G1's."""
+def rest_posture(joints: tuple[str, ...]) -> tuple[np.ndarray, str]:
+    """Rest posture of the joints of one of holosoma's robots [rad], and which; empty where it is none of them."""
     out = np.zeros(len(joints))
     plain = [j.removesuffix("_joint") for j in joints]
+    robot = next((name for name, (marks, _) in RESTS.items() if marks <= set(plain)), "")
+    rest = RESTS[robot][1] if robot else {}
     for k, joint in enumerate(plain):
-        found = [
-            v for name, v in REST.items() if joint == name or joint.removeprefix("left_").removeprefix("right_") == name
-        ]
-        out[k] = found[0] if found else 0.0
-    return out, {"left_knee", "right_hip_pitch", "left_ankle_roll"} <= set(plain)
+        side = next((s for s in SIDES if joint.startswith(s)), "")
+        out[k] = rest.get(joint, rest.get(joint.removeprefix(side), 0.0))
+    return out, robot
 
 
 USED = ("dof_names", "kp", "kd", "command_ranges", "action_scale")

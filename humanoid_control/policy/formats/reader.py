@@ -108,6 +108,8 @@ def _file_of(path: Path) -> Path:
             found = found or sorted(path.glob("*.onnx")) + sorted(path.glob("exported/*.onnx"))
             if len(found) == 1 or (found and found[0].suffix in YAML):
                 return found[0]
+            for code in sorted(p for p in path.iterdir() if p.suffix.lower() in CODE and p.is_file())[:1]:
+                refuse_code(code)  # a folder that holds nothing else
             names = ", ".join(p.name for p in found) or "no ONNX file and no description"
             raise PolicyError(f"{path} is a folder with {shown(names)}: name one file")
         if not path.is_file():

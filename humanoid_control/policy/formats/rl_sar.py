@@ -10,7 +10,16 @@ import numpy as np
 from humanoid_control.errors import PolicyError, shown
 from humanoid_control.policy.formats.parts import TRAINER, make_term, plain_input, plain_output, unknown_term
 from humanoid_control.policy.formats.unitree import sdk_joints
-from humanoid_control.policy.formats.values import MOST_HISTORY, Fields, beside, checked_period, indices, names, numbers
+from humanoid_control.policy.formats.values import (
+    MOST_HISTORY,
+    Fields,
+    beside,
+    checked_period,
+    indices,
+    names,
+    numbers,
+    read_file,
+)
 from humanoid_control.policy.model import (
     NEWEST_FIRST,
     OLDEST_FIRST,
@@ -25,7 +34,8 @@ from humanoid_control.policy.network import Network
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "rl_sar config.yaml"
-PERIOD = 0.02  # [s] of all its humanoids: dt 0.005 with a decimation of 4, in the base.yaml that lies elsewhere
+PERIOD = 0.02  # [s] of all its robots: dt x decimation in the base.yaml of the robot
+SHARED = ("dt", "decimation", "num_of_dofs", "torque_limits", "default_dof_pos")  # of base.yaml, where it says no more
 SCALES = {
     "base_ang_vel": "ang_vel_scale",
     "base_lin_vel": "lin_vel_scale",
@@ -58,8 +68,28 @@ def network_path(path: Path, values: dict[str, Any]) -> Path:
     return beside(path, d.text("model_name"), "model_name")
 
 
+def _robot_values(path: Path, name: str) -> dict[str, Any]:
+    """What `base.yaml` says of the robot, in the folder of the robot above that of the policy; empty without one.
+
+    Args:
+        path: of config.yaml, in ROBOT/POLICY. name: of its block, 'ROBOT/POLICY'.
+
+    Raises:
+        PolicyError: it cannot be read.
+    """
+    parts = tuple(p for p in name.split("/") if p)
+    folder = path.resolve().parent
+    if len(parts) < 2 or folder.parts[-len(parts) :] != parts:
+        return {}
+    base = folder.parents[len(parts) - 2] / "base.yaml"
+    if not base.is_file():
+        return {}
+    values = read_file(base).get(parts[0])
+    return values if isinstance(values, dict) else {}
+
+
 def read_rl_sar(path: Path, values: dict[str, Any], network: Network | None) -> PolicyModel:
-    """The policy of rl_sar's parameters.
+    """The policy of rl_sar's parameters; what they leave out is that of its robot.
 
     Raises:
         PolicyError: a value that cannot be read.
@@ -67,16 +97,19 @@ def read_rl_sar(path: Path, values: dict[str, Any], network: Network | None) -> 
     found = _block(values)
     assert found is not None
     name, block = found
-    d = Fields(block, f"{path}: {shown(name)}")
+    robot = Fields(_robot_values(path, name), f"{path}: base.yaml")
+    own = Fields(block, f"{path}: {shown(name)}")
+    d = Fields({k: v for k, v in robot.values.items() if k in SHARED} | block, own.where)
     count = int(d.number("num_of_dofs", len(d.values.get("default_dof_pos") or ())))
     assumed = [Assumption("IMU", "in the root link", TRAINER)]
     contradictions: list[str] = []
-    joints = _joints(d, count, assumed)
+    joints = _joints(own, robot, count, assumed)
     terms = [t for one in d.names("observations") if (t := _term(d, one, joints, contradictions)) is not None]
     if "dt" not in d:
         assumed.append(Assumption("period", f"{PERIOD:g} s", "base.yaml of rl_sar: dt x decimation"))
     lower = d.numbers("clip_actions_lower", count, -np.inf)
     upper = d.numbers("clip_actions_upper", count, np.inf)
+    same = bool((lower == lower[0]).all() and (upper == upper[0]).all())  # else each joint has bounds of its own
     default = d.numbers("default_dof_pos", count)
     blocks = (_history(d, tuple(terms)),)
     stated = int(d.number("num_observations"))
@@ -96,7 +129,8 @@ def read_rl_sar(path: Path, values: dict[str, Any], network: Network | None) -> 
         default=default,
         scale=d.numbers("action_scale", count),
         offset=default.copy(),
-        action_clip=(float(lower.max()), float(upper.min())) if np.isfinite(lower).all() else None,
+        action_clip=(float(lower[0]), float(upper[0])) if same else None,
+        target_clip=None if same else default + d.numbers("action_scale", count) * np.array([lower, upper]),
         kp=d.numbers("rl_kp", count),
         kd=d.numbers("rl_kd", count),
         torque_limit=d.numbers("torque_limits", count) if "torque_limits" in d else None,
@@ -108,16 +142,25 @@ def read_rl_sar(path: Path, values: dict[str, Any], network: Network | None) -> 
     )
 
 
-def _joints(d: Fields, count: int, assumed: list[Assumption]) -> tuple[str, ...]:
+def _joints(d: Fields, robot: Fields, count: int, assumed: list[Assumption]) -> tuple[str, ...]:
+    """Joints in the policy's order: its own names, else those of the robot or of Unitree's SDK in the mapped order."""
     if "joint_names" in d:
         stated = names(d.values["joint_names"], f"{d.where}: 'joint_names'")
         if len(stated) != count:
             raise PolicyError(f"{d.where}: 'joint_names' has {len(stated)} names for {count} joints")
         return stated
-    order = indices(d.values.get("joint_mapping") or list(range(count)), count, f"{d.where}: 'joint_mapping'")
+    mapping = d.values.get("joint_mapping") or robot.values.get("joint_mapping") or list(range(count))
+    order = indices(mapping, count, f"{d.where}: 'joint_mapping'")
+    if "joint_names" in robot:
+        known = names(robot.values["joint_names"], f"{robot.where}: 'joint_names'")
+        if len(known) == count:
+            return tuple(known[k] for k in order)
     found = sdk_joints(count)
     if found is None:
-        raise PolicyError(f"{d.where}: names no joints: add 'joint_names' in the policy's order")
+        raise PolicyError(
+            f"{d.where}: names no joints, and there is no base.yaml in the folder of its robot: "
+            "add 'joint_names' in the policy's order"
+        )
     assumed.append(Assumption("joint names", f"the SDK's order of {found[0]}", "base.yaml of rl_sar: joint_names"))
     return tuple(found[1][k] for k in order)
 

@@ -1,21 +1,20 @@
-"""Unitree's `deploy.yaml` (unitree_rl_lab, unitree_rl_mjlab): whose motors are counted, not named."""
+"""Unitree's `deploy.yaml` (unitree_rl_lab, unitree_rl_mjlab): its motors have places, not names."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from humanoid_control.errors import PolicyError, shown
-from humanoid_control.hardware.unitree.models import MODELS
+from humanoid_control.hardware.unitree.models import MODELS, Model
 from humanoid_control.policy.formats.parts import make_term, plain_input, plain_output, unknown_term
 from humanoid_control.policy.formats.values import (
     Fields,
     checked_period,
     command_ranges,
     history_length,
-    indices,
     names,
     numbers,
     pairs,
@@ -38,9 +37,50 @@ def sdk_joints(count: int) -> tuple[str, tuple[str, ...]] | None:
     """
     for model in MODELS.values():
         if len(model.motors) == count:
-            motors = sorted(model.motors, key=lambda m: m.id)
-            return model.name, tuple(f"{m.name}_joint" for m in motors)
+            return model.name, _sorted_joints(model)
     return None
+
+
+def _sorted_joints(model: Model) -> tuple[str, ...]:
+    return tuple(f"{m.name}_joint" for m in sorted(model.motors, key=lambda m: m.id))
+
+
+class MotorOrder(NamedTuple):
+    """The motors of a policy.
+
+    Attributes:
+        places: (n,) of them in the SDK's frames, in the policy's order.
+        ranks: (n,) the same without the places that the robot leaves empty: 0 .. n - 1.
+        robot, joints: of Unitree's, and its joints in the SDK's order; empty where none has these motors.
+    """
+
+    places: np.ndarray
+    ranks: np.ndarray
+    robot: str = ""
+    joints: tuple[str, ...] = ()
+
+
+def motor_order(value: Any, what: str) -> MotorOrder:
+    """The motors of `joint_ids_map`: counted, or by their places, of which a G1 with 23 motors leaves some empty.
+
+    Raises:
+        PolicyError: not a list of different places.
+    """
+    count = len(value) if isinstance(value, list) else 0
+    if not 0 < count <= MOST_MOTORS:
+        raise PolicyError(f"{what} must be a list of motors, got {shown(value)}")
+    places = [int(v) if isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) < 1e6 else -1 for v in value]
+    if sorted(places) == list(range(count)):
+        found = sdk_joints(count) or ("", ())
+        return MotorOrder(np.array(places), np.array(places), *found)
+    model = next((m for m in MODELS.values() if {motor.id for motor in m.motors} == set(places)), None)
+    if len(set(places)) < count or min(places) < 0 or max(places) >= MOST_MOTORS or model is None:
+        raise PolicyError(
+            f"{what} must hold each of 0 to {count - 1} once, or the places of all motors of a robot of Unitree's, "
+            f"got {shown(value)}"
+        )
+    order = np.array(places)
+    return MotorOrder(order, np.argsort(np.argsort(order)), model.name, _sorted_joints(model))
 
 
 def find_network(path: Path) -> Path | None:
@@ -55,14 +95,11 @@ def read_unitree(path: Path, values: dict[str, Any], network: Network | None) ->
         PolicyError: a value that cannot be read.
     """
     d = Fields(values, str(path))
-    order = d.values.get("joint_ids_map")
-    count = len(order) if isinstance(order, list) else 0
-    if not 0 < count <= MOST_MOTORS:
-        raise PolicyError(f"{path}: 'joint_ids_map' must be a list of motors, got {shown(order)}")
-    ids = indices(order, count, f"{path}: 'joint_ids_map'")
+    motors = motor_order(d.values.get("joint_ids_map"), f"{path}: 'joint_ids_map'")
+    count = len(motors.places)
     assumed: list[Assumption] = []
     contradictions: list[str] = []
-    joints = _joints(d, ids, assumed)
+    joints = _joints(d, motors, assumed)
     action = d.within("actions")
     kind = next(iter(action.values), "")
     if kind != "JointPositionAction" or len(action.values) != 1:
@@ -98,8 +135,8 @@ def read_unitree(path: Path, values: dict[str, Any], network: Network | None) ->
         scale=action.numbers("scale", count, 1.0),
         offset=action.numbers("offset", count, 0.0),
         target_clip=_clip(action, count),
-        kp=d.numbers("stiffness", count)[ids],
-        kd=d.numbers("damping", count)[ids],
+        kp=_gains(d, "stiffness", motors),
+        kd=_gains(d, "damping", motors),
         period=checked_period(d.number("step_dt"), f"{path}: 'step_dt'"),
         commands=command_ranges(ranges, f"{path}: base_velocity") if isinstance(ranges, dict) else {},
         gait=gait,
@@ -125,21 +162,29 @@ def _nested(commands: Any) -> bool:
     return isinstance(commands, dict) and isinstance(commands.get("base_velocity"), dict)
 
 
-def _joints(d: Fields, ids: np.ndarray, assumed: list[Assumption]) -> tuple[str, ...]:
+def _joints(d: Fields, motors: MotorOrder, assumed: list[Assumption]) -> tuple[str, ...]:
     """Names of the joints in the policy's order."""
     stated = d.values.get("joint_names")
-    if isinstance(stated, list) and len(stated) == len(ids):
+    count = len(motors.places)
+    if isinstance(stated, list) and len(stated) == count:
         return names(stated, f"{d.where}: 'joint_names'")
-    found = sdk_joints(len(ids))
-    if found is None:
-        known = ", ".join(str(len(m.motors)) for m in MODELS.values())
+    if not motors.joints:
+        known = ", ".join(f"{m.name} {len(m.motors)}" for m in MODELS.values())
         raise PolicyError(
-            f"{d.where}: names no joints, and no robot of Unitree's known here has {len(ids)} motors ({known}): "
+            f"{d.where}: names no joints, and no humanoid of Unitree's has {count} motors ({known}): "
             "add 'joint_names' in the policy's order"
         )
-    robot, joints = found
-    assumed.append(Assumption("joint names", f"the SDK's order of {robot}", "the maker of the robot"))
-    return tuple(joints[k] for k in ids)
+    assumed.append(Assumption("joint names", f"the SDK's order of {motors.robot}", "the maker of the robot"))
+    return tuple(motors.joints[k] for k in motors.ranks)
+
+
+def _gains(d: Fields, key: str, motors: MotorOrder) -> np.ndarray:
+    """Gains (n,) in the policy's order, of a list in the SDK's: one for each motor, or one for each place."""
+    value = d.values.get(key)
+    places = int(motors.places.max()) + 1
+    if isinstance(value, list) and len(value) == places > len(motors.places):
+        return d.numbers(key, places)[motors.places]
+    return d.numbers(key, len(motors.places))[motors.ranks]
 
 
 def _term(name: str, row: Fields, joints: tuple[str, ...], contradictions: list[str]) -> Term | None:
