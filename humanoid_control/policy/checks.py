@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pinocchio as pin
 
 from humanoid_control.errors import PolicyError, first_few, nearest_names, shown
 from humanoid_control.policy.model import (
@@ -33,6 +34,8 @@ MOST_AT_REST = 1.5  # median share of the torque limits; public policies of a 16
 UNIT_SLACK = 0.1  # of the length of a quaternion
 STIFFEST = 5000.0  # [N m/rad]
 RANGE_SLACK = 0.01  # [rad] by which rest postures of public policies leave the range of their joints
+SIDE_SLACK, LEAST_OF_SIDES = 0.05, 0.05  # share by which sides may differ, of values that are at least so large
+LEVEL, SAME_HEIGHT = 0.25, 0.06  # [rad], [m] of soles in a rest posture; those of public policies: 0.05, 0.0
 UNITS = {"kp": "N m/rad", "kd": "N m s/rad"}
 
 
@@ -94,7 +97,7 @@ def examine(model: PolicyModel, network: Network | None, robot: Robot | None = N
         else:
             targets, kp, kd = _asked(model, outputs)
             found += _check_rotations(model, outputs)
-    found += _check_gains(model, kp, kd) + _check_rate(model) + _check_commands(model)
+    found += _check_gains(model, kp, kd) + _check_sides(model, kp, kd) + _check_rate(model) + _check_commands(model)
     limits = model.torque_limit
     if robot is not None:
         missing = _check_names(model, robot)
@@ -102,7 +105,7 @@ def examine(model: PolicyModel, network: Network | None, robot: Robot | None = N
         if not missing:
             index = [robot.index[j] for j in model.acted]
             limits = robot.effort[index]
-            found += _check_posture(model, robot) + _check_links(model, robot)
+            found += _check_posture(model, robot) + _check_soles(model, robot) + _check_links(model, robot)
     torques = None
     if targets is not None:
         torques = kp * (targets - np.array([model.rest_of(j) for j in model.acted]))
@@ -243,6 +246,38 @@ def _check_gains(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Fin
     return found
 
 
+def _check_sides(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Finding]:
+    """Joints of the left and right side have the same gains, scales and rest postures but for a sign."""
+    rows = [("kp", UNITS["kp"], kp), ("kd", UNITS["kd"], kd)]
+    if model.output(ACTION) is not None:
+        rows.append(("action scale", "rad", np.abs(model.scale)))
+    rows.append(("rest posture", "rad", np.abs([model.rest_of(j) for j in model.acted])))
+    found = []
+    for what, unit, values in rows:
+        by_name = dict(zip(model.acted, values.tolist(), strict=True))
+        odd = [
+            f"{joint} {value:.4g}, {other} {by_name[other]:.4g}"
+            for joint, value in by_name.items()
+            if (other := _other_side(joint)) in by_name
+            and abs(value - by_name[other]) > SIDE_SLACK * max(value, by_name[other], LEAST_OF_SIDES)
+        ]
+        if odd:
+            text = f"{what} [{unit}] differs between left and right: {first_few(odd)}: are joints in another order?"
+            found.append(_note(model, text))
+    return found
+
+
+def _other_side(joint: str) -> str:
+    """Name of the joint on the right side that belongs to one on the left; empty for others."""
+    for left, right in (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT")):
+        if left in joint:
+            return joint.replace(left, right)
+    for left, right in (("l_", "r_"), ("L_", "R_")):
+        if joint.startswith(left):
+            return right + joint.removeprefix(left)
+    return ""
+
+
 def _check_rate(model: PolicyModel) -> list[Finding]:
     ticks = model.period * DRIVE_RATE
     if abs(ticks - round(ticks)) < 1e-6 and ticks >= 1:
@@ -296,6 +331,38 @@ def _check_posture(model: PolicyModel, robot: Robot) -> list[Finding]:
             f"{low[k]:.3g} to {high[k]:.3g}: joints in another order, or another robot",
         )
     ]
+
+
+def _check_soles(model: PolicyModel, robot: Robot) -> list[Finding]:
+    """A rest posture is one to stand in: both soles are level, and at the same height."""
+    q = robot.joints(robot.q("neutral")).copy()
+    index = [robot.index[j] for j in model.joints]
+    q[index] = np.clip(model.default, robot.lower[index], robot.upper[index])
+    tilts, heights = sole_tilts(robot, q, np.eye(3))
+    if not len(tilts):
+        return []
+    k = int(np.argmax(tilts))
+    if tilts[k] > LEVEL:
+        said = f"the sole of {robot.feet[k].name} is tilted by {tilts[k]:.2f} rad"
+    elif np.ptp(heights) > SAME_HEIGHT:
+        said = f"one sole is {1000 * np.ptp(heights):.0f} mm above the other"
+    else:
+        return []
+    return [_note(model, f"in its rest posture {said}: are joints in another order, or is it of another robot?")]
+
+
+def sole_tilts(robot: Robot, q: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Angles (feet,) of the soles from level [rad], and heights (feet,) of their middles from the root link [m].
+
+    Args:
+        q: (n,) joints [rad]. R: (3, 3) rotation of the root link in the world.
+    """
+    model, data = robot.model, robot.data
+    pin.framesForwardKinematics(model, data, robot.q(q, pin.SE3(R, np.zeros(3))))
+    placements = [data.oMf[model.getFrameId(f.link, pin.FrameType.BODY)] for f in robot.feet]
+    tilts = [np.arccos(np.clip(X.rotation[2, 2], -1.0, 1.0)) for X in placements]
+    heights = [X.act(f.corners().mean(axis=0))[2] for X, f in zip(placements, robot.feet, strict=True)]
+    return np.array(tilts), np.array(heights)
 
 
 def _check_links(model: PolicyModel, robot: Robot) -> list[Finding]:

@@ -146,14 +146,21 @@ class PolicyPlayer:
         e = self.engine
         return RobotState(e.joints.copy(), e.joint_velocity.copy(), pose[3:], twist[3:], pose[:3], twist[:3])
 
+    def decide(self) -> Targets:
+        """Targets of all joints for the next period.
+
+        Raises:
+            PolicyError: the policy stopped, and nothing supervises it.
+        """
+        if self.supervisor is not None:
+            return self.supervisor.step(self.state(), self.command)
+        return self._held(self.policy.step(self.state(), self.command))
+
     def step(self) -> bool:
         """Advance by one period of the policy; False once the robot fell, or the policy stopped, as the report says."""
         r, e = self.report, self.engine
         try:
-            if self.supervisor is not None:
-                targets = self.supervisor.step(self.state(), self.command)
-            else:
-                targets = self._held(self.policy.step(self.state(), self.command))
+            targets = self.decide()
         except PolicyError as stopped:
             r.stopped = str(stopped)
             return False

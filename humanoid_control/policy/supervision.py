@@ -19,6 +19,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import PolicyError
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
+from humanoid_control.policy.checks import sole_tilts
 from humanoid_control.policy.gate import arm_joints
 from humanoid_control.policy.runner import Command, Policy, RobotState, Targets
 from humanoid_control.robots import Robot
@@ -39,6 +40,8 @@ class SupervisionSettings:
             it is caught.
         calm: of tilt + 0.2 s x tilt rate [rad], for `calm_time` [s]: the policy runs again.
         late: share of a period by which an inference may be late.
+        sole_tilt: of soles from level at the first step, beyond that in the first posture [rad]: the IMU, or a joint of
+            the leg, does not fit the robot.
     """
 
     stand_in: float = 2.0
@@ -54,6 +57,7 @@ class SupervisionSettings:
     calm: float = 0.3
     calm_time: float = 1.0
     late: float = 0.5
+    sole_tilt: float = 0.35
 
 
 class Event(NamedTuple):
@@ -135,6 +139,7 @@ class PolicySupervisor:
         self._time = self._since = self._calm = 0.0
         self._before: Policy | None = None
         self._from: np.ndarray | None = None
+        self._compared = False
         self._last: Targets | None = None
         self._first: Targets | None = None
         self._out: deque[bool] = deque(maxlen=max(round(self.settings.out_window / self.policy.period), 1))
@@ -142,6 +147,7 @@ class PolicySupervisor:
     def start(self) -> None:
         """Ramp to the first posture of the policy before it runs."""
         self._change(STAND_IN, "started")
+        self._compared = False
         self._from = None
 
     def stop(self, why: str = "stopped") -> None:
@@ -269,6 +275,9 @@ class PolicySupervisor:
             why = f"an inference was {1000 * late:.0f} ms late: close other programs, or let the machine not save power"
             self._change(SIT, why)
             return
+        if why := self._misfit(state):
+            self._change(SIT, why)
+            return
         tilt, rate = tilt_of(state)
         ahead = tilt + s.rate_time * rate
         self._out.append(bool(self.policy.out_of_range.max(initial=0.0) > s.out_of_range))
@@ -282,6 +291,27 @@ class PolicySupervisor:
             self._calm = self._calm + self.policy.period if abs(ahead) < s.calm else 0.0
             if self._calm >= s.calm_time and self.catcher is None:
                 self._change(RUN, "calm again")
+
+    def _misfit(self, state: RobotState) -> str:
+        """Why the sensors do not fit a robot that stands on its soles, at the first step; empty where they do.
+
+        Both soles tilted: the IMU is turned, in another link, or its quaternion in another order. One of them: a joint
+        of that leg has another sign, zero or place.
+        """
+        if self._compared or not np.isfinite(state.q).all():
+            return ""
+        self._compared = True
+        robot = self.policy.robot
+        R = pin.Quaternion(state.orientation / np.linalg.norm(state.orientation)).toRotationMatrix()
+        usual, _ = sole_tilts(robot, self.policy.start_posture, np.eye(3))
+        more = sole_tilts(robot, state.q, R)[0] - usual
+        tilted = [f"{foot.name} is tilted by {extra:.2f} rad" for foot, extra in zip(robot.feet, more, strict=True)]
+        if not len(more) or more.max() <= self.settings.sole_tilt:
+            return ""
+        if more.min() > self.settings.sole_tilt:
+            told = ", ".join(tilted)
+            return f"by the IMU no sole is level, {told}: it is turned, elsewhere, or its quaternion in another order"
+        return f"the sole {tilted[int(np.argmax(more))]}: a joint of that leg has another sign, zero or place"
 
     def _catch(self, why: str) -> None:
         self._calm = 0.0

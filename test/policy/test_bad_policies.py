@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from humanoid_control.cli.main import main
 from humanoid_control.errors import HumanoidError, PolicyError
 from humanoid_control.policy import examine, read_policy
+from humanoid_control.policy.checks import NOTE
 from humanoid_control.policy.network import read_network, try_network
 from test.policy.networks import JOINTS, beyondmimic_metadata, beyondmimic_network, deploy_yaml, linear_network
 
@@ -124,6 +125,40 @@ def test_joints_in_another_order_are_seen_in_the_rest_posture(g1, tmp_path):
     joints = ("left_hip_pitch_joint", "left_ankle_roll_joint", "right_hip_pitch_joint", "right_knee_joint")
     text = told(beyondmimic_network(tmp_path / "p.onnx", joints), g1)
     assert "the rest posture of left_ankle_roll_joint, 0.6 rad, is outside its range -0.262 to 0.262" in text
+
+
+def noted(path, robot=None):
+    """All notes about a policy."""
+    found = examine(*read_policy(path), robot)
+    return "\n".join(f.text for f in found.findings if f.level == NOTE)
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "said"),
+    [
+        ("joint_stiffness", "40,99,40,40", "kp [N m/rad] differs between left and right: left_knee_joint 99, right_k"),
+        ("joint_damping", "2,2,3,2", "kd [N m s/rad] differs between left and right: left_hip_pitch_joint 2, right_h"),
+        ("action_scale", "0.5,0.25,0.5,0.5", "action scale [rad] differs between left and right: left_knee_joint 0.2"),
+        ("default_joint_pos", "-0.3,0.6,-0.3,0.3", "rest posture [rad] differs between left and right: left_knee"),
+    ],
+    ids=["kp", "kd", "scale", "rest"],
+)
+def test_sides_that_differ_are_named(tmp_path, key, values, said):
+    """Names in another order than the gains show where a left joint has not those of the right one."""
+    assert said in noted(beyondmimic_network(tmp_path / "p.onnx", **{key: values}))
+    assert "differs between left and right" not in noted(beyondmimic_network(tmp_path / "p.onnx"))
+
+
+def test_a_rest_posture_that_is_none_to_stand_in_is_named(g1, tmp_path):
+    """Soles are level where hip and knee cancel each other; at one height where both legs are bent alike."""
+    rest = "default_joint_pos"
+    assert "in its rest posture" not in noted(
+        beyondmimic_network(tmp_path / "p.onnx", **{rest: "-0.3,0.3,-0.3,0.3"}), g1
+    )
+    tilted = noted(beyondmimic_network(tmp_path / "p.onnx", **{rest: "-0.3,0.6,-0.3,0.6"}), g1)
+    assert "in its rest posture the sole of l_foot is tilted by 0.30 rad" in tilted
+    raised = noted(beyondmimic_network(tmp_path / "p.onnx", **{rest: "-0.3,0.3,-0.8,0.9"}), g1)
+    assert "in its rest posture one sole is" in raised
 
 
 def test_an_anchor_that_the_robot_has_not_is_named(g1, tmp_path):

@@ -64,6 +64,32 @@ def test_a_blend_has_the_mean_torque_wherever_the_joints_are():
         assert np.allclose(pd_torque(blend_by_torque(a, b, share), q, v, limit), expected)
 
 
+@pytest.mark.parametrize(("turn", "stops"), [(0.3, False), (0.4, True)])
+def test_an_imu_that_does_not_fit_the_soles_is_named_at_the_first_step(policies, turn, stops):
+    """A robot that begins stands on its soles: where they are not level by the IMU, it is the IMU that is wrong."""
+    s = supervisor(policies[0])
+    s.step(standing(policies[0], roll=turn))
+    assert (s.state == SIT) == stops
+    if stops:
+        assert "by the IMU no sole is level, l_foot is tilted by 0.39" in s.events[0].why
+    s = supervisor(policies[0])
+    s.step(standing(policies[0]))
+    s.step(standing(policies[0], roll=turn))  # a robot that runs may stand on an edge
+    assert s.state == RUN
+
+
+def test_a_leg_whose_joint_has_another_sign_is_named_at_the_first_step(policies, g1):
+    s, state = supervisor(policies[0]), standing(policies[0])
+    state.q[g1.index["right_knee_joint"]] *= -1.0
+    s.step(state)
+    assert s.state == SIT and "the sole r_foot is tilted by 1.3" in s.events[0].why
+    state = standing(policies[0])
+    state.q[g1.index["left_elbow_joint"]] *= -1.0  # no sole shows it
+    s = supervisor(policies[0])
+    s.step(state)
+    assert s.state == RUN
+
+
 def test_a_start_ramps_posture_and_gains_from_nothing(policies):
     s = supervisor(policies[0])
     s.start()
@@ -94,6 +120,7 @@ def test_a_start_ramps_posture_and_gains_from_nothing(policies):
 )
 def test_it_is_caught_and_let_down_at_the_thresholds(policies, pitch, rate, expected):
     s = supervisor(policies[0])
+    s.step(standing(policies[0]))
     s.step(standing(policies[0], pitch=pitch, rate=(0.0, rate, 0.0)), Command((0.5, 0, 0)))
     assert s.state == expected
 
