@@ -207,13 +207,14 @@ def perform_motion(clip: str, name: str, method: str, trial: Trial) -> dict[str,
         ClipError, RobotError: it cannot be retargeted, or made feasible. PolicyError: the tracker does not fit.
     """
     robot = load_robot(name, "floating")
-    trajectory, person = _moved(clip, name, WHOLE if method == FEASIBLE else method)
+    trajectory, contacts = _moved(clip, name, WHOLE if method == FEASIBLE else method)
+    person: np.ndarray | None = None if method == GMR else contacts
     fallback = ""
     if method == FEASIBLE:
         made = make_feasible(trajectory, robot)
         trajectory, fallback = made.trajectory(), made.fallback
         person = None  # its contacts are planned anew, its frames are others
-    quality = score_motion(clip_name(clip), robot, trajectory, None if method == GMR else person).quality
+    quality = score_motion(clip_name(clip), robot, trajectory, person).quality
     numbers = quality.numbers
     runs = []
     for network in trial.networks:

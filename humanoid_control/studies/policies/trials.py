@@ -45,9 +45,9 @@ def chosen_policies(given: Sequence[str]) -> list[str]:
     found = [str(path) for name in PUBLIC if (path := test_data(f"policies/{name}")) is not None]
     chosen = list(dict.fromkeys(given)) or found
     for one in chosen:
-        for path in one.split(","):
-            if not Path(path).exists():
-                raise ConfigError(f"no file {path}: give a policy, or its description and its network: a.yaml,b.onnx")
+        for part in one.split(","):
+            if not Path(part).exists():
+                raise ConfigError(f"no file {part}: give a policy, or its description and its network: a.yaml,b.onnx")
     if not chosen:
         raise ConfigError("no policy: name one, --policy policy.onnx")
     return chosen
