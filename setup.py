@@ -20,6 +20,7 @@ NODES = [
     "state_estimator",
     "walker",
     "policy",
+    "whole_body_controller",
     "human_motion",
     "viewer",
 ]
