@@ -22,11 +22,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.numerics.packed import Packed
+from humanoid_control.policy.gate_kernels import (
+    RANGE,
+    SPEED,
+    GateArrays,
+    close_loops,
+    keep_range,
+    keep_speed,
+)
 from humanoid_control.policy.runner import Targets
 from humanoid_control.robots import Robot
 from humanoid_control.robots.self_collision import CollisionMonitor
-
-SPEED_SHARE = 0.8  # of the speed limit, from which torque with the motion falls
 
 
 @dataclass(frozen=True)
@@ -98,15 +105,22 @@ class TorqueGate:
             robot: with a base that floats. armature: (n,) rotor inertia seen at the joints [kg m^2].
         """
         self.robot, self.settings = robot, settings or GateSettings()
-        self.torque_limit, self._speed_limit = robot.effort.copy(), robot.velocity.copy()
+        self.torque_limit = robot.effort.copy()
         self._model = robot.model.copy()
         self._model.armature = np.concatenate([np.zeros(robot.iv), armature])
         self._data = self._model.createData()
         self._q = robot.q("neutral").copy()
-        self._q[: robot.iq] = pin.SE3ToXYZQUAT(pin.SE3.Identity())
+        if robot.iq:
+            self._q[: robot.iq] = pin.SE3ToXYZQUAT(pin.SE3.Identity())
         self._monitor = CollisionMonitor.of(robot) if self.settings.pairs and len(robot.pairs) else None
         self._reach = _pair_joints(robot, self._monitor) if self._monitor is not None else np.zeros((0, robot.n))
         self._activation = self._near_distances()
+        bounds = getattr(self._monitor, "motion_bound", None)  # volumes have none
+        self._bounds = None if bounds is None else np.ascontiguousarray(bounds[:, robot.iv :])
+        n, own = robot.n, self.settings
+        limits = [np.require(row, float, ["C", "W"]) for row in (robot.lower, robot.upper, robot.velocity)]
+        arrays = (np.zeros((5, n)), np.zeros(n), np.zeros(n), *limits, self.torque_limit, np.zeros(n), np.zeros(n))
+        self._arrays = Packed(GateArrays(*arrays, own.horizon, own.settling))
         self.activity = GateActivity(joints=np.zeros(robot.n, dtype=int))
 
     def reset(self) -> None:
@@ -130,57 +144,36 @@ class TorqueGate:
         Args:
             targets: with finite gains. q, v: (n,) measured [rad], [rad/s].
         """
-        raw = pd_torque(targets, q, v, self.torque_limit)
-        tau, s, count = raw, self.settings, self.activity
-        self._q[self.robot.iq :] = q
-        M = pin.crba(self._model, self._data, self._q)
-        if s.range:
-            tau = self._keep_range(tau, q, v, np.diagonal(M)[self.robot.iv :])
-            count.range += tau is not raw
-        before = tau
-        if s.speed:
-            tau = self._keep_speed(tau, v)
-            count.speed += tau is not before
-        before = tau
+        a, table, s, count = self._arrays.record, self._arrays.table, self.settings, self.activity
+        for row, values in zip(a.target, targets, strict=True):
+            row[:] = values
+        a.q[:], a.v[:], self._q[self.robot.iq :] = q, v, q
+        rules = close_loops(table)
+        tau = raw = a.tau.copy()
+        if s.range and rules & RANGE:
+            a.inertia[:] = np.diagonal(pin.crba(self._model, self._data, self._q))[self.robot.iv :]
+            if keep_range(table):
+                count.range, tau = count.range + 1, a.tau.copy()
+        if s.speed and rules & SPEED and keep_speed(table):
+            count.speed, tau = count.speed + 1, a.tau.copy()
         if self._monitor is not None:
-            tau = self._keep_apart(tau, v)
-            count.pairs += tau is not before
+            apart = self._keep_apart(tau, v)
+            count.pairs += apart is not tau
+            tau = apart
         count.steps += 1
         if tau is not raw:
             count.active += 1
             count.joints += tau != raw
         return tau
 
-    def _keep_range(self, tau: np.ndarray, q: np.ndarray, v: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-        h, T = self.settings.horizon, self.settings.settling
-        ahead, low, high = q + h * v, self.robot.lower, self.robot.upper
-        above, below = ahead > high, ahead < low
-        if not (above.any() or below.any()):
-            return tau
-        most = np.where(above, np.maximum(inertia * ((high - q) / h - v) / T, -self.torque_limit), np.inf)
-        least = np.where(below, np.minimum(inertia * ((low - q) / h - v) / T, self.torque_limit), -np.inf)
-        return self._bounded(tau, least, most)
-
-    def _keep_speed(self, tau: np.ndarray, v: np.ndarray) -> np.ndarray:
-        limit = self._speed_limit
-        fast = np.abs(v) > SPEED_SHARE * limit
-        if not fast.any():
-            return tau
-        left = self.torque_limit * (limit - np.abs(v)) / ((1.0 - SPEED_SHARE) * limit)
-        most = np.where(fast & (v > 0), np.maximum(left, -self.torque_limit), np.inf)
-        least = np.where(fast & (v < 0), np.minimum(-left, self.torque_limit), -np.inf)
-        return self._bounded(tau, least, most)
-
-    @staticmethod
-    def _bounded(tau: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
-        """The same array where nothing changes, so that what is inactive stays as it is, bit by bit."""
-        out: np.ndarray = np.minimum(np.maximum(tau, least), most)
-        return tau if np.array_equal(out, tau) else out
-
     def _keep_apart(self, tau: np.ndarray, v: np.ndarray) -> np.ndarray:
         assert self._monitor is not None
         s, iv = self.settings, self.robot.iv
-        near = self._monitor.update(self._q, self._activation)
+        reach = self._activation
+        if self._bounds is not None:  # farther pairs cannot come so near, however their joints turn
+            closing_speed = self._bounds @ np.abs(v)
+            reach = np.minimum(reach, s.margin + SLACK + s.horizon * closing_speed)
+        near = self._monitor.update(self._q, reach)
         if not len(near):
             return tau
         pin.computeJointJacobians(self._model, self._data, self._q)
@@ -189,6 +182,7 @@ class TorqueGate:
         closing = near.distance + s.horizon * rate < s.margin
         if not closing.any():
             return tau
+        pin.crba(self._model, self._data, self._q)
         # One pass: where torques are at their limits, further ones turn joints that part nothing.
         out = tau
         for k in np.flatnonzero(closing):
@@ -208,6 +202,7 @@ class TorqueGate:
         return solved
 
 
+SLACK = 1e-6  # [m] of a distance: round-off
 LEAST_REACH = 1e-6  # [m^2/(kg m^2)] of the joints that a pair may use: below it they cannot part it
 
 

@@ -47,6 +47,54 @@ def test_pd_is_clipped_to_the_torque_limits(hrp2):
     assert np.allclose(pd_torque(t, q, v, hrp2.effort), expected)
 
 
+def plain_rules(robot, t, q, v, s):
+    """Range and speed as they are written in words, joint by joint."""
+    tau, inertia = pd_torque(t, q, v, robot.effort), inertia_of(robot, q)
+    for k in range(robot.n):
+        low, high, most, fastest = robot.lower[k], robot.upper[k], robot.effort[k], robot.velocity[k]
+        if q[k] + s.horizon * v[k] < low:
+            tau[k] = max(tau[k], min(inertia[k] * ((low - q[k]) / s.horizon - v[k]) / s.settling, most))
+        if q[k] + s.horizon * v[k] > high:
+            tau[k] = min(tau[k], max(inertia[k] * ((high - q[k]) / s.horizon - v[k]) / s.settling, -most))
+        if abs(v[k]) > 0.8 * fastest:
+            left = most * (fastest - abs(v[k])) / (0.2 * fastest)
+            tau[k] = min(tau[k], max(left, -most)) if v[k] > 0 else max(tau[k], min(-left, most))
+    return tau
+
+
+def test_compiled_rules_are_those_of_plain_numbers(hrp2):
+    rng, gate = np.random.default_rng(12), gate_of(hrp2, NO_PAIRS)
+    for _ in range(60):
+        q = rng.uniform(hrp2.lower - 0.02, hrp2.upper + 0.02)
+        v = rng.uniform(-1.3, 1.3, hrp2.n) * hrp2.velocity
+        t = targets_of(hrp2, q + rng.normal(size=hrp2.n), 300.0, 3.0)
+        assert gate.torque(t, q, v) == pytest.approx(plain_rules(hrp2, t, q, v, gate.settings), rel=1e-9, abs=1e-9)
+    assert gate.activity.range > 30 and gate.activity.speed == gate.activity.steps
+
+
+def test_pairs_that_cannot_close_are_passed_over_and_no_others(hrp2):
+    rng, gate, every = np.random.default_rng(13), gate_of(hrp2), gate_of(hrp2)
+    every._bounds = None  # measures each pair nearer than 120 mm
+    q = hrp2.joints(hrp2.q()).copy()
+    for k in range(200):
+        at = np.clip(q + 0.5 * rng.normal(size=hrp2.n), hrp2.lower + 0.02, hrp2.upper - 0.02)
+        v = (3.0 if k % 2 else 0.2) * rng.normal(size=hrp2.n)
+        t = targets_of(hrp2, at + 0.3 * rng.normal(size=hrp2.n))
+        before = gate.activity.active
+        tau = gate.torque(t, at, v)
+        assert tau == pytest.approx(every.torque(t, at, v), rel=1e-9, abs=1e-9)
+        assert gate.activity.active > before or tau.tobytes() == pd_torque(t, at, v, hrp2.effort).tobytes()
+    assert gate.activity.pairs == every.activity.pairs > 10
+
+
+def test_a_torque_that_is_no_number_is_none(hrp2):
+    gate, q = gate_of(hrp2, NO_PAIRS), hrp2.joints(hrp2.q()).copy()
+    t = targets_of(hrp2, q)
+    t.q[3], t.kp[5] = np.nan, np.inf
+    tau = gate.torque(t, q, np.zeros(hrp2.n))
+    assert np.isfinite(tau).all() and tau[3] == 0.0
+
+
 def test_nothing_is_touched_where_no_rule_acts_bit_by_bit(hrp2):
     rng, gate, q = np.random.default_rng(2), gate_of(hrp2), hrp2.joints(hrp2.q()).copy()
     for _ in range(50):

@@ -34,7 +34,7 @@ class GainedDrives:
         robot = engine.robot
         self._engine, self._robot = engine, robot
         self.command = GainedCommand(robot.n, damping_gains(robot), silence)
-        self._reader, self._gated = GainsReader(robot.joint_names), gate and robot.base == "floating"
+        self._reader, self._gated = GainsReader(robot.joint_names), gate
         self._limiter: Limiter = Unlimited(robot)
         self.gate: TorqueGate | None = None
         self._steps = max(1, round(LOOP / engine.settings.step))
