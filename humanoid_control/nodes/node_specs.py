@@ -230,6 +230,8 @@ NODES = {
                 "contacts",
                 "walking/state",
                 "performing/state",
+                "policy/state",
+                "policy/terms",
                 "hardware_state",
                 "battery",
                 "clip/time",

@@ -14,7 +14,7 @@ from geometry_msgs.msg import Twist, WrenchStamped
 from nav_msgs.msg import Odometry
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import BatteryState, JointState
-from std_msgs.msg import Float64, String
+from std_msgs.msg import Float64, Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 
@@ -29,6 +29,7 @@ from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.viewer import PanelActions, port_is_free, print_address
 from humanoid_control.viewer.panel import HIDDEN, MARKERS
+from humanoid_control.viewer.policy_controls import BUTTONS, PolicyActions
 from humanoid_control.viewer.power_controls import PowerActions
 from humanoid_control.viewer.walk_controls import CALLS, WalkActions, in_root_axes
 
@@ -118,7 +119,9 @@ class Viewer(TickNode):
             service: self.create_client(Trigger if on is None else SetBool, f"robot_driver/{service}")
             for service, on in REQUESTS.values()
         }
-        actions = PanelActions(self.show, self.seek, play, pause, restart, walk, power)
+        self.policy: dict[str, Any] = {r: self.create_client(Trigger, f"policy/{r}") for _, r, *_ in BUTTONS}
+        policy = PolicyActions(self._ask_policy)
+        actions = PanelActions(self.show, self.seek, play, pause, restart, walk, power, policy)
         shown = {
             "ik_markers": p.ik_markers,
             "footsteps/planned": p.footsteps,
@@ -139,6 +142,8 @@ class Viewer(TickNode):
         self.listen(Odometry, "odom", self.state.on_odometry)
         self.listen(String, "walking/state", self.state.on_walking, LATCHED)
         self.listen(String, "performing/state", self.state.on_walking, LATCHED)
+        self.listen(String, "policy/state", self.state.on_policy, LATCHED)
+        self.listen(Float64MultiArray, "policy/terms", self.state.on_terms)
         self.listen(String, "hardware_state", self.state.on_power, LATCHED)
         self.listen(BatteryState, "battery", self.state.on_battery, EVENTS)
         self.listen(Float64, "clip/time", self.state.on_clip_time)
@@ -193,6 +198,19 @@ class Viewer(TickNode):
 
         future = client.call_async(Trigger.Request() if on is None else SetBool.Request(data=on))
         future.add_done_callback(answered)
+        return True
+
+    def _ask_policy(self, request: str) -> bool:
+        """Send a request to the policy; its answer is shown when it comes. False where none is there."""
+        client = self.policy[request]
+        if not client.service_is_ready():
+            return False
+
+        def answered(done: Any) -> None:
+            if self.page.panel.policy is not None and (answer := done.result()) is not None:
+                self.page.panel.policy.answer(request, answer.success, answer.message)
+
+        client.call_async(Trigger.Request()).add_done_callback(answered)
         return True
 
     def show(self, what: str, visible: bool) -> None:

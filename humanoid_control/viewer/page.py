@@ -39,6 +39,7 @@ class ViewState:
         markers: topic -> its newest markers; None where nothing is new.
         clip_time: [s]; None until heard.
         walking: state of the walker; empty until heard.
+        policy: state of the learned policy; empty until heard. terms: what it observes, by term.
         power: state of the robot's driver and its reason; empty until heard.
         supplies: bus -> its supply in words.
         nodes: node -> its last diagnostics. parts: node, part of it -> its last diagnostics.
@@ -52,7 +53,8 @@ class ViewState:
         self._truth: Any = None
         self._odometry: Any = None
         self._heard = 0.0  # when the last odometry came
-        self.walking = self.power = ""
+        self.walking = self.power = self.policy = ""
+        self.terms: dict[str, list[float]] = {}
         self.supplies: dict[str, str] = {}
         self.parts: dict[tuple[str, str], NodeStatus] = {}
         self.markers: dict[str, list[Any] | None] = {}
@@ -78,6 +80,14 @@ class ViewState:
 
     def on_walking(self, message: Any) -> None:
         self.walking = str(message.data)
+
+    def on_policy(self, message: Any) -> None:
+        self.policy = str(message.data)
+
+    def on_terms(self, message: Any) -> None:
+        ends = np.cumsum([d.size for d in message.layout.dim])
+        values = np.split(np.asarray(message.data, dtype=float), ends[:-1]) if len(ends) else []
+        self.terms = {d.label: v.tolist() for d, v in zip(message.layout.dim, values, strict=True)}
 
     def on_power(self, message: Any) -> None:
         self.power = str(message.data)
@@ -257,6 +267,10 @@ class ViewerPage:
         if (power := self.panel.power) is not None:
             power.set_state(state.power)
             power.set_parts({part: s for (_, part), s in state.parts.items()}, state.supplies)
+        if (policy := self.panel.policy) is not None:
+            told = next((s for name, s in state.nodes.items() if name.endswith("/policy")), None)
+            policy.set_state(state.policy, str(told.values.get("reason", "")) if told is not None else "")
+            policy.set_terms(state.terms)
         if errors:
             self.panel.set_errors(now, errors)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from humanoid_control.viewer.policy_controls import PolicyActions, PolicyControls
 from humanoid_control.viewer.power_controls import PowerActions, PowerControls
 from humanoid_control.viewer.walk_controls import WalkActions, WalkControls
 
@@ -42,7 +43,8 @@ COLORS = {"ok": "#2b8a3e", "warn": "#b36b00", "error": "#c92a2a"}
 class PanelActions:
     """Functions that the controls of the panel call.
 
-    `walk`: of a robot that walks, `power`: of one with a driver that gives power; None without.
+    `walk`: of a robot that walks, `power`: of one with a driver that gives power, `policy`: of one that a learned
+    policy may move; None without.
     """
 
     show: Callable[[str, bool], None]
@@ -52,6 +54,7 @@ class PanelActions:
     restart: Callable[[], None]
     walk: WalkActions | None = None
     power: PowerActions | None = None
+    policy: PolicyActions | None = None
 
 
 class Panel:
@@ -66,6 +69,7 @@ class Panel:
         gui.set_panel_label(title)
         self._status = gui.add_markdown("**waiting for joint states**")
         self.power = PowerControls(server, actions.power) if actions.power is not None else None
+        self.policy = PolicyControls(server, actions.policy) if actions.policy is not None else None
         self.walk = WalkControls(server, actions.walk) if actions.walk is not None else None
         self._clip = gui.add_folder("Clip", visible=actions.walk is None)
         with self._clip:

@@ -194,7 +194,7 @@ class PolicyInputs:
         """Give trackers the frame of this step."""
         for policy in policies:
             if (reference := self.references.get(id(policy))) is not None:
-                reference.advance(now, self.node.params.reference_timeout, policy.period)
+                reference.advance(now, self.node.params.reference_timeout, policy.period, self.pace)
 
 
 class RootImu:

@@ -17,6 +17,21 @@ BLEND = 1.0  # [s] from the idle posture to a reference that begins, and back to
 FARTHEST, FASTEST = 1e3, 100.0  # [m] and [rad]; [m/s] and [rad/s]: beyond them nothing is a motion
 
 
+REAL_TIME = 0.9  # pace from which a robot counts as one in real time
+
+
+def quickened(frame: MotionFrame, pace: float) -> MotionFrame:
+    """A frame with its velocities in the time of a robot that is slower than the clock by a factor."""
+    if pace >= REAL_TIME:
+        return frame
+    v = frame.joint_velocity
+    return frame._replace(
+        velocity=frame.velocity / pace,
+        yaw_rate=frame.yaw_rate / pace,
+        joint_velocity=None if v is None else v / pace,
+    )
+
+
 class LiveReference:
     """The newest frame of `reference_joint_states` and `reference_odometry`, for a policy that tracks motions.
 
@@ -97,11 +112,12 @@ class LiveReference:
         frame = robot.model.getFrameId(anchor, pin.FrameType.BODY)
         return np.asarray(pin.updateFramePlacement(robot.model, self._data, frame).rotation)
 
-    def advance(self, now: float, timeout: float, period: float) -> None:
+    def advance(self, now: float, timeout: float, period: float, pace: float = 1.0) -> None:
         """Give the policy the frame of this step.
 
         Args:
             now: monotonic [s]. timeout: silence after which the motion has ceased [s]. period: of the policy [s].
+            pace: time of the robot by that of the clock: to a robot that is simulated slowly a motion is faster.
         """
         active = now - self._heard <= timeout
         if active != self.active:
@@ -109,7 +125,7 @@ class LiveReference:
             if self._frame.R_anchor is not None:
                 self._R_start = pin.rpy.rpyToMatrix(0.0, 0.0, pin.rpy.matrixToRpy(self._frame.R_anchor)[2])
         self._since += period
-        goal = self._frame if active else self._reference.idle
+        goal = quickened(self._frame, pace) if active else self._reference.idle
         if goal.R_anchor is not None:
             goal = goal._replace(R_anchor=self._R_start.T @ goal.R_anchor)
         share = min(self._since / BLEND, 1.0)

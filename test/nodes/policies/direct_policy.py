@@ -3,6 +3,7 @@
 import time
 
 from humanoid_control.nodes.policy import PolicyNode
+from humanoid_control.nodes.whole_body_streamer import WholeBodyStreamer
 from test.nodes.walking.direct import Direct
 
 GAINS = "joint_gains"
@@ -12,13 +13,14 @@ class DirectPolicy(Direct):
     """Simulator and node `policy` in this process.
 
     Attributes:
-        thinking: time that each inference takes [s].
+        thinking: time that each inference takes [s]. streamer: node whole_body_streamer; None: not asked for.
     """
 
-    def __init__(self, monkeypatch, urdf, policy, *parameters, simulated=(), **more):
+    def __init__(self, monkeypatch, urdf, policy, *parameters, simulated=(), streamer=(), **more):
         self.thinking, self.perf = 0.0, 0.0
         monkeypatch.setattr(time, "perf_counter", lambda: self.perf)
-        own = [f"policy:{p}" for p in ("standing:=true", "start:=true", *parameters, f"policy:={policy}")]
+        own = [f"policy:{p}" for p in ("standing:=true", "start:=true", f"policy:={policy}", *parameters)]
+        own += [f"whole_body_streamer:{p}" for p in streamer]
         super().__init__(
             monkeypatch,
             *own,
@@ -27,6 +29,8 @@ class DirectPolicy(Direct):
             simulated=("rotors:=quasi_direct", "touching:=soles", *simulated),
             **more,
         )
+        self.streamer = self._node(WholeBodyStreamer) if streamer else None
+        self._due = [self.now] * len(self.nodes)
         for one in self.policy.policies:
             self._slow_down(one)
 

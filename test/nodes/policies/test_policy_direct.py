@@ -1,6 +1,7 @@
 """The node `policy` and what it asks of the simulator: states, requests, faults; on a clock of the test's own."""
 
 import copy
+import shutil
 
 import numpy as np
 import pinocchio as pin
@@ -275,3 +276,40 @@ def test_another_publisher_of_commands_is_named_and_not_joined(stack):
     assert d.states == ["WAITING"] and "another publisher" in d.said_of()["owner"][1]
     d.bus.publishers["joint_commands"].remove(other)
     d.until("RUN")
+
+
+@pytest.mark.parametrize("engine", ["multibody", "mujoco"])
+def test_a_tracker_follows_the_whole_body_streamer_live_and_comes_back_when_it_ceases(
+    stack, policy_file, tmp_path, engine
+):
+    if engine == "mujoco":
+        pytest.importorskip("mujoco")
+    network = policy_file("twist2")
+    shutil.copyfile("config/policies/twist2.yaml", network_yaml := tmp_path / "twist2.yaml")
+    d = stack(
+        "twist2", f"policy:={network_yaml}", f"network:={network}", simulated=(f"engine:={engine}",),
+        streamer=("clip:=gentle_dance", "paused:=true"),
+    )  # fmt: skip
+    d.until("RUN")
+    d.run(1.5)
+    d.streamer.source.player.playing = True
+    robot, reference = d.engine.robot, d.policy.policies[0].reference
+    errors, heights, asked, done = [], [], [], []
+
+    def note():
+        errors.append(np.abs(d.engine.joints - reference.joint_pos).mean())
+        heights.append(place(d)[2])
+        asked.append(reference.joint_pos.copy())
+        done.append(d.engine.joints.copy())
+
+    d.run(10.0, meanwhile=note)
+    assert d.state == "RUN" and set(d.states) == {"WAITING", "STAND_IN", "RUN"} and min(heights) > 0.68
+    assert np.mean(errors) < 0.12, np.mean(errors)
+    arms = [robot.index[f"{side}_{j}_joint"] for side in ("left", "right") for j in ("shoulder_pitch", "elbow")]
+    assert np.ptp(np.array(asked)[:, arms], axis=0).max() > 0.5, "the dance moves the arms"
+    assert np.ptp(np.array(done)[:, arms], axis=0).max() > 0.4
+    assert d.policy.values()["reference_frames"] > 200
+    d.bus.silent |= {"reference_joint_states", "reference_odometry"}
+    d.run(4.0)
+    assert "reference" in d.said_of() and d.state == "RUN" and upright(d) > 0.98
+    assert np.abs(reference.joint_pos - reference.idle.joints).max() < 1e-9, "the idle posture"
