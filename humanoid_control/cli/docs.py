@@ -189,6 +189,11 @@ TOPICS = {
         "and the frames `FOOT_sole`; the segments of a person, `human/BODY` (human_motion); where ROS has tf2_msgs "
         "(the wheels do not)",
     ),
+    "/tf_static": (
+        "tf2_msgs/TFMessage",
+        "the frames of REP 120 that the links of a robot do not have already: `base_link`, `torso`, `gaze`, `l_wrist`, "
+        "`l_gripper`, `l_ankle`, `l_sole` and those of the right side; where ROS has tf2_msgs",
+    ),
     "simulator/set_state": (
         "sensor_msgs/JointState",
         "put joints, by name, to positions and velocities; a topic, because std_srvs has no service that takes data",

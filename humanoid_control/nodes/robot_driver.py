@@ -51,6 +51,7 @@ from humanoid_control.nodes.base.messages import (
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.base.transforms import FrameNames
 from humanoid_control.nodes.driving.driver_reports import BusRates, battery_message, fill_imu, parts_of
 from humanoid_control.nodes.driving.torque_gate import install_gate
 from humanoid_control.nodes.driving.trajectory_action import TrajectoryAction, points_of
@@ -184,6 +185,7 @@ class RobotDriver(TickNode):
         self.imu = self.create_publisher(Imu, "imu", STREAM_OUT)
         self.imu_message = Imu()
         self.imu_message.header.frame_id = self.robot.root_link
+        self.names = FrameNames(self, self.robot)
         self.battery = self.create_publisher(BatteryState, "battery", EVENTS)
         self.said, self.ticks, self.rates, self.supplies_due = "", 0, BusRates(), 0.0
         self.owner = CommandArbiter(self, "joint_commands")

@@ -10,6 +10,7 @@ from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Odometry
 
 from humanoid_control.robots import load_robot
+from humanoid_control.robots.standard_frames import standard_frames
 from test.nodes.interfaces import TF2_MSGS, with_package
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
@@ -95,3 +96,20 @@ def test_the_walker_has_one_tree_from_odom_and_the_footprint_between_the_soles(g
         X = placed(t.transform)
         assert abs(X.rotation[2, 2] - 1) < 1e-9, "the footprint is level"
         assert abs(X.translation[2]) < 0.02 and np.hypot(*X.translation[:2]) < 0.1, "below a robot that stands"
+
+
+def test_the_frames_of_rep_120_are_static_transforms_on_the_robots_links(graph, transforms):
+    from tf2_msgs.msg import TFMessage
+
+    from humanoid_control.nodes.base.messages import LATCHED
+
+    graph.start("simulator", "robot:=lola", "base:=floating", *QUIET, fresh=True)
+    static = graph.listen(TFMessage, "/tf_static", LATCHED)
+    graph.until(lambda: static, "static transforms, by a late subscriber")
+    robot = load_robot("lola", "floating")
+    heard = {t.child_frame_id: t for t in static[0].transforms}
+    named = {name: f for name, f in standard_frames(robot).items() if not f.own}
+    assert set(heard) == set(named) >= {"gaze", "l_sole", "r_sole", "l_wrist", "r_wrist"}
+    for name, f in named.items():
+        assert heard[name].header.frame_id == f.link
+        assert np.abs(pin.log6(placed(heard[name].transform).actInv(f.X_link_frame)).vector).max() < 1e-9

@@ -294,11 +294,19 @@ def _true_falls(run: _Run) -> Found:
     yield from _falls(run, "ground_truth/odometry")
 
 
-def _walking(run: _Run) -> Found:
-    rows = run.streams.values["walking/state"]
+def _fallen(run: _Run, topic: str) -> Found:
+    rows = run.streams.values[topic]
     for (t, text), (until, _) in zip(rows, [*rows[1:], (rows[-1][0], "")], strict=True):
         if text.split(":")[0].strip() == FALLEN:
-            yield Violation(t, until, CONTACT, run.name("walking/state"), f"the walker reports: {text}")
+            yield Violation(t, until, CONTACT, run.name(topic), f"the controller reports: {text}")
+
+
+def _walking(run: _Run) -> Found:
+    yield from _fallen(run, "walking/state")
+
+
+def _performing(run: _Run) -> Found:
+    yield from _fallen(run, "performing/state")
 
 
 def _flight(run: _Run) -> Found:
@@ -368,6 +376,7 @@ CHECKS: tuple[tuple[str, tuple[str, ...], Check], ...] = (
     ("estimate of the base", ("odom", "ground_truth/odometry"), _base_estimate),
     ("falls", ("ground_truth/odometry",), _true_falls),
     ("state of the walker", ("walking/state",), _walking),
+    ("state of the performer", ("performing/state",), _performing),
     ("contact of the feet", CONTACTS, _flight),
     ("power", ("hardware_state",), _power),
     ("supply", ("battery",), _supply),

@@ -16,7 +16,7 @@ from humanoid_control.kinematics import NodeStatus, node_statuses
 
 JOINTS = ("joint_commands", "joint_states", "estimated_joint_states", "applied_commands", "reference_joint_states")
 POSES = ("odom", "ground_truth/odometry")
-TEXTS = ("hardware_state", "walking/state")
+TEXTS = ("hardware_state", "walking/state", "performing/state")
 CONTACTS = ("contact/l_foot", "contact/r_foot")
 OTHERS = ("battery", "diagnostics", "simulator/paused")
 NAMES = (*JOINTS, *POSES, *TEXTS, *CONTACTS, *OTHERS)

@@ -8,7 +8,9 @@ import pinocchio as pin
 from builtin_interfaces.msg import Time
 from nav_msgs.msg import Odometry
 
-from humanoid_control.nodes.base.messages import EVENTS
+from humanoid_control.nodes.base.messages import EVENTS, LATCHED
+from humanoid_control.robots import Robot
+from humanoid_control.robots.standard_frames import standard_frames
 
 try:
     from geometry_msgs.msg import TransformStamped
@@ -32,6 +34,21 @@ class TransformOutput:
         """Send transforms, if there are any."""
         if self.sends and transforms:
             self._publisher.publish(TFMessage(transforms=transforms))
+
+
+class FrameNames:
+    """Publisher of `/tf_static`: the frames of REP 120 that a robot's own links do not have already."""
+
+    def __init__(self, node: Any, robot: Robot) -> None:
+        """Publish them once, for late subscribers too; nothing without tf's messages."""
+        if TFMessage is None:
+            return
+        stamp = node.get_clock().now().to_msg()
+        named = {name: f for name, f in standard_frames(robot).items() if not f.own}
+        self._publisher = node.create_publisher(TFMessage, "/tf_static", LATCHED)
+        self._publisher.publish(
+            TFMessage(transforms=[transform(stamp, f.link, name, f.X_link_frame) for name, f in named.items()])
+        )
 
 
 def transform(stamp: Time, frame: str, child: str, X: pin.SE3) -> Any:

@@ -29,7 +29,7 @@ from humanoid_control.nodes.base.messages import (
     joint_state,
     stamp_of,
 )
-from humanoid_control.nodes.base.transforms import TransformOutput, base_transform, transform
+from humanoid_control.nodes.base.transforms import FrameNames, TransformOutput, base_transform, transform
 from humanoid_control.nodes.simulating.parameters import SimulatorParameters, imperfection_of
 from humanoid_control.robots.tendons import NEEDS_TENDON_FILE
 from humanoid_control.simulation import Engine
@@ -65,7 +65,7 @@ class SimulatorOutputs:
         self._imu = node.create_publisher(Imu, "imu", STREAM_OUT)
         self._odometry = node.create_publisher(Odometry, GROUND_TRUTH, STREAM_OUT)
         self._clock = ClockPublisher(node) if self.simulated_stamps else None
-        self._tf = TransformOutput(node)
+        self._tf, self._names = TransformOutput(node), FrameNames(node, robot)
         self._feet = {f.name: node.create_publisher(WrenchStamped, foot_topic(f.name), STREAM_OUT) for f in feet}
         self._tendons = SimulatorTendons(node, engine, p) if p.tendons or p.drives == WINCHES else None
         self._description = None

@@ -33,7 +33,7 @@ class WalkOutputs:
     """Publishers of a robot that knows where it is by its own sensors.
 
     Attributes:
-        X_odom_footprint: below the base, on the ground, turned about the vertical alone.
+        X_odom_footprint: as REP 120 has it: middle of both soles, on the level of the lower one, yaw of the base.
         way: length of the way so far [m].
     """
 
@@ -94,8 +94,9 @@ class WalkOutputs:
         m.twist.covariance = np.diag([SPEED_STD**2] * 3 + [TURNING_STD**2] * 3).ravel()
         X = pin.XYZQUATToSE3(now.q[:7])
         yaw = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
-        ground = min(S.translation[2] for S in now.soles)
-        self.X_odom_footprint = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, yaw), np.array([*place, ground]))
+        soles = np.array([S.translation for S in now.soles])
+        middle = np.array([*soles[:, :2].mean(axis=0), soles[:, 2].min()])
+        self.X_odom_footprint = pin.SE3(pin.rpy.rpyToMatrix(0.0, 0.0, yaw), middle)
         return m
 
     def _pose_covariance(self) -> np.ndarray:

@@ -1,0 +1,121 @@
+"""Frames that every humanoid shares by name: those of REP 120, each fixed to a link of the robot.
+
+`base_footprint`, `odom` and `map` are not fixed to a link: who estimates where the robot is publishes them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.documents import parse_xml
+from humanoid_control.robots.robot import Robot
+
+BASE, TORSO, GAZE = "base_link", "torso", "gaze"
+SIDES = ("l", "r")
+GRIPPER_POINTS = ("tcp", "fingertip")  # of a robot file, the first that it has
+_HEAD = re.compile(r"head|neck|cervical", re.I)
+_NO_GAZE = re.compile(r"camera|eye|jaw|face|mouth|ear(?![a-z])|antenna", re.I)
+
+
+class StandardFrame(NamedTuple):
+    """A frame of a common name.
+
+    Attributes:
+        link: that carries it. X_link_frame: its pose in the frame of that link [m].
+        own: the robot's description has a link of this name, which is the frame.
+    """
+
+    link: str
+    X_link_frame: pin.SE3
+    own: bool
+
+
+def standard_frames(robot: Robot) -> dict[str, StandardFrame]:
+    """Frames of REP 120 that a robot has, by name.
+
+    * `base_link`: the root link. `torso`: lowest body that carries both wrists and the gaze.
+    * `l_sole`, `r_sole`: the x-y plane is the contact surface, the origin is the projection of the link's origin.
+    * `l_ankle`, `r_ankle`: link of the foot. `l_wrist`, `r_wrist`, `l_gripper`, `r_gripper`: points of the robot file.
+    * `gaze`: on the last body of neck and head; in the neutral posture x is forward and z is up, as REP 103 has them.
+
+    A robot without a part (wheels, no neck) has no frame of it. A link of the same name is never replaced.
+
+    Args:
+        robot: with any base; its data are overwritten.
+    """
+    model, data = robot.model, robot.data
+    pin.framesForwardKinematics(model, data, robot.q("neutral"))
+    R_root = data.oMf[model.getFrameId(robot.root_link)].rotation
+    found = {BASE: (robot.root_link, pin.SE3(R_root.T, np.zeros(3)))}
+    for foot in robot.feet:
+        side = foot.name[:1]
+        if foot.name == f"{side}_foot" and side in SIDES:
+            found[f"{side}_ankle"] = foot.link, pin.SE3.Identity()
+            found[f"{side}_sole"] = foot.link, pin.SE3(np.eye(3), np.array([0.0, 0.0, foot.z]))
+        elif foot.name == f"{side}_toe" and side in SIDES:
+            found[f"{side}_toe"] = foot.link, pin.SE3(np.eye(3), np.array([0.0, 0.0, foot.z]))
+    for side in SIDES:
+        points = {f"{side}_wrist": (f"{side}_wrist",), f"{side}_gripper": tuple(f"{side}_{p}" for p in GRIPPER_POINTS)}
+        for name, labels in points.items():
+            if label := next((p for p in labels if p in robot.points), None):
+                found[name] = _on_body(robot, model.frames[robot.points[label]])
+    if at := _head(robot):
+        link, origin = at
+        found[GAZE] = link, data.oMf[model.getFrameId(link)].actInv(pin.SE3(np.eye(3), origin))
+    carried = [
+        model.frames[model.getFrameId(found[n][0])].parentJoint for n in ("l_wrist", "r_wrist", GAZE) if n in found
+    ]
+    if len(carried) > 1:
+        shared = set.intersection(*({int(k) for k in model.supports[j]} for j in carried))
+        found[TORSO] = _link_of(robot, max(shared)), pin.SE3.Identity()
+    links = {f.name for f in model.frames if f.type == pin.FrameType.BODY}
+    return {
+        name: StandardFrame(name, pin.SE3.Identity(), True) if name in links else StandardFrame(link, X, False)
+        for name, (link, X) in found.items()
+    }
+
+
+def _on_body(robot: Robot, frame: pin.Frame) -> tuple[str, pin.SE3]:
+    """The link that carries a frame, and the frame's pose in it."""
+    link = _link_of(robot, frame.parentJoint)
+    return link, robot.model.frames[robot.model.getFrameId(link)].placement.actInv(frame.placement)
+
+
+def _link_of(robot: Robot, joint: int) -> str:
+    """The link that a joint moves: the first of those that are fixed to it; the root link of the base."""
+    bodies = [f.name for f in robot.model.frames if f.type == pin.FrameType.BODY and f.parentJoint == joint]
+    return robot.root_link if robot.root_link in bodies or not bodies else bodies[0]
+
+
+def _head(robot: Robot) -> tuple[str, np.ndarray] | None:
+    """Link of the head, and where its frame is in the neutral posture (3,) [m]; None: the robot has none.
+
+    It is what the last joint of the longest chain called head or neck moves, or a head that is fixed to the trunk.
+    """
+    model, data = robot.model, robot.data
+    limbs = {int(k) for f in robot.points.values() for k in model.supports[model.frames[f].parentJoint]}
+    free = [
+        j
+        for j in range(1, model.njoints)
+        if _is_head(model.names[j]) and (j not in limbs or "head_top" in robot.points)
+    ]
+    if free:
+        depth = {j: sum(int(k) in free for k in model.supports[j]) for j in free}
+        last = max(free, key=lambda j: depth[j])
+        return _link_of(robot, last), data.oMi[last].translation.copy()
+    fixed = [f for f in model.frames if f.type == pin.FrameType.BODY and _is_head(f.name)]
+    if not fixed:
+        return None
+    # Links that are fixed often have the origin of what carries them: the centre of their mass is in the head.
+    tree = parse_xml(robot.urdf, robot.name, "a URDF")
+    origin = tree.find(f"./link[@name='{fixed[0].name}']/inertial/origin")
+    center = np.array((origin.get("xyz", "0 0 0") if origin is not None else "0 0 0").split(), dtype=float)
+    return fixed[0].name, data.oMf[model.getFrameId(fixed[0].name)].act(center)
+
+
+def _is_head(name: str) -> bool:
+    return bool(_HEAD.search(name)) and not _NO_GAZE.search(name)
