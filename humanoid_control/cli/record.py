@@ -41,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     for s in (signal.SIGINT, signal.SIGTERM):
         signal.signal(s, lambda *_: stop.set())
     recorder = Recorder(output, args.topics)
-    print(f"{READY} record", flush=True)
+    until = f"for {args.seconds:g} s" if math.isfinite(args.seconds) else "until Ctrl-C"
+    print(f"{READY}: recording to {output}, {until}", flush=True)
     try:
         recorder.run(stop, args.seconds)
     finally:

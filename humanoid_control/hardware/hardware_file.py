@@ -415,8 +415,8 @@ class _Reader:
         if load > most:
             slower = int(self.rate * most / load / 10) * 10
             raise row.error(
-                f"bus {name} would be {100 * load:.0f} % full at {self.rate:g} Hz (limit {100 * most:.0f} %): "
-                f"{slower} Hz, or two buses"
+                f"bus '{name}' would carry {100 * load:.0f} % of its capacity at {self.rate:g} Hz (limit "
+                f"{100 * most:.0f} %): lower the rate to {slower} Hz, or use two buses"
             )
         return Bus(transport, spec)
 

@@ -226,7 +226,7 @@ def test_a_signal_stops_everything_within_three_seconds(humanoid, number):
         begin = time.monotonic()
         up.send_signal(number)
         assert up.wait(60) == 0
-        assert time.monotonic() - begin < 30.0
+        assert time.monotonic() - begin < 3.0
     assert not nodes_of(humanoid.home) and not memory.left()
     assert "Traceback" not in Path(up.log_path).read_text()
 

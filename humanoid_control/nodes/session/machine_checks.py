@@ -99,7 +99,7 @@ def _packages() -> Check:
     missing = [p for p in PACKAGES if importlib.util.find_spec(p) is None]
     if missing:
         return Check("packages", FAIL, f"missing: {', '.join(missing)}", "run `make setup`, or pip install them")
-    return Check("packages", OK, f"all {len(PACKAGES)} there")
+    return Check("packages", OK, f"all {len(PACKAGES)} are installed")
 
 
 def _extra(name: str) -> Check:

@@ -16,7 +16,7 @@ OUTSIDE = ("/session/", "tick_node.py", "command_owner.py")  # observers of runs
 CHOSEN = {  # types that are chosen while a node runs, by the name of the variable
     "twist": ("Twist", "TwistStamped"),
     "steps": ("MarkerArray", "PoseArray", "Path"),
-    "message": ("JointState", "PoseStamped", "WrenchStamped"),
+    "message": ("JointState", "Odometry"),
 }
 
 
