@@ -141,7 +141,9 @@ def test_a_mistake_names_its_line_and_the_nearest_right_word(folder, right, wron
 
 def test_a_bus_that_would_be_too_full_is_refused_with_a_rate_that_fits(folder, monkeypatch):
     monkeypatch.setattr(loopback.LoopbackTransport, "bus_load", classmethod(lambda cls, bus: 0.0037 / bus.period))
-    with pytest.raises(HumanoidError, match=r"'left' would carry 92 % of its capacity at 250 Hz \(limit 70 %\): lower .* 180 Hz, or"):
+    with pytest.raises(
+        HumanoidError, match=r"'left' would carry 92 % of its capacity at 250 Hz \(limit 70 %\): lower .* 180 Hz, or"
+    ):
         read(folder)
     read(folder, FILE.replace("{transport: loopback", "{transport: loopback, load: 0.95"))
 

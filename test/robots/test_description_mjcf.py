@@ -244,7 +244,7 @@ def test_impossible_inertia_is_balanced_and_said(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("<mujoco><worldbody><body><joint/></worldbody></mujoco>", "MuJoCo cannot read it"),
+        ("<mujoco><worldbody><body><joint/></worldbody></mujoco>", "not an MJCF file, XML error: mismatched tag"),
         ('<mujoco><worldbody><body name="a"><geom size="1"/></body></worldbody></mujoco>', "no body with joints"),
         ("<mujoco><worldbody/></mujoco>", "no body with joints"),
         ("<mujoco><option gravity='x y z'/></mujoco>", "MuJoCo cannot read it"),
@@ -270,3 +270,28 @@ def test_mjcf_is_told_by_its_outermost_element(tmp_path):
     urdf = tmp_path / "a.xml"
     urdf.write_text('<robot name="plain"><link name="a"/></robot>')
     assert read_description(urdf).name == "plain"
+
+
+SMALL = """<mujoco model="small"><asset><mesh name="wedge" file="wedge.obj"/></asset><worldbody><body name="base">
+<geom type="mesh" mesh="wedge"/>
+<body name="a" pos="0 0 0.3"><joint name="j1" axis="0 1 0" range="-1 1"/><geom size="0.1"/>
+<body name="b" pos="0 0 0.2"><joint name="j2" axis="0 1 0" range="-2 2"/><geom size="0.1"/></body></body>
+</body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
+def test_an_mjcf_file_in_the_encoding_that_it_states_is_read_with_its_meshes(tmp_path, encoding):
+    (tmp_path / "wedge.obj").write_text(TETRAHEDRON)
+    text = f'<?xml version="1.0" encoding="{encoding}"?><!-- 5 \u00b0 -->' + SMALL
+    (tmp_path / "small.xml").write_bytes(text.encode(encoding))
+    robot = load_robot(str(tmp_path / "small.xml"), "fixed")
+    assert robot.joint_names == ("j1", "j2") and not any("not found" in n for n in robot.notes)
+    note = next(n for n in robot.notes if "turn by less than 6 degrees" in n)
+    assert "2 of 2 joints" in note and "j1: -0.0175 .. 0.0175 rad" in note and "radians read as degrees" in note
+
+
+def test_errors_of_xml_are_named_by_their_line(tmp_path):
+    path = tmp_path / "cut.xml"
+    path.write_text(SMALL[:200])
+    with pytest.raises(RobotError, match=r"cut.xml: not an MJCF file, XML error: .*: line \d, column \d+"):
+        read_mjcf(path)

@@ -40,6 +40,7 @@ NOT_MEASURED = -1.0  # first covariance of what a sensor_msgs/Imu does not measu
 IMPOSSIBLE = 1e6  # in any unit of a sensor
 FASTEST = 3.0  # times its speed limit that a joint may move, as in `JointPlausibility`
 FASTEST_TURN, HARDEST = 35.0, 200.0  # [rad/s], [m/s^2] of a body: beyond 2000 deg/s and 20 g no IMU of a robot measures
+WEIGHTLESS = 1.5  # [m/s^2] below which no robot begins: 1 in g, 0 where gravity was taken out
 SUDDEN = 5.0  # [rad/s] by which a body's angular velocity changes in no time, as at an impact
 ANGULAR = 1000.0  # [rad/s^2] of its angular acceleration
 BELIEVED = 3  # odd readings in a row that agree: there the body really is
@@ -226,6 +227,9 @@ class Sensors:
         )
         turning, force = reading.angular_velocity, reading.linear_acceleration
         speed, pull = float(np.linalg.norm(turning)), float(np.linalg.norm(force))
+        if self.soles and self._imu is None and pull < WEIGHTLESS:
+            text = f"the first acceleration is {pull:.3g} m/s^2, a robot that stands feels 9.81"
+            raise ConfigError(f"imu: {text}: is it in g, or without gravity? passed over")
         if speed > FASTEST_TURN or pull > HARDEST:
             raise ConfigError(f"imu: {speed:.3g} rad/s and {pull:.3g} m/s^2 are more than a body does: passed over")
         since = max(self._since(IMU, m), 0.0)

@@ -12,6 +12,7 @@ joints of one body are massless. A joint that follows another by an equality bec
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.documents import read_xml_text
+from humanoid_control.documents import parse_xml, read_xml_text
 from humanoid_control.errors import RobotError, first_few, first_line, shown
 from humanoid_control.files import why
 from humanoid_control.robots.description.meshes import in_confines
@@ -77,7 +78,7 @@ def read_mjcf(path: Path) -> UrdfTree:
         raise RobotError(f"{path}: {NEEDED}") from None
     notes: list[str] = []
     try:
-        spec = mujoco.MjSpec.from_file(str(path))
+        spec = _spec_of(mujoco, path)
         _drop_missing_meshes(spec, path, notes)
         _drop_scenery(spec)
         model = _compiled(spec, path, notes)
@@ -86,6 +87,20 @@ def read_mjcf(path: Path) -> UrdfTree:
     reader = _Reader(mujoco, model, path, notes)
     tree = parse_urdf(ET.tostring(reader.document(), encoding="unicode"), str(path))
     return replace(tree, notes=(*notes, *tree.notes))
+
+
+def _spec_of(mujoco: Any, path: Path) -> Any:
+    """The document as MuJoCo has it. MuJoCo's own parser reads UTF-8 alone, and names errors of XML by number."""
+    try:
+        return mujoco.MjSpec.from_file(str(path))
+    except ValueError as e:
+        if "XML parse error" not in str(e):
+            raise
+    text = read_xml_text(path)
+    parse_xml(text, str(path), "an MJCF file")
+    spec = mujoco.MjSpec.from_string(re.sub(r"\A\s*<\?xml.*?\?>", "", text, count=1, flags=re.DOTALL))
+    spec.modelfiledir = str(path.parent)
+    return spec
 
 
 def _compiled(spec: Any, path: Path, notes: list[str]) -> Any:

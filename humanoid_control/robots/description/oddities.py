@@ -13,6 +13,7 @@ UNLIMITED = 1.0e3  # [rad/s], [m/s] from which a speed limit is none
 SPEED, EFFORT = 3.0, 100.0  # [rad/s], [N m] of a joint whose limit is 0, infinite or missing
 FARTHEST_TURN, IN_DEGREES = 3 * math.pi, 720.0  # [rad] between which ends of ranges are more likely degrees
 FASTEST = 50.0  # [rad/s] beyond which a speed is more likely in degrees a second; the fastest robots' fingers have 40
+NARROW = 0.1  # [rad] of a range: where most joints have less, their ends were hardly meant in this unit
 FULL_TURN = 2 * math.pi + 0.01  # [rad] beyond which angles of a placement are more likely degrees
 FAR = 5.0  # [m] between a joint and the one before: no robot's limb is as long
 HEAVY, LIGHT = 1000.0, 0.05  # [kg] of a whole robot
@@ -31,7 +32,7 @@ def oddities(document: ET.Element, where: str) -> tuple[str, ...]:
 
 
 def _limits(joints: list[ET.Element]) -> Iterator[str]:
-    slow, turning, fast, weak = list[str](), list[str](), list[str](), list[str]()
+    slow, turning, fast, weak, small = list[str](), list[str](), list[str](), list[str](), list[str]()
     for joint in joints:
         limit, name = joint.find("limit"), shown(joint.get("name"))
         if limit is None:
@@ -44,6 +45,8 @@ def _limits(joints: list[ET.Element]) -> Iterator[str]:
             fast.append(f"{name}: {velocity:g} rad/s")
         if effort == math.inf:
             weak.append(name)
+        if joint.get("type") == "revolute" and 0.0 < upper - lower < NARROW:
+            small.append(f"{name}: {lower:.3g} .. {upper:.3g} rad")
         if joint.get("type") == "revolute" and FARTHEST_TURN < max(abs(lower), abs(upper)) <= IN_DEGREES:
             turning.append(f"{name}: {lower:g} .. {upper:g} rad")
     if slow:
@@ -52,6 +55,9 @@ def _limits(joints: list[ET.Element]) -> Iterator[str]:
         yield f"{len(weak)} joint(s) without an effort limit ({first_few(weak)}): {EFFORT:g} N m is taken"
     if fast:
         yield f"{len(fast)} fast joint(s) ({first_few(fast)}): speeds are in radians a second; are these degrees?"
+    if len(small) > max(1, len(joints) // 2):
+        them = f"{len(small)} of {len(joints)} joints turn by less than 6 degrees ({first_few(small)})"
+        yield f"{them}: were radians read as degrees, which MJCF has by default?"
     if turning:
         them = f"{len(turning)} joint(s) that turn by more than a turn and a half ({first_few(turning)})"
         yield f"{them}: limits are in radians; are these degrees?"

@@ -26,7 +26,7 @@ DT = 0.004
 def imu(robot, stamp, w=1.0, frame=None):
     m = Imu()
     m.header.stamp, m.header.frame_id = stamp_of(stamp), robot.root_link if frame is None else frame
-    m.orientation.w = w
+    m.orientation.w, m.linear_acceleration.z = w, 9.81
     return m
 
 
@@ -148,6 +148,18 @@ def test_an_imu_of_another_link_is_carried_to_the_root(sensed, link):
         errors.append(found.linear_acceleration - [f.x, f.y, f.z])
     plain = imu_of(robot, link, q, v, a, 0).linear_acceleration
     assert np.abs(errors[20:]).mean() < 0.25 * np.linalg.norm([plain.x - f.x, plain.y - f.y, plain.z - f.z])
+
+
+def test_an_imu_in_g_or_without_gravity_is_refused_at_its_first_reading(sensed):
+    robot, s, health = sensed
+    for k, pull in enumerate((1.0, 0.0)):
+        m = imu(robot, 1 + k)
+        m.linear_acceleration.z = pull
+        assert not s.on_imu(m) and "is it in g, or without gravity?" in str(health.open["imu"])
+    assert s.on_imu(imu(robot, 9))
+    m = imu(robot, 10)
+    m.linear_acceleration.z = 1.0
+    assert s.on_imu(m), "a robot may fall for a moment later"
 
 
 def test_encoders_that_begin_again_are_unwrapped_where_a_joint_has_no_ends_and_refused_elsewhere():
