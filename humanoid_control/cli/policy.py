@@ -172,7 +172,7 @@ def _played(
     from humanoid_control.policy import Command, PolicyPlayer, play, policy_engine
 
     engine, supervised = where
-    player = PolicyPlayer(policy, policy_engine(policy.robot, engine), _limiter(limiter, policy.robot), supervised)
+    player = PolicyPlayer(policy, policy_engine(policy.robot, engine), _limiter(limiter, policy), supervised)
     with progress(f"{policy.model.name}, {limiter}", seconds) as told:
 
         def each(p: PolicyPlayer) -> None:
@@ -183,12 +183,13 @@ def _played(
         return play(player, seconds, each)
 
 
-def _limiter(name: str, robot: Robot) -> Limiter:
-    from humanoid_control.policy import FreezeOnSpeed, TargetRateLimit, TorqueGate, Unlimited
-    from humanoid_control.policy.player import LOOP, quasi_direct_armature
+def _limiter(name: str, policy: Policy) -> Limiter:
+    from humanoid_control.policy import FreezeOnSpeed, TargetRateLimit, Unlimited, gate_for
+    from humanoid_control.policy.player import LOOP
 
+    robot = policy.robot
     makers: dict[str, Callable[[], Limiter]] = {
-        "gate": lambda: TorqueGate(robot, quasi_direct_armature(robot)),
+        "gate": lambda: gate_for(policy),
         "none": lambda: Unlimited(robot),
         "rate": lambda: TargetRateLimit(robot, LOOP),
         "freeze": lambda: FreezeOnSpeed(robot),

@@ -47,6 +47,8 @@ EXAMPLES = """examples:
   humanoid study whole_body --clip dance --clip 05_02.bvh --robot hrp2,g1 --resume dances.jsonl -o dances.md
   humanoid study tracker --network twist2_1017_20k.onnx --network twist2_1017_25k.onnx --resume tracker.jsonl
   humanoid study tracker --clip dance --method clip,feasible --seeds 0
+  humanoid study limiters --policy policy.onnx --engine mujoco --seconds 60 --seeds 3
+  humanoid study policy_faults --faults 56 --resume policy_faults.jsonl
   humanoid study hosts --resume hosts.jsonl             the robot on one host, its controller on another (root)
   humanoid study hosts --only cuts --robot lola
   humanoid study faults --resume faults.jsonl           all rows, about three hours
@@ -60,10 +62,12 @@ The rule by which each is judged was fixed before it was measured, and is printe
 not hold is a finding, not an error: the exit code is 0; but it is 1 where `faults` finds a promise broken.
 """
 FORMATS = (".json", ".md")
-INTO_FILES = ("imitation", "humanoids", "whole_body", "tracker")  # studies that write one file
+OF_POLICIES = ("tracker", "limiters", "policy_faults")
+INTO_FILES = ("imitation", "humanoids", "whole_body", *OF_POLICIES)  # studies that write one file
 NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does not take
 MOST = {
     "commands": 10**12,
+    "faults": 100_000,
     "floods": 10_000,
     "hours": 1000.0,
     "kills": 100_000,
@@ -187,6 +191,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     hosts.add("--seconds", type=float, help="of the dance over each link and with each clock (default: 10)")
     hosts.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not tried again")
     _add_tracker(options["tracker"])
+    _add_policies(options["limiters"], options["policy_faults"])
     _add_faults(faults)
     for study, what in (
         (imitation, "hypotheses: H1,H4"),
@@ -211,7 +216,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         human,
     ):
         study.add("-o", "--output", type=folder_path, help="folder to write")
-    for study in (imitation, humanoids, whole_body, options["tracker"]):
+    for study in (imitation, humanoids, whole_body, *(options[name] for name in OF_POLICIES)):
         study.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():
         one.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
@@ -229,6 +234,27 @@ def _add_tracker(tracker: _Options) -> None:
     tracker.add("--engine", choices=("mujoco", "multibody"), help="that simulates (default: mujoco)")
     tracker.add("--workers", type=int, help="processes (default: one a core)")
     tracker.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
+
+
+def _add_policies(limiters: _Options, faults: _Options) -> None:
+    for study in (limiters, faults):
+        study.add("--robot", type=given, help="that the policies drive (default: g1)")
+        study.add(
+            "--policy",
+            action="append",
+            type=given,
+            dest="policies",
+            metavar="FILE[,ONNX]",
+            help="a policy, or its description and its network; repeatable (default: public ones that are here)",
+        )
+        study.add("--workers", type=int, help="processes (default: one a core)")
+        study.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
+    limiters.add("--limiter", type=comma_list, help="some of none,gate,rate20,rate200,freeze (default: all)")
+    limiters.add("--engine", type=comma_list, help="multibody, mujoco (default: both)")
+    limiters.add("--seconds", type=float, help="of each run (default: 20)")
+    limiters.add("--seeds", type=int, help="of noisy sensors, beside perfect ones (default: 0)")
+    faults.add("--faults", type=int, help="how many; their numbers are the seeds (default: 300)")
+    faults.add("--engine", choices=("mujoco", "multibody"), help="that simulates (default: mujoco)")
 
 
 def _add_faults(faults: _Options) -> None:

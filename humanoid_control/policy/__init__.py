@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from humanoid_control.policy.page import policy_page as policy_page
     from humanoid_control.policy.player import PlayReport as PlayReport
     from humanoid_control.policy.player import PolicyPlayer as PolicyPlayer
+    from humanoid_control.policy.player import gate_for as gate_for
     from humanoid_control.policy.player import play as play
     from humanoid_control.policy.player import policy_engine as policy_engine
     from humanoid_control.policy.reference import Motion as Motion
@@ -61,7 +62,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "motion_file": ["load_motion"],
         "network": ["read_network"],
         "page": ["policy_data", "policy_page"],
-        "player": ["PlayReport", "PolicyPlayer", "play", "policy_engine"],
+        "player": ["PlayReport", "PolicyPlayer", "gate_for", "play", "policy_engine"],
         "runner": ["Command", "Policy", "RobotState", "Targets", "load_policy"],
         "reference": ["Motion", "MotionFrame", "MotionReference"],
         "supervision": ["PolicySupervisor", "SupervisionSettings", "blend_by_torque"],

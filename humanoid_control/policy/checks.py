@@ -367,7 +367,8 @@ def sole_tilts(robot: Robot, q: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, 
 
 def _check_links(model: PolicyModel, robot: Robot) -> list[Finding]:
     found = []
-    for what, link in (("IMU", model.imu), ("anchor", model.anchor)):
+    touching = [("may_touch", link) for pair in model.may_touch for link in pair]
+    for what, link in (("IMU", model.imu), ("anchor", model.anchor), *touching):
         if link and not robot.model.existFrame(link):
             near = nearest_names(link, [f.name for f in robot.model.frames])
             offer = f": did you mean {near[0]}?" if near else ""

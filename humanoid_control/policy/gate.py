@@ -7,7 +7,8 @@ to the torque limits:
 
 1. PD with feed-forward.
 2. Range: where q + h v leaves the range, torque at most M_jj ((limit - q) / h - v) / T toward it; mirrored below.
-3. Speed: where |v| > 0.8 of the limit, torque with it at most tau_max (v_max - |v|) / (0.2 v_max).
+3. Speed: where |v| > 0.8 of the limit, torque with it at most tau_max (0.9 v_max - |v|) / (0.1 v_max): none is left at
+   0.9 of the limit, and at the limit all of it brakes.
 4. Pairs of shapes nearer than 120 mm: where d + h d' < margin, torque on the arm, or on hip roll and yaw, so that the
    distance grows at least as ((margin - d) / h - d') / T.
 

@@ -163,6 +163,7 @@ class PolicyModel:
         gait: its clock, where a term needs one.
         imu: link in which it wants angular velocity and gravity; empty: the root link.
         anchor: link whose orientation a tracker compares. bodies: the tracked links.
+        may_touch: pairs of links that the motion brings together on purpose: the gate leaves them alone.
         facts: further facts of the file, by name.
         assumed: facts that it does not state.
         contradictions: reasons not to run it, a line each.
@@ -190,6 +191,7 @@ class PolicyModel:
     imu: str = ""
     anchor: str = ""
     bodies: tuple[str, ...] = ()
+    may_touch: tuple[tuple[str, str], ...] = ()
     facts: dict[str, str] = field(default_factory=dict)
     assumed: tuple[Assumption, ...] = ()
     contradictions: tuple[str, ...] = ()

@@ -50,6 +50,8 @@ def _head(found: Examination) -> Iterator[str]:
         yield "commands: " + ", ".join(f"{a} {lo:g} to {hi:g} {units[a]}" for a, (lo, hi) in model.commands.items())
     facts = [f"{k}: {v}" for k, v in model.facts.items()]
     facts += [f"IMU in {model.imu or 'the root link'}"] + ([f"anchor {model.anchor}"] if model.anchor else [])
+    if model.may_touch:
+        facts.append("may touch: " + ", ".join(" and ".join(pair) for pair in model.may_touch))
     if model.gait is not None:
         facts.append(f"gait of {model.gait.period:g} s, at rest {model.gait.rest}")
     if model.action_clip is not None:
@@ -188,6 +190,7 @@ def policy_data(found: Examination) -> dict[str, Any]:
         "kp": found.kp,
         "kd": found.kd,
         "commands": model.commands,
+        "may_touch": model.may_touch,
         "torques_at_rest": found.torques,
         "assumed": [a._asdict() for a in model.assumed],
         "notes": [f.text for f in found.findings if f.level != CONTRADICTION],

@@ -10,7 +10,7 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, PolicyError
 from humanoid_control.policy.baselines import Limiter, Unlimited
-from humanoid_control.policy.gate import TorqueGate
+from humanoid_control.policy.gate import GateSettings, TorqueGate, exempt_pairs
 from humanoid_control.policy.runner import Command, Policy, RobotState, Targets
 from humanoid_control.policy.supervision import Event, PolicySupervisor
 from humanoid_control.robots import Robot
@@ -24,6 +24,17 @@ HOLD_DAMPING = 0.08  # [s] their damping as a share of the stiffness
 FALLEN_HEIGHT, FALLEN_TILT = 0.55, 1.0  # share of the height at the start; [rad]
 WATCHED = 0.120  # [m] distance of shapes that is looked at
 SETTLED = 1.0  # [s] from which a commanded velocity counts as followed
+
+
+def gate_for(policy: Policy, settings: GateSettings | None = None) -> TorqueGate:
+    """The gate of a policy: shapes of links that its description lets touch are left alone.
+
+    Args:
+        policy: on its robot, whose drives are quasi-direct. settings: of the gate; default: as measured.
+    """
+    chosen = settings or GateSettings()
+    exempt = (*chosen.exempt, *exempt_pairs(policy.model.may_touch))
+    return TorqueGate(policy.robot, quasi_direct_armature(policy.robot), replace(chosen, exempt=exempt))
 
 
 def policy_engine(robot: Robot, engine: str, armature: np.ndarray | None = None, step: float = 0.001) -> Engine:

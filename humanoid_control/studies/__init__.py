@@ -95,6 +95,14 @@ STUDIES = {
         "a learned tracker of others performs retargeted motions, GMR's among them, and is pushed (a minute a motion)",
         "policies.tracker",
     ),
+    "limiters": StudyEntry(
+        "learned policies behind the gate, limits on targets and a freeze on speed, side by side (minutes)",
+        "policies.limiters",
+    ),
+    "policy_faults": StudyEntry(
+        "faults put into learned policies on purpose: named when read, or as they run? (seconds a fault)",
+        "policies.faults",
+    ),
     "sternum": StudyEntry(
         "how well the sternum is estimated from hips and shoulders, on clips that show it (seconds)",
         "dube2012.sternum_report",

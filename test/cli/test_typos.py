@@ -244,6 +244,20 @@ ROWS = {
         "--resume": ("--robot hrp2 --clip dance --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
         "--output": ("-o found.mdd", "did you mean .md"),
     },
+    "study limiters": {
+        "--limiter": ("--limiter gate,rat20", "did you mean rate20"),
+        "--engine": ("--engine mujco", "did you mean mujoco"),
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--policy": ("--robot hrp2 --policy nowhere.onnx", "no file nowhere.onnx"),
+        "--resume": ("--robot hrp2 --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
+        "--output": ("-o found.mdd", "did you mean .md"),
+    },
+    "study policy_faults": {
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--policy": ("--robot hrp2 --policy nowhere.onnx", "no file nowhere.onnx"),
+        "--resume": ("--robot hrp2 --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
+        "--output": ("-o found.mdd", "did you mean .md"),
+    },
     "study hosts": {
         "--robot": ("--robot lolla", "did you mean lola"),
         "--only": ("--only cuds", "did you mean cuts"),

@@ -120,6 +120,9 @@ MISTAKES = [
     ({"outputs": {"actions": "torque"}}, "unknown actions 'torque'"),
     ({"outputs": {"action": "action"}}, "unknown output 'action': did you mean actions"),
     ({"gait": {"period": 0.8, "rest": "stand"}}, "unknown rest 'stand'"),
+    ({"may_touch": "hands"}, "'may_touch' must be a list of pairs of links"),
+    ({"may_touch": [["l_hand", "r_hand", "head"]]}, "'may_touch' must be pairs of links"),
+    ({"may_touch": [["l_hand", "l_hand"]]}, "'may_touch' has 'l_hand' twice"),
     ({"inputs": {"obs": [{"term": "sin_phase", "size": 11}]}}, "the term 'sin_phase' needs a gait"),
 ]
 

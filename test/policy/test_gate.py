@@ -6,6 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from humanoid_control.policy import Policy, examine, gate_for, read_policy
 from humanoid_control.policy.baselines import FreezeOnSpeed, TargetRateLimit, Unlimited
 from humanoid_control.policy.gate import GateSettings, TorqueGate, arm_joints, exempt_pairs, hip_joints, pd_torque
 from humanoid_control.policy.player import LOOP, policy_engine, quasi_direct_armature
@@ -138,7 +139,7 @@ def test_the_speed_rule_is_its_formula(hrp2):
         gate.reset()
         out = gate.torque(targets_of(hrp2, goal, 1e4, 0.0), q, v)[k]
         assert gate.activity.joints[k] == (share > 0.8) and gate.activity.joints.sum() == (share > 0.8)
-        most = limit if share <= 0.8 else max(limit * (1.0 - share) / 0.2, -limit)
+        most = limit if share <= 0.8 else max(limit * (0.9 - share) / 0.1, -limit)
         assert out == pytest.approx(side * min(limit, most))
         goal[k] -= side * 20.0  # brakes: never touched
         assert gate.torque(targets_of(hrp2, goal, 1e4, 0.0), q, v)[k] == -side * limit
@@ -204,6 +205,19 @@ def test_pairs_that_may_touch_are_left_alone(g1):
     assert gate.torque(t, q, v).any()
     allowed = gate_of(g1, GateSettings(range=False, speed=False, exempt=exempt_pairs([names])))
     assert not allowed.torque(t, q, v).any()
+
+
+def test_the_gate_of_a_policy_leaves_its_contacts_alone(g1, model_file):
+    """Links that a description lets touch are no pairs of the gate; others still are."""
+    found = examine(*read_policy(model_file("policies/holosoma/ppo_g1_29dof.onnx")), g1)
+    pair = ("left_wrist_yaw_link", "right_wrist_yaw_link")
+    own = replace(found.model, may_touch=(pair,))
+    gates = [gate_for(Policy(replace(found, model=m), g1)) for m in (found.model, own)]
+    links = {s.name: s.link for s in g1.shapes}
+    names = [frozenset(links[n] for n in gates[0]._monitor.name(k)) for k in range(gates[0]._monitor.count)]
+    meant = np.array([n == frozenset(pair) for n in names])
+    assert meant.any() and not meant.all() and np.isneginf(gates[1]._activation[meant]).all()
+    assert (gates[1]._activation[~meant] > 0).all() and (gates[0]._activation > 0).all()
 
 
 @pytest.mark.parametrize(("sides", "most"), [(("left",), 0.0), (("left", "right"), 0.015)])

@@ -11,6 +11,7 @@ from humanoid_control.documents import yaml_text
 from humanoid_control.errors import PolicyError, UnknownNameError, shown
 from humanoid_control.policy.formats.parts import make_term, plain_shape, unknown_term
 from humanoid_control.policy.formats.values import (
+    MOST_NAMES,
     Fields,
     beside,
     checked_period,
@@ -60,7 +61,7 @@ KEYS = (
         "inputs",
         "outputs",
     ),
-    *("commands", "gait", "imu", "anchor", "bodies"),
+    *("commands", "gait", "imu", "anchor", "bodies", "may_touch"),
 )
 ACTION_KEYS = ("joints", "scale", "offset", "clip", "target_clip")
 TERM_KEYS = ("term", "name", "scale", "clip", "history", "joints", "size")
@@ -128,8 +129,24 @@ def read_description(path: Path, values: dict[str, Any], network: Network | None
         imu=d.text("imu", "") if "imu" in d else "",
         anchor=d.text("anchor", "") if "anchor" in d else "",
         bodies=d.names("bodies") if "bodies" in d else (),
+        may_touch=_touching(d),
         contradictions=tuple(contradictions),
     )
+
+
+def _touching(d: Fields) -> tuple[tuple[str, str], ...]:
+    """Pairs of links under `may_touch`; none where it is missing."""
+    rows = d.values.get("may_touch")
+    if rows is None:
+        return ()
+    what = f"{d.where}: 'may_touch'"
+    if not isinstance(rows, list) or len(rows) > MOST_NAMES:
+        raise PolicyError(f"{what} must be a list of pairs of links, got {shown(rows)}")
+    found = [names(row, what) for row in rows]
+    for row in found:
+        if len(row) != 2:
+            raise PolicyError(f"{what} must be pairs of links, got {shown(', '.join(row))}")
+    return tuple((row[0], row[1]) for row in found)
 
 
 def _joints(d: Fields, key: str, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
-from humanoid_control.policy import Command, Policy, TorqueGate, examine
-from humanoid_control.policy.player import quasi_direct_armature
+from humanoid_control.policy import Command, Policy, examine, gate_for
 from humanoid_control.policy.supervision import DAMP, SIT
 from humanoid_control.robots.catalogue import urdf_path
 from humanoid_control.studies.policies.fault_list import fault_of
@@ -74,8 +73,8 @@ def run_study(
     if not 1 <= faults <= MOST_FAULTS:
         raise ConfigError(f"faults must be 1 to {MOST_FAULTS:,}, got {faults}")
     urdf_path(robot)
-    specs = chosen_policies(policies)
     kept = KeptOutcomes(resume, "faults of policies")
+    specs = chosen_policies(policies)
     for spec in specs:
         Policy(examined(spec, robot), robot_of(robot))
     jobs = [(specs[k % len(specs)], robot, k, engine) for k in range(faults)]
@@ -115,8 +114,7 @@ def try_fault(spec: str, name: str, number: int, engine: str) -> dict[str, Any]:
     policy = Policy(found, robot)
     mirrored = tuple(int(policy.acted[k]) for k in fault.mirrored)
     senses = Senses(fault.senses, mirrored, fault.delay, fault.late, fault.onset)
-    gate = TorqueGate(robot, quasi_direct_armature(robot))
-    player = DisturbedPlayer(policy, engine, gate, senses, supervised=True)
+    player = DisturbedPlayer(policy, engine, gate_for(policy), senses, supervised=True)
     return out | _ran(player, bool(said), fault.onset)
 
 
