@@ -58,7 +58,7 @@ def plain_rules(robot, t, q, v, s):
         if q[k] + s.horizon * v[k] > high:
             tau[k] = min(tau[k], max(inertia[k] * ((high - q[k]) / s.horizon - v[k]) / s.settling, -most))
         if abs(v[k]) > 0.8 * fastest:
-            left = most * (fastest - abs(v[k])) / (0.2 * fastest)
+            left = most * (0.9 * fastest - abs(v[k])) / (0.1 * fastest)
             tau[k] = min(tau[k], max(left, -most)) if v[k] > 0 else max(tau[k], min(-left, most))
     return tau
 
