@@ -214,7 +214,9 @@ STACKS = {
             "simulator",
             "policy",
             WHOLE_BODY_PLAYER,
-            settings=UNDER_POLICY,
+            settings={**UNDER_POLICY, "viewer": {"follow": True, "player": WHOLE_BODY_PLAYER}},
+            # Places in the world are of the reference: a tracker follows its postures and velocities.
+            remaps={WHOLE_BODY_PLAYER: {"targets": "reference_targets", "contacts": "reference_contacts"}},
         ),
         _stack(
             "dance",

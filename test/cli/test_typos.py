@@ -18,6 +18,7 @@ ROWS = {
     "ros2_control": {
         "--robot": ("--robot hpr2 -o .", "did you mean hrp2"),
         "--output": ("--robot hrp2 -o nowhere/below", "nowhere"),
+        "--plugin": ("--robot hrp2 -o . --gains --plugin mujoco", "PACKAGE/CLASS"),
     },
     "demo": {
         "--up": ("--motion dance --up q", "must be x, y, z, -x, -y or -z"),

@@ -161,3 +161,26 @@ def test_a_tag_that_is_there_already_and_bad_input_are_said(tmp_path, capsys):
     assert main(["ros2_control", "--robot", "hrp2", "-o", str(tmp_path), "--rate", "3"]) == 2
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2 and "did you mean hrp2" in said[0] and "--rate must be between" in said[1]
+
+
+def test_robots_whose_drives_take_gains_have_five_command_interfaces_a_joint(tmp_path, capsys):
+    assert main(["ros2_control", "--robot", "hrp2", "-o", str(tmp_path), "--gains"]) == 0
+    robot = load_robot("hrp2", "fixed")
+    root = ET.parse(tmp_path / "hrp2.ros2_control.urdf").getroot()
+    tag = root.find("ros2_control")
+    check_element(tag)
+    check_joints(tag, root)
+    assert tag.find("hardware/plugin").text == "mujoco_ros2_control/MujocoSystem" and not tag.findall("hardware/param")
+    kinds = ["position", "velocity", "effort", "stiffness", "damping"]
+    assert all([c.get("name") for c in j.findall("command_interface")] == kinds for j in tag.findall("joint"))
+    rows = yaml.safe_load((tmp_path / "hrp2.controllers.yaml").read_text())
+    for kind in kinds:
+        name = f"forward_{kind}_controller"
+        row = rows[name]["ros__parameters"]
+        assert row == {"joints": controlled_joints(robot), "interface_name": kind}
+        assert rows["controller_manager"]["ros__parameters"][name]["type"].endswith("ForwardCommandController")
+    launch = (tmp_path / "hrp2.ros2_control.launch.py").read_text()
+    ast.parse(launch)
+    assert '"forward_damping_controller"' in launch
+    assert main(["ros2_control", "--robot", "hrp2", "-o", str(tmp_path), "--plugin", "my/System"]) == 2
+    assert "--plugin belongs to --gains" in capsys.readouterr().err

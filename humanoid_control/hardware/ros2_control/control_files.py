@@ -7,6 +7,8 @@ it does decides what the files say:
   its commands. The threshold -1 lets it publish always.
 * It pushes a value only for joints that have the interface, but names all joints of its tag. So all of them have the
   same interfaces, and joints that mimic another, which may have none, are left to the URDF.
+* It knows positions, velocities and efforts, and no gains. A robot whose drives take gains needs another plugin, as
+  MuJoCo's (`mujoco_ros2_control`) is, whose interfaces are named stiffness and damping.
 * Its own topics are absolute: joint_state_broadcaster publishes /joint_states, and two publishers there would mix.
 """
 
@@ -24,6 +26,8 @@ from humanoid_control.paths import PACKAGE
 from humanoid_control.robots import Robot
 
 PLUGIN = "joint_state_topic_hardware_interface/JointStateTopicSystem"
+GAINS_PLUGIN = "mujoco_ros2_control/MujocoSystem"
+GAINED = ("position", "velocity", "effort", "stiffness", "damping")  # tau = effort + stiffness dq + damping dv
 COMMANDS_TOPIC, STATES_TOPIC = "/hardware/joint_commands", "/hardware/joint_states"
 BROADCASTER, TRAJECTORY, FORWARD = (
     "joint_state_broadcaster", "joint_trajectory_controller", "forward_position_controller",
@@ -43,16 +47,24 @@ def controlled_joints(robot: Robot) -> list[str]:
     return [name for k, name in enumerate(robot.joint_names) if k not in led]
 
 
-def ros2_control_tag(robot: Robot) -> str:
-    """The `ros2_control` element of a robot."""
-    params = {
-        "joint_commands_topic": COMMANDS_TOPIC,
-        "joint_states_topic": STATES_TOPIC,
-        "trigger_joint_command_threshold": "-1",
-        "sum_wrapped_joint_states": "false",
-    }
+def ros2_control_tag(robot: Robot, plugin: str = "") -> str:
+    """The `ros2_control` element of a robot.
+
+    Args:
+        plugin: hardware that takes gains: five command interfaces a joint; empty: topics, with positions alone.
+    """
+    params = (
+        {}
+        if plugin
+        else {
+            "joint_commands_topic": COMMANDS_TOPIC,
+            "joint_states_topic": STATES_TOPIC,
+            "trigger_joint_command_threshold": "-1",
+            "sum_wrapped_joint_states": "false",
+        }
+    )
     lines = [f'  <ros2_control name={quoteattr(robot.name + "_system")} type="system">', "    <hardware>"]
-    lines.append(f"      <plugin>{PLUGIN}</plugin>")
+    lines.append(f"      <plugin>{plugin or PLUGIN}</plugin>")
     lines += [f'      <param name="{name}">{value}</param>' for name, value in params.items()]
     lines.append("    </hardware>")
     neutral = robot.postures["neutral"]
@@ -62,8 +74,9 @@ def ros2_control_tag(robot: Robot) -> str:
         for key, value in (("min", robot.lower[k]), ("max", robot.upper[k])):
             if np.isfinite(value):
                 lines.append(f'        <param name="{key}">{float(value)!r}</param>')
+        lines.append("      </command_interface>")
+        lines += [f'      <command_interface name="{kind}"/>' for kind in GAINED[1:]] if plugin else []
         lines += [
-            "      </command_interface>",
             '      <state_interface name="position">',
             f'        <param name="initial_value">{float(neutral[k])!r}</param>',
             "      </state_interface>",
@@ -74,8 +87,8 @@ def ros2_control_tag(robot: Robot) -> str:
     return "\n".join([*lines, "  </ros2_control>"]) + "\n"
 
 
-def ros2_control_urdf(robot: Robot) -> str:
-    """The URDF of a robot, unchanged, with the tag at its end.
+def ros2_control_urdf(robot: Robot, plugin: str = "") -> str:
+    """The URDF of a robot, unchanged, with the tag at its end; `plugin` as of `ros2_control_tag`.
 
     Raises:
         RobotError: it has such a tag already.
@@ -83,14 +96,20 @@ def ros2_control_urdf(robot: Robot) -> str:
     if "<ros2_control" in robot.urdf:
         raise RobotError(f"{robot.name}: its URDF has a ros2_control tag already: take it out, or use it as it is")
     head, _, tail = robot.urdf.rpartition(END)
-    return f"{head}{ros2_control_tag(robot)}{END}{tail}"
+    return f"{head}{ros2_control_tag(robot, plugin)}{END}{tail}"
 
 
-def controllers_yaml(robot: Robot, rate: int) -> str:
-    """Parameters of the controller manager, at `rate` [Hz], and of its controllers."""
+def controllers_yaml(robot: Robot, rate: int, gains: bool = False) -> str:
+    """Parameters of the controller manager, at `rate` [Hz], and of its controllers.
+
+    Args:
+        gains: a forward controller for each of the five interfaces, not for positions alone.
+    """
     joints = controlled_joints(robot)
+    forward = {f"forward_{kind}_controller": kind for kind in (GAINED if gains else GAINED[:1])}
+    types = {**TYPES, **dict.fromkeys(forward, TYPES[FORWARD])}
     tolerances = {name: {"trajectory": PATH_TOLERANCE, "goal": GOAL_TOLERANCE} for name in joints}
-    manager = {"update_rate": rate, **{name: {"type": kind} for name, kind in TYPES.items()}}
+    manager = {"update_rate": rate, **{name: {"type": kind} for name, kind in types.items()}}
     trajectory = {
         "joints": joints,
         "command_interfaces": ["position"],
@@ -104,7 +123,7 @@ def controllers_yaml(robot: Robot, rate: int) -> str:
     rows = {
         "controller_manager": manager,
         TRAJECTORY: trajectory,
-        FORWARD: {"joints": joints, "interface_name": "position"},
+        **{name: {"joints": joints, "interface_name": kind} for name, kind in forward.items()},
     }
     text = f"# Controllers of {robot.name}; made by `humanoid ros2_control`.\n"
     return text + yaml.safe_dump({name: {"ros__parameters": row} for name, row in rows.items()}, sort_keys=False)
@@ -160,26 +179,28 @@ def generate_launch_description():
                 output="screen",
             ),
             spawner("{broadcaster}", "{trajectory}"),
-            spawner("--inactive", "{forward}"),
+            spawner("--inactive", {forward}),
         ]
     )
 '''
 
 
-def launch_text(robot: Robot, source: str) -> str:
-    """The launch file; `source` is the name or the path by which our own nodes find the robot."""
+def launch_text(robot: Robot, source: str, gains: bool = False) -> str:
+    """The launch file; `source` is the name or the path by which our own nodes find the robot, `gains` as above."""
+    forward = ", ".join(f'"forward_{kind}_controller"' for kind in (GAINED if gains else GAINED[:1]))
     return LAUNCH.format(
         name=robot.name, package=PACKAGE, robot=source, commands=COMMANDS_TOPIC, states=STATES_TOPIC,
-        broadcaster=BROADCASTER, trajectory=TRAJECTORY, forward=FORWARD,
+        broadcaster=BROADCASTER, trajectory=TRAJECTORY, forward=forward,
     )  # fmt: skip
 
 
-def write_ros2_control(robot: Robot, source: str, folder: Path, rate: int) -> list[Path]:
+def write_ros2_control(robot: Robot, source: str, folder: Path, rate: int, plugin: str = "") -> list[Path]:
     """Write the three files of a robot.
 
     Args:
         robot: with a fixed base. source: its name in the catalogue, or the path of its URDF.
-        folder: made where it is not there. rate: of the controller manager [Hz].
+        folder: made where it is not there. rate: of the controller manager [Hz]. plugin: hardware that takes gains;
+            empty: topics, without gains.
 
     Returns:
         Their paths.
@@ -188,9 +209,9 @@ def write_ros2_control(robot: Robot, source: str, folder: Path, rate: int) -> li
         RobotError: the URDF has a tag already. ConfigError: they cannot be written.
     """
     texts = {
-        f"{robot.name}.ros2_control.urdf": ros2_control_urdf(robot),
-        f"{robot.name}.controllers.yaml": controllers_yaml(robot, rate),
-        f"{robot.name}.ros2_control.launch.py": launch_text(robot, source),
+        f"{robot.name}.ros2_control.urdf": ros2_control_urdf(robot, plugin),
+        f"{robot.name}.controllers.yaml": controllers_yaml(robot, rate, bool(plugin)),
+        f"{robot.name}.ros2_control.launch.py": launch_text(robot, source, bool(plugin)),
     }
     with whole_files(folder) as place:
         for name, text in texts.items():
