@@ -140,6 +140,7 @@ class WholeBodyControllerNode(TickNode):
         self.stage, self.running, self.lost = None, False, False
         self.wanted = (self.wanted or self.params.begin) and not self.stopped
         self.stamped, self.checked, self.waiting_since = -1, -np.inf, time.monotonic()
+        self.health.clear("fallen")
         self.preparation.forget_way()
         if not (self.preparation.has_motion or self.preparation.asked):
             self.preparation.make()

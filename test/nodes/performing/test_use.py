@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from sensor_msgs.msg import JointState
-from std_srvs.srv import SetBool
+from std_srvs.srv import SetBool, Trigger
 
 from humanoid_control.nodes.whole_body_controller import WholeBodyControllerNode
 from humanoid_control.performing import DynamicMotion
@@ -191,7 +191,7 @@ def test_a_robot_that_falls_gives_way_slowly_until_it_is_put_up(stack):
     damped: JointState = d.bus.newest["joint_commands"]
     assert not len(damped.effort) and not np.any(damped.velocity) and "fallen" in d.open
     assert not d.call("start").success and "fallen" in d.call("start").message
-    d.engine.reset()
+    d.simulator.on_reset(Trigger.Request(), Trigger.Response())
     d.run(0.5)
     assert d.call("reset").success
     d.prepare()
