@@ -82,6 +82,7 @@ ROWS = {
         "--robot": ("dance --robot hpr2", "did you mean hrp2"),
         "--engine": ("dance --engine mujoko", "mujoco"),
         "--output": ("dance -o out.nzp", "unknown format '.nzp'"),
+        "--picture": ("dance --picture out.pgn", "unknown format '.pgn'"),
         "--marker-set": ("dance --marker-set plug_in_giat", "did you mean plug_in_gait"),
         "--unit": ("dance --unit milimetre", "milimetre"),
         "--up": ("dance --up q", "must be x, y, z, -x, -y or -z"),

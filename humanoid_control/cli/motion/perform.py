@@ -21,12 +21,13 @@ from humanoid_control.cli.parser import (
     tell_notes,
 )
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.files import check_file, check_folder
+from humanoid_control.files import check_file, check_folder, whole_file
 from humanoid_control.terminal import console, print_json, progress, table
 from humanoid_control.warm_up import PERFORMING, SIMULATION, WHOLE_BODY, compile_first
 
 BOTH = "both"
 FELL = 3  # exit code: a robot fell
+MOMENTS = 5  # of a picture
 EVERY, PUSHED = 3.0, 0.1  # [s] from push to push, and how long each lasts
 EXAMPLES = """examples:
   humanoid perform dance --robot hrp2                      retargeted, made feasible, danced in the simulated world
@@ -34,6 +35,7 @@ EXAMPLES = """examples:
   humanoid perform walk.bvh --robot hrp2 --pace 0.7        one pace for the whole clip
   humanoid perform dance --robot hrp2 --seeds 3 --push 6   noise by three seeds, a push of 6 N s every 3 s
   humanoid perform dance --robot hrp2 --open-loop --retargeted   without a controller, beside the retargeted motion
+  humanoid perform dance --robot hrp2 --picture dance.png  five moments, with forces, zero-moment point and plan
   humanoid perform dance --robot hrp2 -o dance.npz         the feasible motion, with forces and torques
 
 A whole-body controller tracks the motion by torques, with the state by sensors with noise, 2 ms late. --open-loop:
@@ -58,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=given, help="write the feasible motion: .npz, a folder for several robots"
     )
+    parser.add_argument("--picture", type=given, help="draw five moments of the performance: .png (needs Chromium)")
     add_clip_options(parser)
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
@@ -76,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
         given_too = [name for name, on in (("--no-noise", args.no_noise), ("--seeds", args.seeds > 1)) if on]
         if given_too:
             raise ConfigError(f"{given_too[0]} belongs to the controller: an open loop reads no sensors")
+    _check_picture(args)
     robots = load_robots(args.robot or ["hrp2"], "floating", imitate=True)
     tell_notes(robots)
     outputs = _outputs(args, [r.name for r in robots])
@@ -123,7 +127,10 @@ def _performed(
         for engine, seed in product(engines, range(args.seeds)):
             world = SimulationConfig(robot.name, "floating", engine, friction=args.friction).build(robot)
             performer = _performer(one, world, seed, args)
-            outcome = perform(one, world, performer, _pushes(args.push))
+            watch, moments = _pushes(args.push), _moments(one, performer) if args.picture else None
+            outcome = perform(one, world, performer, _both(watch, moments))
+            if moments is not None:
+                _draw(robot, moments, args.picture)
             row = {"robot": robot.name, "motion": name, "engine": engine, "seed": seed} | outcome.row()
             rows.append(row | performer.numbers() | {"feasibility": numbers})
     return rows
@@ -153,6 +160,53 @@ def _pushes(impulse: float | None) -> Any:
             engine.push(engine.robot.root_link, np.array([*force, 0.0, 0.0, 0.0, 0.0]), PUSHED)
 
     return watch
+
+
+def _check_picture(args: argparse.Namespace) -> None:
+    """Refuse a picture that cannot be, before anything is computed."""
+    if args.picture is None:
+        return
+    several = args.seeds > 1 or args.engine == BOTH or args.retargeted or len(args.robot or []) > 1
+    if args.open_loop or several:
+        what = "an open loop has no plan" if args.open_loop else "give one robot, engine and seed"
+        raise ConfigError(f"--picture shows one performance by the controller: {what}")
+    path = folder_path(args.picture)
+    if path.suffix != ".png":
+        raise UnknownNameError("format", path.suffix, [".png"], hint=f"(of {path})")
+    check_file(path)
+    from humanoid_control.viewer.browser import require_chromium
+
+    require_chromium()
+
+
+def _moments(motion: Any, controller: Any) -> Any:
+    """A watcher that keeps moments in the middles of equal parts of the clip."""
+    from humanoid_control.viewer.performance_stills import Moments
+
+    on = np.flatnonzero(motion.playing) / motion.rate
+    begin, end = (on[0], on[-1]) if len(on) else (0.0, (len(motion) - 1) / motion.rate)
+    return Moments(controller, [begin + (k + 0.5) * (end - begin) / MOMENTS for k in range(MOMENTS)])
+
+
+def _both(*watchers: Any) -> Any:
+    """A watcher that is several, of which some may be None."""
+    some = [w for w in watchers if w is not None]
+
+    def watch(t: float, engine: Any) -> None:
+        for w in some:
+            w(t, engine)
+
+    return watch if some else None
+
+
+def _draw(robot: Any, moments: Any, path: str) -> None:
+    """Write the picture of the moments that were reached."""
+    from humanoid_control.viewer.performance_stills import performance_picture
+    from humanoid_control.viewer.stills import Shot
+
+    picture = performance_picture(robot, moments.seen, Shot(width=1400, height=560, shadows=False))
+    with whole_file(Path(path)) as part:
+        part.write_bytes(picture)
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
