@@ -140,11 +140,22 @@ class TorqueGate:
         return out
 
     def torque(self, targets: Targets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Torque (n,) for the drives [N m].
+        """Torque (n,) for the drives [N m]: finite and within the limits, whatever it is given.
+
+        A joint whose measurement is not a number gets none; for the others it is where it was last.
 
         Args:
             targets: with finite gains. q, v: (n,) measured [rad], [rad/s].
         """
+        if np.abs(q).max(initial=0.0) < SANE and np.abs(v).max(initial=0.0) < SANE:  # false where not a number
+            return self._bounded_torque(targets, q, v)
+        known = (np.abs(q) < SANE) & (np.abs(v) < SANE)
+        place, speed = np.where(known, q, self._q[self.robot.iq :]), np.where(known, v, 0.0)
+        tau = self._bounded_torque(Targets(*(np.where(known, row, 0.0) for row in targets)), place, speed)
+        return np.where(known, tau, 0.0)
+
+    def _bounded_torque(self, targets: Targets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """See `torque`; q and v are numbers."""
         a, table, s, count = self._arrays.record, self._arrays.table, self.settings, self.activity
         for row, values in zip(a.target, targets, strict=True):
             row[:] = values
@@ -203,6 +214,7 @@ class TorqueGate:
         return solved
 
 
+SANE = 1e6  # [rad], [rad/s] beyond which a measurement is none
 SLACK = 1e-6  # [m] of a distance: round-off
 LEAST_REACH = 1e-6  # [m^2/(kg m^2)] of the joints that a pair may use: below it they cannot part it
 

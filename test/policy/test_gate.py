@@ -1,5 +1,6 @@
 """The gate on torques: each rule against its formula and in closed loop, nothing touched where no rule acts."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -205,6 +206,38 @@ def test_pairs_that_may_touch_are_left_alone(g1):
     assert gate.torque(t, q, v).any()
     allowed = gate_of(g1, GateSettings(range=False, speed=False, exempt=exempt_pairs([names])))
     assert not allowed.torque(t, q, v).any()
+
+
+ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e18, 0.0, -0.0, 1e-308)
+
+
+def test_whatever_it_is_given_torques_are_numbers_within_the_limits(g1):
+    """Random states and targets, up to three values of each odd; 100,000 of them: HUMANOID_FUZZ=100000."""
+    gate, rng, n = gate_of(g1), np.random.default_rng(0), g1.n
+    for _ in range(int(os.environ.get("HUMANOID_FUZZ", "400"))):
+        q = rng.uniform(g1.lower - 0.3, g1.upper + 0.3)
+        v = rng.normal(size=n) * g1.velocity * rng.choice([0.01, 0.5, 3.0])
+        rows = [q + rng.normal(size=n), rng.normal(size=n), 5.0 * rng.normal(size=n)]
+        rows += [rng.uniform(0, 300, n), rng.uniform(0, 9, n)]
+        for _ in range(rng.integers(0, 4)):
+            (*rows, q, v)[rng.integers(7)][rng.integers(n)] = rng.choice(ODD)
+        with np.errstate(over="ignore", invalid="ignore"):
+            tau = gate.torque(Targets(*rows), q, v)
+        assert np.isfinite(tau).all() and (np.abs(tau) <= g1.effort).all()
+        unknown = ~(np.isfinite(q) & np.isfinite(v))
+        assert (tau[unknown] == 0.0).all()
+
+
+def test_a_joint_that_is_not_measured_changes_no_other(g1):
+    """The others are driven as if it were where it was last seen."""
+    q, v = g1.joints(g1.q("neutral")).copy(), np.zeros(g1.n)
+    t, k = targets_of(g1, q + 0.1), 3
+    gate = gate_of(g1)
+    expected = gate.torque(t, q, v).copy()
+    blind = q.copy()
+    blind[k] = np.nan
+    found = gate.torque(t, blind, v)
+    assert found[k] == 0.0 and np.array_equal(np.delete(found, k), np.delete(expected, k))
 
 
 def test_the_gate_of_a_policy_leaves_its_contacts_alone(g1, model_file):
