@@ -1,7 +1,13 @@
-"""Motions for trackers: arrays of others (GMR, TWIST2), our own trajectories, or any clip, retargeted to the robot."""
+"""Motions for trackers: arrays and tables of others, our own trajectories, or any clip, retargeted to the robot.
+
+Arrays are those of GMR and TWIST2. A table of numbers alone has a row a frame: place and quaternion x y z w of the
+root, then all joints in the order of the robot's URDF, as LAFAN1 retargeted by Unitree and rl_sar have them; its rate
+is in its name (`walk_60hz.csv`), or 30 Hz.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +22,7 @@ from humanoid_control.policy.reference import Motion
 from humanoid_control.robots import Robot
 
 MOST_BYTES = 100_000_000
+ROOT, TABLE_RATE = 7, 30.0  # columns of the root; [Hz]
 FIELDS = (
     ("fps", "root_pos", "root_rot", "dof_pos"),  # GMR, TWIST2
     ("rate", "root_position", "root_quaternion", "positions"),  # of `humanoid retarget --whole-body -o x.npz`
@@ -50,6 +57,8 @@ def _anchor_rotations(motion: Motion, robot: Robot, joints: tuple[str, ...], anc
 
 
 def _load(path: Path, robot: Robot, joints: tuple[str, ...]) -> Motion:
+    if path.suffix == ".csv" and (table := _table(path)) is not None:
+        return _of_table(path, table, robot, joints)
     if path.suffix not in (".pkl", ".npz"):
         return _retargeted(path, robot, joints)
     try:
@@ -65,6 +74,39 @@ def _load(path: Path, robot: Robot, joints: tuple[str, ...]) -> Motion:
     if path.suffix == ".npz":  # of a person
         return _retargeted(path, robot, joints)
     raise PolicyError(f"{path}: it holds no motion of a robot: {', '.join(FIELDS[0])} are needed")
+
+
+def _table(path: Path) -> np.ndarray | None:
+    """Rows of a file that holds numbers alone; None where it holds words, or cannot be read."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return None
+        rows = np.loadtxt(path, delimiter=",", ndmin=2, comments=None)
+    except (OSError, ValueError):
+        return None
+    return rows if len(rows) >= 2 else None
+
+
+def _of_table(path: Path, rows: np.ndarray, robot: Robot, joints: tuple[str, ...]) -> Motion:
+    """The motion of a table without words.
+
+    Raises:
+        PolicyError: of another robot, or values that are none of a motion.
+    """
+    if rows.shape[1] != ROOT + robot.n:
+        raise PolicyError(
+            f"{path}: {rows.shape[1]} columns of numbers: a motion of {robot.name} has {ROOT + robot.n}, place and "
+            f"quaternion x y z w of the root, then its {robot.n} joints"
+        )
+    stated = re.search(r"(\d+) ?hz", path.stem, re.IGNORECASE)
+    values = {
+        "fps": float(stated.group(1)) if stated else TABLE_RATE,
+        "root_pos": rows[:, :3],
+        "root_rot": rows[:, 3:ROOT],
+        "dof_pos": rows[:, ROOT:],
+        "joint_names": list(robot.joint_names),
+    }
+    return _motion(path, values, FIELDS[0], robot, joints)
 
 
 def _motion(

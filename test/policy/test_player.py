@@ -187,6 +187,28 @@ def test_wrong_motions_are_named(g1, tmp_path, changed, says):
         load_motion(tmp_path / "m.npz", g1, g1.joint_names)
 
 
+def test_a_table_of_numbers_is_a_motion_in_the_order_of_the_urdf(model_file, g1, tmp_path, tracker):
+    path = model_file("policies/rl_sar/dance_102/G1_Take_102.bvh_60hz.csv")
+    motion, rows = load_motion(path, g1, tracker.model.joints), np.loadtxt(path, delimiter=",")
+    assert motion.rate == 60.0 and np.array_equal(motion.position, rows[:, :3])
+    assert np.allclose(np.linalg.norm(motion.quaternion, axis=1), 1.0, atol=1e-3)
+    for k, joint in enumerate(tracker.model.joints):
+        assert np.array_equal(motion.joints[:, k], rows[:, 7 + g1.index[joint]])
+    np.savetxt(tmp_path / "walk.csv", rows[:50], delimiter=",")
+    assert load_motion(tmp_path / "walk.csv", g1, tracker.model.joints).rate == 30.0
+    np.savetxt(tmp_path / "short.csv", rows[:50, :-1], delimiter=",")
+    with pytest.raises(PolicyError, match=r"35 columns of numbers: a motion of .* has 36"):
+        load_motion(tmp_path / "short.csv", g1, tracker.model.joints)
+    bad = rows[:50].copy()
+    bad[3, 9] = np.nan
+    np.savetxt(tmp_path / "bad.csv", bad, delimiter=",")
+    with pytest.raises(PolicyError, match="finite arrays"):
+        load_motion(tmp_path / "bad.csv", g1, tracker.model.joints)
+    (tmp_path / "people.csv").write_text("frame,l_hip,x\n1,2,3\n")  # a table of markers: of a person
+    with pytest.raises(ClipError):
+        load_motion(tmp_path / "people.csv", g1, tracker.model.joints)
+
+
 def test_motions_are_taken_by_the_names_of_their_joints(g1, tmp_path):
     order = np.random.default_rng(1).permutation(29)
     names = np.array(g1.joint_names)[order]
