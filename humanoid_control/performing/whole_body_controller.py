@@ -4,7 +4,8 @@ Unknown are the accelerations of the joints and the forces of the corners that s
 from its six equations of motion. Tasks are followed by weighted least squares,
 
     minimise  sum_i w_i |J_i v' + J_i' v - a_i|^2 + eps_f |f|^2 + eps_v |v'|^2
-    subject to  f within the cones of friction, |M_a v' + h_a - J_a' f| <= torque limits
+    subject to  f within the cones of friction, |M_a v' + h_a - J_a' f| <= torque limits, joints within their ranges and
+                speeds, shapes of the robot apart (`acceleration_limits.py`)
 
 A force is a sum of the edges of its cone with shares that are not negative, so that cones are bounds; torque limits are
 soft rows of a high price. The law of the centre of mass is that of the divergent component of motion, written as an
@@ -25,8 +26,10 @@ from scipy.spatial.transform import Rotation
 from humanoid_control.errors import ClipError
 from humanoid_control.estimation.floating_base import BaseEstimate, FloatingBaseEstimator
 from humanoid_control.kinematics.joint_state import Measurement
-from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp
-from humanoid_control.performing.clip_dynamics import friction_cone, skew
+from humanoid_control.numerics.box_program import Guess
+from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp_from
+from humanoid_control.performing.acceleration_limits import AccelerationLimits
+from humanoid_control.performing.clip_dynamics import friction_cone
 from humanoid_control.performing.dynamic_motion import DynamicMotion
 from humanoid_control.performing.source_motion import RigidSoles
 from humanoid_control.robots import Robot
@@ -38,7 +41,6 @@ from humanoid_control.walking.gait import GRAVITY
 
 ALIGNED = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 UNIT = 100.0  # [N] of a share of a cone's edge in the program
-MOST_ACCELERATION = 1e4  # [rad/s^2]
 SWING, STAND, LATE = range(3)  # states of a foot
 
 
@@ -60,6 +62,8 @@ class ControllerSettings:
         reach_speed, reach: speed at which a late foot reaches down [m/s], and how far [m].
         wait: longest time for which the motion's clock waits for a late foot [s].
         shift: time constant of where the plan lies in the world [s].
+        margin: distance that the robot's own shapes keep [m]. activation: below it they are looked at; 0: never.
+        limit_rate: rate of the return to ranges and distances [1/s].
     """
 
     dt: float = 0.002
@@ -86,6 +90,9 @@ class ControllerSettings:
     reach: float = 0.06
     wait: float = 0.3
     shift: float = 0.08
+    margin: float = 0.005
+    activation: float = 0.05
+    limit_rate: float = 30.0
 
 
 class Reference(NamedTuple):
@@ -169,6 +176,8 @@ class WholeBodyController:
         self.weights = np.full(robot.n, self.settings.joints)
         self.weights[legs] = self.settings.legs
         self.cone, self.weight = friction_cone(self.settings.friction), robot.mass * GRAVITY
+        own = self.settings
+        self.keep = AccelerationLimits(robot, own.limit_rate, own.margin, own.activation)
         self._toes = np.array([self._toe_edge(robot, f) for f in (0, 1)])
         self.follow(motion)
         self._begin()
@@ -196,6 +205,7 @@ class WholeBodyController:
         self.feet = (_Foot(), _Foot())
         self.early = self.late = self.failed = 0
         self.dcm_error, self.torque = np.zeros(2), np.zeros(self.robot.n)
+        self._guess = Guess.nothing(0, 0)
         self._errors, self._times = list[np.ndarray](), list[float]()
 
     def start(self, engine: Engine) -> None:
@@ -313,7 +323,7 @@ class WholeBodyController:
 
     def _solve(self, ref: Reference, q: np.ndarray, v: np.ndarray) -> np.ndarray | None:
         """Torques (n,) at a state, None where the program has no solution."""
-        s, r, model, data, n = self.settings, self.robot, self.robot.model, self.data, self.robot.n
+        s, r, model, data = self.settings, self.robot, self.robot.model, self.data
         zero = np.zeros(r.nv)
         pin.computeCentroidalMomentumTimeVariation(model, data, q, v, zero)
         drift_L, L = data.dhg.angular.copy(), data.hg.angular.copy()
@@ -347,10 +357,10 @@ class WholeBodyController:
             elif toe:
                 for i in (2, 3):
                     arm = X.rotation @ self.soles.corners[f, i]
-                    S = skew(arm[None])[0]
-                    speed = twist[:3] + np.cross(twist[3:], arm)
-                    bias = drift[:3] + np.cross(drift[3:], arm) + np.cross(twist[3:], np.cross(twist[3:], arm))
-                    rows.append(J[:3] - S @ J[3:])
+                    turn, turned = pin.skew(twist[3:]), pin.skew(twist[3:]) @ arm
+                    speed = twist[:3] + turned
+                    bias = drift[:3] + pin.skew(drift[3:]) @ arm + turn @ turned
+                    rows.append(J[:3] - pin.skew(arm) @ J[3:])
                     wanted.append(-30.0 * speed - bias)
                     price.append(np.full(3, s.standing))
                 rows.append(J[3:])
@@ -390,7 +400,7 @@ class WholeBodyController:
         e_q, e_v = ref.at(self.motion.q)[7:] - q[7:], v_ref[6:] - v[6:]
         joints = a_ref[6:] + 120.0 * e_q + 20.0 * e_v
         tasks = (np.vstack(rows), np.concatenate(wanted), np.concatenate(price))
-        return self._program(M, h, tasks, joints, contacts, n)
+        return self._program((M, h), tasks, joints, contacts, (q, v))
 
     def _sole_rows(self, f: int, X: pin.SE3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Jacobian (6, nv) of a sole's frame in the world's axes, its drift J' v (6,), and its twist (6,)."""
@@ -399,10 +409,10 @@ class WholeBodyController:
         v, a = pin.getVelocity(model, data, joint, ALIGNED), pin.getClassicalAcceleration(model, data, joint, ALIGNED)
         arm = X.translation - data.oMi[joint].translation
         J = J.copy()
-        J[:3] -= skew(arm[None])[0] @ J[3:]
-        w = v.angular
-        twist = np.concatenate([v.linear + np.cross(w, arm), w])
-        drift = np.concatenate([a.linear + np.cross(a.angular, arm) + np.cross(w, np.cross(w, arm)), a.angular])
+        J[:3] -= pin.skew(arm) @ J[3:]
+        turn, turned = pin.skew(v.angular), pin.skew(v.angular) @ arm
+        twist = np.concatenate([v.linear + turned, v.angular])
+        drift = np.concatenate([a.linear + pin.skew(a.angular) @ arm + turn @ turned, a.angular])
         return J, drift, twist
 
     def _corner_rows(self, f: int, i: int, X: pin.SE3) -> np.ndarray:
@@ -410,13 +420,13 @@ class WholeBodyController:
         joint = int(self.soles.carriers[f, i])
         J = pin.getJointJacobian(self.robot.model, self.data, joint, ALIGNED)
         arm = X.act(self.soles.corners[f, i]) - self.data.oMi[joint].translation
-        return np.asarray(J[:3] - skew(arm[None])[0] @ J[3:])
+        return np.asarray(J[:3] - pin.skew(arm) @ J[3:])
 
     def _program(
-        self, M: np.ndarray, h: np.ndarray, tasks: tuple, joints: np.ndarray, contacts: list[_Corner], n: int
+        self, dynamics: tuple, tasks: tuple, joints: np.ndarray, contacts: list[_Corner], state: tuple
     ) -> np.ndarray | None:
         """Solve for joint accelerations and shares of the cones' edges; torques (n,)."""
-        s = self.settings
+        s, n, (M, h), (q, v) = self.settings, self.robot.n, dynamics, state
         G, most = [], []  # generalised forces (nv,) of each edge of each cone
         for corner in contacts:
             G.append(corner.J.T @ self.cone)
@@ -440,19 +450,22 @@ class WholeBodyController:
             square = UNIT**2 * s.force * (self.cone.T @ self.cone)
             for k in range(0, m, 4):
                 H[n + k : n + k + 4, n + k : n + k + 4] += square + 1e-9 * np.eye(4)
-        low = np.concatenate([np.full(n, -MOST_ACCELERATION), np.zeros(m)])
-        high = np.concatenate([np.full(n, MOST_ACCELERATION), *most]) if m else -low
+        least, largest = self.keep.joints(q[7:], v[6:])
+        low, high = np.concatenate([least, np.zeros(m)]), np.concatenate([largest, *most])
         A = M[6:] @ T
         A[:, n:] -= edges[6:]
         tau = M[6:] @ t + h[6:]
         known = np.isfinite(self.limits)
         # Rows in units of each limit, so that one price fits all joints.
         scale = 1.0 / self.limits[known]
-        rows = np.vstack([A[known] * scale[:, None], -A[known] * scale[:, None]])
-        b = np.concatenate([(-self.limits[known] - tau[known]) * scale, (tau[known] - self.limits[known]) * scale])
+        apart = self.keep.distances(self.data, q, v)
+        rows = np.vstack([A[known] * scale[:, None], -A[known] * scale[:, None], apart.J @ T])
+        b = np.concatenate([-1.0 - tau[known] * scale, tau[known] * scale - 1.0, apart.least - apart.J @ t])
         x, multipliers = np.empty(n + m), np.empty(n + m + len(rows))
         program = BoxQp(np.ascontiguousarray(H), g, low, high, np.ascontiguousarray(rows), b)
-        used = solve_box_qp(program, len(rows), s.torque * 1e6, x, multipliers)
+        if self._guess.side.shape != x.shape or self._guess.works.shape != b.shape:
+            self._guess = Guess.nothing(n + m, len(rows))
+        used = solve_box_qp_from(program, len(rows), s.torque * 1e6, x, multipliers, self._guess)
         if used < 0 or not np.isfinite(x).all():
             return None
         self.forces[:] = 0.0

@@ -88,14 +88,14 @@ def test_torques_are_those_of_a_dense_program(dance, monkeypatch):
     rng, seen = np.random.default_rng(2), {}
     from humanoid_control.performing import whole_body_controller as module
 
-    solve = module.solve_box_qp
+    solve = module.solve_box_qp_from
 
-    def remember(program, rows, rho, x, multipliers):
-        used = solve(program, rows, rho, x, multipliers)
+    def remember(program, rows, rho, x, multipliers, guess):
+        used = solve(program, rows, rho, x, multipliers, guess)
         seen["program"], seen["rows"], seen["x"] = program, rows, x.copy()
         return used
 
-    monkeypatch.setattr(module, "solve_box_qp", remember)
+    monkeypatch.setattr(module, "solve_box_qp_from", remember)
     for _ in range(10):
         state = pin.integrate(controller.robot.model, q, 0.01 * rng.normal(size=len(v)))
         controller.offset[:] = 0.0
@@ -118,14 +118,14 @@ def test_forces_and_torques_fulfil_the_equations_of_the_base(dance, monkeypatch)
     robot, seen = controller.robot, {}
     from humanoid_control.performing import whole_body_controller as module
 
-    solve = module.solve_box_qp
+    solve = module.solve_box_qp_from
 
-    def remember(program, rows, rho, x, multipliers):
-        used = solve(program, rows, rho, x, multipliers)
+    def remember(program, rows, rho, x, multipliers, guess):
+        used = solve(program, rows, rho, x, multipliers, guess)
         seen["x"] = x.copy()
         return used
 
-    monkeypatch.setattr(module, "solve_box_qp", remember)
+    monkeypatch.setattr(module, "solve_box_qp_from", remember)
     tau = controller._solve(controller._now(), q, v)
     n, cone = robot.n, friction_cone(ControllerSettings().friction)
     shares = 100.0 * seen["x"][n:].reshape(-1, 4)
