@@ -49,6 +49,8 @@ EXAMPLES = """examples:
   humanoid study tracker --clip dance --method clip,feasible --seeds 0
   humanoid study limiters --policy policy.onnx --engine mujoco --seconds 60 --seeds 3
   humanoid study policy_faults --faults 56 --resume policy_faults.jsonl
+  humanoid study perform --robot hrp2 --clip dance --seconds 8 --resume perform.jsonl -o perform.md
+  humanoid study perform --only feasibility,open --engine both
   humanoid study hosts --resume hosts.jsonl             the robot on one host, its controller on another (root)
   humanoid study hosts --only cuts --robot lola
   humanoid study faults --resume faults.jsonl           all rows, about three hours
@@ -63,7 +65,7 @@ not hold is a finding, not an error: the exit code is 0; but it is 1 where `faul
 """
 FORMATS = (".json", ".md")
 OF_POLICIES = ("tracker", "limiters", "policy_faults")
-INTO_FILES = ("imitation", "humanoids", "whole_body", *OF_POLICIES)  # studies that write one file
+INTO_FILES = ("imitation", "humanoids", "whole_body", "perform", *OF_POLICIES)  # studies that write one file
 NOT_OPTIONS = ("study", "json", "details", "output")  # what a study itself does not take
 MOST = {
     "commands": 10**12,
@@ -94,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     imitation, momentum, calibration, safety, worlds = (
         options[n] for n in ("imitation", "momentum", "calibration", "safety", "worlds")
     )
-    walking, dance, tendons, sternum, hosts, clearance, faults, reaching, human, humanoids, whole_body = (
+    walking, dance, tendons, sternum, hosts, clearance, faults, reaching, human, humanoids, whole_body, performing = (
         options[n]
         for n in (
             "walking",
@@ -108,6 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "human",
             "humanoids",
             "whole_body",
+            "perform",
         )
     )
     imitation.add(
@@ -186,6 +189,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     whole_body.add("--method", type=comma_list, help="live (default), clip (all frames at once), or both")
     whole_body.add("--workers", type=int, help="processes (default: one a core)")
     whole_body.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
+    performing.add("--robot", type=comma_list, help="names or paths (default: hrp2,lola,wabian2, and g1 if it is here)")
+    performing.add("--clip", action="append", type=given, dest="clips", help="default: dance, and dance1 if it is here")
+    performing.add("--only", type=comma_list, help="feasibility,performances,open,ablations (default: all)")
+    performing.add("--engine", help="multibody (default), mujoco or both")
+    performing.add("--seeds", type=int, help="of the noise (default: 3)")
+    performing.add("--seconds", type=float, help="of each clip, from its beginning (default: all)")
+    performing.add("--resume", type=file_path, help="file that keeps outcomes: what is in it is not done again")
     hosts.add("--robot", type=given, help="of the catalogue, or a URDF (default: hrp2)")
     hosts.add("--only", type=comma_list, help="links, cuts, clocks (default: all)")
     hosts.add("--seconds", type=float, help="of the dance over each link and with each clock (default: 10)")
@@ -216,7 +226,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         human,
     ):
         study.add("-o", "--output", type=folder_path, help="folder to write")
-    for study in (imitation, humanoids, whole_body, *(options[name] for name in OF_POLICIES)):
+    for study in (imitation, humanoids, whole_body, performing, *(options[name] for name in OF_POLICIES)):
         study.add("-o", "--output", type=file_path, help="file to write, .json or .md")
     for one in parsers.values():
         one.add_argument("--json", action="store_true", help="print one JSON object instead of tables")

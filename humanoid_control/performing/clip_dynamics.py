@@ -127,42 +127,39 @@ def loads_of(
     frames, on, cone = np.arange(0, len(q), step), standing_corners(plan), friction_cone(friction)
     forces, missing = np.zeros((len(frames), 8, 3)), np.empty((len(frames), 6))
     torque, acceleration = np.empty((len(frames), robot.n)), np.empty((len(frames), robot.nv))
-    weight = np.array([0.0, 0.0, GRAVITY])
+    mass, weight = robot.mass, np.array([0.0, 0.0, GRAVITY])
+    carriers = soles.carriers.reshape(-1)
+    carried = [(int(joint), carriers == joint) for joint in np.unique(carriers)]
+    outside = pin.StdVec_Force()
+    outside.extend([pin.Force.Zero()] * model.njoints)
     for i, k in enumerate(frames):
-        tau = pin.rnea(model, data, q[k], v[k], a[k])
         c = np.array(pin.centerOfMass(model, data, q[k], False))
         X = [data.oMi[soles.joints[f]] * soles.X_joint_sole[f] for f in (0, 1)]
         places = np.concatenate([soles.corners[f] @ X[f].rotation.T + X[f].translation for f in (0, 1)])
-        needed = np.concatenate([robot.mass * (center.acceleration[k] + weight), center.momentum_rate[k]])
+        needed = np.concatenate([mass * (center.acceleration[k] + weight), center.momentum_rate[k]])
         forces[i, on[k]], missing[i] = contact_forces(places[on[k]] - c, needed, cone)
         # The wrench of the contacts and of what is missing, and the base's acceleration that goes with it.
-        pin.computeJointJacobians(model, data, q[k])
-        outside = _generalized(robot, data, soles, places, forces[i])
-        lever = skew((c - data.oMi[1].translation)[None])[0]
-        helper = np.concatenate([missing[i, :3], missing[i, 3:] + lever @ missing[i, :3]])
-        J_base = pin.getJointJacobian(model, data, 1, pin.LOCAL_WORLD_ALIGNED)
+        for joint, own in carried:
+            arms, f = places[own] - data.oMi[joint].translation, forces[i, own]
+            moment = np.einsum("kij,kj->i", skew(arms), f)
+            outside[joint] = _local(data.oMi[joint], f.sum(axis=0), moment)
+        helper = missing[i, 3:] + pin.skew(c - data.oMi[1].translation) @ missing[i, :3]
+        outside[1] = _local(data.oMi[1], missing[i, :3], helper)
+        tau = pin.rnea(model, data, q[k], v[k], a[k], outside)
         M = pin.crba(model, data, q[k])
-        left = (outside + J_base.T @ helper - tau)[:6]
-        shift = np.linalg.solve(M[:6, :6], left)
+        shift = np.linalg.solve(M[:6, :6], -tau[:6])
         acceleration[i] = a[k]
         acceleration[i, :6] += shift
-        tau = tau + M[:, :6] @ shift - outside - J_base.T @ helper + model_rotors * a[k]
-        torque[i] = tau[robot.iv :]
+        torque[i] = (tau + M[:, :6] @ shift + model_rotors * a[k])[robot.iv :]
     for follower, leader, multiplier, _ in robot.mimic:
         torque[:, leader] += multiplier * torque[:, follower]
         torque[:, follower] = 0.0
     return Loads(frames, forces, missing, torque, acceleration)
 
 
-def _generalized(robot: Robot, data: pin.Data, soles: RigidSoles, places: np.ndarray, forces: np.ndarray) -> np.ndarray:
-    """J' f (nv,) of forces (8, 3) at places (8, 3) of the soles."""
-    out, carriers = np.zeros(robot.nv), soles.carriers.reshape(-1)
-    for joint in np.unique(carriers).tolist():
-        own = carriers == joint
-        arms = places[own] - data.oMi[joint].translation
-        wrench = np.concatenate([forces[own].sum(axis=0), np.einsum("kij,kj->i", skew(arms), forces[own])])
-        out += pin.getJointJacobian(robot.model, data, joint, pin.LOCAL_WORLD_ALIGNED).T @ wrench
-    return out
+def _local(X: pin.SE3, force: np.ndarray, moment: np.ndarray) -> pin.Force:
+    """A wrench about the origin of a joint at X, from the axes of the world to those of the joint."""
+    return pin.Force(X.rotation.T @ force, X.rotation.T @ moment)
 
 
 def torque_limits(robot: Robot) -> np.ndarray:

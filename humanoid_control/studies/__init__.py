@@ -103,6 +103,10 @@ STUDIES = {
         "faults put into learned policies on purpose: named when read, or as they run? (seconds a fault)",
         "policies.faults",
     ),
+    "perform": StudyEntry(
+        "feasible motions, danced by noisy sensors, replayed open loop, and with each block off (half an hour a robot)",
+        "performing",
+    ),
     "sternum": StudyEntry(
         "how well the sternum is estimated from hips and shoulders, on clips that show it (seconds)",
         "dube2012.sternum_report",

@@ -260,6 +260,14 @@ ROWS = {
         "--resume": ("--robot hrp2 --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
         "--output": ("-o found.mdd", "did you mean .md"),
     },
+    "study perform": {
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--clip": ("--robot hrp2 --clip dnace", "did you mean dance"),
+        "--only": ("--only feasability", "did you mean feasibility"),
+        "--engine": ("--robot hrp2 --engine mujco", "did you mean mujoco"),
+        "--resume": ("--robot hrp2 --clip dance --resume nowhere/kept.jsonl", "the folder nowhere does not exist"),
+        "--output": ("-o found.mdd", "did you mean .md"),
+    },
     "study hosts": {
         "--robot": ("--robot lolla", "did you mean lola"),
         "--only": ("--only cuds", "did you mean cuts"),
