@@ -5,7 +5,7 @@ from its six equations of motion. Tasks are followed by weighted least squares,
 
     minimise  sum_i w_i |J_i v' + J_i' v - a_i|^2 + eps_f |f|^2 + eps_v |v'|^2
     subject to  f within the cones of friction, |M_a v' + h_a - J_a' f| <= torque limits, joints within their ranges and
-                speeds, shapes of the robot apart (`acceleration_limits.py`)
+                speeds, shapes of the robot apart (`ik/limits/acceleration_limits.py`)
 
 A force is a sum of the edges of its cone with shares that are not negative, so that cones are bounds; torque limits are
 soft rows of a high price. The law of the centre of mass is that of the divergent component of motion, written as an
@@ -25,10 +25,10 @@ from scipy.spatial.transform import Rotation
 
 from humanoid_control.errors import ClipError
 from humanoid_control.estimation.floating_base import BaseEstimate, FloatingBaseEstimator
+from humanoid_control.ik.limits.acceleration_limits import AccelerationLimits
 from humanoid_control.kinematics.joint_state import Measurement
 from humanoid_control.numerics.box_program import Guess
 from humanoid_control.numerics.box_qp import BoxQp, solve_box_qp_from
-from humanoid_control.performing.acceleration_limits import AccelerationLimits
 from humanoid_control.performing.clip_dynamics import friction_cone
 from humanoid_control.performing.dynamic_motion import DynamicMotion
 from humanoid_control.performing.source_motion import RigidSoles

@@ -6,10 +6,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from humanoid_control.ik.limits.acceleration_limits import AccelerationLimits
 from humanoid_control.mocap import load_body_points
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.performing import ControllerSettings, WholeBodyController, make_feasible, perform
-from humanoid_control.performing.acceleration_limits import AccelerationLimits
 from humanoid_control.retargeting import retarget_whole_body
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
