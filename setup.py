@@ -184,6 +184,7 @@ setup(
     zip_safe=False,
     entry_points={
         "console_scripts": ["humanoid = humanoid_control.cli.main:main"]
+        + ["humanoid-control = humanoid_control.cli.main:main"]  # where another package has the first name
         + [f"{node} = humanoid_control.nodes.{node}:main" for node in NODES],
     },
 )

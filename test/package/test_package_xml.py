@@ -29,6 +29,7 @@ PYPI = {"pinocchio": "pin", "yaml": "pyyaml", "can": "python-can"}
 WITHOUT_KEY = {"viser"}
 PEERS = {
     "crocoddyl": "crocoddyl",
+    "daqp": "daqp>=0.7",
     "cyclonedds": "cyclonedds>=11; python_version < '3.14' and platform_machine == 'x86_64'",
     "filterpy": "filterpy",
     "mink": "mink",
