@@ -11,6 +11,7 @@ from humanoid_control.numerics.packed import Packed
 from humanoid_control.simulation.drives.winches import explicit_tensions_at
 from humanoid_control.simulation.worlds.winch_step import run_winch_steps
 from humanoid_control.tendons.control.distribution import distribute_at
+from humanoid_control.tendons.control.laws import forward_at, hybrid_at
 from humanoid_control.tendons.control.winch_loop import winch_forces_at
 from humanoid_control.tendons.estimator import diagnosis, group_filter, observations, prediction
 from humanoid_control.tendons.mappings import neural, polynomial
@@ -40,6 +41,8 @@ KERNELS: tuple[Any, ...] = (
     winch_forces_at,
     explicit_tensions_at,
     run_winch_steps,
+    hybrid_at,
+    forward_at,
 )
 SMALL = 4  # values per joint of the grid, degree and width of the mappings that are fitted for nothing but this
 
@@ -56,7 +59,9 @@ def compile_kernels() -> None:
     from humanoid_control.simulation.drives.tendon_plant import TendonPlant
     from humanoid_control.simulation.settings import WorldSettings
     from humanoid_control.simulation.worlds.winch_world import WinchWorld
-    from humanoid_control.tendons.control.holdable import HoldableSet
+    from humanoid_control.tendons.control.commands import no_states
+    from humanoid_control.tendons.control.laws import TendonController, reference_at
+    from humanoid_control.tendons.control.settings import LAWS
     from humanoid_control.tendons.estimator.estimator import TendonEstimator
     from humanoid_control.tendons.estimator.group_filter import GroupFilter
     from humanoid_control.tendons.estimator.settings import OBSERVATIONS, EstimatorSettings
@@ -66,6 +71,7 @@ def compile_kernels() -> None:
     from humanoid_control.tendons.mappings.postures import random_postures
     from humanoid_control.tendons.routing.geometry import TendonGeometry
     from humanoid_control.tendons.tendon import TendonGroup, complete_groups
+    from humanoid_control.tendons.unit import MuscleUnit
 
     robot = load_robot("kengoro_upper", "fixed")
     whole, tendons = tendon_geometry(robot), tendons_of(robot)
@@ -85,7 +91,11 @@ def compile_kernels() -> None:
     group = TendonGroup("elbow", elbow.joint_names, (), elbow.tendon_names)
     for mapping in (fit_polynomial(target, postures, SMALL), fit_neural(target, postures, SMALL, 2)):
         GroupFilter(group, mapping, EstimatorSettings("r1")).step(mapping.lengths(np.zeros(1)))
-    HoldableSet(robot.model, whole).margin(np.clip(0.0, *whole.limits.T))
+    control = TendonController(robot.model, whole, [MuscleUnit()] * len(whole.tendon_names))
+    middle, states = np.clip(0.0, *whole.limits.T), no_states(len(whole.tendon_names))
+    for law in LAWS:
+        control.with_law(law)
+        control.step(reference_at(middle), middle, states)
     plant = TendonPlant(robot)
     plant.states(robot.postures["neutral"], np.zeros(robot.n))
     whole.paths(np.clip(0.0, *whole.limits.T))

@@ -65,3 +65,42 @@ def no_states(tendons: int) -> WinchStates:
         tendons: M.
     """
     return WinchStates(*np.zeros((3, tendons)))
+
+
+# -------- As messages
+
+NO_FIELD = np.zeros(0)
+
+
+class CommandFields(NamedTuple):
+    """Commands of one kind to some tendons, as the fields of a message: all of them filled, or empty.
+
+    Attributes:
+        rows: which tendons. position: lengths of wire [m]. velocity: their rates, -w_c [m/s]. effort: tensions [N].
+    """
+
+    rows: np.ndarray
+    position: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+
+
+def fields_of(command: WinchCommand) -> list[CommandFields]:
+    """Return the messages that give commands to winches, one for each kind of command in use.
+
+    Velocity and effort tell HYBRID, effort alone TENSION, position and effort LENGTH. OFF becomes a tension of 0,
+    PAY_OUT a HYBRID that winds nothing. Winches on HOLD get no message: without one a drive holds its wire.
+    """
+    kind, out = command.kind, []
+    hybrid = np.flatnonzero((kind == HYBRID) | (kind == PAY_OUT))
+    if len(hybrid):
+        rate = np.where(kind[hybrid] == HYBRID, -command.speed[hybrid], 0.0)
+        out.append(CommandFields(hybrid, NO_FIELD, rate, command.tension[hybrid]))
+    pulled = np.flatnonzero((kind == TENSION) | (kind == OFF))
+    if len(pulled):
+        effort = np.where(kind[pulled] == OFF, 0.0, command.tension[pulled])
+        out.append(CommandFields(pulled, NO_FIELD, NO_FIELD, effort))
+    servoed = np.flatnonzero(kind == LENGTH)
+    if len(servoed):
+        out.append(CommandFields(servoed, command.length[servoed], NO_FIELD, command.tension[servoed]))
+    return out

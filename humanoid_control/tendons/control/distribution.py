@@ -64,7 +64,10 @@ def distribution_tables(least: np.ndarray, most: np.ndarray, weight: np.ndarray,
     """
     m = len(least)
     return DistributionTables(
-        *(np.array(a, dtype=float) for a in (least, most, weight, least)),
+        least=np.array(least, dtype=float),
+        most=np.array(most, dtype=float),
+        weight=np.array(weight, dtype=float),
+        bias=np.array(least, dtype=float),
         tau=np.zeros(joints),
         f=np.array(least, dtype=float),
         missed=np.zeros(joints),

@@ -1,0 +1,467 @@
+"""Laws that lead the joints of a tendon-driven robot by its winches: hybrid, stiffness, torque, length; one tick each.
+
+Signs: G = dl/dq, tensions T give the joint torques -G^T T, winding is -dl. With references (q_r, v_r, a_r), angles q,
+the inverse dynamics ID, the distribution f of a torque, wires x, tensions T and winding speeds w:
+
+    hybrid     e = q_r - q;  I += dt e (not where torque is missed);  tau_m = ID(q, v_r, a_r)
+               tau_d += (1 - exp(-2 pi f_d dt)) (clip(-G^T T - tau_m, +-load_most) - tau_d)
+               f = distribute(G(q), tau_m + tau_d, b);   w_c = -G (v_r + kappa (e + k_i I))
+    stiffness  f = distribute(G(q_r), ID(q_r, v_r, a_r), b) + K (x + T/k - l(q_r)), in range;   w_c = -G v_r
+    torque     tau = ID(q, v, a_c) + G^T (m / (1 + kT)) G a_c,  a_c = a_r + wn^2 e + 2 wn (v_r - v) + wi wn^2 I
+    length     x_ref = l(q_r) - f / k,   f as in stiffness, without K
+
+In hybrid tau_d is the torque that the tendons carry now beyond the model's: f then differs from T only in the null
+space of G^T, so that the drive's admittance lets internal tension relax, and never pays out a load.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+
+from humanoid_control.errors import ConfigError, NotANumberError, SizeError
+from humanoid_control.jit import kernel
+from humanoid_control.numerics.array_types import F1, F2
+from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.tendons.control.commands import (
+    HYBRID,
+    LENGTH,
+    OFF,
+    TENSION,
+    WinchCommand,
+    WinchStates,
+    no_command,
+)
+from humanoid_control.tendons.control.distribution import (
+    DistributionTables,
+    distribute,
+    distribution_tables,
+)
+from humanoid_control.tendons.control.holdable import HoldableSet, ReferenceGovernor, tension_range
+from humanoid_control.tendons.control.settings import NEEDS_ANGLES, ControllerSettings
+from humanoid_control.tendons.routing.geometry import TendonGeometry
+from humanoid_control.tendons.unit import MuscleUnit
+
+MISSED = 0.3  # [N m] torque that a joint misses beyond which its error is not integrated
+SHARE = 0.9  # of the winches' speed without load that references may ask for
+LEFT_OUT = 5.0  # [N] of a tendon that takes no part
+INTEGRAL = 0.1  # [rad] that the integral may add to an error at most
+STRONGEST = 1e4  # [N] of a tendon without a greatest tension
+WN, WI = 16.0, 2.0  # [1/s] of law torque: larger ones swing through the winches' friction
+TENSION_GAIN = 4.0  # kT of the drive's tension loop, by which it lightens the winch
+SMOOTH = 40.0  # [Hz] of the velocity from lengths
+RIDGE = 1e-5  # [m^2] of the velocity from lengths: joints that lengths hardly show stay slow
+
+
+class Reference(NamedTuple):
+    """Where D joints should be.
+
+    Attributes:
+        position: (D,) [rad]. velocity: (D,) [rad/s]. acceleration: (D,) [rad/s^2].
+        effort: (D,) torque in addition to that of the model [N m].
+    """
+
+    position: np.ndarray
+    velocity: np.ndarray
+    acceleration: np.ndarray
+    effort: np.ndarray
+
+
+def reference_at(theta: np.ndarray) -> Reference:
+    """Return the reference of rest at joints theta (D,) [rad]."""
+    return Reference(np.array(theta, dtype=float), *np.zeros((3, len(theta))))
+
+
+class LawTable(NamedTuple):
+    """Arrays of a tick, of M tendons over D joints.
+
+    Attributes:
+        shares: of the torques. G: (M, D) moment arms [m].
+        error, integral: (D,) of the angles [rad], [rad s]. velocity: (D,) of the reference [rad/s].
+        trusted: (D,) 1 where a joint's angle is believed, 0 where not.
+        model, load: (D,) torque of the model, and what the tendons carry beyond it [N m].
+        used: (M,) 1 where a tendon takes part. measured: (M,) tensions [N].
+        fastest: (M,) winding speed that may be asked for [m/s]. speed: (M,) w_c [m/s].
+        gains: kappa, k_i, load_cutoff, load_most.
+    """
+
+    shares: DistributionTables
+    G: F2
+    error: F1
+    integral: F1
+    velocity: F1
+    trusted: F1
+    model: F1
+    load: F1
+    used: F1
+    measured: F1
+    fastest: F1
+    speed: F1
+    gains: F1
+
+
+@kernel
+def wind(t: LawTable, feedback: bool) -> float:
+    """Fill `speed` with -G (v_r + kappa (e + k_i I)), slowed to what the slowest winch can do.
+
+    Args:
+        feedback: with kappa (e + k_i I).
+
+    Returns:
+        the factor by which all winches are slowed, 1 where none has to be.
+    """
+    m, d = t.G.shape
+    kappa, k_i, slow = t.gains[0], t.gains[1], 1.0
+    for i in range(m):
+        rate = 0.0
+        for k in range(d):
+            v = t.velocity[k]
+            if feedback:
+                v += t.trusted[k] * kappa * (t.error[k] + k_i * t.integral[k])
+            rate += t.G[i, k] * v
+        t.speed[i] = -rate
+        if t.used[i] > 0.0:
+            slow = max(slow, abs(rate) / t.fastest[i])
+    for i in range(m):
+        t.speed[i] /= slow
+    return 1.0 / slow
+
+
+@kernel
+def hybrid(t: LawTable, dt: float) -> float:
+    """A tick of law hybrid: fills `speed`, and the tensions of `shares`.
+
+    Args:
+        t: error, velocity, model, measured and G are read. dt: since the last tick [s].
+
+    Returns:
+        the factor by which all winches are slowed.
+    """
+    m, d = t.G.shape
+    cutoff, most = t.gains[2], t.gains[3]
+    share = 1.0 - math.exp(-2.0 * math.pi * cutoff * dt)
+    end = INTEGRAL / max(t.gains[1], 1e-9)
+    for k in range(d):
+        if t.trusted[k] > 0.0 and abs(t.shares.missed[k]) <= MISSED:
+            t.integral[k] = min(max(t.integral[k] + dt * t.error[k], -end), end)
+        carried = 0.0
+        for i in range(m):
+            carried -= t.G[i, k] * t.measured[i] * t.used[i]
+        beyond = min(max(carried - t.model[k], -most), most)
+        t.load[k] += share * (beyond - t.load[k])
+        t.shares.tau[k] = t.model[k] + t.load[k]
+    distribute(t.shares, t.G)
+    return wind(t, True)
+
+
+@kernel
+def hybrid_at(table: np.ndarray, dt: float) -> float:
+    """As `hybrid`, of the packed table."""
+    return hybrid(unpack(table, LawTable), dt)
+
+
+@kernel
+def forward_at(table: np.ndarray) -> float:
+    """Distribute `model`, and wind as the references move, without feedback; the factor of slowing."""
+    t = unpack(table, LawTable)
+    t.shares.tau[:] = t.model
+    distribute(t.shares, t.G)
+    return wind(t, False)
+
+
+class TendonController:
+    """Commands of winches that lead the joints of a robot along references.
+
+    Attributes:
+        settings: may be replaced between ticks, by `change`.
+        geometry: of M tendons over D joints. units: of the winches (M,).
+        reference: (D,) where the joints are led to now [rad], after the governor and the slowest winch.
+        governor: of the references. missed: (D,) torque that the tendons do not give [N m].
+        slowed: factor of the references' speed in the last tick.
+        held: name of the joint whose reference is held, and why; empty where none is.
+        used: (M,) False where a tendon is left out of the distribution, to be set by the supervisor.
+        dead: (M,) True where a winch is switched off. trusted: (D,) False where a joint's angle is doubted.
+        warmth: (M,) 0..1 of each winch, for weights 'heat'.
+    """
+
+    def __init__(
+        self,
+        model: pin.Model,
+        geometry: TendonGeometry,
+        units: Sequence[MuscleUnit],
+        settings: ControllerSettings | None = None,
+        held: np.ndarray | None = None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            model: of a robot whose base is fixed. geometry: of its tendons. units: of the winches (M,).
+            settings: default: law hybrid.
+            held: (nq,) configuration of the joints that no tendon crosses; default: pinocchio's neutral one.
+
+        Raises:
+            SizeError: not a unit for each tendon. ConfigError: a least tension above a tendon's greatest.
+        """
+        m, d = len(geometry.tendon_names), len(geometry.joint_names)
+        if len(units) != m:
+            raise SizeError(f"tendon controller: {m} tendons, {len(units)} units")
+        self.model, self.geometry, self.units = model, geometry, tuple(units)
+        self._data = model.createData()
+        self._v, self._a = np.zeros((2, model.nv))
+        self._q = np.array(pin.neutral(model) if held is None else held, dtype=float)
+        self._file = tension_range(geometry)
+        most = np.minimum(self._file[1], STRONGEST)
+        self.stiffness = np.array([u.stiffness for u in units])
+        self.mass = np.array([u.mass for u in units])
+        speeds = SHARE * np.array([u.speed for u in units])
+        shares = distribution_tables(np.minimum(self._file[0], most), most, np.ones(m), d)
+        self.packed = Packed(
+            LawTable(
+                shares=shares,
+                G=np.zeros((m, d)),
+                error=np.zeros(d),
+                integral=np.zeros(d),
+                velocity=np.zeros(d),
+                trusted=np.ones(d),
+                model=np.zeros(d),
+                load=np.zeros(d),
+                used=np.ones(m),
+                measured=np.zeros(m),
+                fastest=speeds,
+                speed=np.zeros(m),
+                gains=np.zeros(4),
+            )
+        )
+        self.used, self.dead, self.trusted = np.ones(m, dtype=bool), np.zeros(m, dtype=bool), np.ones(d, dtype=bool)
+        self.warmth, self.warm_most = np.zeros(m), np.full(m, np.inf)
+        self.command = no_command(m)
+        self.lengths, self.missed = np.zeros(m), shares.missed
+        self._rate, self._last_tension = np.zeros(d), np.full(m, np.nan)
+        self.slowed, self.held = 1.0, ""
+        self.joints = np.array([model.joints[model.getJointId(n)].idx_v for n in geometry.joint_names])
+        self.settings = settings or ControllerSettings()
+        self.least, self.most = self._file[0], most
+        self.governor = ReferenceGovernor(HoldableSet(model, geometry, held=held), self.settings.governor)
+        self.change(self.settings)
+
+    def change(self, settings: ControllerSettings) -> None:
+        """Take other settings from the next tick on.
+
+        Raises:
+            ConfigError: a least tension above a tendon's greatest.
+        """
+        least, most = self._file[0] + settings.least, np.minimum(self._file[1], STRONGEST)
+        if (least > most).any():
+            k = int(np.argmax(least - most))
+            name = self.geometry.tendon_names[k]
+            raise ConfigError(
+                f"tendon '{name}': least {self._file[0][k]:g} + {settings.least:g} N is above its most, {most[k]:g} N"
+            )
+        self.settings, self.least, self.most = settings, least, most
+        s, t = settings, self.packed.record
+        t.gains[:] = s.kappa, s.k_i, s.load_cutoff, s.load_most
+        self.governor.most_missed = s.governor
+
+    def with_law(self, law: str) -> None:
+        """Change the law alone.
+
+        Raises:
+            UnknownNameError: no such law.
+        """
+        self.change(replace(self.settings, law=law))
+
+    @property
+    def reference(self) -> np.ndarray:
+        """(D,) where the joints are led to now [rad]."""
+        return self.governor.reference
+
+    def reset(self, angles: np.ndarray, states: WinchStates) -> None:
+        """Begin at rest at angles (D,) [rad]; tensions that are there count as the load.
+
+        Raises:
+            SizeError, NotANumberError: other numbers than joints and tendons, or not finite.
+        """
+        self._check(angles, states)
+        t = self.packed.record
+        self.governor.reset(np.asarray(angles, dtype=float))
+        self.geometry.raw_into(self.reference, self.lengths, t.G)
+        t.integral[:], t.shares.missed[:] = 0.0, 0.0
+        self._torque(self.reference, np.zeros(len(angles)), np.zeros(len(angles)))
+        most = self.settings.load_most
+        t.load[:] = np.clip(-t.G.T @ states.tension - t.model, -most, most) if self.settings.load_cutoff else 0.0
+        self._rate[:], self._last_tension[:] = 0.0, np.nan
+        self.slowed, self.held = 1.0, ""
+
+    def _check(self, angles: np.ndarray | None, states: WinchStates) -> None:
+        for what, row, names in (
+            ("angles", angles, self.geometry.joint_names),
+            ("wires", states.wire, self.geometry.tendon_names),
+            ("winding speeds", states.speed, self.geometry.tendon_names),
+            ("tensions", states.tension, self.geometry.tendon_names),
+        ):
+            if row is None:
+                continue
+            if np.shape(row) != (len(names),):
+                raise SizeError(f"tendon controller: expected {len(names)} {what}, got {np.shape(row)}")
+            bad = ~np.isfinite(row)
+            if bad.any():
+                raise NotANumberError(f"tendon controller: {what} of '{names[int(np.argmax(bad))]}' is not a number")
+
+    def step(
+        self, reference: Reference, angles: np.ndarray | None, states: WinchStates, dt: float = 0.004
+    ) -> WinchCommand:
+        """Return the commands of the winches, in arrays that are used again.
+
+        Args:
+            reference: where the joints should be. angles: (D,) [rad]; None where the law needs none.
+            states: what the drives measure. dt: since the last tick [s].
+
+        Raises:
+            SizeError, NotANumberError: other numbers than joints and tendons, or not finite. ConfigError: a law that
+                needs angles without them.
+        """
+        law, t = self.settings.law, self.packed.record
+        if angles is None and law in NEEDS_ANGLES:
+            raise ConfigError(f"law {law} needs angles: use stiffness or length without them")
+        self._check(angles, states)
+        for row in reference:
+            if not np.isfinite(row).all():
+                raise NotANumberError("tendon controller: the reference contains a value that is not finite")
+        self._limit_tensions()
+        moving = self._advance(reference)
+        t.measured[:] = states.tension
+        kind = HYBRID
+        if law == "hybrid":
+            assert angles is not None  # checked above
+            self._hybrid(reference, moving, angles, dt)
+        elif law == "torque":
+            kind = TENSION
+            assert angles is not None
+            self._computed_torque(reference, angles, states, dt)
+        else:
+            kind = TENSION if law == "stiffness" else LENGTH
+            self._by_lengths(reference, moving, states)
+        c = self.command
+        c.kind[:], c.speed[:] = kind, t.speed
+        if kind != TENSION or law == "torque":
+            c.tension[:] = t.shares.f
+        c.kind[self.dead], c.speed[self.dead], c.tension[self.dead] = OFF, 0.0, 0.0
+        return c
+
+    # -- parts of a tick ----------------------------------------------------------------------------------------
+
+    def _limit_tensions(self) -> None:
+        """Range, bias and weights of the distribution, by the tendons that take part and how warm their winches are."""
+        t, s = self.packed.record, self.settings
+        shares, used = t.shares, self.used & ~self.dead
+        t.used[:] = used
+        t.trusted[:] = self.trusted
+        shares.least[:] = np.where(used, self.least, 0.0)
+        most = np.minimum(self.most, np.maximum(self.warm_most, self.least))
+        shares.most[:] = np.where(used, most, np.where(self.dead, 0.0, LEFT_OUT))
+        shares.bias[:] = np.where(used, np.minimum(self.least + s.co_contraction, most), shares.most)
+        if s.weights == "heat":
+            shares.weight[:] = 1.0 / np.maximum(1.0 - self.warmth, 0.05) ** 2
+        elif s.weights == "activation":
+            shares.weight[:] = 1.0 / np.maximum(self.most, 1.0) ** 2
+        else:
+            shares.weight[:] = 1.0
+
+    def _advance(self, wanted: Reference) -> bool:
+        """Move the reference on: not where its joint's angle is doubted, no faster than the slowest winch, held by the
+        governor. Returns whether it moves as wanted, so that its velocity counts."""
+        before, g = self.reference, self.governor
+        step = self.slowed * (wanted.position - before)
+        step[~self.trusted] = 0.0
+        if not step.any():
+            self.held = "" if g.joint < 0 else self.held
+            return g.joint < 0
+        d = g.holdable.distribution
+        used = self.used & ~self.dead
+        d.least[:], d.most[:] = np.where(used, self.least, 0.0), np.where(used, self.most, 0.0)
+        g.step(before + step)
+        self.held = self._why_held() if g.joint >= 0 else ""
+        return g.joint < 0
+
+    def _why_held(self) -> str:
+        """One line: joint and tendons that hold the reference."""
+        g, names = self.governor, self.geometry.tendon_names
+        full = ", ".join(names[k] for k in g.tendons[:3]) or "no tendon pulls that way"
+        return f"{self.geometry.joint_names[g.joint]}: its tendons cannot hold it ({full})"
+
+    def _torque(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, more: np.ndarray | float = 0.0) -> None:
+        """Fill `model` with the inverse dynamics (D,) [N m], and what is needed beyond it."""
+        self._q[self.joints], self._v[self.joints], self._a[self.joints] = q, v, a
+        t = self.packed.record
+        t.model[:] = pin.rnea(self.model, self._data, self._q, self._v, self._a)[self.joints] + more
+
+    def _hybrid(self, reference: Reference, moving: bool, angles: np.ndarray, dt: float) -> None:
+        t = self.packed.record
+        self.geometry.raw_into(angles, self.lengths, t.G)
+        t.error[:] = self.reference - angles
+        np.multiply(reference.velocity, self.trusted if moving else 0.0, out=t.velocity)
+        self._torque(angles, t.velocity, reference.acceleration * float(moving), reference.effort)
+        self.slowed = float(hybrid_at(self.packed.table, dt))
+
+    def _by_lengths(self, reference: Reference, moving: bool, states: WinchStates) -> None:
+        """Laws stiffness and length, about the lengths of the references."""
+        t, c = self.packed.record, self.command
+        self.geometry.raw_into(self.reference, self.lengths, t.G)
+        np.multiply(reference.velocity, float(moving), out=t.velocity)
+        self._torque(self.reference, t.velocity, reference.acceleration * float(moving), reference.effort)
+        self.slowed = float(forward_at(self.packed.table))
+        stretched = states.wire + states.tension / self.stiffness
+        pull = t.shares.f + self.settings.stiffness * (stretched - self.lengths) * t.used
+        np.clip(pull, t.shares.least, t.shares.most, out=c.tension)
+        c.length[:] = self.lengths - t.shares.f / self.stiffness
+
+    def _computed_torque(self, reference: Reference, angles: np.ndarray, states: WinchStates, dt: float) -> None:
+        t = self.packed.record
+        self.geometry.raw_into(angles, self.lengths, t.G)
+        v = self._velocity(states, dt)
+        e = (self.reference - angles) * t.trusted
+        quiet = (np.abs(t.shares.missed) <= MISSED) & self.trusted
+        t.integral[:] = np.clip(t.integral + dt * np.where(quiet, e, 0.0), -INTEGRAL / WI, INTEGRAL / WI)
+        t.velocity[:] = reference.velocity
+        a = reference.acceleration + WN**2 * (e + WI * t.integral) + 2 * WN * (reference.velocity - v)
+        winches = t.G.T @ (self.mass / (1 + TENSION_GAIN) * (t.G @ a) * t.used)
+        self._torque(angles, v, a, reference.effort + winches)
+        self.slowed = float(forward_at(self.packed.table))
+
+    def _velocity(self, states: WinchStates, dt: float) -> np.ndarray:
+        """Joint velocities (D,) [rad/s] from the rates of the taut tendons, smoothed."""
+        t = self.packed.record
+        change = np.where(np.isnan(self._last_tension), 0.0, states.tension - self._last_tension)
+        self._last_tension[:] = states.tension
+        rate = change / dt / self.stiffness - states.speed
+        taut = (states.tension > 0.5 * self.least) & self.used
+        G = t.G * taut[:, None]
+        A = G.T @ G
+        A[np.diag_indices(len(A))] += RIDGE
+        v = np.linalg.solve(A, G.T @ rate)
+        self._rate += (1 - math.exp(-2 * math.pi * SMOOTH * dt)) * (v - self._rate)
+        return self._rate
+
+    # -- stability ----------------------------------------------------------------------------------------------
+
+    def joint_stiffness(self, theta: np.ndarray, tensions: np.ndarray, stiffness: float) -> tuple[float, float]:
+        """Smallest eigenvalue of the stiffness of the joints [N m/rad], and of that of the tendons alone.
+
+        K_j = G^T K G + sum_i T_i d^2 l_i / dq^2 + dg/dq: below zero the posture buckles.
+
+        Args:
+            theta: (D,) [rad]. tensions: (M,) [N]. stiffness: K of each tendon that takes part [N/m].
+        """
+        G = self.geometry.jacobian(theta)
+        used = (self.used & ~self.dead).astype(float)
+        elastic = (G.T * (stiffness * used)) @ G
+        bent = np.array([tensions @ self.geometry.jacobian_directional(theta, e) for e in np.eye(len(theta))])
+        self._q[self.joints] = theta
+        dg = pin.computeGeneralizedGravityDerivatives(self.model, self._data, self._q)[np.ix_(self.joints, self.joints)]
+        whole = elastic + 0.5 * (bent + bent.T) + 0.5 * (dg + dg.T)
+        return float(np.linalg.eigvalsh(whole)[0]), float(np.linalg.eigvalsh(elastic)[0])

@@ -1,0 +1,163 @@
+"""What a tendon controller follows and reads: references from joint commands, wires and tensions from messages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.tendons.control.commands import no_states
+from humanoid_control.tendons.control.laws import Reference
+
+TIMEOUT = 0.1  # [s] without a command after which the references rest
+SOFT_TIME, SOFT_SPEED = 2.0, 0.6  # [s], [rad/s]: how fast references come to commands at the beginning
+SMOOTH = 8.0  # [Hz] of the acceleration, which is differentiated from commands
+STRONGEST = 20.0  # [rad/s^2] of it
+LONGEST_WIRE = 5.0  # [m] longer ones are in millimetres
+JUMP = 0.01  # [m] of a wire between two samples, beyond what its winch can wind
+
+
+class JointReferences:
+    """References of D joints from commands of positions or velocities, as smooth as the joints can follow.
+
+    Positions are approached no faster than the joints' speed limits, slowly in the first seconds.
+
+    Attributes:
+        lower, upper: (D,) ranges [rad]. velocity: (D,) speed limits [rad/s].
+        moved: a command came since the beginning.
+    """
+
+    def __init__(self, lower: np.ndarray, upper: np.ndarray, velocity: np.ndarray) -> None:
+        self.lower, self.upper, self.velocity = lower, upper, velocity
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is commanded."""
+        d = len(self.lower)
+        self._wanted, self._v, self._tau, self._a = np.zeros((4, d))
+        self._position, self._before = np.zeros((2, d))
+        self._given, self._last, self._since, self.moved = np.zeros(d, dtype=bool), -math.inf, 0.0, False
+
+    def begin(self, theta: np.ndarray, now: float) -> None:
+        """Rest at joints theta (D,) [rad] from now on [s]."""
+        self.forget()
+        self._wanted[:], self._position[:], self._since = theta, theta, now
+
+    def rest(self, theta: np.ndarray) -> Reference:
+        """Return the reference of rest at joints theta (D,) [rad]."""
+        return Reference(np.array(theta, dtype=float), *np.zeros((3, len(theta))))
+
+    def add(self, position: np.ndarray, velocity: np.ndarray, effort: np.ndarray, now: float) -> None:
+        """Take a command; NaN: not commanded, or not given.
+
+        Args:
+            position: (D,) [rad]. velocity: (D,) [rad/s]. effort: (D,) in addition to the model's [N m].
+            now: on the monotonic clock [s].
+        """
+        given = np.isfinite(position)
+        self._wanted[given] = np.clip(position, self.lower, self.upper)[given]
+        self._given[:] = given
+        most = self.velocity
+        self._v[:] = np.clip(np.nan_to_num(velocity), -most, most)
+        self._tau[:] = np.nan_to_num(effort)
+        self._last, self.moved = now, True
+
+    def heard(self, now: float) -> bool:
+        """Test whether a command came lately."""
+        return now - self._last <= TIMEOUT
+
+    def at(self, now: float, dt: float) -> Reference:
+        """Return the reference now, dt after the last one [s]."""
+        if not self.heard(now):
+            self._v[:], self._tau[:] = 0.0, 0.0
+            self._wanted[:] = self._position
+        ahead = np.where(self._given, 0.0, self._v * dt)
+        if ahead.any():
+            self._wanted[:] = np.clip(self._wanted + ahead, self.lower, self.upper)
+        most = np.minimum(self.velocity, SOFT_SPEED) if now - self._since < SOFT_TIME else self.velocity
+        step = np.clip(self._wanted - self._position, -most * dt, most * dt)
+        self._position += step
+        v = np.clip(self._v, -most, most)
+        share = 1.0 - math.exp(-2.0 * math.pi * SMOOTH * dt)
+        a = np.clip((v - self._before) / dt, -STRONGEST, STRONGEST)
+        self._a += share * (a - self._a)
+        self._before[:] = v
+        return Reference(self._position, v, self._a, self._tau)
+
+
+class WinchReadings:
+    """Wires, winding speeds and tensions of M tendons from messages that name them in any order.
+
+    Attributes:
+        states: the newest ones. known: every tendon was heard of. problem: one line; empty where nothing is wrong.
+    """
+
+    def __init__(self, names: Sequence[str], fastest: np.ndarray) -> None:
+        """Prepare.
+
+        Args:
+            names: of the tendons. fastest: (M,) speed without load of each winch [m/s].
+        """
+        self.names, self._fastest = tuple(names), np.asarray(fastest)
+        self._index = {n: k for k, n in enumerate(names)}
+        self.states, self._heard = no_states(len(names)), np.zeros(len(names), dtype=bool)
+        self._order: tuple[list[str], np.ndarray] = ([], np.zeros(0, dtype=int))
+        self.problem, self._last = "", -math.inf
+
+    @property
+    def known(self) -> bool:
+        return bool(self._heard.all())
+
+    def take(
+        self,
+        names: Sequence[str],
+        position: Sequence[float],
+        velocity: Sequence[float],
+        effort: Sequence[float],
+        now: float,
+    ) -> bool:
+        """Take a message.
+
+        Args:
+            names: of tendons. position: wires [m]. velocity: their rates [m/s], may be empty. effort: tensions [N].
+            now: on the monotonic clock [s].
+
+        Returns:
+            True where a wire jumped farther than its winch winds.
+
+        Raises:
+            UnknownNameError: no such tendon. ConfigError: a field of another size, a length in millimetres, a tendon
+                named twice.
+        """
+        if list(names) != self._order[0]:
+            for name in names:
+                if name not in self._index:
+                    raise UnknownNameError("tendon", name[:60], self.names)
+            if len(set(names)) < len(names):
+                raise ConfigError("tendon states: a tendon is named twice")
+            self._order = list(names), np.array([self._index[n] for n in names], dtype=int)
+        for what, row in (("lengths", position), ("tensions", effort)):
+            if len(row) != len(names):
+                raise ConfigError(f"tendon states: {len(row)} {what} for {len(names)} tendons")
+        rows, s = self._order[1], self.states
+        x, T = np.asarray(position, dtype=float), np.asarray(effort, dtype=float)
+        if (np.abs(x) > LONGEST_WIRE).any():
+            k = int(np.argmax(np.abs(x)))
+            raise ConfigError(f"tendon states: {names[k]} is {x[k]:.4g} m long: lengths are in metres")
+        good = np.isfinite(x) & np.isfinite(T)
+        self.problem = ""
+        if not good.all():
+            self.problem = f"tendon states: not a number for {names[int(np.argmin(good))]}: its last values are kept"
+        rows, x, T = rows[good], x[good], T[good]
+        dt = now - self._last
+        moved = np.where(self._heard[rows], x - s.wire[rows], 0.0)
+        jumped = bool((np.abs(moved) > JUMP + 2.0 * self._fastest[rows] * max(dt, 0.02)).any()) if dt < 10 else False
+        if len(velocity) == len(names) and np.isfinite(velocity).all():
+            s.speed[rows] = -np.asarray(velocity, dtype=float)[good]
+        elif dt > 0:
+            s.speed[rows] = -moved / max(dt, 1e-4)
+        s.wire[rows], s.tension[rows], self._heard[rows] = x, np.maximum(T, 0.0), True
+        self._last = now
+        return jumped

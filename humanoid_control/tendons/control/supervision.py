@@ -1,0 +1,313 @@
+"""Supervision of tendons and winches: slack, snapped and overloaded wires, doubted angles, heat, power-on, stop.
+
+Signs: winding at w takes in wire, dx/dt = -w. A wire that snapped is wound in and never becomes taut: the wire wound
+since it was last taut, less the shortening of its path, tells it. The path is taken along the reference and along the
+estimate, and the lesser amount counts: an estimate that is lost would call healthy tendons snapped, and so would a
+reference while the robot sinks or is pushed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from humanoid_control.errors import ConfigError, SizeError, UnknownNameError
+from humanoid_control.tendons.control.commands import (
+    HOLD,
+    HYBRID,
+    OFF,
+    PAY_OUT,
+    TENSION,
+    WinchCommand,
+    WinchStates,
+)
+from humanoid_control.tendons.control.settings import STOPS
+from humanoid_control.tendons.unit import MuscleUnit
+
+SLACK_TIME = 0.3  # [s] below half of the least tension, after which it is reported
+TAKEN_UP = 0.02  # [m] wound while slack, beyond which the length is not used for the estimate
+SNAPPED, SILENT = 0.04, 2.0  # [m] wound since it was taut, [N]: a slip of 20 mm must not count
+OVER, OVER_TIME = 1.3, 0.02  # of the greatest tension, [s]
+CALM = 0.5  # [s] without doubt after which a group follows its references again
+PAID_OUT = 5.0  # [N] that PAY_OUT leaves
+COMMAND_TIMEOUT = 0.1  # [s] without joint commands after which references are held
+PERIODS = 3.0  # of the tendon states without one, after which winches hold
+
+AMBIENT, HOTTEST, WARM = 25.0, 110.0, 95.0  # [deg C] around, of a winding at most, from which tensions are limited
+
+
+class Event(NamedTuple):
+    """Something happened to a tendon.
+
+    Attributes:
+        tendon: its index. kind: 'slack', 'snapped', 'over', 'taut' or 'mended'. text: one line.
+    """
+
+    tendon: int
+    kind: str
+    text: str
+
+
+class Heat:
+    """Temperatures of the winches' windings and cases.
+
+    C1 c1' = R i^2 - (c1 - c2) / R1,   C2 c2' = (c1 - c2) / R1 - (c2 - c_ambient) / R2
+
+    Attributes:
+        core, case: (M,) [deg C]. for_ever: (M,) tension that a winch holds for ever below `WARM` [N].
+    """
+
+    def __init__(self, units: Sequence[MuscleUnit], ambient: float = AMBIENT) -> None:
+        if not ambient < WARM:
+            raise ConfigError(f"heat: the surroundings at {ambient:g} deg C must be below {WARM:g}")
+        self.ambient = ambient
+        self._R = np.array([u.resistance for u in units])
+        self._k = np.array([u.force_per_current for u in units])
+        self._R1, self._R2, self._C1, self._C2 = np.array([u.thermal for u in units]).reshape(-1, 4).T
+        self.core, self.case = np.full((2, len(units)), ambient)
+        self.for_ever = self._k * np.sqrt((WARM - ambient) / (self._R * (self._R1 + self._R2)))
+
+    @property
+    def warmth(self) -> np.ndarray:
+        """(M,) 0 as cold as the surroundings .. 1 at `HOTTEST`."""
+        return np.clip((self.core - self.ambient) / (HOTTEST - self.ambient), 0.0, 1.0)
+
+    @property
+    def most(self) -> np.ndarray:
+        """(M,) greatest tension for now [N]: falls to `for_ever` from `WARM` on, over 5 deg."""
+        share = np.clip((self.core - WARM) / 5.0, 0.0, 1.0)
+        with np.errstate(divide="ignore"):
+            return np.where(share > 0, self.for_ever / np.maximum(share, 1e-6), np.inf)
+
+    def step(self, tension: np.ndarray, dt: float) -> None:
+        """Warm up under tensions (M,) [N] that the motors hold, for dt [s]; exact for tensions that stay."""
+        power = self._R * (np.nan_to_num(np.maximum(tension, 0.0)) / self._k) ** 2
+        for _ in range(many := max(1, int(np.ceil(dt / (0.2 * float(np.min(self._R1 * self._C1))))))):
+            h = dt / many
+            flow, out = (self.core - self.case) / self._R1, (self.case - self.ambient) / self._R2
+            self.core += h * (power - flow) / self._C1
+            self.case += h * (flow - out) / self._C2
+
+
+class TendonSupervisor:
+    """Watches M tendons, and overrides commands where one of them, or its group, is not to be moved as usual.
+
+    Attributes:
+        slack, snapped, over: (M,) True of tendons that are; snapped and over are latched until `mend` and `release`.
+        unreadable: (M,) True where a length is no use to an estimator, because much was wound while slack.
+        doubted: names of groups whose angles are doubted now, or were within the last half second.
+        heat: of the winches. stopped: '' or how the winches are stopped, one of `STOPS`.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        groups: Mapping[str, Sequence[str]],
+        least: np.ndarray,
+        most: np.ndarray,
+        units: Sequence[MuscleUnit],
+    ) -> None:
+        """Prepare.
+
+        Args:
+            names: of M tendons. groups: tendons by the name of each group; a tendon may be in none.
+            least, most: (M,) range of their tensions [N]. units: of the winches (M,).
+
+        Raises:
+            SizeError: not M of each. UnknownNameError: a group of an unknown tendon.
+        """
+        m = len(names)
+        for what, rows in (("least tensions", least), ("greatest tensions", most), ("units", units)):
+            if len(rows) != m:
+                raise SizeError(f"tendon supervisor: expected {m} {what}, got {len(rows)}")
+        self.names, self.least, self.most = tuple(names), np.asarray(least), np.asarray(most)
+        self.groups = {g: np.array([self._index(n) for n in members], dtype=int) for g, members in groups.items()}
+        self.stiffness = np.array([u.stiffness for u in units])
+        self.heat = Heat(units)
+        self.slack, self.snapped, self.over, self.unreadable = np.zeros((4, m), dtype=bool)
+        self._slack_for, self._over_for, self._taut_at, self._hot = np.zeros((4, m))
+        self._path_at, self._seen = np.zeros((2, m)), False  # at the reference, by the estimate
+        self.doubted: dict[str, float] = {}
+        self._frozen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self.stopped = ""
+
+    def _index(self, name: str) -> int:
+        if name not in self.names:
+            raise UnknownNameError("tendon", name, self.names)
+        return self.names.index(name)
+
+    # -- watching -----------------------------------------------------------------------------------------------
+
+    def step(
+        self, states: WinchStates, path: np.ndarray, dt: float, estimated: np.ndarray | None = None
+    ) -> list[Event]:
+        """Watch for a period; what began or ended in it.
+
+        Args:
+            states: what the drives measure.
+            path: (M,) lengths of the paths at the reference [m].
+            dt: [s].
+            estimated: (M,) the same at the estimated angles; default: as at the reference.
+        """
+        paths = path, path if estimated is None else estimated
+        T, out = states.tension, list[Event]()
+        taut = 0.5 * self.least <= T
+        if not self._seen:
+            taut, self._seen = np.ones(len(T), dtype=bool), True
+        self._taut_at[taut] = states.wire[taut]
+        wound = np.full(len(T), np.inf)
+        for before, now in zip(self._path_at, paths, strict=True):
+            before[taut] = now[taut]
+            # a wire that only follows its path home winds as much as the path shortens
+            wound = np.minimum(wound, (self._taut_at - states.wire) - (before - now))
+        self._slack_for = np.where(taut, 0.0, self._slack_for + dt)
+        slack = self._slack_for > SLACK_TIME
+        out += [Event(int(k), "slack", f"{self.names[k]} is slack") for k in np.flatnonzero(slack & ~self.slack)]
+        out += [Event(int(k), "taut", f"{self.names[k]} is taut again") for k in np.flatnonzero(self.slack & ~slack)]
+        self.slack = slack
+        self.unreadable = ~taut & (wound > TAKEN_UP)
+        torn = ~self.snapped & (T < SILENT) & (wound > SNAPPED)
+        for k in np.flatnonzero(torn):
+            out.append(Event(int(k), "snapped", f"{self.names[k]} snapped: {1e3 * wound[k]:.0f} mm wound, no tension"))
+        self.snapped |= torn
+        self._over_for = np.where(OVER * self.most < T, self._over_for + dt, 0.0)
+        over = (self._over_for > OVER_TIME) & ~self.over
+        for k in np.flatnonzero(over):
+            group = next((g for g, rows in self.groups.items() if k in rows), "")
+            rows = self.groups.get(group, np.array([k]))
+            out.append(Event(int(k), "over", f"{self.names[k]} pulls with {T[k]:.0f} N: {group or 'it'} is paid out"))
+            self.over[rows] = True
+        self.heat.step(T, dt)
+        self.doubted = {g: left - dt for g, left in self.doubted.items() if left > dt}
+        for g in [g for g in self._frozen if g not in self.doubted]:
+            del self._frozen[g]
+        return out
+
+    def cut(self, tendon: str) -> None:
+        """Take a tendon for snapped, because an estimator found it broken.
+
+        Raises:
+            UnknownNameError: no such tendon.
+        """
+        self.snapped[self._index(tendon)] = True
+
+    def mend(self, tendon: str) -> None:
+        """Take a snapped tendon back.
+
+        Raises:
+            UnknownNameError: no such tendon.
+        """
+        k = self._index(tendon)
+        self.snapped[k], self._seen = False, False
+
+    def release(self) -> None:
+        """Let groups that were paid out follow again, and end a stop."""
+        self.over[:], self.stopped = False, ""
+        self._over_for[:] = 0.0
+
+    def doubt(self, group: str, states: WinchStates) -> None:
+        """Doubt the angles of a group from now on for half a second: its tendons keep their lengths, springily.
+
+        Raises:
+            UnknownNameError: no such group.
+        """
+        if group not in self.groups:
+            raise UnknownNameError("group of tendons", group, self.groups)
+        rows = self.groups[group]
+        if group not in self._frozen:
+            pulled = states.tension[rows].copy()
+            self._frozen[group] = states.wire[rows] + pulled / self.stiffness[rows], pulled
+        self.doubted[group] = CALM
+
+    def stop(self, how: str = "hold") -> None:
+        """Stop all winches until `release`.
+
+        Raises:
+            UnknownNameError: no such way.
+        """
+        if how not in STOPS:
+            raise UnknownNameError("way to stop", how, STOPS)
+        self.stopped = how
+
+    # -- overriding ---------------------------------------------------------------------------------------------
+
+    def override(self, command: WinchCommand, states: WinchStates, stiffness: float) -> WinchCommand:
+        """Change commands, in place, where supervision overrides the law.
+
+        Args:
+            command: of the law. states: what the drives measure. stiffness: of a doubted group [N/m].
+        """
+        for group, (length, pulled) in self._frozen.items():
+            rows = self.groups[group]
+            measured = states.wire[rows] + states.tension[rows] / self.stiffness[rows]
+            pull = pulled + stiffness * (measured - length)
+            command.kind[rows], command.speed[rows] = TENSION, 0.0
+            command.tension[rows] = np.clip(pull, self.least[rows], self.most[rows])
+        self._pay_out(command, self.over)
+        if self.stopped == "pay_out":
+            self._pay_out(command, np.ones(len(self.names), dtype=bool))
+        elif self.stopped:
+            command.kind[:] = OFF if self.stopped == "off" else HOLD
+        command.kind[self.snapped] = OFF
+        command.speed[self.snapped] = command.tension[self.snapped] = 0.0
+        return command
+
+    def _pay_out(self, command: WinchCommand, which: np.ndarray) -> None:
+        command.kind[which], command.speed[which], command.tension[which] = PAY_OUT, 0.0, PAID_OUT
+
+
+# -------- Power-on
+
+GENTLY, REACHED, FARTHEST = 30.0, 0.85, 0.05  # [N] at most, share of the goal, [m] that may be wound
+PATIENCE = 4.0  # [s] for one winch
+
+
+class PowerOn:
+    """Tensions up to the least ones, one winch after another within each group.
+
+    Attributes:
+        done: all have their tension. refused: one line why it was given up; empty where not.
+    """
+
+    def __init__(self, supervisor: TendonSupervisor, states: WinchStates) -> None:
+        """Begin where the winches are.
+
+        Args:
+            supervisor: whose tendons and groups. states: what the drives measure.
+        """
+        self._s, self._goal = supervisor, np.minimum(supervisor.least, GENTLY)
+        grouped = set(np.concatenate([*supervisor.groups.values(), []]).astype(int).tolist())
+        alone = [k for k in range(len(supervisor.names)) if k not in grouped]
+        queues = [list(rows) for rows in supervisor.groups.values()] + [[k] for k in alone]
+        self._queues = [[int(k) for k in q if not supervisor.snapped[k]] for q in queues]
+        self._start, self._begun = states.wire.copy(), [0.0] * len(self._queues)
+        self.done, self.refused = False, ""
+
+    def step(self, states: WinchStates, command: WinchCommand, dt: float) -> WinchCommand:
+        """Fill the commands of a period: HOLD but for the winches that take up now.
+
+        Args:
+            states: what the drives measure. command: filled. dt: [s].
+        """
+        command.kind[:], command.speed[:] = HOLD, 0.0
+        command.tension[:] = self._goal
+        if self.refused:
+            return command
+        for number, queue in enumerate(self._queues):
+            while queue and states.tension[queue[0]] >= REACHED * self._goal[queue[0]]:
+                del queue[0]
+                self._begun[number] = 0.0
+            if not queue:
+                continue
+            k = queue[0]
+            self._begun[number] += dt
+            wound = self._start[k] - states.wire[k]
+            if wound > FARTHEST or self._begun[number] > PATIENCE:
+                why = f"{1e3 * wound:.0f} mm wound" if wound > FARTHEST else f"{PATIENCE:g} s"
+                self.refused = f"{self._s.names[k]} did not become taut ({why}): is its wire on the drum?"
+                return command
+            command.kind[k] = HYBRID
+        self.done = not any(self._queues)
+        return command
