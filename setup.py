@@ -18,6 +18,7 @@ NODES = [
     "robot_driver",
     "controller_bridge",
     "state_estimator",
+    "tendon_controller",
     "walker",
     "policy",
     "whole_body_controller",

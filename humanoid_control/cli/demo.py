@@ -54,11 +54,12 @@ EXAMPLES = """examples:
   humanoid demo dance --on-feet --robot lola   Lola dances on her own feet, by her own sensors
   humanoid demo dance --whole-body --robot hrp2   root and legs follow the clip too, feet held on the ground
   humanoid demo dance --perform --robot hrp2   root, legs and arms danced on the robot's own feet, by torques
+  humanoid demo tendons                        hands reach by tendons alone; one is cut half-way, a table follows
   humanoid demo walk --robot hrp2 --hold       and then where you say (ros2 topic pub, a gamepad)
 
 Afterwards `humanoid replay ~/.humanoid/runs/latest/recording --viewer` plays the run again.
 """
-KINDS = ("dance", "reach", "walk")
+KINDS = ("dance", "reach", "walk", "tendons")
 OPTIONS_OF_NODES = {
     "trajectory_streamer": {"clip": "motion", "speed": "speed", **CLIP_PARAMETERS},
     "whole_body_streamer": {"clip": "motion", "speed": "speed", **CLIP_PARAMETERS},
@@ -69,18 +70,24 @@ OPTIONS_OF_NODES = {
 """Node -> its parameters, and the options of this command that say the same."""
 REACHER = WALKER = "lola"
 PERFORMER = "hrp2"
+TENDON_DRIVEN = "kengoro_upper"
 PAGE_PATIENCE = 300.0  # [s] for the viewer's page: kernels may have to be compiled first
 REPORTING = "reading the recording for the report ..."
 WHOLE_BODY_TOPICS = ("joint_states", "odom", "contacts", "targets", "dancer", "/diagnostics")
 DANCES = {"on_feet": "dance", "whole_body": "whole_body", "perform": "perform"}  # option -> stack
-STACK_OF = {"dance": "imitation", "reach": "reach", "walk": "walking"}
+STACK_OF = {"dance": "imitation", "reach": "reach", "walk": "walking", "tendons": "tendons"}
 # Of all robots and built-in clips at several paces those that look right: 1.2 cm from the targets on average, 8 cm at
 # most, a joint at its speed limit 3 % of the time (test/evaluation/test_limit_costs.py).
 DANCER, MOTION, SECONDS = "wabian2", "gentle_dance", 32.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", nargs="?", default="dance", help="dance, reach: random goals for the hands, or walk")
+    parser.add_argument(
+        "what",
+        nargs="?",
+        default="dance",
+        help="dance, reach: random goals for the hands, walk, or tendons: reach by winches",
+    )
     parser.add_argument(
         "--robot", type=given, help="name of the catalogue or path of a URDF (default: wabian2; reach, walk: lola)"
     )
@@ -126,13 +133,16 @@ def run(args: argparse.Namespace) -> int:
     settings = parse_settings(stack, args.set)
     take_settings(args, settings, OPTIONS_OF_NODES)
     _check_unused(args)
-    default = PERFORMER if args.perform else REACHER if reach else WALKER if walk or args.on_feet else DANCER
-    args.robot = args.robot or default
+    tendons = args.what == "tendons"
+    usual = {"reach": REACHER, "walk": WALKER, "tendons": TENDON_DRIVEN}
+    dancer = PERFORMER if args.perform else WALKER if args.on_feet else DANCER
+    args.robot = args.robot or usual.get(args.what, dancer)
     whole = math.inf if args.perform else SECONDS
-    args.seconds = (30.0 if reach else whole) if args.seconds is None else args.seconds
+    args.seconds = (30.0 if reach or tendons else whole) if args.seconds is None else args.seconds
     _check_numbers(args)
     # Checked in a child: this process watches the nodes, and needs no robot meanwhile.
-    title = in_child(_check_reacher if reach else _check_walker if walk else _check_input, args)
+    checks = {"reach": _check_reacher, "tendons": _check_tendons, "walk": _check_walker}
+    title = in_child(checks.get(args.what, _check_input), args)
     if args.on_feet:
         in_child(_check_walker, args)
     if not args.no_viewer:
@@ -141,6 +151,8 @@ def run(args: argparse.Namespace) -> int:
         _tell_of_page(args)
     if reach:
         return _reach(args, settings, stack, title)
+    if tendons:
+        return _tendons(args, settings, stack, title)
     if args.whole_body:
         return _whole_body(args, settings, stack, title)
     if args.perform:
@@ -193,6 +205,19 @@ def _reach(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack:
     else:
         print_parts([*reach_parts(report), *(f"  {text}" for text in report["warnings"])])
         _print_end(session, ran)
+    return 0 if report["good"] else 1
+
+
+def _tendons(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
+    """Reach by tendons alone, cut one half-way, and say how it went: 0 where the controller coped with it."""
+    from humanoid_control.nodes.session.tendon_demo import TENDON_TOPICS, print_tendons, reach_by_tendons
+
+    settings.setdefault("target_source", {}).setdefault("seed", args.seed)
+    _tell(args, f"{title} reaches by its tendons alone; Ctrl-C ends it early")
+    robot = _load(args.robot)
+    with Session(stack, args.robot, settings, record=TENDON_TOPICS, quiet=args.json) as session:
+        report = reach_by_tendons(session, robot, args.seconds, quiet=args.json)
+        _report_on_feet(args, session, report, print_tendons, "reaches on")
     return 0 if report["good"] else 1
 
 
@@ -378,6 +403,14 @@ def _check_reacher(args: argparse.Namespace) -> str:
     robot = _load(args.robot)
     GoalSampler(robot)
     return robot.title
+
+
+def _check_tendons(args: argparse.Namespace) -> str:
+    """Load the robot first: one without tendons or wrists is refused in a second, in one line; its title."""
+    from humanoid_control.robots.tendons import tendon_geometry
+
+    tendon_geometry(_load(args.robot))
+    return _check_reacher(args)
 
 
 def _check_walker(args: argparse.Namespace) -> str:

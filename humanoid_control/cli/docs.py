@@ -81,11 +81,19 @@ TOPICS = {
     "tendon_states": (
         "sensor_msgs/JointState",
         "tendons: name, position = length of the whole path [m], effort = tension [N]; missing tendons are left out "
-        "(simulator: `tendons`)",
+        "(simulator: `tendons`); by winches: position = wire that is out, velocity = its rate [m/s]",
     ),
+    "tendon_commands": (
+        "sensor_msgs/JointState",
+        "winches, by the fields that are filled: velocity (of the wire's length [m/s]) and effort [N]: hybrid; effort: "
+        "tension; position [m] and effort: length. Without commands drives hold their wires",
+    ),
+    "tendon_controller/missed": ("sensor_msgs/JointState", "effort = torque that the tendons do not give [N m]"),
+    "tendon_controller/references": ("sensor_msgs/JointState", "position = where the joints are led to [rad]"),
     "tendon_markers": (
         "visualization_msgs/MarkerArray",
-        "while somebody listens: the tendons, green where they agree, red where one contradicts, violet where left out",
+        "while somebody listens: the tendons, green where they agree, red where one contradicts, violet where left "
+        "out; with `colour` tension from blue at the least tension to red at the most",
     ),
     "state_estimator/covariance": (
         "std_msgs/Float64MultiArray",
@@ -252,6 +260,9 @@ SERVICES = {
     "group at a time; commands are followed only then",
     "robot_driver/set_zero": "calibrate: `zero_joints` are at `zero_posture` now; written beside the hardware file",
     "robot_driver/release_brake": "std_srvs/SetBool: release or engage the brake of `brake_joint`, without power",
+    "tendon_controller/hold": "std_srvs/SetBool: hold all wires (true), or follow commands again (false)",
+    "tendon_controller/relax": "pay all tensions out to 5 N; the robot sinks",
+    "tendon_controller/tension_up": "bring the tensions up, one winch after another in each group, and follow then",
     "state_estimator/reset": "forget the estimate",
     "state_estimator/zero": "`source` tendons: calibrate, the robot stands in `zero_posture` now",
     "state_estimator/learn": "std_srvs/SetBool, `source` tendons: correct a neural mapping by what is measured, or "

@@ -16,6 +16,7 @@ from humanoid_control.warm_up import (
     PERFORMING,
     RETARGETING,
     SIMULATION,
+    TENDONS,
     WALKING,
     WHOLE_BODY,
 )
@@ -60,7 +61,14 @@ NODES = {
             "simulator",
             "SimulatorParameters",
             "the robot in a simulated world",
-            ("joint_commands", "joint_gains", "simulator/set_state", "simulator/set_base", "simulator/push"),
+            (
+                "joint_commands",
+                "joint_gains",
+                "tendon_commands",
+                "simulator/set_state",
+                "simulator/set_base",
+                "simulator/push",
+            ),
             (
                 "joint_states",
                 "applied_commands",
@@ -100,6 +108,20 @@ NODES = {
             ("joint_states", "tendon_states"),
             ("estimated_joint_states", "state_estimator/covariance", "state_estimator/jae_error", "tendon_markers"),
             kernels="",
+        ),
+        NodeSpec(
+            "tendon_controller",
+            "TendonControllerParameters",
+            "joint commands to commands of the winches of a tendon-driven robot",
+            (
+                "joint_commands",
+                "tendon_states",
+                "estimated_joint_states",
+                "state_estimator/covariance",
+                "emergency_stop",
+            ),
+            ("tendon_commands", "tendon_controller/missed", "tendon_controller/references"),
+            kernels=TENDONS,
         ),
         NodeSpec(
             "whole_body_ik",

@@ -110,7 +110,7 @@ class StateEstimator(TickNode):
         self.encoders: JointInput | None = None
         self.topic, encoders = TOPIC, np.ones(robot.n, dtype=bool)
         if self.params.source == "tendons":  # loads the compiler, which encoders do without
-            from humanoid_control.nodes.tendon_estimation import TendonInput
+            from humanoid_control.nodes.estimating.tendon_estimation import TendonInput
 
             self.tendons = TendonInput(self, robot, self.filter)
             self.topic, encoders = self.tendons.topic, ~self.tendons.estimated

@@ -69,6 +69,13 @@ class StateEstimatorParameters(WorldParameters):
     zero_posture: str = param(
         "neutral", "where the robot stands when ~/zero is called, as start_posture; or 'estimate'", live=True
     )
+    colour: str = param(
+        "innovation",
+        "of tendon_markers: innovation, green where a length agrees with the others to red; tension, blue at the least "
+        "to red at the most, grey where it is slack",
+        choices=("innovation", "tension"),
+        live=True,
+    )
     markers_rate: float = param(
         10.0, "rate of tendon_markers while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True
     )

@@ -12,6 +12,8 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist, WrenchStamped
 from nav_msgs.msg import Odometry
+from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import BatteryState, JointState
 from std_msgs.msg import Float64, Float64MultiArray, String
@@ -27,10 +29,12 @@ from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.walking.gamepad import three_numbers
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
+from humanoid_control.robots.tendons import tendons_of
 from humanoid_control.viewer import PanelActions, port_is_free, print_address
 from humanoid_control.viewer.panel import HIDDEN, MARKERS
 from humanoid_control.viewer.policy_controls import BUTTONS, PolicyActions
 from humanoid_control.viewer.power_controls import PowerActions
+from humanoid_control.viewer.tendon_controls import FOLLOW, HOLD, RELAX, TENSION_UP, TendonActions
 from humanoid_control.viewer.walk_controls import CALLS, WalkActions, in_root_axes
 
 if TYPE_CHECKING:
@@ -85,6 +89,7 @@ class ViewerParameters(NodeParameters):
     footsteps: bool = param(False, "show the plan of the walker from the beginning")
     player: str = param("trajectory_streamer", "node of the clip that plays, pauses and begins again by the buttons")
     person: bool = param(False, "show the person of human_motion from the beginning, and not the dancer's figure")
+    tendons: bool = param(False, "show controls of a tendon-driven robot: hold, relax, cut a tendon, co-contraction")
     walking: bool = param(False, "show controls of a robot that walks: a pad, pushes, and buttons that stop it")
     pad_speeds: str = param("0.4,0.1,0.4", "velocities at the pad's rim: forward, to the left [m/s], turning [rad/s]")
     follow: bool = param(False, "let the camera go along with the robot from the beginning")
@@ -121,7 +126,8 @@ class Viewer(TickNode):
         }
         self.policy: dict[str, Any] = {r: self.create_client(Trigger, f"policy/{r}") for _, r, *_ in BUTTONS}
         policy = PolicyActions(self._ask_policy)
-        actions = PanelActions(self.show, self.seek, play, pause, restart, walk, power, policy)
+        tendons = self._tendon_actions(robot) if p.tendons else None
+        actions = PanelActions(self.show, self.seek, play, pause, restart, walk, power, policy, tendons)
         shown = {
             "ik_markers": p.ik_markers,
             "footsteps/planned": p.footsteps,
@@ -184,6 +190,38 @@ class Viewer(TickNode):
             clients[name].call_async(Trigger.Request())
 
         return WalkActions(move, push, call)
+
+    def _tendon_actions(self, robot: Robot) -> TendonActions:
+        """What the controls of a tendon-driven robot do."""
+        clients: dict[str, Any] = {
+            HOLD: self.create_client(SetBool, "tendon_controller/hold"),
+            RELAX: self.create_client(Trigger, "tendon_controller/relax"),
+            TENSION_UP: self.create_client(Trigger, "tendon_controller/tension_up"),
+        }
+        simulator: Any = self.create_client(SetParameters, "simulator/set_parameters")
+        controller: Any = self.create_client(SetParameters, "tendon_controller/set_parameters")
+
+        def answered(done: Any) -> None:
+            if self.page.panel.tendons is not None and (answer := done.result()) is not None:
+                texts = [r.reason for r in getattr(answer, "results", [])] or [getattr(answer, "message", "")]
+                self.page.panel.tendons.answer("; ".join(t for t in texts if t))
+
+        def request(name: str) -> None:
+            held = name in (HOLD, FOLLOW)
+            question = SetBool.Request(data=name == HOLD) if held else Trigger.Request()
+            clients[HOLD if held else name].call_async(question).add_done_callback(answered)
+
+        def set_parameter(client: Any, name: str, value: Any) -> None:
+            parameter = Parameter(name, value=value).to_parameter_msg()
+            client.call_async(SetParameters.Request(parameters=[parameter])).add_done_callback(answered)
+
+        def cut(tendon: str) -> None:
+            set_parameter(simulator, "tendon_faults", f"{tendon}=snapped" if tendon else "")
+
+        def co_contract(tension: float) -> None:
+            set_parameter(controller, "co_contraction", tension)
+
+        return TendonActions(tendons_of(robot).names, request, cut, co_contract)
 
     def _ask_driver(self, request: str) -> bool:
         """Send a request to the driver; its answer is shown when it comes. False where no driver is there."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from humanoid_control.viewer.policy_controls import PolicyActions, PolicyControls
 from humanoid_control.viewer.power_controls import PowerActions, PowerControls
+from humanoid_control.viewer.tendon_controls import TendonActions, TendonControls
 from humanoid_control.viewer.walk_controls import WalkActions, WalkControls
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ SHOWN = {
     "shapes": "collision shapes, coloured by distance",
     "com": "centre of mass",
     "ik_markers": "what the inverse kinematics sees",
-    "tendon_markers": "tendons, coloured by agreement",
+    "tendon_markers": "tendons, coloured by agreement or tension",
     "human/markers": "the person: markers measured and fitted, forces",
     "footsteps/planned": "coming footsteps, and the points of balance",
     "contacts": "edges of the soles: green while they are held",
@@ -44,7 +45,7 @@ class PanelActions:
     """Functions that the controls of the panel call.
 
     `walk`: of a robot that walks, `power`: of one with a driver that gives power, `policy`: of one that a learned
-    policy may move; None without.
+    policy may move, `tendons`: of one that is moved by the winches of its tendons; None without.
     """
 
     show: Callable[[str, bool], None]
@@ -55,6 +56,7 @@ class PanelActions:
     walk: WalkActions | None = None
     power: PowerActions | None = None
     policy: PolicyActions | None = None
+    tendons: TendonActions | None = None
 
 
 class Panel:
@@ -71,7 +73,8 @@ class Panel:
         self.power = PowerControls(server, actions.power) if actions.power is not None else None
         self.policy = PolicyControls(server, actions.policy) if actions.policy is not None else None
         self.walk = WalkControls(server, actions.walk) if actions.walk is not None else None
-        self._clip = gui.add_folder("Clip", visible=actions.walk is None)
+        self.tendons = TendonControls(server, actions.tendons) if actions.tendons is not None else None
+        self._clip = gui.add_folder("Clip", visible=actions.walk is None and actions.tendons is None)
         with self._clip:
             self._time = gui.add_slider("time [s]", min=0.0, max=1.0, step=0.01, initial_value=0.0)
             buttons = gui.add_button_group("play", ("play", "pause", "restart"))

@@ -5,8 +5,8 @@ from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 
 from humanoid_control.ik.follower import TargetFollower
+from humanoid_control.nodes.estimating.tendon_estimation import estimator_of
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
-from humanoid_control.nodes.tendon_estimation import estimator_of
 from humanoid_control.robots.tendons import tendon_geometry
 from humanoid_control.simulation.drives.tendon_plant import TendonPlant
 

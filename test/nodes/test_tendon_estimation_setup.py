@@ -5,8 +5,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from humanoid_control.nodes.estimating.tendon_estimation import PairedEstimation, estimator_of, start
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
-from humanoid_control.nodes.tendon_estimation import PairedEstimation, estimator_of, start
 from humanoid_control.robots import load_robot
 
 ELBOW = "l_elbow_pitch"

@@ -8,9 +8,9 @@ import pytest
 rclpy = pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from humanoid_control.nodes.base.health import Health
+from humanoid_control.nodes.estimating.tendon_estimation import estimator_of
+from humanoid_control.nodes.estimating.tendon_reports import EXCLUDED, GREEN, RED, YELLOW, TendonMarkers, TendonReport
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
-from humanoid_control.nodes.tendon_estimation import estimator_of
-from humanoid_control.nodes.tendon_reports import EXCLUDED, GREEN, RED, YELLOW, TendonMarkers, TendonReport
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendons import tendon_geometry
 

@@ -34,6 +34,9 @@ COMPARED = 8  # estimates that wait for the truth of their time, and the other w
 SAME_STAMP = 1e-6  # [s]
 COMPARISON_PERIOD = 0.02  # [s]
 GREEN, YELLOW, RED = (np.array(c + [0.95]) for c in ([0.25, 0.7, 0.35], [0.98, 0.8, 0.1], [0.9, 0.1, 0.1]))
+BLUE, SLACK = np.array([0.2, 0.4, 0.95, 0.95]), np.array([0.6, 0.6, 0.6, 0.35])
+SLACK_SHARE = 0.5  # of the least tension, below which a tendon is drawn as slack
+NO_MOST = 500.0  # [N] at which a tendon without a greatest tension is red
 EXCLUDED = np.array([0.45, 0.2, 0.8, 0.6])
 WIDTH = 0.006  # [m]
 LIFETIME = 0.5  # [s]
@@ -199,8 +202,14 @@ class GroundTruthComparison:
 class TendonMarkers:
     """Publishes `tendon_markers` while somebody listens: one list of lines, in the frame of the world.
 
-    A tendon is green where its length agrees with the others, yellow at half the gate of the filter, red at the gate,
-    and violet where it is left out. Joints without tendons are drawn in the neutral posture.
+    By `colour` innovation a tendon is green where its length agrees with the others, yellow at half the gate of the
+    filter, red at the gate. By tension it is blue at its least tension, green at a third of the way to its most,
+    yellow at two thirds and red at the most, and grey where it is slack. It is violet where it is left out. Joints
+    without tendons are drawn in the neutral posture.
+
+
+    Attributes:
+        tensions: (M,) newest ones in the estimator's order [N]; None where none are measured.
     """
 
     def __init__(self, node: TickNode, robot: Robot, estimator: TendonEstimator) -> None:
@@ -212,6 +221,9 @@ class TendonMarkers:
         self._joints = np.array([drawn.joint_index(name) for name in estimator.joint_names])
         self._order = [estimator.muscle_names.index(name) for name in self.geometry.tendon_names]
         self._rows = [np.array([estimator.muscle_names.index(m) for m in g.tendons]) for g in estimator.groups]
+        rows = {t.name: (t.min_tension or 10.0, min(t.max_tension, NO_MOST)) for t in self.geometry.tendons}
+        self._range = np.array([rows[name] for name in estimator.muscle_names]).T
+        self.tensions: Array | None = None
         self._size = 0
         self._bytes: SerializedMarkers | None = None
         self._idle_publisher = IdlePublisher(publisher)
@@ -245,7 +257,9 @@ class TendonMarkers:
         return ends, np.repeat(self.colors()[tendon[:-1][drawn]], 2, axis=0)
 
     def colors(self) -> np.ndarray:
-        """(M, 4) by innovation, in the order of the estimator's tendons."""
+        """(M, 4) by innovation or tension, in the order of the estimator's tendons."""
+        if self.tensions is not None and self._node.params.colour == "tension":
+            return self._colors_by_tension(self.tensions)
         e, gate = self.estimator, self.estimator.settings.gate or 6.0
         score = np.zeros(len(e.muscle_names))
         for f, rows in zip(e.filters, self._rows, strict=True):
@@ -253,7 +267,20 @@ class TendonMarkers:
         share = np.clip(score / gate, 0.0, 1.0)[:, None]
         low = GREEN + np.minimum(2 * share, 1.0) * (YELLOW - GREEN)
         out = low + np.maximum(2 * share - 1.0, 0.0) * (RED - YELLOW)
-        faults = e.faults
+        return self._mark_left_out(out)
+
+    def _colors_by_tension(self, tensions: Array) -> np.ndarray:
+        least, most = self._range
+        share = np.clip(3.0 * (np.nan_to_num(tensions) - least) / np.maximum(most - least, 1.0), 0.0, 3.0)[:, None]
+        out = np.repeat(BLUE[None], len(tensions), axis=0)
+        for k, (low, high) in enumerate(((BLUE, GREEN), (GREEN, YELLOW), (YELLOW, RED))):
+            out = np.where(share > k, low + np.clip(share - k, 0.0, 1.0) * (high - low), out)
+        out = self._mark_left_out(out)
+        out[np.nan_to_num(tensions) < SLACK_SHARE * least] = SLACK
+        return out
+
+    def _mark_left_out(self, out: np.ndarray) -> np.ndarray:
+        faults = self.estimator.faults
         out[faults.excluded | faults.missing | faults.slack] = EXCLUDED
         return out
 

@@ -19,8 +19,8 @@ from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.estimation import CLOCK_BACK, ClockOffsets, JointFilter
 from humanoid_control.nodes.base.messages import STREAM_OUT, fill_joint_state, joint_state, seconds, stamp_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.estimating.tendon_reports import GroundTruthComparison, TendonOutputs, TendonReport
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
-from humanoid_control.nodes.tendon_reports import GroundTruthComparison, TendonOutputs, TendonReport
 from humanoid_control.robots import Robot
 from humanoid_control.robots.tendons import tendon_geometry, tendon_groups, tendon_mappings
 from humanoid_control.tendons import (
@@ -276,6 +276,7 @@ class TendonInput:
         self._step(stamp, lengths, sample.tensions)
         if self.truth is not None:
             self.truth.add(own)  # stamps of true joint states are by the same clock
+        self.outputs.markers.tensions = sample.tensions
         self.services.learn(lengths, sample.tensions)
         faults = self.estimator.faults
         if not (faults.missing | faults.slack | faults.excluded).all():

@@ -1,0 +1,203 @@
+"""A robot reaches by its tendons alone, one of which is cut half-way: a session of stack `tendons`, with a report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from humanoid_control.nodes.session.session import Session
+from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.tendons import tendons_of
+from humanoid_control.terminal import console, progress, table
+
+# What the report and the viewer need: the less there is to record, the less is lost on a busy machine.
+TENDON_TOPICS = (
+    "joint_states",
+    "joint_commands",
+    "estimated_joint_states",
+    "targets",
+    "tendon_states",
+    "tendon_commands",
+    "tendon_markers",
+    "/diagnostics",
+)
+CUT = "l_brachialis"  # a tendon of the arm that others can stand in for; else the last one of the file
+PERIOD = 0.05  # [s] between two looks
+WAITS = 10.0  # [s] after the cut in which the controller has to find it
+OVER = 1.1  # of a tendon's greatest tension, up to which it counts as kept
+SETTLED = 3.0  # [s] from the first motion, before errors count
+
+
+class TendonWatch:
+    """Listens to a session: joints, references, targets and tendons."""
+
+    def __init__(self, session: Session, robot: Robot) -> None:
+        from sensor_msgs.msg import JointState
+        from visualization_msgs.msg import MarkerArray
+
+        from humanoid_control.nodes.base.messages import STREAM_IN
+
+        self.session, self.robot, node = session, robot, session.monitor.node
+        self.joints = robot.postures["neutral"].copy()
+        self.references: dict[str, float] = {}
+        self.targets: dict[str, np.ndarray] = {}
+        self.tensions: dict[str, float] = {}
+        self.points: list[float] = []  # distances of points from their targets [m]
+        self.errors: list[float] = []  # largest error of a joint from its reference [rad]
+        self.peaks: dict[str, float] = {}
+        self.means: list[float] = []
+        for kind, topic, callback in (
+            (JointState, "joint_states", self._on_joints),
+            (JointState, "tendon_controller/references", self._on_references),
+            (JointState, "tendon_states", self._on_tendons),
+            (MarkerArray, "targets", self._on_targets),
+        ):
+            node.create_subscription(kind, topic, callback, STREAM_IN)
+
+    def _on_joints(self, m: Any) -> None:
+        for name, q in zip(m.name, m.position, strict=True):
+            if name in self.robot.index:
+                self.joints[self.robot.index[name]] = q
+
+    def _on_references(self, m: Any) -> None:
+        self.references = dict(zip(m.name, m.position, strict=True))
+
+    def _on_tendons(self, m: Any) -> None:
+        self.tensions = dict(zip(m.name, m.effort, strict=True))
+        for name, tension in self.tensions.items():
+            self.peaks[name] = max(self.peaks.get(name, 0.0), tension)
+        self.means.append(float(np.mean(m.effort)))
+
+    def _on_targets(self, m: Any) -> None:
+        for k in m.markers:
+            self.targets[k.ns] = np.array([k.pose.position.x, k.pose.position.y, k.pose.position.z])
+
+    @property
+    def status(self) -> Any:
+        """Last diagnostics of the tendon controller; None before the first."""
+        found = (s for n, s in self.session.monitor.nodes.items() if n.rsplit("/", 1)[-1] == "tendon_controller")
+        return next(found, None)
+
+    def look(self, counts: bool) -> None:
+        """Take messages for a moment; counts: errors are kept."""
+        self.session.monitor.spin(PERIOD)
+        self.session.check()
+        if not counts:
+            return
+        names = [n for n in self.targets if n in self.robot.points]
+        if names:
+            places = self.robot.point_positions(self.robot.q(self.joints), names)
+            rows = zip(names, places, strict=True)
+            self.points += [float(np.linalg.norm(p - self.targets[n])) for n, p in rows]
+        if self.references:
+            off = [abs(self.joints[self.robot.index[n]] - q) for n, q in self.references.items()]
+            self.errors.append(max(off))
+
+    def clear(self) -> dict[str, Any]:
+        """Figures since the last call."""
+
+        def figures(values: list[float], scale: float) -> dict[str, float]:
+            rows = scale * np.array(values or [np.nan])
+            return {"median": round(float(np.median(rows)), 2), "p95": round(float(np.percentile(rows, 95)), 2)}
+
+        out = {
+            "points_mm": figures(self.points, 1e3),
+            "worst_joint_deg": figures(self.errors, float(np.degrees(1.0))),
+            "tension_mean_n": round(float(np.mean(self.means or [np.nan])), 1),
+            "tension_peak_n": round(max(self.peaks.values(), default=float("nan")), 1),
+        }
+        self.points, self.errors, self.means = [], [], []
+        return out
+
+
+def reach_by_tendons(
+    session: Session, robot: Robot, seconds: float, tendon: str = "", quiet: bool = True
+) -> dict[str, Any]:
+    """Watch a session, cut a tendon half-way, and report.
+
+    `good` is whether the controller found the torn tendon by itself, no tendon was overloaded, and the joints followed.
+
+    Args:
+        session: of the stack `tendons`, that has been entered. robot: with a fixed base.
+        seconds: how long, from the robot's first motion.
+        tendon: that is cut; empty: `CUT`.
+        quiet: print nothing.
+
+    Raises:
+        StackFailure: as `Session`.
+    """
+    tendons = tendons_of(robot)
+    tendon = tendon or (CUT if CUT in tendons.names else tendons.names[-1])
+    started = session.wait_first_motion()
+    if not quiet:
+        console.print(f"moving after {started:.1f} s; logs and recording: {session.directory}")
+    watch, begin = TendonWatch(session, robot), time.monotonic()
+    with progress("tendons", seconds, quiet=quiet) as show:
+        _watch(watch, begin, 0.5 * seconds, lambda done: show(done, "all tendons"))
+        whole = watch.clear()
+        cut_at = time.monotonic()
+        _set_fault(session, f"{tendon}=snapped")
+        found = -1.0
+
+        def look(done: float) -> None:
+            nonlocal found
+            if found < 0 and (status := watch.status) is not None and "snapped" in status.message:
+                found = time.monotonic() - cut_at
+            show(done, f"{tendon} is cut" + (", found" if found >= 0 else ""))
+
+        _watch(watch, begin, seconds, look)
+    torn = watch.clear()
+    most = {t.name: t.max_tension for t in tendons}
+    over = sorted(n for n, peak in watch.peaks.items() if peak > OVER * most.get(n, np.inf))
+    followed = torn["worst_joint_deg"]["median"] < 5.0
+    return {
+        "start_s": round(started, 2),
+        "cut": tendon,
+        "found_after_s": round(found, 2) if found >= 0 else None,
+        "whole": whole,
+        "torn": torn,
+        "overloaded": over,
+        "good": 0 <= found <= max(WAITS, 0.5 * seconds) and not over and followed,
+    }
+
+
+def _watch(watch: TendonWatch, begin: float, until: float, show: Callable[[float], None]) -> None:
+    while (done := time.monotonic() - begin) < until and not watch.session.stopped.is_set():
+        watch.look(done > SETTLED)
+        show(done)
+
+
+def _set_fault(session: Session, text: str) -> None:
+    """Set the simulator's parameter of faults."""
+    from rcl_interfaces.srv import SetParameters
+    from rclpy.parameter import Parameter
+
+    client = session.monitor.node.create_client(SetParameters, "simulator/set_parameters")
+    end = time.monotonic() + WAITS
+    while not client.service_is_ready() and time.monotonic() < end:
+        session.monitor.spin(PERIOD)
+    parameter = Parameter("tendon_faults", value=text).to_parameter_msg()
+    client.call_async(SetParameters.Request(parameters=[parameter]))
+
+
+def print_tendons(report: dict[str, Any]) -> None:
+    """The report as a table, and a verdict."""
+    columns = ["", "all tendons", f"{report['cut']} cut"]
+    whole, torn = report["whole"], report["torn"]
+
+    def both(key: str) -> list[str]:
+        return [f"{part[key]['median']:.1f} / {part[key]['p95']:.1f}" for part in (whole, torn)]
+
+    table("reaching by tendons", columns, [
+        ["points from their targets, median / 95 % [mm]", *both("points_mm")],
+        ["worst joint from its reference, median / 95 % [deg]", *both("worst_joint_deg")],
+        ["mean tension [N]", whole["tension_mean_n"], torn["tension_mean_n"]],
+        ["peak tension so far [N]", whole["tension_peak_n"], torn["tension_peak_n"]],
+    ])  # fmt: skip
+    found = report["found_after_s"]
+    text = f"found by itself after {found:.1f} s" if found is not None else "not found"
+    over = f"; overloaded: {', '.join(report['overloaded'])}" if report["overloaded"] else ""
+    console.print(f"the cut of {report['cut']} was {text}{over}")

@@ -1,0 +1,415 @@
+"""Node `tendon_controller`: joint commands in, commands of the winches out; the joints move by their tendons alone.
+
+Tendons whose drives hold get no message: a drive without commands holds its wire.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+
+from humanoid_control.errors import HumanoidError, first_few
+from humanoid_control.hardware.commands.command_stream import CommandReader
+from humanoid_control.hardware.transport import Mode
+from humanoid_control.nodes.base.command_messages import read_command
+from humanoid_control.nodes.base.command_owner import CommandOwner, listen_to_one
+from humanoid_control.nodes.base.messages import STREAM_OUT, JointPositions, fill_joint_state, floats, stamp_of
+from humanoid_control.nodes.base.parameters import NodeParameters, param
+from humanoid_control.nodes.base.runner import main_of
+from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.robots import load_robot
+from humanoid_control.robots.tendons import tendon_geometry, tendons_of
+from humanoid_control.simulation.drives.winches import units_of
+from humanoid_control.tendons.control.commands import WinchCommand, fields_of
+from humanoid_control.tendons.control.laws import TendonController
+from humanoid_control.tendons.control.references import JointReferences, WinchReadings
+from humanoid_control.tendons.control.settings import LAWS, NEEDS_ANGLES, RANGES, STOPS, WEIGHTS, ControllerSettings
+from humanoid_control.tendons.control.supervision import COMMAND_TIMEOUT, PERIODS, PowerOn, TendonSupervisor
+
+STATES, COMMANDS = "tendon_states", "tendon_commands"
+COVARIANCE = "state_estimator/covariance"
+DOUBTED = 5.0  # [deg] deviation of a joint's estimate beyond which it is not corrected by its angle
+AWAY = 10.0  # times the patience for which tendon states are silent: the controller begins anew
+LONG = 5.0  # times the patience for which angles are silent: they are doubted
+TOLD = 3.0  # [s] for which an event is reported
+STABILITY_PERIOD = 5.0  # [s] between two looks at the joints' stiffness
+LEAST_SHARE = 0.3  # of the tendons' own stiffness, below which the joints' is reported
+EXTRA_RATE = 50.0  # [Hz] of ~/missed and ~/references
+
+
+def _range(name: str) -> tuple[float, float]:
+    return RANGES[name]
+
+
+@dataclass(frozen=True)
+class TendonControllerParameters(NodeParameters):
+    """Parameters of the tendon controller."""
+
+    rate: float = param(500.0, "rate of the commands", "Hz", 50.0, 1000.0)
+    law: str = param("hybrid", "how joints are led by the winches", choices=tuple(LAWS), live=True)
+    angles: str = param("estimated_joint_states", "topic of the joint angles; laws stiffness and length need none")
+    tendon_rate: float = param(250.0, "rate at which tendon_states come", "Hz", 10.0, 2000.0)
+    patience: float = param(
+        0.05, "silence of tendon states or angles after which they are not used, at least 3 periods", "s", 0.005, 10.0
+    )
+    kappa: float = param(8.0, "joint speed for an error of the angle, law hybrid", "1/s", *_range("kappa"), live=True)
+    k_i: float = param(1.0, "share of the integral of that error", "1/s", *_range("k_i"), live=True)
+    stiffness: float = param(
+        24000.0, "tension for a tendon that is too long, law stiffness", "N/m", *_range("stiffness"), live=True
+    )
+    load_cutoff: float = param(
+        5.0,
+        "bandwidth of the load that the tensions tell; 0: payloads and pushes are not seen",
+        "Hz",
+        *_range("load_cutoff"),
+        live=True,
+    )
+    load_most: float = param(
+        10.0, "torque by which that load may differ from the model's", "N m", *_range("load_most"), live=True
+    )
+    least: float = param(0.0, "added to each tendon's least tension", "N", *_range("least"), live=True)
+    co_contraction: float = param(0.0, "tension above the least that is aimed at", "N", 0.0, 200.0, live=True)
+    governor: float = param(
+        0.3, "torque missed by a joint from which references are held; 0: never", "N m", *_range("governor"), live=True
+    )
+    weights: str = param("heat", "of the tensions in their distribution", choices=WEIGHTS, live=True)
+    stop: str = param("hold", "how winches stop at emergency_stop", choices=STOPS)
+    tension_up: bool = param(False, "bring the tensions up, one winch after another, before the first command")
+
+
+class TendonControllerNode(TickNode):
+    """A `TendonController` behind a `TendonSupervisor`, between joint commands and the drives of the winches."""
+
+    Parameters = TendonControllerParameters
+    params: TendonControllerParameters
+    node_name = "tendon_controller"
+
+    def configure(self) -> float:
+        p = self.params
+        robot = load_robot(p.robot, "fixed")
+        self.robot, geometry, units = robot, tendon_geometry(robot), units_of(robot)
+        self.control = TendonController(robot.model, geometry, units, self.settings(), held=robot.q("neutral"))
+        groups = {g.name: g.tendons for g in tendons_of(robot).groups.values()}
+        self.supervisor = TendonSupervisor(geometry.tendon_names, groups, self.control.least, self.control.most, units)
+        self.joints = np.array([robot.joint_index(n) for n in geometry.joint_names])
+        self.owned = {g.name: np.isin(geometry.joint_names, g.own) for g in tendons_of(robot).groups.values()}
+        others = [n for n in robot.joint_names if n not in geometry.joint_names]
+        self.reader = CommandReader(geometry.joint_names, others, [Mode.VELOCITY] * len(self.joints))
+        lower, upper = geometry.limits.T
+        self.references = JointReferences(lower, upper, robot.velocity[self.joints])
+        self.readings = WinchReadings(geometry.tendon_names, np.array([u.speed for u in units]))
+        self.estimate = JointPositions(robot)
+        self.uncertain = np.zeros(len(self.joints), dtype=bool)
+        self._warm_up()
+        self.commands = CommandOwner(self, COMMANDS)
+        self._messages: dict[tuple[int, ...], JointState] = {}
+        self._extra = {
+            what: (self.create_publisher(JointState, f"~/{what}", STREAM_OUT), JointState(name=geometry.joint_names))
+            for what in ("missed", "references")
+        }
+        listen_to_one(self, JointState, "joint_commands", self.on_command, COMMAND_TIMEOUT)
+        self.listen(JointState, STATES, self.on_states)
+        self.listen(JointState, p.angles, self.on_angles)
+        self.create_subscription(Float64MultiArray, COVARIANCE, self.on_covariance, 1)
+        self.create_subscription(Bool, "emergency_stop", self.on_emergency_stop, 10)
+        self.create_service(Trigger, "~/relax", self.on_relax)
+        self.create_service(SetBool, "~/hold", self.on_hold)
+        self.create_service(Trigger, "~/tension_up", self.on_tension_up)
+        self.power_on: PowerOn | None = None
+        self._event = ("", -TOLD)
+        self._stiffness, self._looked = (float("nan"), float("nan")), -np.inf
+        self._extra_sent = 0.0
+        return p.rate
+
+    def settings(self) -> ControllerSettings:
+        """The controller's settings as the parameters say now."""
+        p = self.params
+        return ControllerSettings(
+            **{f.name: getattr(p, f.name) for f in fields(ControllerSettings) if hasattr(p, f.name)}
+        )
+
+    def _warm_up(self) -> None:
+        """Load what is compiled, now and not in a tick."""
+        c = self.control
+        m, d = c.packed.record.G.shape
+        self._path, self._seen, self._arms = np.zeros(m), np.zeros(m), np.zeros((m, d))
+        theta = c.geometry.theta(self.robot.q("neutral"))
+        states = self.readings.states._replace(tension=c.least.copy())
+        c.reset(theta, states)
+        for law in LAWS:
+            c.with_law(law)
+            c.step(self.references.rest(theta), theta, states, 1.0 / self.params.rate)
+        c.change(self.settings())
+        c.joint_stiffness(theta, c.least, c.settings.stiffness)
+
+    def parameters_changed(self, changed: set[str]) -> None:
+        if not hasattr(self, "control"):
+            return
+        try:
+            self.control.change(self.settings())
+            self.health.clear("settings")
+        except HumanoidError as e:
+            self.health.report("settings", Level.WARN, str(e))
+
+    def activate(self) -> None:
+        self.commands.restart()
+        self.supervisor.release()
+        self.begin_anew()
+        self._raise_tensions = self.params.tension_up
+
+    def begin_anew(self) -> None:
+        """Start where the robot is: commands wait for its tendons and angles."""
+        self.begun, self._last_tick = False, -np.inf
+        self.references.forget()
+        self.commands.pause()
+
+    # -- inputs -------------------------------------------------------------------------------------------------------
+
+    def on_command(self, m: JointState) -> None:
+        if self.begun and (read := read_command(self, self.reader, m)) is not None:
+            self.references.add(*read[0], time.monotonic())
+
+    def on_states(self, m: JointState) -> None:
+        """Take wires and tensions; one with a mistake is dropped, a tendon without a number keeps its last one."""
+        try:
+            jumped = self.readings.take(m.name, m.position, m.velocity, m.effort, time.monotonic())
+        except HumanoidError as e:
+            self._tell(f"{e}: passed over")  # good messages follow at once; it is shown for a while
+            return
+        text = self.readings.problem
+        self.health.check(STATES, bool(text), Level.WARN, text)
+        if jumped and self.begun:
+            self._tell("wires jumped, as where the robot is another one, or put elsewhere: begun anew")
+            self.begin_anew()
+
+    def on_angles(self, m: JointState) -> None:
+        self.estimate.take(m)
+        self.health.check("angles", bool(self.estimate.problem), Level.WARN, self.estimate.problem)
+
+    def on_covariance(self, m: Float64MultiArray) -> None:
+        """Deviations of the estimated joints: those of many degrees are not to be followed."""
+        if not m.layout.dim:
+            return
+        names = m.layout.dim[0].label.split(",")
+        variance = np.asarray(m.data).reshape(len(names), len(names)).diagonal()
+        sure = dict(zip(names, np.degrees(np.sqrt(np.maximum(variance, 0.0))).tolist(), strict=True))
+        self.uncertain[:] = [sure.get(n, 0.0) > DOUBTED for n in self.control.geometry.joint_names]
+
+    def on_emergency_stop(self, m: Bool) -> None:
+        if m.data:
+            self.supervisor.stop(self.params.stop)
+        elif self.supervisor.stopped:
+            self._go_on()
+
+    # -- services -----------------------------------------------------------------------------------------------------
+
+    def on_relax(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Pay all tensions out to 5 N within a second; the robot sinks."""
+        self.supervisor.stop("pay_out")
+        response.success, response.message = True, "tensions are paid out; ~/tension_up brings them back"
+        return response
+
+    def on_hold(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        """Hold all wires (true), or follow commands again (false)."""
+        if request.data:
+            self.supervisor.stop("hold")
+        else:
+            self._go_on()
+        response.success, response.message = True, "wires are held" if request.data else "following commands"
+        return response
+
+    def on_tension_up(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Bring the tensions up to the least ones, one winch after another, and follow commands then."""
+        if not self.readings.known:
+            response.success, response.message = False, f"no {STATES} yet"
+            return response
+        self._go_on()
+        self._raise_tensions = True
+        response.success, response.message = True, "tensions are brought up"
+        return response
+
+    def _go_on(self) -> None:
+        self.supervisor.release()
+        self.power_on = None
+        self.begin_anew()
+
+    # -- the tick -----------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        lost = self.age(STATES, now) > self._patience or not self.readings.known
+        self.heartbeat.miss(not self.readings.known)
+        waits = not self.readings.known and not self.silent(STATES, now, 0.0)
+        self.health.check("lost", lost and not waits, Level.WARN, f"no {STATES}: the drives hold their wires")
+        if self.begun and self.age(STATES, now) > AWAY * self._patience:
+            self.begin_anew()
+        if not self.commands.look(now, self.begun or not lost) or lost:
+            return
+        angles, old = self._angles(now)
+        needs = self.params.law in NEEDS_ANGLES
+        if not self.begun:
+            self.health.check(
+                "start", needs and angles is None, Level.WARN, "no joint angles yet: nothing is commanded"
+            )
+            if needs and angles is None:
+                return
+            self._begin(angles)
+        dt = min(max(now - self._last_tick, 1e-4), 4.0 / self.rate) if np.isfinite(self._last_tick) else 1.0 / self.rate
+        self._last_tick = now
+        command = self._command(now, dt, angles, needs and old)
+        if command is not None:
+            self.send(command)
+        self._report(now)
+
+    @property
+    def _patience(self) -> float:
+        """Silence of an input after which it is not used [s]."""
+        return max(PERIODS / self.params.tendon_rate, self.params.patience)
+
+    def _angles(self, now: float) -> tuple[np.ndarray | None, bool]:
+        """Angles (D,) [rad], None where not all are known; whether they are too old to be followed."""
+        theta = self.estimate.values[self.joints]
+        old = self.age(self.params.angles, now) > self._patience
+        return (theta if np.isfinite(theta).all() else None), old
+
+    def _begin(self, angles: np.ndarray | None) -> None:
+        theta = angles if angles is not None else self.control.geometry.theta(self.robot.q("neutral"))
+        theta = np.clip(theta, self.references.lower, self.references.upper)
+        self.control.reset(theta, self.readings.states)
+        self.references.begin(theta, time.monotonic())
+        self.power_on = PowerOn(self.supervisor, self.readings.states) if self._raise_tensions else None
+        self._raise_tensions, self.begun = False, True
+
+    def _command(self, now: float, dt: float, angles: np.ndarray | None, old: bool) -> WinchCommand | None:
+        """Commands of this tick after supervision; None where nothing is sent."""
+        c, s, states = self.control, self.supervisor, self.readings.states
+        c.geometry.raw_into(c.reference, self._path, self._arms)
+        seen = self._path
+        if angles is not None:
+            seen = self._seen
+            c.geometry.raw_into(angles, seen, self._arms)
+        for event in s.step(states, self._path, dt, seen):
+            self._tell(event.text)
+        c.dead[:], c.used[:] = s.snapped, ~s.snapped
+        c.warmth[:], c.warm_most[:] = s.heat.warmth, s.heat.most
+        if self.power_on is not None:
+            return self._power_on_step(dt)
+        if old and self.age(self.params.angles, now) > LONG * self._patience:
+            for group in s.groups:
+                s.doubt(group, states)
+        c.trusted[:] = not old
+        for group in s.doubted:
+            c.trusted[self.owned[group]] = False
+        c.trusted[self.uncertain] = False
+        reference = self.references.at(now, dt)
+        if angles is None and self.params.law in NEEDS_ANGLES:
+            angles = c.reference
+        return s.override(c.step(reference, angles, states, dt), states, c.settings.stiffness)
+
+    def _power_on_step(self, dt: float) -> WinchCommand | None:
+        """A period of the power-on routine; commands follow the joints once it is done."""
+        power = self.power_on
+        assert power is not None
+        command = power.step(self.readings.states, self.control.command, dt)
+        self.health.check("power_on", bool(power.refused), Level.ERROR, f"tensions not brought up: {power.refused}")
+        if power.done:
+            self.power_on = None
+            self._tell("tensions are up")
+            self.begin_anew()
+            return None
+        return command
+
+    def send(self, command: WinchCommand) -> None:
+        """Publish commands, a message for each kind."""
+        stamp = stamp_of(self.present())
+        names = self.control.geometry.tendon_names
+        for part in fields_of(command):
+            key = tuple(part.rows.tolist())
+            if key not in self._messages:
+                if len(self._messages) > 64:
+                    self._messages.clear()
+                self._messages[key] = JointState(name=[names[k] for k in key])
+            m = self._messages[key]
+            fill_joint_state(m, stamp, part.position, part.velocity, part.effort)
+            self.commands.publish(m)
+
+    # -- reports ------------------------------------------------------------------------------------------------------
+
+    def _tell(self, text: str) -> None:
+        self._event = text, time.monotonic()
+
+    def _report(self, now: float) -> None:
+        c, s, h = self.control, self.supervisor, self.health
+        h.check("event", now - self._event[1] < TOLD, Level.WARN, self._event[0])
+        names = c.geometry.tendon_names
+        for what, flags, level in (
+            ("slack", s.slack & ~s.snapped, Level.WARN),
+            ("snapped", s.snapped, Level.ERROR),
+            ("over", s.over, Level.ERROR),
+        ):
+            text = first_few([names[k] for k in np.flatnonzero(flags)])
+            h.check(what, bool(flags.any()), level, f"{what}: {text}")
+        h.check("held", bool(c.held), Level.WARN, f"reference held, {c.held}")
+        h.check("doubted", bool(s.doubted), Level.WARN, f"angles in doubt: {', '.join(s.doubted)}; lengths are kept")
+        silent = self.begun and not self.references.heard(now)
+        h.check("silent", silent and self.references.moved, Level.WARN, "no joint_commands: references are held")
+        h.check("stopped", bool(s.stopped), Level.WARN, f"winches are stopped: {s.stopped}")
+        if now - self._extra_sent > 1.0 / EXTRA_RATE:
+            self._extra_sent, stamp = now, stamp_of(self.present())
+            for what, row in (("missed", c.missed), ("references", c.reference)):
+                publisher, message = self._extra[what]
+                if publisher.get_subscription_count():
+                    message.header.stamp = stamp
+                    setattr(message, "effort" if what == "missed" else "position", floats(row))
+                    publisher.publish(message)
+
+    def slack_time(self, left: float) -> None:
+        """Look at the stability of the posture now and then; left: time to the next tick [s]."""
+        now = time.monotonic()
+        if not self.begun or now - self._looked < STABILITY_PERIOD:
+            return
+        self._looked, c = now, self.control
+        K = c.settings.stiffness if c.settings.law == "stiffness" else float(np.mean(c.stiffness))
+        self._stiffness = c.joint_stiffness(c.reference, self.readings.states.tension, K)
+        least, own = self._stiffness
+        soft = c.settings.law == "stiffness" and least < LEAST_SHARE * own
+        text = f"joints are stiff with {least:.2g} N m/rad only: they may buckle; stiffness is {K:g} N/m"
+        self.health.check("buckling", soft, Level.WARN, text)
+
+    def values(self) -> dict[str, Any]:
+        c, s, names = self.control, self.supervisor, self.control.geometry.joint_names
+        T, f = self.readings.states.tension, c.packed.record.shares.f
+        out: dict[str, Any] = {
+            "law": c.settings.law,
+            "tension_mean": round(float(T.mean()), 1),
+            "tension_peak": round(float(T.max()), 1),
+            "tension_peak_tendon": c.geometry.tendon_names[int(np.argmax(T))],
+            "co_contraction": round(float(T.mean() - f.mean()), 1),
+            "torque_missed_max": round(float(np.abs(c.missed).max()), 3),
+            "torque_missed_joint": names[int(np.argmax(np.abs(c.missed)))],
+            "slowed": round(c.slowed, 3),
+            "hottest_deg_c": round(float(s.heat.core.max()), 1),
+            "hottest_tendon": c.geometry.tendon_names[int(np.argmax(s.heat.core))],
+            "joint_stiffness_min": round(self._stiffness[0], 2),
+            "held": c.held,
+        }
+        theta = self.estimate.values[self.joints]
+        if np.isfinite(theta).all():
+            error = np.abs(c.reference - theta)
+            out["error_max_deg"] = round(float(np.degrees(error.max())), 3)
+            out["error_max_joint"] = names[int(np.argmax(error))]
+        return out
+
+
+def main() -> int:
+    return main_of(TendonControllerNode)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
