@@ -113,6 +113,9 @@ def why(error: OSError | UnicodeDecodeError | yaml.YAMLError) -> str:
     """Reason why a file could not be read, in one line, with the line of the file where that is known."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"{error.problem or error.context} (line {error.problem_mark.line + 1})"
+    if isinstance(error, UnicodeDecodeError):
+        place = f"byte {error.object[error.start]:#04x} at place {error.start}"
+        return f"it is no text in {error.encoding.upper()} ({place}): save it as UTF-8"
     return getattr(error, "strerror", None) or first_line(error)
 
 

@@ -300,3 +300,26 @@ def test_forces_at_times_of_no_unit_or_of_two_recordings_are_refused(tmp_path):
         read_loads(path)
     path.write_text(standing([0.0, 10.0]))
     assert read_loads(path)[0].times[-1] == 10.0, "a constant force that somebody wrote"
+
+
+def test_words_for_nothing_decimal_commas_and_weak_forces_are_understood(tmp_path):
+    names = "time ground_force_vx ground_force_vy ground_force_vz ground_force_px ground_force_py ground_force_pz"
+    rows = [f"{k / 100:.2f} 70.0 700.0 0.0 0.2 0.0 0.1" for k in range(30)]
+
+    def read(lines):
+        path = tmp_path / "x.mot"
+        path.write_text("\n".join(["x", "endheader", names, *lines]))
+        return read_loads(path)[0]
+
+    plain = read(rows)
+    np.testing.assert_array_equal(read([r.replace(".", ",") for r in rows]).moment, plain.moment)
+    lost = read([*rows[:9], rows[9].replace("700.0", "1.#QNAN"), *rows[10:]])
+    assert np.flatnonzero(~np.isfinite(lost.force).all(axis=1)).tolist() == [9]
+    weak = read([r.replace("70.0 700.0", "0.07 0.7") for r in rows])
+    assert any("0.703 N: are the forces in kN" in w for w in weak.warnings) and not plain.warnings
+    for cell, says in (
+        ("abc", "line 13 holds something that is no number"),
+        ("nan", "line 13: the time is not a number"),
+    ):
+        with pytest.raises(ClipError, match=says):
+            read([*rows[:9], rows[9].replace("0.09", cell, 1), *rows[10:]])

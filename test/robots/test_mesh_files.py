@@ -124,3 +124,14 @@ def test_a_folder_of_dropped_files_is_confined():
     assert uploads.folder in meshes.CONFINED
     uploads.close()
     assert uploads.folder not in meshes.CONFINED
+
+
+@pytest.mark.parametrize("vertex", [None, np.nan, np.inf])
+def test_a_mesh_without_triangles_or_with_places_that_are_none_is_not_read(tmp_path, vertex):
+    corners = np.zeros((0 if vertex is None else 1, 3, 3), dtype="<f4")
+    if vertex is not None:
+        corners[0, 1:] = [[1, 0, 0], [0, vertex, 0]]
+    rows = b"".join(bytes(12) + triangle.tobytes() + bytes(2) for triangle in corners)
+    path = tmp_path / "odd.stl"
+    path.write_bytes(bytes(80) + len(corners).to_bytes(4, "little") + rows)
+    assert load_mesh(path) is None

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from humanoid_control.errors import RobotError
+from humanoid_control.robots.description.mjcf import read_description
 from humanoid_control.robots.description.urdf import MOST_JOINTS, parse_urdf
 
 LINK = """<link name="{name}"><inertial><origin xyz="0 0 0.1" rpy="0 0 0"/><mass value="2"/>
@@ -75,3 +76,14 @@ def test_a_robot_without_a_name_gets_one_and_a_chain_without_end_is_refused():
     joints = (JOINT.format(name=f"j{k}", parent=f"l{k}", child=f"l{k + 1}") for k in range(n - 1))
     with pytest.raises(RobotError, match=f"has {n - 1} joints, at most {MOST_JOINTS} are read"):
         parse_urdf(f'<robot name="c">{links}{"".join(joints)}</robot>', "F")
+
+
+def test_a_file_that_is_no_text_is_named_as_such(tmp_path):
+    path = tmp_path / "arm.urdf"
+    for data, says in (
+        (b"\x1f\x8b\x08\x00", "byte 0x8b at place 1"),
+        (b"<!-- \xb0 -->" + ARM.encode(), "byte 0xb0 at place 5"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(RobotError, match=f"no text in UTF-8 \\({says}\\): save it as UTF-8"):
+            read_description(path)

@@ -26,12 +26,13 @@ from humanoid_control.errors import (
     shown,
 )
 from humanoid_control.human.forces.wrenches import LOADED, MeasuredWrench, saturated_intervals
-from humanoid_control.mocap.formats.common import LONGEST_GAP, UNITS, base_step, known_unit, seconds_of_times
+from humanoid_control.mocap.formats.common import LONGEST_GAP, NO_NUMBER, UNITS, base_step, known_unit, seconds_of_times
 
 _AXIS = re.compile(r"^(?P<base>.+?)_?(?P<axis>[xyz123])$", re.IGNORECASE)
 _FARTHEST = 50.0  # [m] of a loaded point from the origin
 _MOST_COLUMNS = 10_000
 _MOST_HEADER = 200  # lines
+WEAK = 20.0  # [N] that a foot exceeds where it carries anything
 _RATES = (10.0, 4000.0)  # [Hz] of force plates; faster ones are known in seconds alone
 _FEW = 20  # rows of a table that somebody wrote: a constant force has any times
 
@@ -88,10 +89,7 @@ def read_storage(path: str | Path) -> StorageTable:
     for k, row in rows:
         if len(row) != len(labels):
             raise ClipError(f"{path}: line {k} has {len(row)} cells for {len(labels)} labels: the file is cut off")
-    try:
-        table = np.array([row for _, row in rows], dtype=float).reshape(len(rows), len(labels))
-    except ValueError as error:
-        raise ClipError(f"{path}: holds something that is no number: {error}") from None
+    table = _numbers(rows, str(path)).reshape(len(rows), len(labels))
     if not len(table):
         raise ClipError(f"{path}: has a header but no rows: export it again")
     again = np.concatenate([[False], np.diff(table[:, 0]) == 0])
@@ -102,7 +100,9 @@ def read_storage(path: str | Path) -> StorageTable:
         rows, table = [r for r, twice in zip(rows, again, strict=True) if not twice], table[~again]
     grows = np.concatenate([[True], np.diff(table[:, 0]) > 0]) & np.isfinite(table[:, 0])
     if not grows.all():
-        raise ClipError(f"{path}: line {rows[int(np.argmin(grows))][0]}: the time does not grow: sort the rows")
+        k = int(np.argmin(grows))
+        what = "does not grow: sort the rows" if np.isfinite(table[k, 0]) else "is not a number: correct it"
+        raise ClipError(f"{path}: line {rows[k][0]}: the time {what}")
     text = "\n".join(lines[:head]).lower()
     stated = re.search(r"\b(?:nrows\s*=|datarows)\s*(\d+)", text)
     if stated and int(stated[1]) not in (len(table), len(table) + int(again.sum())):
@@ -116,6 +116,22 @@ def _in_degrees(header: str) -> bool | None:
         return field[1] == "yes"
     prose = re.search(r"angles are in (degrees|radians)", header)
     return prose[1] == "degrees" if prose else None
+
+
+def _numbers(rows: list[tuple[int, list[str]]], source: str) -> np.ndarray:
+    """Numbers of rows, each with its line in the file: words for what was not measured are NaN, decimal commas read."""
+    try:
+        return np.array([row for _, row in rows], dtype=float)
+    except ValueError:
+        out = []
+    for line, row in rows:
+        comma = not any("." in cell for cell in row if cell.casefold() not in NO_NUMBER)
+        try:
+            cells = [cell.replace(",", ".") if comma else cell for cell in row]
+            out.append([np.nan if cell.casefold() in NO_NUMBER else float(cell) for cell in cells])
+        except ValueError as error:
+            raise ClipError(f"{source}: line {line} holds something that is no number: {error}") from None
+    return np.array(out)
 
 
 def read_loads(path: str | Path, table: str | Path | None = None, unit: str = "m") -> tuple[MeasuredWrench, ...]:
@@ -192,6 +208,9 @@ def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tu
             )
     missing = ~np.isfinite(np.hstack([force, point, torque])).all(axis=1)
     said = table.warnings + said
+    if 0.0 < size.max(initial=0.0) < WEAK:
+        most = f"the largest force of '{load.name}' is {size.max():.3g} N"
+        said += (f"{most}: are the forces in kN, or in body weights?",)
     if missing.any():
         said += (f"'{load.name}' has no numbers in {int(missing.sum())} of {len(missing)} samples",)
     flat = saturated_intervals(table.times, np.nan_to_num(force))

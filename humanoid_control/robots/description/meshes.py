@@ -65,7 +65,9 @@ def load_mesh(path: Path, scale: np.ndarray | None = None) -> Triangles | None:
     found = _binary_stl(path)
     if found is None and (read := read_mesh(path)) is not None:
         found = Triangles(read[0] * mesh_unit(path), read[1])
-    if found is None or scale is None:
+    if found is None or not len(found.faces) or not np.isfinite(found.vertices).all():
+        return None
+    if scale is None:
         return found
     return Triangles(found.vertices * scale, found.faces[:, ::-1] if np.prod(scale) < 0 else found.faces)
 
