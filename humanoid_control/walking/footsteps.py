@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,6 +31,8 @@ SHIFT, SHIFTS = 0.005, 36  # [m] by which a foothold is moved ahead or back unti
 SLOWER = 1.05  # times what the legs can do may be asked for and counts as done
 TIMES = 5  # of a step that are compared
 INSIDE = 6  # of these shifts by which a foothold keeps farther off an edge than it must
+NEAR, NEARLY = 0.015, 0.03  # [m], [rad] from a goal within which the list of footsteps to it may end
+RETRIES = 3  # lists that are made after one that ends farther from its goal
 EDGE_ROOM = 0.015  # [m] that a foothold keeps farther off an edge than it must, where it can
 
 
@@ -40,6 +43,7 @@ class VelocityPlanner:
         limits, times: of the steps.
         command: (3,) velocity that is asked for [m/s, m/s, rad/s]; not used while there is a list.
         queue: footsteps of the list that have not been made, the one in the air among them.
+        goal: pose that the list leads to; a list that ends elsewhere is continued. None: the list is what counts.
         terrain: the ground, where it is known; else it is the plane through the foot that stands.
     """
 
@@ -48,6 +52,8 @@ class VelocityPlanner:
         self.limits, self.times, self.terrain = limits, times, terrain
         self.command, self.queue = np.zeros(3), list[Footstep]()
         self._handed: Footstep | None = None  # the step of the queue that was given out first: it is, or will be, made
+        self.goal: pin.SE3 | None = None
+        self._retries = 0
 
     @property
     def moving(self) -> bool:
@@ -75,7 +81,7 @@ class VelocityPlanner:
         if self.queue and self.queue[0] is self._handed and self.queue[0].foot == stance.foot:
             self.queue.pop(0)
         out: list[Footstep] = []
-        first, d = np.zeros(3), np.asarray(before, dtype=float)
+        begin, first, d = stance, np.zeros(3), np.asarray(before, dtype=float)
         listed = self.queue if not self.queue or self.queue[0].foot != stance.foot else []
         self._handed = listed[0] if listed else None
         for k in range(count):
@@ -92,7 +98,21 @@ class VelocityPlanner:
             first = d if k == 0 else first
             out.append(step)
             stance = step
+        if self.goal is not None and len(listed) == 1:
+            self._go_on(begin, out[0])
         return out, first
+
+    def _go_on(self, stance: Footstep, last: Footstep) -> None:
+        """Continue a list whose last step ends away from its goal: soles crept, and its steps were shortened."""
+        assert self.goal is not None
+        feet = (stance.X, last.X) if stance.foot == 0 else (last.X, stance.X)
+        left = middle_of(feet).actInv(planar(self.goal))
+        near = float(np.hypot(*left.translation[:2])) < NEAR and abs(yaw_of(left)) < NEARLY
+        if near or not self._retries:
+            return
+        self._retries -= 1
+        with contextlib.suppress(ConfigError):
+            self.queue += self.walk_to(self.goal, feet, last.foot)
 
     def closing_steps(self, stance: Footstep, count: int) -> list[Footstep]:
         """Steps beside the foot that stands, the first with the other one."""
@@ -252,11 +272,16 @@ class VelocityPlanner:
             raise ConfigError(f"{len(kept) + len(steps)} footsteps: at most {MOST_STEPS} are possible")
         check_list(self.limits, steps, at, last, self.terrain)
         self.queue = [*kept, *steps]
-        self.command = np.zeros(3)
+        self.command, self.goal = np.zeros(3), None
 
     def clear(self) -> None:
         """Forget the list but for the step that has been given out."""
         self.queue = [s for s in self.queue[:1] if s is self._handed]
+        self.goal = None
+
+    def aim(self, X_goal: pin.SE3) -> None:
+        """Take the list for one that leads to a goal."""
+        self.goal, self._retries = X_goal.copy(), RETRIES
 
     def walk_to(self, X_goal: pin.SE3, feet: Sequence[pin.SE3], swinging: int | None = None) -> list[Footstep]:
         """Footsteps to a pose of the middle of the feet, on which both feet end beside each other.

@@ -222,6 +222,7 @@ class Walker:
         """
         feet, foot = self._after_step()
         self.planner.follow(self.planner.walk_to(X_goal, feet, foot), feet, foot)
+        self.planner.aim(X_goal)
 
     def _after_step(self) -> tuple[tuple[pin.SE3, pin.SE3], int | None]:
         """Poses of both soles after the step that has begun, and its foot; None at rest."""
