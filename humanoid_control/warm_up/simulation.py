@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from humanoid_control.jit import are_compiled
+from humanoid_control.policy.gate_kernels import close_loops, keep_range, keep_speed
 from humanoid_control.simulation.worlds.step import run_driven_steps, run_steps
 from humanoid_control.warm_up import compile_here
 
 ADVICE = "compiling the simulation for this machine, only this once: about a minute"
-KERNELS = (run_steps, run_driven_steps)
+KERNELS = (run_steps, run_driven_steps, close_loops, keep_range, keep_speed)
 
 
 def compiled() -> bool:
@@ -25,6 +26,19 @@ def compile_kernels() -> None:
             world.command(world.joints)
             world.step(2)
             world.foot_wrenches()
+    _gate()
+
+
+def _gate() -> None:
+    """A step of the gate in which every rule acts."""
+    import numpy as np
+
+    from humanoid_control.policy import Targets, TorqueGate
+    from humanoid_control.robots import load_robot
+
+    robot = load_robot("lola", "floating")
+    zero = np.zeros(robot.n)
+    TorqueGate(robot, zero + 0.01).torque(Targets(*np.zeros((5, robot.n))), robot.upper + 0.1, robot.velocity)
 
 
 if __name__ == "__main__":
