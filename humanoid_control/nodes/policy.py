@@ -101,6 +101,7 @@ class PolicyNode(TickNode):
     def restart(self) -> None:
         """Command nothing until the robot is known and the policy is asked for."""
         self.running, self.checked, self.end_at, self.steps, self.lost = False, 0.0, float("inf"), 0, 0
+        self.ticked, self.stalled = time.monotonic(), 0.0
         self.supervisor.reset()
         self.outputs.restart()
         self.inputs_of.begin_anew()
@@ -150,9 +151,13 @@ class PolicyNode(TickNode):
 
     def tick(self, now: float) -> None:
         i, s = self.inputs_of, self.inputs_of.sensors
+        # A process that was stopped goes through the messages that wait for it, each in time by its stamp.
+        self.stalled = max(self.stalled, (now - self.ticked) * i.pace - 1.0 / self.rate)
+        self.ticked = now
         s.look(now, 1.5 / self.rate, i.pace)
         if self.paused:
             s.look(now, 0.0)
+            self.stalled = 0.0
             return
         instant = i.instant(now)
         if i.leaps(instant):
@@ -199,7 +204,8 @@ class PolicyNode(TickNode):
         if self.power.state not in POWERED:
             sup.stop(f"the driver went to {self.power.state}")
             self.asked = False
-        late, state = i.late, i.state(now)
+        late, state = max(i.late, self.stalled), i.state(now)
+        self.stalled = 0.0
         self.lost += late > 0.5 / self.rate
         i.follow(now, self.policies)
         policy = sup.policy

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("cyclonedds", reason="needs cyclonedds, the DDS binding of Unitree's robots")
 
-from sensor_msgs.msg import Imu
+from sensor_msgs.msg import Imu, JointState
 
 from humanoid_control.hardware.unitree.models import G1
 from test.hardware.unitree.conftest import DOMAIN, RobotProcess, hurry, vendor_simulator, wait_for
@@ -90,6 +90,27 @@ def test_both_middlewares_drive_a_robot_from_one_process(graph, tmp_path, unitre
     unitree.tell(faults={"3": 0x200})
     graph.until(lambda: "left_knee_joint drive: winding too hot" in desk.ask("enable", True)[1], "a refusal")
     assert graph.stop(desk.process)[0] == 0
+
+
+def test_gains_of_commands_go_to_the_motors_as_they_are(graph, tmp_path, unitree):
+    urdf, file = write_files(tmp_path, star())
+    desk = Desk(graph, f"hardware:={file}", "rate:=50.0", robot=str(urdf))
+    gains = graph.publisher(JointState, "joint_gains")
+    q = dict.fromkeys(JOINTS, 0.0)
+
+    def send(kp=33.0, kd=1.25):
+        stamp = graph.node.get_clock().now().to_msg()
+        m = JointState(name=JOINTS, position=[kp] * len(JOINTS), velocity=[kd] * len(JOINTS))
+        m.header.stamp = stamp
+        gains.publish(m)
+        desk.command(stamp, **q)()
+
+    assert desk.ask("enable", True) == (True, "")
+    desk.until("HOLD").until("RUN", send)
+    graph.until(lambda: unitree.report()["last"]["kp"][:29] == [33.0] * 29, "gains at the motors", meanwhile=send)
+    assert unitree.report()["last"]["kd"][:29] == [1.25] * 29
+    assert int(graph.diagnostics("robot_driver", meanwhile=send)["joints_with_gains"]) == 29
+    graph.until(lambda: unitree.report()["last"]["kp"][:29] < [20.0] * 29, "stiffness to fade in the silence")
 
 
 # -------- The vendor's simulator

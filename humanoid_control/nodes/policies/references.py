@@ -56,7 +56,7 @@ class LiveReference:
         self._joints: tuple[np.ndarray, np.ndarray] | None = None
         self._frame, self._heard = self._reference.idle, -np.inf
         self._given = self._from = self._reference.idle
-        self._since, self.active, self.count = -np.inf, False, 0
+        self._since, self.active, self.count = BLEND, False, 0
         self._R_start = np.eye(3)  # heading of the motion where it began, which is the robot's own
 
     def on_joints(self, m: Any) -> None:

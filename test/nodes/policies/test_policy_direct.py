@@ -112,6 +112,24 @@ def test_a_late_inference_lets_the_robot_down_and_is_named(stack, engine):
     d.until("WAITING", 0.1)
 
 
+def test_a_tracker_without_any_reference_stands_in_its_idle_posture(stack, policy_file, tmp_path):
+    shutil.copyfile("config/policies/twist2.yaml", tmp_path / "twist2.yaml")
+    d = stack("twist2", f"policy:={tmp_path / 'twist2.yaml'}", f"network:={policy_file('twist2')}")
+    d.until("RUN")
+    d.run(2.0)
+    assert d.state == "RUN" and upright(d) > 0.98 and "reference" in d.said_of() and "number" not in d.said_of()
+
+
+def test_a_process_that_was_stopped_lets_the_robot_down_though_its_messages_are_in_time_by_their_stamps(stack):
+    d = stack()
+    d.until("RUN")
+    d.run(0.5, meanwhile=walking(d))
+    assert d.state == "RUN"
+    d.policy.ticked -= 0.05  # as if it had not run for so long
+    d.until("SIT", 0.1)
+    assert "late" in d.said_of()["down"][1]
+
+
 def test_sensors_that_fall_silent_let_the_robot_down(stack):
     d = stack()
     d.until("RUN")
