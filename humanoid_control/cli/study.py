@@ -59,6 +59,7 @@ EXAMPLES = """examples:
   humanoid study tendons -o tendons                     all, 20 seeds; JSON and plots
   humanoid study tendons --only E4,E5 --seeds 5 --details
   humanoid study tendons --only others --models my_models
+  humanoid study tendon_control --only C1,C8 --seeds 4
 
 The rule by which each is judged was fixed before it was measured, and is printed with --details. A hypothesis that does
 not hold is a finding, not an error: the exit code is 0; but it is 1 where `faults` finds a promise broken.
@@ -96,6 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     imitation, momentum, calibration, safety, worlds = (
         options[n] for n in ("imitation", "momentum", "calibration", "safety", "worlds")
     )
+    tendon_control = options["tendon_control"]
     walking, dance, tendons, sternum, hosts, clearance, faults, reaching, human, humanoids, whole_body, performing = (
         options[n]
         for n in (
@@ -165,6 +167,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tendons.add("--seeds", type=int, help="how often, with other errors (default: 20)")
     tendons.add("--steps", type=int, help="of each walk (default: 1500)")
     tendons.add("--models", type=folder_path, help="others' arms (default: $HUMANOID_TEST_DATA/muscles)")
+    tendon_control.add("--robot", type=given, help="with tendons (default: kengoro_upper)")
+    tendon_control.add("--seeds", type=int, help="runs of each row (default: 3)")
+    tendon_control.add("--models", type=folder_path, help="others' arms (default: $HUMANOID_TEST_DATA/muscles)")
+    tendon_control.add("--only", type=comma_list, help="some experiments: C1,C8")
     clearance.add("--robot", type=given, help="one robot (default: all of the catalogue)")
     clearance.add("--commands", type=int, help="of each robot (default: 100000)")
     clearance.add("--seed", type=int, help="of the targets (default: 0)")
@@ -218,6 +224,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         walking,
         dance,
         tendons,
+        tendon_control,
         sternum,
         hosts,
         clearance,

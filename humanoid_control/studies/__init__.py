@@ -63,6 +63,10 @@ STUDIES = {
         "joint angles from tendon lengths: E1 to E6 of Kawaharazuka, earlier estimators, others' arms (minutes)",
         "kawaharazuka2018.report",
     ),
+    "tendon_control": StudyEntry(
+        "control through tendons by winches alone: laws, model errors, faults, loads, MuJoCo beside (minutes)",
+        "tendon_control.report",
+    ),
     "reaching": StudyEntry(
         "people's reaches beside minimum jerk, torque change and torque: Simonidis 2011, 7.2 (a minute)",
         "reaching",

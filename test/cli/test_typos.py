@@ -298,6 +298,12 @@ ROWS = {
         "--only": ("--only E99", "E99"),
         "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
     },
+    "study tendon_control": {
+        "--robot": ("--robot kengoro_uper --only C4", "did you mean kengoro_upper"),
+        "--only": ("--only C99", "C99"),
+        "--models": ("--only C9 --models nowhere", "the folder nowhere does not exist"),
+        "--output": ("-o nowhere/deep", "the folder nowhere does not exist"),
+    },
     "hardware new": {
         "--robot": ("--robot hpr2 --bus loopback -o a.yaml", "did you mean hrp2"),
         "--bus": ("--robot hrp2 --bus lopback -o a.yaml", "did you mean loopback"),

@@ -7,7 +7,7 @@ from humanoid_control.errors import ConfigError, SizeError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendons import tendon_geometry, tendon_groups, tendon_mappings
 from humanoid_control.simulation.drives.winches import perturbed
-from humanoid_control.tendons.control.body_image import BodyImage, group_images
+from humanoid_control.tendons.control.body_image import BodyImage, CorrectedGeometry, group_images
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 
 STIFFNESS = 5e4
@@ -117,6 +117,18 @@ def test_groups_of_an_estimator_get_their_part():
         assert mapping.lengths(own) == pytest.approx(lengths[rows], abs=1e-9), name
     image.parameters[:] = 0.0
     assert mapping.lengths(own) == pytest.approx(lengths[rows], abs=1e-9), "a snapshot"
+
+
+def test_a_controllers_geometry_is_the_corrected_mapping_with_its_offsets(geometry):
+    image = image_of(geometry)
+    image.parameters[:, 0], image.parameters[:, 1] = 0.03, 2e-3
+    theta = postures(geometry, 1, 7)[0]
+    lengths, G = np.zeros(len(geometry.zero)), np.zeros(image.crossed.shape)
+    corrected = CorrectedGeometry(image, geometry)
+    corrected.raw_into(theta, lengths, G)
+    assert lengths == pytest.approx(geometry.zero + 1.03 * geometry.lengths(theta) + 2e-3, abs=1e-12)
+    assert pytest.approx(1.03 * geometry.jacobian(theta), abs=1e-12) == G
+    assert corrected.tendon_names == geometry.tendon_names
 
 
 def test_its_file_is_refused_for_another_robot(geometry, tmp_path):

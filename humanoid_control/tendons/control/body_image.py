@@ -252,6 +252,38 @@ class CorrectedMapping(JointMuscleMapping):
         out += (self.d * np.cos(theta) - self.c * np.sin(theta)) * v
 
 
+class CorrectedGeometry:
+    """A geometry of tendons with what a body image had learnt, for a controller; all else is that of the geometry.
+
+    Path lengths are those of the corrected mapping and the image's offsets.
+    """
+
+    def __init__(self, image: BodyImage, geometry: TendonGeometry) -> None:
+        """Take a snapshot of an image.
+
+        Raises:
+            ConfigError: a joint or tendon that the image does not have.
+        """
+        self.base, self.mapping = geometry, image.mapping(exact_mapping(geometry))
+        self.offset = geometry.zero + image.offsets
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.base, name)
+
+    def raw_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
+        """Lengths (M,) of the whole paths and moment arms (M, D), written into the arrays given."""
+        self.mapping.evaluate_into(np.ascontiguousarray(theta, dtype=float), lengths, jacobian)
+        lengths += self.offset
+
+    def jacobian(self, theta: Array) -> Array:
+        """Moment arms (M, D) [m]."""
+        return self.mapping.jacobian(theta)
+
+    def jacobian_directional(self, theta: Array, v: Array) -> Array:
+        """d(G(theta) v) / d theta (M, D)."""
+        return self.mapping.jacobian_directional(theta, v)
+
+
 def group_images(image: BodyImage, mappings: dict[str, JointMuscleMapping]) -> dict[str, JointMuscleMapping]:
     """The mappings of an estimator's groups, corrected; to be exchanged for its own between two ticks."""
     return {name: image.mapping(base) for name, base in mappings.items()}

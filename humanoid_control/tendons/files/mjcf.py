@@ -35,7 +35,7 @@ DROPPED_ASSETS = ("materials", "textures", "meshes", "hfields")
 
 @dataclass(frozen=True)
 class TendonModel:
-    """A pinocchio model (of a foreign file: kinematics only) and the tendons on its links."""
+    """A pinocchio model, of a foreign file with its masses, armatures and damping, and the tendons on its links."""
 
     name: str
     model: pin.Model
@@ -50,8 +50,9 @@ def read_mjcf(path: str | Path) -> TendonModel:
     """The bodies and the spatial tendons of a MuJoCo model (MJCF).
 
     Joint values are MuJoCo's `qpos` of hinges and slides, lengths are its `ten_length`. Fixed tendons, which have no
-    path, are passed over; masses, contacts and actuators are not read, and files of meshes need not be there. A joint
-    that an active <equality><joint> makes a polynomial of another one follows that one; other equalities are not read.
+    path, are passed over; contacts and actuators are not read. Masses are those of <inertial> and of solids: files of
+    meshes need not be there, so that meshes weigh nothing. A joint that an active <equality><joint> makes a polynomial
+    of another one follows that one; other equalities are not read.
 
     Raises:
         RobotError: one line that names the file and the element. EnvironmentProblem: MuJoCo is not installed.
@@ -132,8 +133,20 @@ class _Compiled:
             for k in range(m.body_jntnum[b]):
                 joint, X = self._joint(model, joint, X, int(m.body_jntadr[b]) + k)
             at.append((joint, X))
+            if joint:
+                model.appendBodyToJoint(joint, self._inertia(b), X)
             model.addFrame(pin.Frame(self.bodies[b], joint, 0, X, pin.FrameType.BODY), False)
+        for j in range(m.njnt):
+            if m.jnt_type[j] in (self.mujoco.mjtJoint.mjJNT_HINGE, self.mujoco.mjtJoint.mjJNT_SLIDE):
+                v, dof = model.joints[model.getJointId(self._name(j))].idx_v, m.jnt_dofadr[j]
+                model.armature[v], model.damping[v] = m.dof_armature[dof], m.dof_damping[dof]
         return model
+
+    def _inertia(self, b: int) -> pin.Inertia:
+        """Inertia of body b, in its own axes."""
+        m, X = self.m, _pose(self.m.body_iquat[b], self.m.body_ipos[b])
+        about = X.rotation @ np.diag(m.body_inertia[b]) @ X.rotation.T
+        return pin.Inertia(float(m.body_mass[b]), X.translation, about)
 
     def _name(self, j: int) -> str:
         """Name of joint j; one without is called after its body."""
