@@ -1,7 +1,8 @@
 """Experiments of `humanoid study tendon_control`: each a table of medians over seeds, and the worst joint of all.
 
 C1 laws, angles and errors of the model; C2 faults in motion; C3 pushes and payloads; C4 what tendons can hold; C5
-a body image that learns; C7 stops; C8 MuJoCo with the same winches; C9 another maker's arm.
+a body image that learns; C7 stops; C8 MuJoCo with the same winches; C9 another maker's arm; C10
+larger shares of the range of motion.
 """
 
 from __future__ import annotations
@@ -328,6 +329,20 @@ def foreign_arm(runs: ControlRuns) -> ControlResult:
     return ControlResult("C9", f"another maker's arm: {path.name}", COLUMNS, rows, (UNITS, read))
 
 
+# -------- C10
+
+
+def range_of_motion(runs: ControlRuns) -> ControlResult:
+    """C10: hybrid on absolute lengths, and stiffness, over larger shares of the joint ranges."""
+    robot, rows = runs.load(), []
+    cases = [(share, law, e) for share in (0.6, 0.9) for law in ("hybrid", "stiffness") for e in (ERRORS[0], ERRORS[2])]
+    for k, (share, law, e) in enumerate(cases):
+        settings = LoopSettings(law, "absolute" if law == "hybrid" else "none", share=share)
+        rows.append((f"{100 * share:.0f} %, {law}: {e.name}", hold_numbers(robot, runs, settings, e)))
+        runs.show((k + 1) / len(cases))
+    return ControlResult("C10", "shares of the range of motion", COLUMNS, rows, (UNITS,))
+
+
 EXPERIMENTS: dict[str, Callable[[ControlRuns], ControlResult]] = {
     "C1": laws,
     "C2": faults,
@@ -337,6 +352,7 @@ EXPERIMENTS: dict[str, Callable[[ControlRuns], ControlResult]] = {
     "C7": stops,
     "C8": mujoco_beside,
     "C9": foreign_arm,
+    "C10": range_of_motion,
 }
 
 
