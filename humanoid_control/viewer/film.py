@@ -158,19 +158,20 @@ class DancerPainter:
         places: np.ndarray,
         light: np.ndarray = LIGHT,
         sole: float = SOLE_THICK,
+        lines: Lines | None = None,
     ) -> np.ndarray:
         """A picture (h, w, 3), bytes.
 
         Args:
             camera: of pixels that are FINER times as fine. views, places: as `place`. light: (3,) towards it.
-            sole: thickness of the edges of soles [m].
+            sole: thickness of the edges of soles [m]. lines: instead of those of `lines_of`.
         """
         canvas, light = self._canvas, light / np.linalg.norm(light)
         self.place(views, places)
         paint_floor(camera, canvas)
         paint_shadows(camera, light, self.surfaces.faces, self.world, canvas)
         paint_surfaces(camera, light, self.surfaces, self.world, self._normal, canvas)
-        paint_lines(camera, lines_of(views, places, sole), canvas)
+        paint_lines(camera, lines_of(views, places, sole) if lines is None else lines, canvas)
         color = canvas.color.reshape(self.height, FINER, self.width, FINER, 3).mean(axis=(1, 3))
         return np.round(255.0 * np.clip(color, 0.0, 1.0)).astype(np.uint8)
 

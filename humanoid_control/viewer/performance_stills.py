@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,18 +11,21 @@ import pinocchio as pin
 
 from humanoid_control.performing import WholeBodyController
 from humanoid_control.performing.plan_view import PlanView, plan_view
+from humanoid_control.performing.source_motion import RigidSoles
 from humanoid_control.robots import Robot
 from humanoid_control.simulation import Engine
-from humanoid_control.viewer.scene import quaternion_wxyz
-from humanoid_control.viewer.stills import SOLE_COLORS, LineUp, Shot
+from humanoid_control.viewer.dance.dancer import DancerView
+from humanoid_control.viewer.film import FINER, NAME_COLOR, DancerPainter
+from humanoid_control.viewer.raster import Camera, Lines, look_at
+from humanoid_control.walking.gait import GRAVITY
 
-SPACING, VIEW = 1.25, 0.5  # [m] from one moment to the next; [rad] of the camera
-FORCE_LENGTH = 0.6  # [m] of the robot's weight
-FORCE_COLOR, SUPPORT_COLOR = (242, 140, 25), (40, 40, 40)
+SPACING, VIEW = 1.15, 0.42  # [m] from one moment to the next; [rad] of the camera
+ABOVE, AHEAD, LOOK, TALL = 0.26, 0.0, 0.66, 1.75  # [rad], [rad] of the camera; [m] that it looks at; [m] that are seen
+FORCE_LENGTH, SHOWN = 0.6, 2  # [m] of the robot's weight; landings that are shown
+FORCE_COLOR, SUPPORT_COLOR, SOLE_COLORS = (242, 140, 25), (40, 40, 40), ((50, 115, 230), (230, 130, 40))
 ZMP_COLOR, PLANNED_COLOR, DCM_COLOR = (217, 38, 38), (140, 51, 191), (25, 153, 77)
-BALL, LINE, THICK = 0.025, 0.012, 0.008  # [m]
-ARROW = {"shaft_radius": 0.012, "head_radius": 0.03, "head_length": 0.08}  # [m]
-TURNED, NEAR, HIGH, LOW = 0.45, 1.15, 1.5, 0.62  # [rad] of the camera; of its distance; [m] it is, and looks at
+SHAFT, BALL, EDGE, UP = 0.022, 0.05, 0.012, 0.008  # [m] thick; above the floor
+THROUGH = 0.85  # opacity of what is seen through the robots
 
 
 class Moment(NamedTuple):
@@ -54,74 +58,90 @@ class Moments:
             self._times.pop(0)
 
 
-def performance_picture(robot: Robot, moments: Sequence[Moment], shot: Shot) -> bytes:
-    """A PNG of moments of a performance, from left to right as the robot faces the camera.
+def performance_picture(
+    robot: Robot, moments: Sequence[Moment], width: int = 1400, height: int = 560, at: float = AHEAD
+) -> bytes:
+    """A PNG of moments of a performance, from left to right; the processor draws it.
 
-    Orange: the forces on the feet; red and violet: the zero-moment point that is felt, and that of the plan; green:
-    the divergent component; dark: the support polygon; blue and orange boxes: where the feet come down next.
+    Orange: the forces on the feet, 0.6 m for the weight; red and violet: the zero-moment point that is felt, and that
+    of the plan; green: the divergent component; dark: the support polygon; blue and orange rectangles: where the feet
+    come down next.
 
     Args:
-        robot: that performed. moments: of `Moments`. shot: port and size.
-
-    Raises:
-        EnvironmentProblem: as `Shot.take`.
+        robot: that performed. moments: of `Moments`, one at least. width, height: of the picture [pixels].
+        at: direction of the camera from the robots, 0: in front of them [rad].
     """
-    row = LineUp(shot.port, 0.0, shot.shadows)
-    try:
-        for k, moment in enumerate(moments):
-            _add_moment(row, robot, k, moment)
-        _set_camera(row, len(moments), shot.aspect)
-        return shot.take()
-    finally:
-        row.stop()
+    from PIL import Image, ImageDraw, ImageFont
+
+    painter = DancerPainter([robot] * len(moments), width, height)
+    places = np.array([_place(k, moment) for k, moment in enumerate(moments)])
+    views = [_view(robot, moment) for moment in moments]
+    camera = _camera(len(moments), width, height, at)
+    picture = painter.draw(camera, views, places, lines=_lines(robot, moments, places))
+    image = Image.fromarray(picture)
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(max(12, round(0.035 * height)))
+    for k, moment in enumerate(moments):
+        x, _, z = camera.R @ (np.array([0.0, k * SPACING, 0.0]) - camera.eye)
+        across = 0.5 * width + camera.focal / FINER * x / z
+        draw.text((across, 0.97 * height), f"{moment.time:.1f} s", fill=NAME_COLOR, font=font, anchor="ms")
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True)
+    return file.getvalue()
 
 
-def _add_moment(row: LineUp, robot: Robot, k: int, moment: Moment) -> None:
-    """Draw one moment at its place in the row."""
-    root, view, scene, name = moment.X_world_root, moment.view, row.server.scene, f"/moment/{k}"
-    place = np.array([0.0, k * SPACING, 0.0]) - [*root.translation[:2], 0.0]
-    there = pin.SE3(root.rotation, root.translation + place)
-    row.add_robot(robot, moment.joints, None, there, f"_{k}")
-    for f, (at, force) in view.forces.items():
-        ends = np.array([[at + place, at + place + FORCE_LENGTH / (robot.mass * 9.81) * force]], dtype=np.float32)
-        scene.add_arrows(f"{name}/force/{f}", ends, FORCE_COLOR, **ARROW)
-    points = (("zmp", view.zmp, ZMP_COLOR), ("planned", view.zmp_planned, PLANNED_COLOR), ("dcm", view.dcm, DCM_COLOR))
-    for what, xy, color in points:
-        scene.add_icosphere(f"{name}/{what}", radius=BALL, color=color, position=place + [*xy, THICK])
-    if len(view.support):
-        corners = np.column_stack([view.support, np.full(len(view.support), THICK)]) + place
-        lines = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1).astype(np.float32)
-        scene.add_line_segments(f"{name}/support", lines, SUPPORT_COLOR, thickness=LINE)
-    for number, f, X in view.landings[:2]:
-        _add_landing(row, robot, f"{name}/landing/{number}", f, pin.SE3(X.rotation, X.translation + place))
-    scene.add_label(
-        f"{name}/label", f"{moment.time:.1f} s", position=place + [*root.translation[:2], 0.0] + [0.55, 0, 0]
+def _place(k: int, moment: Moment) -> np.ndarray:
+    """By how much a moment is moved (3,), so that its robot stands at its place in the row."""
+    return np.array([0.0, k * SPACING, 0.0]) - moment.X_world_root.translation * [1.0, 1.0, 0.0]
+
+
+def _view(robot: Robot, moment: Moment) -> DancerView:
+    """The robot alone."""
+    nothing = np.zeros((0, 3))
+    poses = robot.link_poses(robot.q(moment.joints, moment.X_world_root))
+    root = moment.X_world_root.translation
+    return DancerView(dict(poses), nothing, nothing, nothing, nothing, np.zeros(0, bool), np.zeros(0), root)
+
+
+def _camera(count: int, width: int, height: int, at: float) -> Camera:
+    """In front of the row, so that all of it is seen."""
+    middle = np.array([0.0, 0.5 * SPACING * (count - 1), LOOK])
+    wide = SPACING * count + 0.7
+    far = max(0.5 * wide * height / width, 0.5 * TALL) / np.tan(0.5 * VIEW)
+    eye = middle + far * np.array([np.cos(at) * np.cos(ABOVE), np.sin(at) * np.cos(ABOVE), np.sin(ABOVE)])
+    return look_at(eye, middle, VIEW, FINER * height)
+
+
+def _lines(robot: Robot, moments: Sequence[Moment], places: np.ndarray) -> Lines:
+    """Forces, points of balance, supports and coming landings of all moments."""
+    ends, radii, colors, opacities = [], [], [], []
+
+    def add(a: np.ndarray, b: np.ndarray, thick: float, color: tuple[int, int, int], opacity: float = 1.0) -> None:
+        ends.append([a, b])
+        opacities.append(opacity)
+        radii.append(0.5 * thick)
+        colors.append(np.array(color) / 255.0)
+
+    def outline(corners: np.ndarray, thick: float, color: tuple[int, int, int]) -> None:
+        for k in range(len(corners)):
+            add(corners[k - 1], corners[k], thick, color)
+
+    soles = RigidSoles.of(robot)
+    for moment, place in zip(moments, places, strict=True):
+        view = moment.view
+        for at, force in view.forces.values():
+            arrow = FORCE_LENGTH / (robot.mass * GRAVITY) * force
+            add(at + place, at + place + 0.92 * arrow, SHAFT, FORCE_COLOR, THROUGH)
+            add(at + place + 0.92 * arrow, at + place + arrow, 2.5 * SHAFT, FORCE_COLOR, THROUGH)
+        for _, f, X in view.landings[:SHOWN]:
+            outline(soles.corners[f][[0, 1, 3, 2]] @ X.rotation.T + X.translation + place, EDGE, SOLE_COLORS[f])
+        flat = np.full(len(view.support), UP)
+        outline(np.column_stack([view.support, flat]) + place, EDGE, SUPPORT_COLOR)
+        for xy, color in ((view.dcm, DCM_COLOR), (view.zmp_planned, PLANNED_COLOR), (view.zmp, ZMP_COLOR)):
+            ball = np.array([*xy, UP]) + place
+            add(ball, ball + [0.0, 0.0, 1e-3], BALL, color, THROUGH)
+    return Lines(
+        np.array(ends, dtype=float).reshape(-1, 2, 3),
+        np.array(radii, dtype=float),
+        np.array(colors, dtype=float).reshape(-1, 3),
+        np.array(opacities, dtype=float),
     )
-
-
-def _add_landing(row: LineUp, robot: Robot, name: str, f: int, X: pin.SE3) -> None:
-    """A box where a foot comes down."""
-    from humanoid_control.performing.source_motion import RigidSoles
-
-    corners = RigidSoles.of(robot).corners[f]
-    low, high = corners.min(axis=0), corners.max(axis=0)
-    row.server.scene.add_box(
-        name, color=SOLE_COLORS[f], dimensions=(*(high - low)[:2].tolist(), THICK),
-        position=X.act(np.array([*(0.5 * (low + high))[:2], 0.5 * THICK])), wxyz=quaternion_wxyz(X.rotation),
-        opacity=0.6, cast_shadow=False,
-    )  # fmt: skip
-
-
-def _set_camera(row: LineUp, count: int, aspect: float) -> None:
-    """Lay the floor, and put the camera in front of the row, a little aside."""
-    middle, wide = 0.5 * SPACING * (count - 1), SPACING * count
-    row.server.scene.add_grid(
-        "/floor", width=wide + 6.0, height=wide + 6.0, cell_size=0.25, section_size=1.0, shadow_opacity=0.25,
-        position=(0.0, middle, 0.0),
-    )  # fmt: skip
-    camera = row.server.initial_camera
-    far = NEAR * max(0.5 * wide / aspect, 0.9) / np.tan(VIEW / 2)
-    camera.position = (far * float(np.cos(TURNED / 4)), middle + far * float(np.sin(TURNED / 4)), HIGH)
-    camera.look_at = (0.0, middle, LOW)
-    camera.up = (0.0, 0.0, 1.0)
-    camera.fov = VIEW

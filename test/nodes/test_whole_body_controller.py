@@ -81,7 +81,7 @@ def test_it_performs_a_file_by_its_sensors_alone_and_stops(graph, robot, motion)
     [
         (("robot:=hrp2", "motion:=/nowhere/motion.npz"), "/nowhere/motion.npz"),
         (("robot:=lola", "motion:=MOTION"), "is a motion of hrp2, not of lola"),
-        (("robot:=suralp", "motion:="), "suralp"),
+        (("robot:=armar3",), "armar3 has no feet"),
         (("robot:=hrp2", "clip:=/nowhere/clip.bvh"), "/nowhere/clip.bvh"),
         (("robot:=hrp2", "rate:=0.0"), "rate"),
     ],

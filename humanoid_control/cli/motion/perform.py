@@ -20,7 +20,7 @@ from humanoid_control.cli.parser import (
     require_range,
     tell_notes,
 )
-from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.errors import ConfigError, UnknownNameError, require_extra
 from humanoid_control.files import check_file, check_folder, whole_file
 from humanoid_control.terminal import console, print_json, progress, table
 from humanoid_control.warm_up import PERFORMING, SIMULATION, WHOLE_BODY, compile_first
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=given, help="write the feasible motion: .npz, a folder for several robots"
     )
-    parser.add_argument("--picture", type=given, help="draw five moments of the performance: .png (needs Chromium)")
+    parser.add_argument("--picture", type=given, help="draw five moments of the performance: .png")
     add_clip_options(parser)
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
@@ -174,9 +174,7 @@ def _check_picture(args: argparse.Namespace) -> None:
     if path.suffix != ".png":
         raise UnknownNameError("format", path.suffix, [".png"], hint=f"(of {path})")
     check_file(path)
-    from humanoid_control.viewer.browser import require_chromium
-
-    require_chromium()
+    require_extra("video")
 
 
 def _moments(motion: Any, controller: Any) -> Any:
@@ -202,9 +200,10 @@ def _both(*watchers: Any) -> Any:
 def _draw(robot: Any, moments: Any, path: str) -> None:
     """Write the picture of the moments that were reached."""
     from humanoid_control.viewer.performance_stills import performance_picture
-    from humanoid_control.viewer.stills import Shot
 
-    picture = performance_picture(robot, moments.seen, Shot(width=1400, height=560, shadows=False))
+    if not moments.seen:
+        return  # it fell before
+    picture = performance_picture(robot, moments.seen)
     with whole_file(Path(path)) as part:
         part.write_bytes(picture)
 
