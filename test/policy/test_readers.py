@@ -158,6 +158,11 @@ def test_pickles_are_refused_whatever_they_are_called(model_file, tmp_path):
             refuse_code(path)
 
 
+def test_a_network_of_a_policy_that_is_described_here_leads_to_its_description(model_file):
+    with pytest.raises(PolicyError, match=r"of twist2.yaml: `humanoid policy .*twist2.yaml --network .*20k.onnx`"):
+        read_policy(model_file("policies/twist2/twist2_1017_20k.onnx"))
+
+
 def test_a_network_without_words_leads_to_the_draft(model_file):
     with pytest.raises(PolicyError, match=r"obs \[1, 103\]\): `humanoid policy new .*g1_policy.onnx` drafts"):
         read_policy(model_file("policies/mujoco_playground/g1_policy.onnx"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.errors import PolicyError, shown
+from humanoid_control.paths import share_dir
 from humanoid_control.policy.formats import description, leapp, rl_sar, unitree
 from humanoid_control.policy.formats.beyondmimic import read_beyondmimic
 from humanoid_control.policy.formats.holosoma import read_holosoma
@@ -50,10 +51,29 @@ def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, N
     if beside is not None:
         return _read_yaml(beside, None)
     shapes = ", ".join(f"{i.name} {list(i.shape)}" for i in found.inputs)
+    if (fitting := _shipped(found)) is not None:
+        raise PolicyError(
+            f"{path}: nothing in it or beside it says what its inputs mean ({shown(shapes)}), but they have the sizes "
+            f"of {fitting.name}: `humanoid policy {fitting} --network {path}` if it is such a policy"
+        )
     raise PolicyError(
         f"{path}: nothing in it or beside it says what its inputs mean ({shown(shapes)}): "
         f"`humanoid policy new {path}` drafts a description with a question for each missing fact"
     )
+
+
+def _shipped(network: Network) -> Path | None:
+    """The description of this package whose inputs and outputs have the names and sizes of a network."""
+    for path in sorted((share_dir() / "config" / "policies").glob("*.yaml")):
+        try:
+            model = description.read_description(path, read_file(path), network)
+        except PolicyError:  # its inputs have other names
+            continue
+        sizes = all(sum(b.size for b in one.blocks) == one.size for one in model.inputs if one.blocks)
+        driven = next((o.size for o in model.outputs), 0) == len(model.acted)
+        if sizes and driven and not model.contradictions:
+            return path
+    return None
 
 
 def refuse_code(path: Path, inputs: int = 0) -> None:
