@@ -93,7 +93,7 @@ def run_study(
     for spec in specs:
         Policy(examined(spec, robot), robot_of(robot))
     limiters, engines = list(dict.fromkeys(limiter)) or [*LIMITERS], list(dict.fromkeys(engine)) or [*ENGINES]
-    jobs = [
+    jobs: list[tuple[str, str, str, str, float, int]] = [
         (spec, robot, one, name, seconds, seed)
         for spec in specs
         for one in engines
@@ -102,7 +102,7 @@ def run_study(
     ]
     outcomes = list(kept.all(jobs, _try, workers, lambda share: show(share, "limiters")))
     keys = ("policy", "robot", "engine", "limiter", "seconds", "seed")
-    rows = [dict(zip(keys, job, strict=True)) | o for job, o in zip(jobs, outcomes, strict=True)]
+    rows: list[dict[str, Any]] = [dict(zip(keys, job, strict=True)) | o for job, o in zip(jobs, outcomes, strict=True)]
     parts: list[Table | str] = [engine_table(rows, one, limiters) for one in engines]
     parts += [fall_line(rows), NOTE]
     parts += [f"{policy_name(r['policy'])}, {r['engine']}, {r['limiter']}: {r['why']}" for r in rows if r["why"]]
@@ -177,10 +177,11 @@ def _cell(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def fall_line(rows: Sequence[Mapping[str, Any]]) -> str:
     """Falls with the gate that the policy alone does not have, in words."""
-    runs = {(r["policy"], r["engine"], r["seed"], r["limiter"]): r["fell"] for r in rows if not r["why"]}
-    both = [key[:3] for key in runs if key[3] == GATE and (*key[:3], NONE) in runs]
-    alone = [k for k in both if runs[(*k, NONE)] is None]
-    worse = [k for k in alone if runs[(*k, GATE)] is not None]
+    good = [r for r in rows if not r["why"]]
+    fell = {(r["limiter"], r["policy"], r["engine"], r["seed"]): r["fell"] for r in good}
+    both = [key[1:] for key in fell if key[0] == GATE and (NONE, *key[1:]) in fell]
+    alone = [k for k in both if fell[NONE, k[0], k[1], k[2]] is None]
+    worse = [k for k in alone if fell[GATE, k[0], k[1], k[2]] is not None]
     names = ", ".join(f"{policy_name(p)} ({e}, seed {s})" for p, e, s in worse)
     return f"Falls with the gate that the policy alone does not have: {len(worse)} of {len(alone)}" + (
         f": {names}." if worse else "."

@@ -367,7 +367,7 @@ def _of(rows: Sequence[Mapping[str, Any]], pushed: bool) -> str:
 def _mean(rows: Sequence[Mapping[str, Any]], key: str, digits: int) -> Any:
     values = [run[key] for r in rows if not r["why"] for run in r["runs"] if run["seed"] is None]
     known = [float(v) for v in values if v is not None and np.isfinite(v)]
-    return round(float(np.mean(known)), digits) if known else "-"
+    return round(float(np.mean(known)), digits or None) if known else "-"
 
 
 MEASURED = (
