@@ -119,9 +119,10 @@ class TorqueGate:
         bounds = getattr(self._monitor, "motion_bound", None)  # volumes have none
         self._bounds = None if bounds is None else np.ascontiguousarray(bounds[:, robot.iv :])
         n, own = robot.n, self.settings
-        limits = [np.require(row, float, ["C", "W"]) for row in (robot.lower, robot.upper, robot.velocity)]
-        arrays = (np.zeros((5, n)), np.zeros(n), np.zeros(n), *limits, self.torque_limit, np.zeros(n), np.zeros(n))
-        self._arrays = Packed(GateArrays(*arrays, own.horizon, own.settling))
+        lower, upper, speed = (np.require(row, float, ["C", "W"]) for row in (robot.lower, robot.upper, robot.velocity))
+        q, v, inertia, tau = np.zeros((4, n))
+        limit, h, T = self.torque_limit, own.horizon, own.settling
+        self._arrays = Packed(GateArrays(np.zeros((5, n)), q, v, lower, upper, speed, limit, inertia, tau, h, T))
         self.activity = GateActivity(joints=np.zeros(robot.n, dtype=int))
 
     def reset(self) -> None:

@@ -99,7 +99,7 @@ class GainedCommand:
             damping: (n,) with which a robot comes down [N m s/rad].
             silence: after which the joints are let down [s].
         """
-        self.which = np.zeros(n, dtype=bool)
+        self.which: np.ndarray = np.zeros(n, dtype=bool)
         self.q, self.v, self.tau, self.kp, self.kd = np.zeros((5, n))
         self._given = np.zeros((5, n))
         self._damping, self.silence = damping, silence
