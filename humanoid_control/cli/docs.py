@@ -131,6 +131,11 @@ TOPICS = {
         "divergent component of motion, centre of mass; of whole_body_controller the forces on both feet, too "
         "(ns l_force, r_force), zmp as it is felt and zmp_planned",
     ),
+    "footprint": (
+        "geometry_msgs/Polygon",
+        "once a second: outline of the standing robot on the floor, in the frame `base_footprint`, as costmaps of Nav2 "
+        "take it on their topic of this name",
+    ),
     "odom": (
         "nav_msgs/Odometry",
         "pose and twist of the root link, estimated from joints, IMU and soles, with covariance",

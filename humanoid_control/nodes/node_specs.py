@@ -181,6 +181,7 @@ NODES = {
             (
                 "joint_commands",
                 "odom",
+                "footprint",
                 "footsteps/planned",
                 "footsteps/status",
                 "contact/FOOT",
@@ -197,6 +198,7 @@ NODES = {
             (
                 "joint_commands",
                 "odom",
+                "footprint",
                 "contact/FOOT",
                 "performing/state",
                 "reference_joint_states",

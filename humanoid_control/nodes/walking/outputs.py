@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 from builtin_interfaces.msg import Duration, Time
-from geometry_msgs.msg import Point
+from geometry_msgs.msg import Point, Point32, Polygon
 from nav_msgs.msg import Odometry
 from std_msgs.msg import Bool, ColorRGBA, String
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.estimation.floating_base import BaseEstimate
-from humanoid_control.nodes.base.messages import LATCHED, STREAM_OUT, stamp_of
+from humanoid_control.nodes.base.messages import EVENTS, LATCHED, STREAM_OUT, stamp_of
 from humanoid_control.nodes.base.transforms import TransformOutput, base_transform, transform
 from humanoid_control.nodes.walking.requests import FOOTPRINT
 from humanoid_control.robots import Robot
+from humanoid_control.robots.footprint import footprint_polygon
 from humanoid_control.walking import Walker, WalkReport
 from humanoid_control.walking.feet import SIDES, Feet
 
@@ -49,6 +50,9 @@ class WalkOutputs:
         self._state = node.create_publisher(String, state, LATCHED)
         self._contacts = [node.create_publisher(Bool, f"contact/{s}_foot", STREAM_OUT) for s in SIDES]
         self._tf = TransformOutput(node)
+        corners = footprint_polygon(robot)
+        self._outline = Polygon(points=[Point32(x=float(x), y=float(y)) for x, y in corners])
+        self._footprint, self._second = node.create_publisher(Polygon, "footprint", EVENTS), -1
         self._said = ""
         self.restart()
 
@@ -74,6 +78,9 @@ class WalkOutputs:
         self.odom.publish(message)
         for publisher, touches in zip(self._contacts, touching, strict=True):
             publisher.publish(Bool(data=bool(touches)))
+        if stamp.sec != self._second:  # costmaps keep what they heard last, and may start at any time
+            self._second = stamp.sec
+            self._footprint.publish(self._outline)
         if self._tf.sends:  # a frame has one parent: the footprint hangs on odom beside the base
             foot = transform(message.header.stamp, self.frame, FOOTPRINT, self.X_odom_footprint)
             self._tf.publish(base_transform(message), foot)
