@@ -295,3 +295,13 @@ def test_errors_of_xml_are_named_by_their_line(tmp_path):
     path.write_text(SMALL[:200])
     with pytest.raises(RobotError, match=r"cut.xml: not an MJCF file, XML error: .*: line \d, column \d+"):
         read_mjcf(path)
+
+
+def test_a_place_that_is_no_number_is_refused_without_words_of_mujoco(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    text = SMALL.replace('<asset><mesh name="wedge" file="wedge.obj"/></asset>', "")
+    text = text.replace('<geom type="mesh" mesh="wedge"/>', '<geom size="0.1"/>')
+    (tmp_path / "odd.xml").write_text(text.replace('pos="0 0 0.3"', 'pos="nan 0 0.3"'))
+    with pytest.raises(RobotError, match="must be three numbers, got 'nan"):
+        read_mjcf(tmp_path / "odd.xml")
+    assert capfd.readouterr() == ("", "") and not (tmp_path / "MUJOCO_LOG.TXT").exists()

@@ -77,6 +77,8 @@ def read_mjcf(path: Path) -> UrdfTree:
     except ImportError:
         raise RobotError(f"{path}: {NEEDED}") from None
     notes: list[str] = []
+    warn = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: None)  # else it leaves a MUJOCO_LOG.TXT in the working folder
     try:
         spec = _spec_of(mujoco, path)
         _drop_missing_meshes(spec, path, notes)
@@ -84,6 +86,8 @@ def read_mjcf(path: Path) -> UrdfTree:
         model = _compiled(spec, path, notes)
     except (ValueError, RuntimeError, FileNotFoundError, mujoco.FatalError) as e:
         raise RobotError(f"{path}: MuJoCo cannot read it: {shown(first_line(e))}") from None
+    finally:
+        mujoco.set_mju_user_warning(warn)
     reader = _Reader(mujoco, model, path, notes)
     tree = parse_urdf(ET.tostring(reader.document(), encoding="unicode"), str(path))
     return replace(tree, notes=(*notes, *tree.notes))
