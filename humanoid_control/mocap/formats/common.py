@@ -156,7 +156,9 @@ def scale_of_markers(
     Raises:
         ClipError: no known unit makes this the size of a person.
     """
-    extent = body_extent(positions)
+    infinite = np.isinf(positions)
+    finite = np.where(infinite, np.nan, positions) if infinite.any() else positions
+    extent = body_extent(finite)  # what is infinite is refused by name, where the clip is made
     stated = stated[:20] if stated.isprintable() else ""
     unit = known_unit(stated)
     if np.isnan(extent):

@@ -10,6 +10,8 @@ from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.robots import Robot
 
 SMOOTH = 0.02  # [s] over which the change of the link's velocity is smoothed: it is a difference of noisy readings
+WINDOW = 0.5  # [s] over which turns are compared
+TIMES, ROOM = 10.0, 0.5  # by which the angular velocity may turn farther than the orientation, and [rad] besides
 LONGEST = 0.1  # [s] between readings from which that change is taken
 
 
@@ -89,3 +91,37 @@ class ImuFrame:
         assert before is not None
         self._change = self._change + (1.0 - np.exp(-since / SMOOTH)) * ((u - before[2]) / since - self._change)
         return self._change
+
+
+class TurnBalance:
+    """Comparison of the turns that an IMU's angular velocity makes with those of its orientation.
+
+    An angular velocity in degrees a second is 57 times too large, and looks like one that a body has.
+    """
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Nothing was read yet."""
+        self._before: tuple[float, np.ndarray] | None = None
+        self._said = self._turned = 0.0
+
+    def fault(self, reading: ImuReading, time: float) -> str:
+        """Words for an angular velocity that is not that of the orientation; empty: it is.
+
+        Args:
+            reading: in any link. time: of the reading [s].
+        """
+        before, self._before = self._before, (time, reading.orientation)
+        since = time - before[0] if before is not None else 0.0
+        if before is None or not 0.0 < since <= LONGEST:
+            return ""
+        kept = float(np.exp(-since / WINDOW))
+        turned = 2.0 * np.arccos(min(1.0, abs(float(before[1] @ reading.orientation))))
+        self._said = kept * self._said + since * float(np.linalg.norm(reading.angular_velocity))
+        self._turned = kept * self._turned + turned
+        if self._said <= TIMES * self._turned + ROOM:
+            return ""
+        turns = f"turned it by {self._said:.2g} rad lately, its orientation by {self._turned:.2g}"
+        return f"its angular velocity {turns}: is it in degrees a second?"

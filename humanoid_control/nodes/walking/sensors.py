@@ -17,7 +17,7 @@ from humanoid_control.kinematics.joint_state import ImuReading, Measurement
 from humanoid_control.kinematics.joint_state import JointState as JointRecord
 from humanoid_control.nodes.base.health import Health, Level
 from humanoid_control.nodes.simulating.outputs import sole_frame
-from humanoid_control.nodes.walking.imu_frame import ImuFrame
+from humanoid_control.nodes.walking.imu_frame import ImuFrame, TurnBalance
 from humanoid_control.robots import Robot
 from humanoid_control.walking import Walker, WalkReport
 from humanoid_control.walking.missing_forces import sensed_wrenches, wrenches_of_motion
@@ -120,7 +120,7 @@ class Sensors:
         self.robot, self._health = robot, health
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         self.soles, self._frames, self._imu_frame = soles, SoleFrames(robot, soles), ImuFrame(robot)
-        self._turns = EncoderTurns(robot.lower, robot.upper)
+        self._turns, self._balance = EncoderTurns(robot.lower, robot.upper), TurnBalance()
         self.forget()
 
     def forget(self) -> None:
@@ -128,6 +128,7 @@ class Sensors:
         n = self.robot.n
         self._turns.restart()
         self._imu_frame.restart()
+        self._balance.restart()
         self._q, self._v, self._effort = np.full(n, np.nan), np.zeros(n), np.full(n, np.nan)
         self._imu: ImuReading | None = None
         self._odd: tuple[ImuReading, int, int] | None = None  # last one passed over, its stamp [ns], how many agreed
@@ -242,6 +243,8 @@ class Sensors:
                 raise ConfigError(f"imu: {leap}: passed over")
             if _turn(self._imu, reading) > TURNED:
                 self.elsewhere = leap
+        if self.soles and (fault := self._balance.fault(reading, time)):
+            raise ConfigError(f"imu: {fault} passed over")
         self._imu, self._odd = reading, None
 
     def _take_wrench(self, sole: str, m: WrenchStamped) -> None:

@@ -76,3 +76,10 @@ def test_a_marker_beyond_all_places_is_refused_by_name(tmp_path):
     rows[4][0] = "1e30"
     with pytest.raises(ClipError, match="'a' is 1e\\+27 m away in frame 4"):
         read(tmp_path, "x.trc", trc(rows, [f"{k / 100:.3f}" for k in range(20)]))
+
+
+def test_a_frame_of_infinite_places_is_named(tmp_path):
+    rows = moving()
+    rows[4] = ["inf"] * 6
+    with pytest.raises(ClipError, match="'a' is infinite in frame 4"):
+        read(tmp_path, "x.trc", trc(rows, [f"{k / 100:.3f}" for k in range(20)]))

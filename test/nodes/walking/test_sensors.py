@@ -162,6 +162,19 @@ def test_an_imu_in_g_or_without_gravity_is_refused_at_its_first_reading(sensed):
     assert s.on_imu(m), "a robot may fall for a moment later"
 
 
+@pytest.mark.parametrize("factor", [1.0, np.degrees(1.0)])
+def test_an_angular_velocity_in_degrees_is_refused_once_the_robot_sways(sensed, factor):
+    robot, s, health = sensed
+    taken = []
+    for k in range(250):
+        t = k * DT
+        angle, rate = 0.05 * np.sin(6 * t), 0.3 * np.cos(6 * t)
+        noise = 0.02 * np.sin(700 * t)
+        taken.append(s.on_imu(turned_imu(robot, int(1e9 * t) + 1, angle, factor * (rate + noise), 9.81)))
+    assert all(taken) if factor == 1.0 else not taken[-1]
+    assert factor == 1.0 or "is it in degrees a second?" in str(health.open["imu"])
+
+
 def test_encoders_that_begin_again_are_unwrapped_where_a_joint_has_no_ends_and_refused_elsewhere():
     robot, said = load_robot("hrp2", "floating"), []
     endless = robot.joint_names[0]
