@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from humanoid_control.performing.performance import OpenLoop as OpenLoop
     from humanoid_control.performing.performance import Performance as Performance
     from humanoid_control.performing.performance import Performer as Performer
+    from humanoid_control.performing.performance import PositionDrives as PositionDrives
     from humanoid_control.performing.performance import perform as perform
     from humanoid_control.performing.preparation import check_performer as check_performer
     from humanoid_control.performing.preparation import read_motion as read_motion
@@ -58,7 +59,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "export": ["DYNAMIC", "WITH_FORCES", "as_whole_body", "write_with_forces"],
         "feasible_motion": ["make_feasible", "retargeted_motion"],
         "measures": ["feasibility_row"],
-        "performance": ["OpenLoop", "Performance", "Performer", "perform"],
+        "performance": ["OpenLoop", "Performance", "Performer", "PositionDrives", "perform"],
         "preparation": ["check_performer", "read_motion"],
         "settings": ["FeasibilitySettings"],
         "stage": ["Stage", "StageState", "standing_configuration"],

@@ -27,6 +27,9 @@ FALLEN_TILT, FALLEN_HEIGHT = np.radians(40.0), 0.55  # against the reference; sh
 UNLOADED, LOADED, LANDED, BEARS = 0.05, 0.08, 0.15, 0.2  # of the weight; of it; [s] after a landing; of the weight
 PLACED, ON_BEAT = 0.03, 0.1  # [m] of a landing against the other foot; [s] of its time
 IN_SWING = (0.3, 0.8)  # part of a swing in which the foot must be unloaded
+# [1/s] of the commands of position drives to what is measured. HRP-2 falls at 2 and 10: drives that hold their own
+# positions move against the feedback of balance. It dances at 40 and above.
+LEAK = 80.0
 SATURATED = 0.98  # of a torque limit
 EARLY_LANDING = 0.5  # share of a swing from which on a load is its landing
 
@@ -72,6 +75,52 @@ class OpenLoop:
     def numbers(self) -> dict[str, Any]:
         """See `Performer.numbers`: nothing."""
         return {}
+
+
+class Tracker(Performer, Protocol):
+    """A performer that knows accelerations, torques and state of the joints: `WholeBodyController`."""
+
+    acceleration: np.ndarray
+    torque: np.ndarray
+    estimate: Any
+
+
+class PositionDrives:
+    """A controller whose accelerations are integrated to commands of position-controlled drives.
+
+    Positions and velocities are integrals of the accelerations of its program, and leak to what is measured, so that
+    they do not run away from a joint that is held by the ground. Its torques are fed forward.
+    """
+
+    def __init__(self, tracker: Tracker, leak: float = LEAK) -> None:
+        """Wrap a controller.
+
+        Args:
+            tracker: it. leak: rate at which commands follow what is measured [1/s].
+        """
+        self.tracker, self.leak = tracker, leak
+        self.q, self.v = np.zeros(0), np.zeros(0)
+
+    def start(self, engine: Engine) -> None:
+        """See `Performer.start`."""
+        self.tracker.start(engine)
+        self.q, self.v = engine.q[-engine.robot.n :].copy(), np.zeros(engine.robot.n)
+
+    def tick(self, t: float, engine: Engine) -> None:
+        """See `Performer.tick`."""
+        self.tracker.tick(t, engine)
+        if self.tracker.estimate is None:
+            return
+        robot, state = engine.robot, self.tracker.estimate
+        self.v += TICK * (self.tracker.acceleration + self.leak * (state.v[robot.iv :] - self.v))
+        self.v = np.clip(self.v, -robot.velocity, robot.velocity)
+        self.q += TICK * (self.v + self.leak * (state.q[robot.iq :] - self.q))
+        self.q = np.clip(self.q, robot.lower, robot.upper)
+        engine.command(self.q, self.v, self.tracker.torque)
+
+    def numbers(self) -> dict[str, Any]:
+        """See `Performer.numbers`."""
+        return self.tracker.numbers()
 
 
 @dataclass

@@ -142,7 +142,8 @@ class WholeBodyController:
         clock: time of the motion [s]. early, late, failed: counts of early and late contacts, and of programs without
             a solution.
         dcm_error: (2,) of the last tick, along x and y of the world [m].
-        torque: (n,) commanded [N m]. forces: (2, 4, 3) planned on the corners of the soles, in the world [N].
+        torque: (n,) commanded [N m]. acceleration: (n,) of the joints that goes with it [rad/s^2].
+        forces: (2, 4, 3) planned on the corners of the soles, in the world [N].
         felt: (2, 6) wrench on each foot, as of `Feet.wrenches`.
         estimate: of the last tick; None before the first one. dt: from the tick before to the last one [s].
     """
@@ -205,6 +206,7 @@ class WholeBodyController:
         self.feet = (_Foot(), _Foot())
         self.early = self.late = self.failed = 0
         self.dcm_error, self.torque = np.zeros(2), np.zeros(self.robot.n)
+        self.acceleration = np.zeros(self.robot.n)
         self._guess = Guess.nothing(0, 0)
         self._errors, self._times = list[np.ndarray](), list[float]()
 
@@ -468,7 +470,7 @@ class WholeBodyController:
         used = solve_box_qp_from(program, len(rows), s.torque * 1e6, x, multipliers, self._guess)
         if used < 0 or not np.isfinite(x).all():
             return None
-        self.forces[:] = 0.0
+        self.forces[:], self.acceleration = 0.0, x[:n].copy()
         for k, corner in enumerate(contacts):
             self.forces[corner.foot, corner.corner] = UNIT * self.cone @ x[n + 4 * k : n + 4 * k + 4]
         return A @ x + tau

@@ -81,6 +81,7 @@ ROWS = {
         "clip": ("dnace", "did you mean dance"),
         "--robot": ("dance --robot hpr2", "did you mean hrp2"),
         "--engine": ("dance --engine mujoko", "mujoco"),
+        "--drives": ("dance --drives postion", "position"),
         "--output": ("dance -o out.nzp", "unknown format '.nzp'"),
         "--picture": ("dance --picture out.pgn", "unknown format '.pgn'"),
         "--marker-set": ("dance --marker-set plug_in_giat", "did you mean plug_in_gait"),

@@ -21,7 +21,7 @@ EXPECTED = (
     + [f"TC-{k:02d}" for k in (*range(1, 10), *range(20, 27))]
     + [f"HM-{k:02d}" for k in range(1, 22)]
     + [f"W{k:02d}" for part in WALKING for k in range(part[0], part[1] + 1)]
-    + [f"PF-{k:02d}" for k in range(1, 23)]
+    + [f"PF-{k:02d}" for k in range(1, 24)]
     + [f"P{k:02d}" for part in POLICIES for k in range(part[0], part[1] + 1)]
     + [f"RE-{k:02d}" for k in range(1, 19)]
     + [f"R{k:02d}" for part in REAL_ROBOTS for k in range(part[0], part[1] + 1)]

@@ -9,7 +9,13 @@ import pytest
 
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap import load_body_points
-from humanoid_control.performing import ControllerSettings, WholeBodyController, make_feasible, perform
+from humanoid_control.performing import (
+    ControllerSettings,
+    PositionDrives,
+    WholeBodyController,
+    make_feasible,
+    perform,
+)
 from humanoid_control.performing.clip_dynamics import friction_cone
 from humanoid_control.performing.whole_body_controller import LATE, STAND, SWING
 from humanoid_control.retargeting import retarget_whole_body
@@ -51,6 +57,18 @@ def test_it_dances_by_noisy_sensors(dance, engine):
 def test_it_dances_on_other_ground(dance, changed):
     outcome, _ = performed(dance, **changed)
     assert outcome.survived and outcome.placed == outcome.steps
+
+
+def test_it_dances_on_position_drives(dance):
+    """Commands that leak to what is measured; those that hold their own positions fall (2 1/s)."""
+    robot, motion = dance
+    world = SimulationConfig(robot.name, "floating").build(load_robot("hrp2", "floating"))
+    controller = WholeBodyController(robot, motion, read=NoisySensors(world, NOISE, 0).read)
+    drives = PositionDrives(controller)
+    outcome = perform(motion, world, drives)
+    assert outcome.survived and outcome.placed == outcome.on_beat == outcome.steps >= 4
+    assert np.degrees(outcome.tilt) < 3 and max(drives.numbers()["dcm_error_mm"]) < 15
+    assert (drives.q >= robot.lower).all() and (drives.q <= robot.upper).all()
 
 
 def test_a_push_of_eight_newton_seconds_is_balanced(dance):

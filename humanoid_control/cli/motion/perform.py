@@ -26,6 +26,7 @@ from humanoid_control.terminal import console, print_json, progress, table
 from humanoid_control.warm_up import PERFORMING, SIMULATION, WHOLE_BODY, compile_first
 
 BOTH = "both"
+DRIVES = ("torque", "position")
 FELL = 3  # exit code: a robot fell
 MOMENTS = 5  # of a picture
 EVERY, PUSHED = 3.0, 0.1  # [s] from push to push, and how long each lasts
@@ -36,6 +37,7 @@ EXAMPLES = """examples:
   humanoid perform dance --robot hrp2 --seeds 3 --push 6   noise by three seeds, a push of 6 N s every 3 s
   humanoid perform dance --robot hrp2 --open-loop --retargeted   without a controller, beside the retargeted motion
   humanoid perform dance --robot hrp2 --picture dance.png  five moments, with forces, zero-moment point and plan
+  humanoid perform dance --robot hrp2 --drives position    by position drives, with torques fed forward
   humanoid perform dance --robot hrp2 -o dance.npz         the feasible motion, with forces and torques
 
 A whole-body controller tracks the motion by torques, with the state by sensors with noise, 2 ms late. --open-loop:
@@ -54,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--friction", type=float, default=0.8, help="of the ground (default: 0.8)")
     parser.add_argument("--open-loop", action="store_true", help="replay it by position drives, without a controller")
     parser.add_argument("--retargeted", action="store_true", help="perform the retargeted motion, too")
+    parser.add_argument(
+        "--drives", choices=DRIVES, default=DRIVES[0], help=f"what the controller commands (default: {DRIVES[0]})"
+    )
     parser.add_argument("--no-noise", action="store_true", help="sensors without errors")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds of the noise, from 0 on (default: 1)")
     parser.add_argument("--push", type=float, help="push the root every 3 s, to and fro along x and y [N s]")
@@ -76,7 +81,15 @@ def run(args: argparse.Namespace) -> int:
     require_range("seeds", args.seeds, 1, 100)
     require_range("push", args.push, 0, 1000)
     if args.open_loop:
-        given_too = [name for name, on in (("--no-noise", args.no_noise), ("--seeds", args.seeds > 1)) if on]
+        given_too = [
+            name
+            for name, on in (
+                ("--no-noise", args.no_noise),
+                ("--seeds", args.seeds > 1),
+                ("--drives", args.drives != DRIVES[0]),
+            )
+            if on
+        ]
         if given_too:
             raise ConfigError(f"{given_too[0]} belongs to the controller: an open loop reads no sensors")
     _check_picture(args)
@@ -138,13 +151,14 @@ def _performed(
 
 def _performer(motion: Any, world: Any, seed: int, args: argparse.Namespace) -> Any:
     """The controller with its sensors, or the open loop."""
-    from humanoid_control.performing import OpenLoop, WholeBodyController
+    from humanoid_control.performing import OpenLoop, PositionDrives, WholeBodyController
     from humanoid_control.studies.walking.trial import NOISE, NoisySensors
 
     if args.open_loop:
         return OpenLoop(motion)
     read = None if args.no_noise else NoisySensors(world, NOISE, seed).read
-    return WholeBodyController(world.robot, motion, read=read)
+    controller = WholeBodyController(world.robot, motion, read=read)
+    return controller if args.drives == DRIVES[0] else PositionDrives(controller)
 
 
 def _pushes(impulse: float | None) -> Any:
