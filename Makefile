@@ -163,7 +163,7 @@ wheel: setup
 	@$(RUN)/python -m pip wheel -q --disable-pip-version-check --no-deps -w dist .
 
 picture: setup
-	@$(RUN)/humanoid picture --robot wabian2 --motion gentle_dance --at 11.25 -o docs/picture.png
+	@$(RUN)/humanoid perform dance --robot hrp2 --picture docs/picture.png
 	@$(RUN)/humanoid picture --robot armar3,hrp2,suralp,wabian2,we4rii --at 16 --height 560 -o docs/five.png
 	@$(RUN)/humanoid picture --walking --height 620 -o docs/walking.png
 	@$(RUN)/humanoid picture --strip --no-shadows --width 1500 --height 520 -o docs/walking_strip.png
