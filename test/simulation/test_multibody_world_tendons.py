@@ -100,10 +100,10 @@ def test_a_new_tension_is_led_to_and_does_not_jerk_the_joints(robot):
 def energy_of_motion(robot, step, damping):
     """Change of energy, work of the tensions, and what damping took [J]; stops, which would add to it, take no part."""
     world = world_of(robot, step, damping, stops=False)
-    world.set_state(*somewhere(robot, 6, 0.3))
+    world.set_state(*somewhere(robot, 2 if damping else 3, 0.3))
     world.tensions = np.random.default_rng(1).uniform(10, 30, len(world.tensions))
     start, length, lost = world.stored_energy(), world.tendon_states().lengths, 0.0
-    for _ in range(round((0.1 if damping else 0.04) / step)):
+    for _ in range(round((0.1 if damping else 0.03) / step)):
         before = world.joint_velocity.copy()
         world.step(1)
         lost += step * float(world.gains.kd @ (before * world.joint_velocity))
@@ -118,7 +118,7 @@ def test_the_work_of_the_tensions_becomes_energy_and_heat(robot, damping):
     missing = []
     for step in (5e-4, 2.5e-4, 1.25e-4) if damping else (2.5e-4, 1.25e-4, 6.25e-5):
         gained, work, lost = energy_of_motion(robot, step, damping)
-        assert work > 5.0 and gained > 2.0 and (lost > 5.0 if damping else lost == 0.0)
+        assert work > 5.0 and gained > 0.5 and (lost > 4.0 if damping else lost == 0.0)
         missing.append(gained - work + lost)
     assert abs(2 * missing[2] - missing[1]) < 2e-3 * work, "nothing for infinitely small steps"
     assert missing[0] / missing[1] == pytest.approx(2.0, abs=0.25)

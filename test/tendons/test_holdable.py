@@ -87,7 +87,7 @@ def test_a_tendon_that_cannot_be_lost_is_told(kengoro, holdable):
 
 def test_the_governor_stops_at_the_last_held_posture_and_goes_on(kengoro):
     robot, geometry = kengoro
-    holdable = HoldableSet(robot.model, geometry, most=np.full(46, 40.0), held=robot.q("neutral"))
+    holdable = HoldableSet(robot.model, geometry, most=np.full(46, 50.0), held=robot.q("neutral"))
     neutral = geometry.theta(robot.q("neutral"))
     governor = ReferenceGovernor(holdable, 0.3)
     governor.reset(neutral)
