@@ -28,7 +28,6 @@ def test_stops_as_table_and_json(monkeypatch, tmp_path, capsys):
         (["--seeds", "0", "--only", "C4"], "seeds must be at least 1"),
         (["--robot", "kengoro"], "did you mean kengoro_upper"),
         (["--robot", "recommended", "--only", "C4"], "recommended has no tendons"),
-        (["--steps", "3"], "--steps is not for the study 'tendon_control'"),
     ],
 )
 def test_a_mistake_is_one_line(capsys, args, words):
