@@ -14,7 +14,7 @@ import struct
 import textwrap
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import llvmlite.binding as llvm
 import numba
@@ -27,6 +27,7 @@ from numba.np import arrayobj
 from humanoid_control.kernel_stamp import stamp, stamp_of, stamp_of_types
 
 config: Any = numba.config  # untyped
+Function = TypeVar("Function", bound=Callable[..., Any])
 PACKAGE = __name__.rpartition(".")[0]
 _NEEDED = (
     "_unserialize",
@@ -47,14 +48,16 @@ _PATCHED = not config.DISABLE_JIT and all(name in _LIBRARY for name in _NEEDED)
 _OPTIONS: Any = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": True, "forceinline": False}
 
 
-def kernel(function: Any) -> Any:
+def kernel(function: Function) -> Function:
     """Decorator: compiled at the first call, and kept on disk."""
-    return _guarded(njit(**_OPTIONS)(function))
+    compiled: Function = _guarded(njit(**_OPTIONS)(function))
+    return compiled
 
 
-def inlined(function: Any) -> Any:
+def inlined(function: Function) -> Function:
     """Decorator for the parts of a loop that is to run on several numbers at once: a call would prevent that."""
-    return _guarded(njit(**_OPTIONS | {"forceinline": True})(function))
+    compiled: Function = _guarded(njit(**_OPTIONS | {"forceinline": True})(function))
+    return compiled
 
 
 def _guarded(compiled: Any) -> Any:

@@ -20,6 +20,7 @@ from humanoid_control.benchmarks.closed_chains import chains_of
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.jit import kernel
 from humanoid_control.multibody.acceleration_pass import acceleration_pass
+from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.forward_dynamics import ForwardDynamics
 from humanoid_control.multibody.inertia_pass import inertia_pass
 from humanoid_control.multibody.kinematics_pass import add_wrenches, kinematics_pass
@@ -158,7 +159,7 @@ class Given(NamedTuple):
 
 
 @kernel
-def articulated_body_stages(t, w, g, last, n):
+def articulated_body_stages(t: Tables, w: Work, g: Given, last: int, n: int) -> None:
     """The first stages of the O(n) solver for `Given` g, up to the last, n times."""
     for _ in range(n):
         kinematics_pass(t, g.q, g.v, w)
@@ -171,7 +172,7 @@ def articulated_body_stages(t, w, g, last, n):
 
 
 @kernel
-def mass_matrix_stages(t, w, g, last, n, dense):
+def mass_matrix_stages(t: Tables, w: Work, g: Given, last: int, n: int, dense: bool) -> None:
     """The same of the solvers with a mass matrix."""
     for _ in range(n):
         kinematics_pass(t, g.q, g.v, w)

@@ -15,7 +15,7 @@ from humanoid_control.benchmarks.dynamics import TimedCall, take_turns
 from humanoid_control.benchmarks.tendon_control import NOTES, judge_control, measure_control
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendons_of
@@ -72,7 +72,7 @@ class UpdateArguments(NamedTuple):
 
 
 @kernel
-def packed_update(table: np.ndarray) -> None:
+def packed_update(table: Table[UpdateArguments]) -> None:
     """`update` with the packed UpdateArguments: records cross from Python as those of the estimator do."""
     a = unpack(table, UpdateArguments)
     update(a.estimate, a.measured, a.gate, a.memory)

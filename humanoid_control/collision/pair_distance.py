@@ -22,7 +22,7 @@ from humanoid_control.collision.penetration_depth import overlap, separation, so
 from humanoid_control.collision.shapes import BOX, CAPSULE, CYLINDER, ELLIPSOID, ShapeArrays
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, uncounted, unpack
+from humanoid_control.numerics.packed import Packed, Table, uncounted, unpack
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, rotate, row, sub, unrotate
 
 # -------- Near pairs and their gradients
@@ -153,7 +153,7 @@ def distance_rate(n: Vec, moment_1: Vec, moment_2: Vec, moves_1: float, moves_2:
 @kernel
 def distance_gradients(
     J: np.ndarray,
-    table: np.ndarray,
+    table: Table[PairJoints],
     pair: np.ndarray,
     normal: np.ndarray,
     point_1: np.ndarray,

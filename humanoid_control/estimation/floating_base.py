@@ -20,7 +20,7 @@ import pinocchio as pin
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.robot import Robot
 
 TOUCHING, LEFT = 0.06, 0.03  # of the weight: force from which a sole touches the ground, and below which it does not
@@ -263,7 +263,7 @@ class SoleTrack(NamedTuple):
 
 
 @kernel
-def follow_soles(table: np.ndarray, dt: float, weight: float) -> bool:
+def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
     """Position and velocity of the base from the soles that carry load, and from the accelerometer.
 
     Args:
@@ -322,7 +322,7 @@ def follow_soles(table: np.ndarray, dt: float, weight: float) -> bool:
 
 
 @inlined
-def believe(s, seen, carried, dt):
+def believe(s: SoleTrack, seen: F1, carried: bool, dt: float) -> None:
     """Velocity of the base from the one before, the accelerometer, and what the soles say (3,) if they carry."""
     measured = not np.isnan(s.acceleration[0])
     if not s.counts[KNOWN] or (carried and not measured):

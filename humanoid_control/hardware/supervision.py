@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from humanoid_control.hardware.transmission import JointReading
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
-from humanoid_control.numerics.packed import BoundRecord, Packed, unpack
+from humanoid_control.numerics.packed import BoundRecord, Packed, Table, unpack
 
 WARN, FAULT = 1, 2
 I2T_TIME = 5.0  # [s] over which the square of the torque is averaged
@@ -152,7 +152,7 @@ class Judgement(NamedTuple):
 
 
 @kernel
-def judge(table: Any, powered: bool) -> int:
+def judge(table: Table[Judgement], powered: bool) -> int:
     """Quantities of this cycle and the time for which each has been above its levels; ABOVE and HEATED, added.
 
     What is not measured (NaN) is never above. The heat of the windings goes with the square of the torque.
@@ -264,7 +264,7 @@ class JumpColumns(NamedTuple):
 
 
 @kernel
-def drop_jumps(table: Any, q: np.ndarray, fresh: np.ndarray) -> bool:
+def drop_jumps(table: Table[JumpColumns], q: np.ndarray, fresh: np.ndarray) -> bool:
     """Replace what cannot be believed in q (n,) by the last good sample; True where an encoder jumps on."""
     f = unpack(table, JumpColumns)
     failed = False
@@ -329,7 +329,7 @@ DRIVE_FAILED, UNPOWERED = 1, 2  # answers of `look_at_samples`
 
 
 @kernel
-def look_at_samples(table: Any, now: float, since: float) -> int:
+def look_at_samples(table: Table[SampleColumns], now: float, since: float) -> int:
     """Age of the samples, time at rest, and what can be believed; DRIVE_FAILED and UNPOWERED, added."""
     s = unpack(table, SampleColumns)
     out = 0

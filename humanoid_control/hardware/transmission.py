@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState, 
 from humanoid_control.jit import kernel
 from humanoid_control.multibody.mechanisms import DriveMechanism
 from humanoid_control.numerics.array_types import B1, F1, I1, I2
-from humanoid_control.numerics.packed import BoundRecord, unpack
+from humanoid_control.numerics.packed import BoundRecord, Table, unpack
 
 FRESH, ENABLED, FAULT = int(Flag.FRESH), int(Flag.ENABLED), int(Flag.FAULT)
 Words = Annotated[np.ndarray, np.uint32, 1]
@@ -145,7 +145,7 @@ class GearGains(NamedTuple):
 
 
 @kernel
-def read_gears(table: Any) -> None:
+def read_gears(table: Table[GearReading]) -> None:
     """Angles, velocities and torques of joints with a gear; of every joint, what its worst actuator says."""
     r = unpack(table, GearReading)
     g, a, j = r.gears, r.state, r.joints
@@ -167,7 +167,7 @@ def read_gears(table: Any) -> None:
 
 
 @kernel
-def command_gears(table: Any) -> None:
+def command_gears(table: Table[GearCommand]) -> None:
     """Actuators of joints with a gear."""
     r = unpack(table, GearCommand)
     g = r.gears
@@ -178,7 +178,7 @@ def command_gears(table: Any) -> None:
 
 
 @kernel
-def gain_gears(table: Any) -> None:
+def gain_gears(table: Table[GearGains]) -> None:
     """Gains of actuators of joints with a gear: they go with the square of the ratio."""
     r = unpack(table, GearGains)
     g = r.gears

@@ -25,7 +25,7 @@ from humanoid_control.human.kinematics import Chain, make_pose, place
 from humanoid_control.human.marker_fit import Fit, FitSettings, bounds_of, fit
 from humanoid_control.human.model import Person
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.packed import unpack
+from humanoid_control.numerics.packed import Table, unpack
 
 SMALLEST, LARGEST = 0.5, 1.6  # factors that a person may have beside the model
 
@@ -272,7 +272,7 @@ def _with_all_markers(first: Person, person: Person, factors: Mapping[str, float
 
 @kernel
 def columns(
-    table: np.ndarray, q: np.ndarray, markers: tuple[np.ndarray, np.ndarray], group: np.ndarray, lengths: np.ndarray
+    table: Table[Chain], q: np.ndarray, markers: tuple[np.ndarray, np.ndarray], group: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Derivatives of marker positions: by coordinates (K, M, 3, n), factors (K, M, 3, G), and rotations (K, M, 3, 3).
 

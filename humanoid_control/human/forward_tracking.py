@@ -36,7 +36,7 @@ from humanoid_control.human.newton_euler import (
 )
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, F3
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 
 KNEE = 4000.0  # [N^2, N^2 m^2] plate_variance: less makes the motion drift, more leaves residuals that it need not
 NUDGE = 1e-3  # [m, m/s] by which the start is changed to see what becomes of it
@@ -376,7 +376,7 @@ def measured_at(record: TrackRecord, t: int, u: float, out: tuple[np.ndarray, np
 
 
 @kernel
-def follow(table: np.ndarray) -> None:
+def follow(table: Table[TrackRecord]) -> None:
     """Integrate a `TrackRecord` from its first frame to its last."""
     record = unpack(table, TrackRecord)
     frame, n, c = record.frame, record.q.shape[1], record.rate

@@ -17,7 +17,7 @@ from humanoid_control.human.elements import Axis, Body, Coupling, Joint
 from humanoid_control.human.functions import Function, FunctionTable, evaluate, pack_functions
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 
 STRAIGHT = -2  # coupling of an axis that is a straight line of its coordinate
 GENERAL = 3  # an axis that is none of the frame's own
@@ -266,7 +266,7 @@ def make_pose(chain: Chain) -> Pose:
 
 
 @kernel
-def place_clip(table: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def place_clip(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rotations (T, nb, 3, 3) and origins (T, nb, 3) for q (T, n)."""
     chain = unpack(table, Chain)
     pose = make_pose(chain)
@@ -278,7 +278,7 @@ def place_clip(table: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 @kernel
-def marker_positions(table: np.ndarray, q: np.ndarray, bodies: np.ndarray, places: np.ndarray) -> np.ndarray:
+def marker_positions(table: Table[Chain], q: np.ndarray, bodies: np.ndarray, places: np.ndarray) -> np.ndarray:
     """(T, markers, 3) for q (T, n); bodies (markers,), places (markers, 3) in their axes."""
     chain = unpack(table, Chain)
     pose = make_pose(chain)
@@ -293,7 +293,7 @@ def marker_positions(table: np.ndarray, q: np.ndarray, bodies: np.ndarray, place
 
 
 @kernel
-def axis_directions(table: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def axis_directions(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Directions of the axes (T, na, 3) in the ground and derivatives of their functions (T, na), for q (T, n)."""
     chain = unpack(table, Chain)
     pose, na = make_pose(chain), len(chain.turns)
@@ -305,7 +305,7 @@ def axis_directions(table: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 @kernel
-def body_velocities(table: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def body_velocities(table: Table[Chain], q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Angular velocities and velocities of the bodies' origins, (T, nb, 3) each."""
     chain = unpack(table, Chain)
     pose, nb = make_pose(chain), len(chain.parent)

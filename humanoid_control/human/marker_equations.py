@@ -358,7 +358,7 @@ def build(
     q: np.ndarray,
     measured: tuple[np.ndarray, np.ndarray, np.ndarray],
     prior: Prior,
-    exact: bool,
+    exact: bool | np.bool_,
 ) -> tuple[float, float]:
     """Cost at q, its descent -gradient g and its Hessian H; returns the whole cost and that of the markers alone.
 

@@ -15,7 +15,7 @@ from humanoid_control.human.marker_equations import Equations, MarkerLayout, Pri
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
 from humanoid_control.numerics.cholesky import inverse_diagonal, skyline_cholesky, solve_skyline
-from humanoid_control.numerics.packed import unpack
+from humanoid_control.numerics.packed import Table, unpack
 
 CONVERGED, NO_DECREASE, TOO_MANY_STEPS, NOTHING_SEEN = 0, 1, 2, 3
 NEAR = 0.3  # [rad] steps below it use the exact Hessian
@@ -338,7 +338,7 @@ def start_memory(rest: np.ndarray) -> FitMemory:
 
 
 @kernel
-def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool, work: tuple[F1, F1, F1, B1]) -> None:
+def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool_, work: tuple[F1, F1, F1, B1]) -> None:
     """Fit one frame, and remember what the next one needs.
 
     Args:
@@ -402,7 +402,7 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool, work: tu
 
 
 @kernel
-def fit_frames(table: np.ndarray, frames: np.ndarray, anew: bool) -> None:
+def fit_frames(table: Table[FitRecord], frames: np.ndarray, anew: bool) -> None:
     """Fit frames one after the other.
 
     Args:
@@ -419,7 +419,7 @@ def fit_frames(table: np.ndarray, frames: np.ndarray, anew: bool) -> None:
 
 
 @kernel
-def root_covariances(table: np.ndarray, out: np.ndarray) -> None:
+def root_covariances(table: Table[FitRecord], out: np.ndarray) -> None:
     """Covariances (T, 6, 6) of the root's six coordinates by the residuals; NaN in frames that do not tell."""
     record = unpack(table, FitRecord)
     for t in range(len(out)):

@@ -15,7 +15,7 @@ from humanoid_control.human.kinematics import Chain, Pose, place
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
 from humanoid_control.numerics.cholesky import cholesky, solve_factored
-from humanoid_control.numerics.packed import unpack
+from humanoid_control.numerics.packed import Table, unpack
 
 ROOT = 6  # coordinates of a root that is free
 
@@ -367,7 +367,7 @@ def forces_of_frame(record: DynamicsRecord, t: int, work: CorrectionWork) -> Non
 
 
 @kernel
-def generalised_forces(table: np.ndarray) -> None:
+def generalised_forces(table: Table[DynamicsRecord]) -> None:
     """All frames of a `DynamicsRecord`."""
     record = unpack(table, DynamicsRecord)
     work = make_correction_work(record.chain.n)

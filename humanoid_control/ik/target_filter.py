@@ -13,7 +13,7 @@ import numpy as np
 from humanoid_control.errors import check_time_step
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 
 FARTHEST = 1e4  # [m] no robot's target lies farther from the origin
 SAME_INSTANT = 1e-4  # [s] two samples this close say nothing about velocity
@@ -169,7 +169,7 @@ def limit_lengths(vectors: np.ndarray, rows: Iterable[int], longest: float) -> l
 
 @kernel
 def accept_samples(
-    table: np.ndarray,
+    table: Table[Samples],
     rows: np.ndarray,
     positions: np.ndarray,
     time: float,
@@ -220,7 +220,7 @@ def accept_samples(
 
 @kernel
 def advance_references(
-    table: np.ndarray, x: np.ndarray, v: np.ndarray, moved: np.ndarray, tick: Smoothing, max_speed: float
+    table: Table[Samples], x: np.ndarray, v: np.ndarray, moved: np.ndarray, tick: Smoothing, max_speed: float
 ) -> bool:
     """Velocities v (n, 3) at the end of a tick, and how far the references x (n, 3) move in it, (n, 3).
 

@@ -28,7 +28,7 @@ from humanoid_control.jit import config, kernel
 from humanoid_control.kinematics.forward_kinematics import ModelTree, WorldPoses, joint_poses
 from humanoid_control.kinematics.joint_twists import LinkInertias, fill_centroidal_map, fill_twists
 from humanoid_control.numerics.array_types import F1, F2, F3, I1, I2
-from humanoid_control.numerics.packed import Packed, by_reference, unpack
+from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
 from humanoid_control.numerics.rotation import rotation_vector
 from humanoid_control.robots.robot import Robot
 
@@ -98,7 +98,7 @@ class Blocks(NamedTuple):
 class GoalTable(NamedTuple):
     """Table of the packed TaskGoal of a task: one step further, as each task has its own."""
 
-    words: I1
+    words: Table[TaskGoal]
 
 
 class Columns(NamedTuple):
@@ -171,7 +171,7 @@ def place_points(world: WorldPoses, parent: np.ndarray, parts: PointParts, out: 
 
 
 @kernel
-def fill_rows(table: np.ndarray, q: np.ndarray, max_gain: float, placed: bool) -> None:
+def fill_rows(table: Table[TableArrays], q: np.ndarray, max_gain: float, placed: bool) -> None:
     """Jacobian and desired velocity of every block of a table; those of tasks of weight 0 are zero.
 
     Args:

@@ -14,11 +14,12 @@ import numpy as np
 from humanoid_control.collision.pair_distance import PairsFound
 from humanoid_control.ik.free_velocities import DofSelection
 from humanoid_control.ik.integrate import Integration, advance
-from humanoid_control.ik.limits.idle_joints import START, IdleJointLimit, ReturnRule, hold_joints
+from humanoid_control.ik.limits.idle_joints import START, IdleJointLimit, IdleJoints, ReturnRule, hold_joints
 from humanoid_control.ik.limits.limit import (
     AccelerationLimit,
     ConfigurationLimit,
     JointSideLimit,
+    JointSides,
     Limit,
     RangeLimits,
     RangeSpeeds,
@@ -31,12 +32,13 @@ from humanoid_control.ik.limits.self_collision import (
     GRADIENT,
     PATH_SHARE,
     CollisionLaw,
+    PairRows,
     SelfCollisionLimit,
     fill_pair_rows,
     watch_faster_pairs,
     watch_pairs,
 )
-from humanoid_control.ik.limits.stopping_path import Braking, max_safe_scale
+from humanoid_control.ik.limits.stopping_path import Braking, PathArrays, max_safe_scale
 from humanoid_control.ik.solver import IkSettings
 from humanoid_control.ik.task_table import GoalTable, PackedGoals, TableArrays, TaskTable, fill_rows, is_tabled
 from humanoid_control.ik.tasks.joints import PostureTask
@@ -54,9 +56,9 @@ from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import WorldPoses
 from humanoid_control.kinematics.joint_limits import JointLimits, keep_acceleration
 from humanoid_control.numerics.array_types import F1, I1, I2
-from humanoid_control.numerics.packed import Packed, by_reference, unpack
+from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
 from humanoid_control.robots.robot import Robot
-from humanoid_control.robots.self_collision import ShapePairs
+from humanoid_control.robots.self_collision import MonitorArrays, ShapePairs
 
 SPEED, APART, IDLE, SIDE, RANGE, ACCELERATION = range(6)
 KINDS: dict[type[Limit], int] = {
@@ -91,14 +93,14 @@ class TickTables(NamedTuple):
         numbers: of the settings.
     """
 
-    program: I1
-    tasks: I1
-    range: I1
-    idle: I1
-    sides: I1
-    monitor: I1
-    path: I1
-    pair_rows: I1
+    program: Table[SolverArrays]
+    tasks: Table[TableArrays]
+    range: Table[RangeLimits]
+    idle: Table[IdleJoints]
+    sides: Table[JointSides]
+    monitor: Table[MonitorArrays]
+    path: Table[PathArrays]
+    pair_rows: Table[PairRows]
     with_pairs: bool
     swept: bool
     order: I1
@@ -137,7 +139,7 @@ class TickNumbers(NamedTuple):
 
 
 @kernel
-def tick(table: np.ndarray, q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> int:
+def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> int:
     """One tick.
 
     Args:

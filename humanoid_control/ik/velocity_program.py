@@ -12,7 +12,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
 from humanoid_control.numerics.box_program import BoxQp, Guess
 from humanoid_control.numerics.box_qp import solve_box_qp_from
-from humanoid_control.numerics.packed import unpack
+from humanoid_control.numerics.packed import Table, unpack
 
 NOT_FINITE = -3
 
@@ -71,7 +71,9 @@ def add_posture(
 
 
 @kernel
-def fill_cost(table: np.ndarray, J: np.ndarray, desired: np.ndarray, diagonal: np.ndarray, linear: np.ndarray) -> None:
+def fill_cost(
+    table: Table[SolverArrays], J: np.ndarray, desired: np.ndarray, diagonal: np.ndarray, linear: np.ndarray
+) -> None:
     """Lower triangle of H = J^T J + S^T diag(diagonal) S, and g = S^T linear - J^T desired.
 
     Args:
@@ -111,7 +113,7 @@ def fill_cost(table: np.ndarray, J: np.ndarray, desired: np.ndarray, diagonal: n
 
 
 @kernel
-def add_rows(table: np.ndarray, J: np.ndarray, desired: np.ndarray, weight: float) -> None:
+def add_rows(table: Table[SolverArrays], J: np.ndarray, desired: np.ndarray, weight: float) -> None:
     """Add the rows of one more task, J (m, nv) by all velocities, to the lower triangle of H and to g."""
     memory = unpack(table, SolverArrays)
     H, g, dofs = memory.H, memory.g, memory.dofs
@@ -132,7 +134,7 @@ def add_rows(table: np.ndarray, J: np.ndarray, desired: np.ndarray, weight: floa
 
 
 @kernel
-def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, dt: float) -> None:
+def reduce_bounds(table: Table[SolverArrays], v: np.ndarray, iv: int, dt: float) -> None:
     """Bounds of the free velocities from those (nv,) of all velocities that each of them moves, and the braking.
 
     Where a joint and what mimics it cannot both keep theirs, the joint does.
@@ -155,7 +157,7 @@ def reduce_bounds(table: np.ndarray, v: np.ndarray, iv: int, dt: float) -> None:
 
 
 @kernel
-def solve_program(table: np.ndarray, rows: int, rho: float) -> int:
+def solve_program(table: Table[SolverArrays], rows: int, rho: float) -> int:
     """Solve the program of the packed SolverArrays with as many rows, as `solve_box_qp_from`.
 
     Returns:
@@ -171,7 +173,7 @@ def solve_program(table: np.ndarray, rows: int, rho: float) -> int:
 
 
 @kernel
-def largest_slack(table: np.ndarray, count: int, v: np.ndarray) -> float:
+def largest_slack(table: Table[SolverArrays], count: int, v: np.ndarray) -> float:
     """By how much v (nv,) misses the worst of the rows, unscaled; 0 where it meets all.
 
     Args:

@@ -7,6 +7,7 @@ sub-systems.
 from __future__ import annotations
 
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.inertia_pass import inertia_pass, subsystem_inertia
 from humanoid_control.multibody.kinematics_pass import add_wrenches, kinematics_pass
 from humanoid_control.multibody.layout import (
@@ -44,6 +45,7 @@ from humanoid_control.multibody.layout import (
     WORK,
 )
 from humanoid_control.multibody.spatial import (
+    Vector6,
     acceleration_down,
     add_inertia_up,
     force_up,
@@ -53,10 +55,11 @@ from humanoid_control.multibody.spatial import (
     spatial_dot,
     subtract_vector,
 )
+from humanoid_control.numerics.array_types import F1, F2
 
 
 @kernel
-def articulated_body(t, q, v, tau, wrench, armature, w, qdd):
+def articulated_body(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1, w: Work, qdd: F1) -> None:
     """Accelerations into qdd (nv) in O(n): three passes over the tree with sub-systems.
 
     Args:
@@ -69,7 +72,7 @@ def articulated_body(t, q, v, tau, wrench, armature, w, qdd):
 
 
 @kernel
-def acceleration_pass(t, w, qdd):
+def acceleration_pass(t: Tables, w: Work, qdd: F1) -> None:
     """Generalised accelerations into qdd (nv), bodies' accelerations into their rows."""
     ints, floats, nodes, members, W = t.ints, t.floats, t.nodes, t.members, w.W
     for n in range(nodes.shape[0]):
@@ -97,7 +100,7 @@ def acceleration_pass(t, w, qdd):
 
 
 @inlined
-def _accelerate(motion, W, o, x, a):
+def _accelerate(motion: int, W: F1, o: int, x: Vector6, a: float) -> None:
     """a_i = C a_p + J qdd + b."""
     b, t = o + DRIFT, o + ACC
     W[t], W[t + 1], W[t + 2] = x[0] + W[b], x[1] + W[b + 1], x[2] + W[b + 2]
@@ -109,7 +112,7 @@ def _accelerate(motion, W, o, x, a):
 
 
 @kernel
-def subsystem_acceleration(t, n, w, qdd):
+def subsystem_acceleration(t: Tables, n: int, w: Work, qdd: F1) -> None:
     """Accelerations of the coordinates of one sub-system and of its members."""
     ints, nodes, members, columns, W, J, S = t.ints, t.nodes, t.members, t.group_columns, w.W, w.J, w.S
     po = nodes[n, OUTSIDE] * NW
@@ -140,7 +143,7 @@ def subsystem_acceleration(t, n, w, qdd):
 
 
 @kernel
-def base_acceleration(t, tau, armature, w, qdd):
+def base_acceleration(t: Tables, tau: F1, armature: F1, w: Work, qdd: F1) -> None:
     """Acceleration of a free base whose joints move as prescribed: six equations of motion (Table 2.3: Type 1).
 
     Call it after `kinematics_pass`.

@@ -16,6 +16,7 @@ import numpy as np
 from humanoid_control.errors import RobotError
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.multibody.layout import BIAS, COORD, COUPLING, GRAD, NC, PAR, RATE
+from humanoid_control.numerics.array_types import F1, I1, I2
 from humanoid_control.numerics.spline import LINEAR_TERMS, polynomial_at, spline_at, spline_data
 
 # -------- Screws
@@ -416,7 +417,7 @@ SPLINE, POLYNOMIAL = 7, 8
 
 
 @inlined
-def joint_coordinate(ints, i, par, qpos, q, v, W, o):
+def joint_coordinate(ints: I2, i: int, par: F1, qpos: I1, q: F1, v: F1, W: F1, o: int) -> float:
     """Angle or displacement of body i; its gradient, rate and bias acceleration go into the body's row at o.
 
     Args:
@@ -457,7 +458,7 @@ def joint_coordinate(ints, i, par, qpos, q, v, W, o):
 
 
 @inlined
-def _quadratic(ints, i, par, qpos, q, v, W, o):
+def _quadratic(ints: I2, i: int, par: F1, qpos: I1, q: F1, v: F1, W: F1, o: int) -> float:
     """c + g^T q + q^T H q / 2, with the lower triangle of H row by row."""
     n, at = ints[i, NC], ints[i, PAR]
     value, rate, bias = par[at], 0.0, 0.0

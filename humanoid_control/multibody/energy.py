@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.forward_dynamics import ForwardDynamics
 from humanoid_control.multibody.inertia_pass import rotor_terms
 from humanoid_control.multibody.kinematics_pass import kinematics_pass
@@ -33,13 +34,14 @@ from humanoid_control.multibody.layout import (
     TURN_0,
     VEL,
 )
-from humanoid_control.multibody.spatial import cross, force_up, six, symmetric_times, turn
+from humanoid_control.multibody.spatial import Vector3, Vector6, cross, force_up, six, symmetric_times, turn
+from humanoid_control.numerics.array_types import F1, F2, I2
 
 # -------- Force that a moving body needs
 
 
 @inlined
-def force_needed(floats, k, W, o):
+def force_needed(floats: F1, k: int, W: F1, o: int) -> Vector6:
     """M a + h of the body at o, eq. (2.22): moment and force at its origin in its axes, gravity not counted."""
     ax, ay, az, lx, ly, lz = six(W, o + ACC)
     wx, wy, wz = W[o + OMEGA], W[o + OMEGA + 1], W[o + OMEGA + 2]
@@ -58,7 +60,7 @@ def force_needed(floats, k, W, o):
 
 
 @inlined
-def moment_of_rotor(ints, i, floats, W, po, qdd):
+def moment_of_rotor(ints: I2, i: int, floats: F1, W: F1, po: int, qdd: F1) -> Vector3:
     """The moment that a spinning leaf needs, in its parent's axes; it has no mass."""
     ex, ey, ez, jz, nx, ny, nz = rotor_terms(floats, i, W, po)
     spun, j, a = 0.0, i * NF + PARENT_INERTIA, po + ACC
@@ -113,7 +115,7 @@ def total_momentum_rate(dynamics: ForwardDynamics, qdd: np.ndarray) -> tuple[np.
 
 
 @kernel
-def sums(t, w, out):
+def sums(t: Tables, w: Work, out: F1) -> None:
     """Fill out (SUMS,) after `kinematics_pass`."""
     ints, floats, W = t.ints, t.floats, w.W
     out[:] = 0.0
@@ -156,7 +158,7 @@ def sums(t, w, out):
 
 
 @kernel
-def rates(t, w, qdd, out):
+def rates(t: Tables, w: Work, qdd: F1, out: F1) -> None:
     """Fill out (6,) with the change of angular momentum about the origin, and of momentum."""
     ints, floats, W = t.ints, t.floats, w.W
     out[:] = 0.0
@@ -199,7 +201,7 @@ def joint_wrenches(dynamics: ForwardDynamics, qdd: np.ndarray, wrench: np.ndarra
 
 
 @kernel
-def transmitted(t, w, qdd, wrench, out):
+def transmitted(t: Tables, w: Work, qdd: F1, wrench: F2, out: F2) -> None:
     """Fill out (bodies, 6): see `joint_wrenches`; out is zero before."""
     ints, floats, W = t.ints, t.floats, w.W
     for i in range(ints.shape[0] - 1, -1, -1):

@@ -31,6 +31,7 @@ import numpy as np
 
 from humanoid_control.errors import RobotError
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.couplings import Vector, checked_vector, joint_coordinate, positive
 from humanoid_control.multibody.forward_dynamics import ForwardDynamics
 from humanoid_control.multibody.kinematics_pass import kinematics_pass
@@ -331,7 +332,7 @@ def routed_force(
 
 
 @kernel
-def add_element_wrenches(t, w, x, q, v, wrench):
+def add_element_wrenches(t: Tables, w: Work, x: ElementTable, q: F1, v: F1, wrench: F2) -> None:
     """Add the wrenches of all elements, and fill their states; after `kinematics_pass`.
 
     Args:
@@ -349,7 +350,7 @@ def add_element_wrenches(t, w, x, q, v, wrench):
 
 
 @inlined
-def _measure(x, e, W):
+def _measure(x: ElementTable, e: int, W: F1) -> None:
     """Places of the points of a path; its length and rate."""
     length, rate = 0.0, 0.0
     for p in range(x.first[e], x.first[e + 1]):
@@ -369,7 +370,7 @@ def _measure(x, e, W):
 
 
 @inlined
-def _segment(x, p):
+def _segment(x: ElementTable, p: int) -> tuple[float, float, float, float]:
     """Direction from the point before to point p, and distance; points that meet have no direction."""
     dx, dy, dz = x.place[p, 0] - x.place[p - 1, 0], x.place[p, 1] - x.place[p - 1, 1], x.place[p, 2] - x.place[p - 1, 2]
     size = math.sqrt(dx * dx + dy * dy + dz * dz)
@@ -378,7 +379,7 @@ def _segment(x, p):
 
 
 @inlined
-def _pull(x, e, p, W, wrench):
+def _pull(x: ElementTable, e: int, p: int, W: F1, wrench: F2) -> None:
     """The force of a path on the body of its point p, towards the points beside it."""
     fx, fy, fz, f, o, i = 0.0, 0.0, 0.0, x.state[e, 2], x.body[p] * NW, x.body[p] - 1
     if p > x.first[e]:
@@ -394,7 +395,7 @@ def _pull(x, e, p, W, wrench):
 
 
 @inlined
-def _turn_joint(t, W, x, k, q, v, wrench):
+def _turn_joint(t: Tables, W: F1, x: ElementTable, k: int, q: F1, v: F1, wrench: F2) -> None:
     """The torque, or force, of a joint element on its body and, opposite, on the body's parent."""
     i, e = x.joint[k], x.kind.shape[0] + k
     o, parent = (i + 1) * NW, t.ints[i, PARENT] - 1

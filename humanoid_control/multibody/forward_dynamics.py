@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,8 @@ from humanoid_control.multibody.acceleration_pass import articulated_body
 from humanoid_control.multibody.arrays import Arrays, Tables, Work
 from humanoid_control.multibody.mass_matrix import mass_matrix, solve_dense, solve_sparse
 from humanoid_control.multibody.model import Model
-from humanoid_control.numerics.packed import Packed, uncounted, unpack
+from humanoid_control.numerics.array_types import F1, F2
+from humanoid_control.numerics.packed import Packed, Table, uncounted, unpack
 
 
 class ModelArrays(NamedTuple):
@@ -23,28 +25,28 @@ class ModelArrays(NamedTuple):
 
 
 @kernel
-def articulated_body_at(table, q, v, tau, wrench, armature, qdd):
+def articulated_body_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1, qdd: F1) -> None:
     """`articulated_body` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
     articulated_body(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
 
 
 @kernel
-def sparse_at(table, q, v, tau, wrench, armature, qdd):
+def sparse_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1, qdd: F1) -> None:
     """`solve_sparse` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
     solve_sparse(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
 
 
 @kernel
-def dense_at(table, q, v, tau, wrench, armature, qdd):
+def dense_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1, qdd: F1) -> None:
     """`solve_dense` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
     solve_dense(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work, uncounted(qdd))
 
 
 @kernel
-def mass_matrix_at(table, q, v, tau, wrench, armature):
+def mass_matrix_at(table: Table[ModelArrays], q: F1, v: F1, tau: F1, wrench: F2, armature: F1) -> None:
     """`mass_matrix` of packed `ModelArrays`."""
     m = unpack(table, ModelArrays)
     mass_matrix(m.tables, *uncounted((q, v, tau, wrench, armature)), m.work)
@@ -87,7 +89,7 @@ class ForwardDynamics:
         self._bind()
 
     def _bind(self) -> None:
-        self._solve = SOLVERS[self.solver]
+        self._solve: Callable[..., None] = SOLVERS[self.solver]
         self._packed = Packed(ModelArrays(self.arrays.tables, self.arrays.work))
         if self.solver == DENSE and self.model.nv > BLOCKED:
             self._solve = self._solve_large

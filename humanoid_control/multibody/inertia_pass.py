@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.layout import (
     BIAS,
     BODY_INERTIA,
@@ -62,10 +63,11 @@ from humanoid_control.multibody.spatial import (
     subtract_vector,
     symmetric_times,
 )
+from humanoid_control.numerics.array_types import F1, I1, I2
 
 
 @inlined
-def rotor_terms(floats, i, W, po):
+def rotor_terms(floats: F1, i: int, W: F1, po: int) -> tuple[float, float, float, float, float, float, float]:
     """A spinning leaf in its parent's frame: its axis e, Jz, and the moment it needs at zero accelerations.
 
     Symmetric about its axis and without mass, it looks the same at any angle.
@@ -83,7 +85,7 @@ def rotor_terms(floats, i, W, po):
 
 
 @kernel
-def inertia_pass(t, tau, armature, w):
+def inertia_pass(t: Tables, tau: F1, armature: F1, w: Work) -> None:
     """Propagation quantities of all nodes, last to first.
 
     Args:
@@ -105,7 +107,7 @@ def inertia_pass(t, tau, armature, w):
 
 
 @inlined
-def _joint(ints, i, W, o):
+def _joint(ints: I2, i: int, W: F1, o: int) -> tuple[float, float]:
     """U = M J and w = M b - f of a body with one axis; returns J^T M J and J^T w."""
     x, h, m, u, f = o + INERTIA, o + CROSS, o + LINEAR, o + UNIT_FORCE, o + FORCE
     nx, ny, nz, fx, fy, fz = inertia_times(W, o, six(W, o + DRIFT))
@@ -121,7 +123,7 @@ def _joint(ints, i, W, o):
 
 
 @inlined
-def _single(ints, i, tau, armature, W, po):
+def _single(ints: I2, i: int, tau: F1, armature: F1, W: F1, po: int) -> None:
     o, c, u, f = (i + 1) * NW, ints[i, COORD], (i + 1) * NW + UNIT_FORCE, (i + 1) * NW + FORCE
     d, w = _joint(ints, i, W, o)
     d += armature[c]
@@ -143,7 +145,7 @@ def _single(ints, i, tau, armature, W, po):
 
 
 @inlined
-def _rotor(ints, i, floats, tau, armature, W, po):
+def _rotor(ints: I2, i: int, floats: F1, tau: F1, armature: F1, W: F1, po: int) -> None:
     o, c = (i + 1) * NW, ints[i, COORD]
     ex, ey, ez, jz, nx, ny, nz = rotor_terms(floats, i, W, po)
     d = jz + armature[c]
@@ -165,7 +167,7 @@ def _rotor(ints, i, floats, tau, armature, W, po):
 
 
 @inlined
-def _geared(ints, floats, nodes, n, members, tau, armature, W):
+def _geared(ints: I2, floats: F1, nodes: I2, n: int, members: I1, tau: F1, armature: F1, W: F1) -> None:
     """A link and the rotors that turn with it: the sub-system of one coordinate, without its matrices."""
     first, last, po = nodes[n, FIRST], nodes[n, LAST], nodes[n, OUTSIDE] * NW
     i = members[first]
@@ -204,7 +206,7 @@ def _geared(ints, floats, nodes, n, members, tau, armature, W):
 
 
 @kernel
-def subsystem_inertia(t, n, tau, armature, w):
+def subsystem_inertia(t: Tables, n: int, tau: F1, armature: F1, w: Work) -> None:
     """P_S, p_S, K_S and k_S of one sub-system; its parent outside receives K_S and k_S.
 
     The group's work holds M_S (its Cholesky factor), then Y = L^-1 B_S, then y = L^-1 (Q_S - f_S).
@@ -236,7 +238,7 @@ def subsystem_inertia(t, n, tau, armature, w):
 
 
 @inlined
-def _add_member(ints, i, W, po, J, S, s, size):
+def _add_member(ints: I2, i: int, W: F1, po: int, J: F1, S: F1, s: int, size: int) -> None:
     o, j0 = (i + 1) * NW, ints[i, GROUP_JACOBIAN]
     f, yb, yr = o + FORCE, s + size * size, s + size * size + 6 * size
     x = inertia_times(W, o, six(W, o + GROUP_DRIFT))
@@ -257,7 +259,7 @@ def _add_member(ints, i, W, po, J, S, s, size):
 
 
 @inlined
-def _add_rotor(ints, i, floats, W, po, S, s, size):
+def _add_rotor(ints: I2, i: int, floats: F1, W: F1, po: int, S: F1, s: int, size: int) -> None:
     o, j, g = (i + 1) * NW, i * NF + PARENT_INERTIA, po + FORCE
     yb, yr = s + size * size, s + size * size + 6 * size
     ex, ey, ez, jz, nx, ny, nz = rotor_terms(floats, i, W, po)
@@ -280,7 +282,7 @@ def _add_rotor(ints, i, floats, W, po, S, s, size):
 
 
 @inlined
-def _factorise(S, s, size, with_parent):
+def _factorise(S: F1, s: int, size: int, with_parent: bool) -> None:
     """M_S = L L^T in place; Y = L^-1 B_S and y = L^-1 (Q_S - f_S) in place."""
     yb, yr = s + size * size, s + size * size + 6 * size
     for c in range(size):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.couplings import joint_coordinate
 from humanoid_control.multibody.layout import (
     BIAS,
@@ -51,10 +52,11 @@ from humanoid_control.multibody.layout import (
     VEL,
 )
 from humanoid_control.multibody.spatial import cross, motion_down, six, symmetric_times, turn, turn_back
+from humanoid_control.numerics.array_types import F1, F2, I1, I2
 
 
 @kernel
-def kinematics_pass(t, q, v, w):
+def kinematics_pass(t: Tables, q: F1, v: F1, w: Work) -> None:
     """Kinematics of all bodies, their inertias and the forces of gravity and rotation on them.
 
     Args:
@@ -76,7 +78,7 @@ def kinematics_pass(t, q, v, w):
 
 
 @inlined
-def _one_axis(motion, floats, k, angle, W, o, po):
+def _one_axis(motion: int, floats: F1, k: int, angle: float, W: F1, o: int, po: int) -> None:
     """A body that turns about, or slides along, the z axis of its joint: eq. (2.45)-(2.49)."""
     a, c = o + TURN, k + TURN_0
     if motion == REVOLUTE:
@@ -114,7 +116,7 @@ def _one_axis(motion, floats, k, angle, W, o, po):
 
 
 @inlined
-def _load(floats, k, W, o, po):
+def _load(floats: F1, k: int, W: F1, o: int, po: int) -> None:
     """Pose in the environment, gravity, the body's own inertia, and eq. (2.56) without impressed forces."""
     g = o + GRAVITY
     W[g], W[g + 1], W[g + 2] = turn(W, o + TURN, W[po + GRAVITY], W[po + GRAVITY + 1], W[po + GRAVITY + 2])
@@ -146,7 +148,7 @@ def _load(floats, k, W, o, po):
 
 
 @kernel
-def add_wrenches(t, wrench, w):
+def add_wrenches(t: Tables, wrench: F2, w: Work) -> None:
     """Add impressed forces (bodies, 6), each in its body's frame at its origin, angular first."""
     ints, W = t.ints, w.W
     for i in range(wrench.shape[0]):
@@ -160,7 +162,7 @@ def add_wrenches(t, wrench, w):
 
 
 @inlined
-def _extend_group(ints, i, W, o, po, J, columns):
+def _extend_group(ints: I2, i: int, W: F1, o: int, po: int, J: F1, columns: I1) -> None:
     """Turn, origin, Jacobian and velocity-dependent acceleration of member i in its group.
 
     Args:
@@ -193,7 +195,7 @@ def _extend_group(ints, i, W, o, po, J, columns):
 
 
 @inlined
-def _below_a_member(W, o, po):
+def _below_a_member(W: F1, o: int, po: int) -> None:
     e, pe = o + GROUP_TURN, po + GROUP_TURN
     for row in range(3):
         x, y, z = W[o + TURN + 3 * row], W[o + TURN + 3 * row + 1], W[o + TURN + 3 * row + 2]
@@ -213,7 +215,7 @@ def _below_a_member(W, o, po):
 
 
 @kernel
-def _free_joint(t, i, q, v, w):
+def _free_joint(t: Tables, i: int, q: F1, v: F1, w: Work) -> None:
     """Body i moves freely relative to its parent.
 
     With a quaternion: q = [x y z, quaternion x y z w], v = [linear, angular] in the body's axes, as in pinocchio.
@@ -287,7 +289,7 @@ def _free_joint(t, i, q, v, w):
 
 
 @kernel
-def integrate_configuration(t, q, v, h):
+def integrate_configuration(t: Tables, q: F1, v: F1, h: float) -> None:
     """Move q (nq,) along v (nv,) for the time h, in place: exact for constant v.
 
     Args:
@@ -302,7 +304,7 @@ def integrate_configuration(t, q, v, h):
 
 
 @inlined
-def _move_free(q, v, h, p, k):
+def _move_free(q: F1, v: F1, h: float, p: int, k: int) -> None:
     """q = q exp(h v): pinocchio's integration of a free flyer."""
     wx, wy, wz = h * v[k + 3], h * v[k + 4], h * v[k + 5]
     ux, uy, uz = h * v[k], h * v[k + 1], h * v[k + 2]
@@ -333,7 +335,7 @@ def _move_free(q, v, h, p, k):
 
 
 @kernel
-def configuration_rate(t, q, v, rate):
+def configuration_rate(t: Tables, q: F1, v: F1, rate: F1) -> None:
     """Time derivative of q (nq,) at velocity v (nv,), for integrators that know nothing of quaternions."""
     for k in range(t.qpos.shape[0]):
         if t.single[k] == 1:

@@ -10,6 +10,7 @@ import math
 from typing import NamedTuple
 
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.arrays import Tables, Work
 from humanoid_control.multibody.inertia_pass import rotor_terms
 from humanoid_control.multibody.kinematics_pass import add_wrenches, kinematics_pass
 from humanoid_control.multibody.layout import (
@@ -33,6 +34,7 @@ from humanoid_control.multibody.layout import (
     TURN,
 )
 from humanoid_control.multibody.spatial import (
+    Vector6,
     add_inertia_up,
     force_up,
     inertia_times,
@@ -41,10 +43,11 @@ from humanoid_control.multibody.spatial import (
     spatial_dot,
     symmetric_times,
 )
+from humanoid_control.numerics.array_types import F1, F2, I1, I2
 
 
 @kernel
-def fill_mass_matrix(t, tau, armature, w):
+def fill_mass_matrix(t: Tables, tau: F1, armature: F1, w: Work) -> None:
     """M = sum J_i^T M_i J_i and tau - sum J_i^T (M_i b_i - f_i), after `kinematics_pass`, in the order of the tree.
 
     Args:
@@ -90,7 +93,7 @@ def fill_mass_matrix(t, tau, armature, w):
 
 
 @inlined
-def _direction(ints, i, c, W, J):
+def _direction(ints: I2, i: int, c: int, W: F1, J: F1) -> Vector6:
     """Motion of body i against its parent for a unit rate of its coordinate c: that column of J_i."""
     if ints[i, MOTION] >= FREE:
         return six(J, ints[i, GROUP_JACOBIAN] + 6 * c)
@@ -101,7 +104,7 @@ def _direction(ints, i, c, W, J):
 
 
 @inlined
-def _along(ints, i, c, W, J, f):
+def _along(ints: I2, i: int, c: int, W: F1, J: F1, f: Vector6) -> float:
     """Generalised force of the wrench f on body i along the body's coordinate c: that row of J_i^T f."""
     if ints[i, MOTION] >= FREE:
         return spatial_dot(J, ints[i, GROUP_JACOBIAN] + 6 * c, f)
@@ -109,7 +112,7 @@ def _along(ints, i, c, W, J, f):
 
 
 @inlined
-def _column(ints, i, rank, W, J, unit, c, M):
+def _column(ints: I2, i: int, rank: I1, W: F1, J: F1, unit: Vector6, c: int, M: F2) -> None:
     """Couple coordinate c of body i, whose unit acceleration needs this force, with its others and all above it."""
     k = rank[ints[i, COORD + c]]
     for d in range(ints[i, NC]):  # each pair comes twice, once from either side
@@ -132,7 +135,7 @@ class LoadedRotor(NamedTuple):
 
 
 @inlined
-def _loaded_rotor(floats, i, W, po):
+def _loaded_rotor(floats: F1, i: int, W: F1, po: int) -> LoadedRotor:
     j, h = i * NF + PARENT_INERTIA, po + GROUP_DRIFT
     ex, ey, ez, jz, nx, ny, nz = rotor_terms(floats, i, W, po)
     # `rotor_terms` knows the parent's velocity, not what accelerates it.
@@ -142,7 +145,7 @@ def _loaded_rotor(floats, i, W, po):
 
 
 @inlined
-def _couple_rotor(ints, i, rank, W, J, rotor, M):
+def _couple_rotor(ints: I2, i: int, rank: I1, W: F1, J: F1, rotor: LoadedRotor, M: F2) -> None:
     """Couple the coordinates of a rotor with each other and with all above it."""
     o, p, jz = (i + 1) * NW, ints[i, PARENT] - 1, rotor.jz
     ex, ey, ez = rotor.axis
@@ -157,7 +160,7 @@ def _couple_rotor(ints, i, rank, W, J, rotor, M):
 
 
 @inlined
-def _add_rotor(floats, j, rotor, W, po):
+def _add_rotor(floats: F1, j: int, rotor: LoadedRotor, W: F1, po: int) -> None:
     """Add the inertia of a rotor, at offset j in its parent's frame, and its moment to the parent."""
     nx, ny, nz = rotor.need
     for e in range(6):
@@ -168,7 +171,7 @@ def _add_rotor(floats, j, rotor, W, po):
 
 
 @kernel
-def _above(ints, b, rank, W, J, f, k, M):
+def _above(ints: I2, b: int, rank: I1, W: F1, J: F1, f: Vector6, k: int, M: F2) -> None:
     """Couple the rank k, whose unit acceleration needs the force f on body b, with b and all above it."""
     while b >= 0:
         for c in range(ints[b, NC]):
@@ -189,7 +192,7 @@ def _above(ints, b, rank, W, J, f, k, M):
 
 
 @kernel
-def dense_solve(M, x):
+def dense_solve(M: F2, x: F1) -> None:
     """Solve M x = b in place; the lower triangle of M is given and becomes its factor."""
     n = M.shape[0]
     for j in range(n):
@@ -217,7 +220,7 @@ def dense_solve(M, x):
 
 
 @kernel
-def clear_pattern(M, lam):
+def clear_pattern(M: F2, lam: I1) -> None:
     """Zero where a column is an ancestor of its row; the rest is never looked at."""
     for k in range(lam.shape[0]):
         j = k
@@ -227,7 +230,7 @@ def clear_pattern(M, lam):
 
 
 @kernel
-def sparse_factor(M, lam):
+def sparse_factor(M: F2, lam: I1) -> None:
     """M = L^T L in place, L in the lower triangle with the pattern of M (Featherstone; section 2.17).
 
     Args:
@@ -253,7 +256,7 @@ def sparse_factor(M, lam):
 
 
 @kernel
-def sparse_solve(M, lam, x):
+def sparse_solve(M: F2, lam: I1, x: F1) -> None:
     """Solve M x = b in place by L^T L; see `sparse_factor`."""
     sparse_factor(M, lam)
     n = M.shape[0]
@@ -274,7 +277,7 @@ def sparse_solve(M, lam, x):
 
 
 @kernel
-def mass_matrix(t, q, v, tau, wrench, armature, w):
+def mass_matrix(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1, w: Work) -> None:
     """Mass matrix and right-hand side, in the order of the tree, into the work arrays."""
     kinematics_pass(t, q, v, w)
     add_wrenches(t, wrench, w)
@@ -283,7 +286,7 @@ def mass_matrix(t, q, v, tau, wrench, armature, w):
 
 
 @kernel
-def solve_dense(t, q, v, tau, wrench, armature, w, qdd):
+def solve_dense(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1, w: Work, qdd: F1) -> None:
     """Accelerations into qdd by a dense Cholesky decomposition."""
     mass_matrix(t, q, v, tau, wrench, armature, w)
     dense_solve(w.M, w.rhs)
@@ -292,7 +295,7 @@ def solve_dense(t, q, v, tau, wrench, armature, w, qdd):
 
 
 @kernel
-def solve_sparse(t, q, v, tau, wrench, armature, w, qdd):
+def solve_sparse(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1, w: Work, qdd: F1) -> None:
     """Accelerations into qdd by the reversed sparse Cholesky decomposition."""
     kinematics_pass(t, q, v, w)
     add_wrenches(t, wrench, w)

@@ -241,7 +241,8 @@ class Vergence(OneJoint):
 
 def rotated(axis: np.ndarray, angle: float, v: np.ndarray) -> np.ndarray:
     """A vector (3,) turned about a unit axis by an angle [rad]."""
-    return np.array(rotate_about(*axis, np.sin(angle), np.cos(angle), *v))
+    (nx, ny, nz), (x, y, z) = axis, v
+    return np.array(rotate_about(nx, ny, nz, np.sin(angle), np.cos(angle), x, y, z))
 
 
 class KneeScrew(OneJoint):

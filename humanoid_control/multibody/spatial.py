@@ -1,6 +1,6 @@
-"""Spatial algebra of the recursions: motions, forces and inertias between the frames of neighbouring bodies.
+"""Vector6 algebra of the recursions: motions, forces and inertias between the frames of neighbouring bodies.
 
-Spatial vectors are tuples of six numbers, angular part first; symmetric 3 x 3 matrices are xx xy xz yy yz zz. Arrays
+Vector6 vectors are tuples of six numbers, angular part first; symmetric 3 x 3 matrices are xx xy xz yy yz zz. Arrays
 come with an offset at which a quantity begins; see `layout`. Everything is inlined, so nothing is allocated.
 """
 
@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from humanoid_control.jit import inlined
 from humanoid_control.multibody.layout import ACC, CROSS, INERTIA, LINEAR, ORIGIN, TURN
+from humanoid_control.numerics.array_types import F1
+
+Vector3 = tuple[float, float, float]
+Vector6 = tuple[float, float, float, float, float, float]
 
 
 @inlined
-def turn(W, a, x, y, z):
+def turn(W: F1, a: int, x: float, y: float, z: float) -> Vector3:
     """A x for the turn at offset a."""
     return (
         W[a] * x + W[a + 1] * y + W[a + 2] * z,
@@ -21,7 +25,7 @@ def turn(W, a, x, y, z):
 
 
 @inlined
-def turn_back(W, a, x, y, z):
+def turn_back(W: F1, a: int, x: float, y: float, z: float) -> Vector3:
     """A^T x for the turn at offset a."""
     return (
         W[a] * x + W[a + 3] * y + W[a + 6] * z,
@@ -31,25 +35,25 @@ def turn_back(W, a, x, y, z):
 
 
 @inlined
-def cross(ax, ay, az, bx, by, bz):
+def cross(ax: float, ay: float, az: float, bx: float, by: float, bz: float) -> Vector3:
     """The cross product."""
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
 
 
 @inlined
-def six(W, k):
+def six(W: F1, k: int) -> Vector6:
     """The six numbers at offset k: a spatial vector, or a symmetric matrix."""
     return W[k], W[k + 1], W[k + 2], W[k + 3], W[k + 4], W[k + 5]
 
 
 @inlined
-def spatial_dot(W, k, f):
+def spatial_dot(W: F1, k: int, f: Vector6) -> float:
     """Scalar product of the spatial vector at offset k with another."""
     return W[k] * f[0] + W[k + 1] * f[1] + W[k + 2] * f[2] + W[k + 3] * f[3] + W[k + 4] * f[4] + W[k + 5] * f[5]
 
 
 @inlined
-def subtract_vector(W, k, f):
+def subtract_vector(W: F1, k: int, f: Vector6) -> None:
     """Subtract a spatial vector from the one at offset k."""
     W[k] -= f[0]
     W[k + 1] -= f[1]
@@ -60,7 +64,7 @@ def subtract_vector(W, k, f):
 
 
 @inlined
-def symmetric_times(S, s, x, y, z):
+def symmetric_times(S: F1, s: int, x: float, y: float, z: float) -> Vector3:
     """S x for the symmetric 3 x 3 matrix at offset s: xx xy xz yy yz zz."""
     return (
         S[s] * x + S[s + 1] * y + S[s + 2] * z,
@@ -70,7 +74,7 @@ def symmetric_times(S, s, x, y, z):
 
 
 @inlined
-def motion_down(W, a, r, m):
+def motion_down(W: F1, a: int, r: int, m: Vector6) -> Vector6:
     """C m: a motion of the parent seen at the child's origin in its axes (Schwienbacher 2014, eq. (2.36)).
 
     Args:
@@ -84,7 +88,7 @@ def motion_down(W, a, r, m):
 
 
 @inlined
-def force_up(W, a, r, f):
+def force_up(W: F1, a: int, r: int, f: Vector6) -> Vector6:
     """C^T f: a force on the child seen at the parent's origin in its axes; a, r as for `motion_down`."""
     nx, ny, nz, fx, fy, fz = f
     tx, ty, tz = turn_back(W, a, nx, ny, nz)
@@ -94,7 +98,7 @@ def force_up(W, a, r, f):
 
 
 @inlined
-def inertia_times(W, o, m):
+def inertia_times(W: F1, o: int, m: Vector6) -> Vector6:
     """M m for the articulated inertia of the body whose row begins at o."""
     i, h, k = o + INERTIA, o + CROSS, o + LINEAR
     wx, wy, wz, vx, vy, vz = m
@@ -109,7 +113,7 @@ def inertia_times(W, o, m):
 
 
 @inlined
-def symmetric_up(W, a, K):
+def symmetric_up(W: F1, a: int, K: Vector6) -> Vector6:
     """A^T K A of a symmetric 3 x 3 block."""
     xx, xy, xz, yy, yz, zz = K
     a0, a1, a2 = W[a], W[a + 1], W[a + 2]
@@ -129,7 +133,7 @@ def symmetric_up(W, a, K):
 
 
 @inlined
-def add_inertia_up(W, o, a, r, t):
+def add_inertia_up(W: F1, o: int, a: int, r: int, t: int) -> None:
     """Add C^T M C of the body at o to the inertia at W[t...]: C by the turn at a and the origin at r."""
     i, h, m = o + INERTIA, o + CROSS, o + LINEAR
     ixx, ixy, ixz, iyy, iyz, izz = symmetric_up(W, a, six(W, i))
@@ -176,7 +180,7 @@ def add_inertia_up(W, o, a, r, t):
 
 
 @inlined
-def subtract_square(W, t, b, s):
+def subtract_square(W: F1, t: int, b: Vector6, s: float) -> None:
     """Subtract s b b^T from the inertia at W[t...]."""
     n0, n1, n2, f0, f1, f2 = b
     c0, c1, c2 = s * n0, s * n1, s * n2
@@ -205,13 +209,13 @@ def subtract_square(W, t, b, s):
 
 
 @inlined
-def acceleration_down(W, o, po):
+def acceleration_down(W: F1, o: int, po: int) -> Vector6:
     """C a of the parent's acceleration, for the body at o whose parent's row begins at po."""
     return motion_down(W, o + TURN, o + ORIGIN, six(W, po + ACC))
 
 
 @inlined
-def add_point_inertia(W, o, point, K):
+def add_point_inertia(W: F1, o: int, point: Vector3, K: Vector6) -> None:
     """Add J^T K J to the inertia of the body at o: J of its point (3), K symmetric, all in the body's axes."""
     x, y, z = point
     xx, xy, xz, yy, yz, zz = K

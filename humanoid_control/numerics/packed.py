@@ -9,7 +9,7 @@ compiled code, which costs nothing. The fields of such a record say what they ho
         width: float
 
     @kernel
-    def length_at(table):
+    def length_at(table: Table[Line]) -> float:
         line = unpack(table, Line)
         ...
 
@@ -24,7 +24,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_type_hints
 
 import numpy as np
 from llvmlite import ir
@@ -36,10 +36,29 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
 from humanoid_control.jit import config
+from humanoid_control.numerics.array_types import I1
 
 TUPLE: Any = types.BaseTuple  # untyped
 SCALARS: dict[Any, Any] = {float: types.float64, int: types.int64, bool: types.boolean}
 Record = TypeVar("Record")
+Value = TypeVar("Value")
+
+
+if TYPE_CHECKING:
+
+    class Table(Generic[Record]):
+        """A packed record as kernels take it: an array of int64, or without compilation the record itself.
+
+        `unpack` returns the record, so type checkers and editors know its fields.
+        """
+
+else:
+
+    class Table:
+        """`Table[Record]` declares an array of int64, also as the field of another record."""
+
+        def __class_getitem__(cls, record: type) -> Any:
+            return I1
 
 
 class Packed(Generic[Record]):
@@ -63,7 +82,8 @@ class Packed(Generic[Record]):
         words: list[int] = []
         _write(record, words)
         self.record = record
-        self.table: Any = record if config.DISABLE_JIT else np.array(words, dtype=np.int64)
+        table: Any = record if config.DISABLE_JIT else np.array(words, dtype=np.int64)
+        self.table: Table[Record] = table
 
     def __reduce__(self) -> tuple[type[Packed[Record]], tuple[Record]]:
         return Packed, (self.record,)
@@ -90,7 +110,7 @@ class BoundRecord:
         return self._packed.table
 
 
-def unpack(table: Any, record: type[Record]) -> Record:
+def unpack(table: Table[Record], record: type[Record]) -> Record:
     """The record behind the table of a `Packed` one, in compiled code; it must not outlive the owner of the arrays.
 
     Args:
@@ -100,7 +120,7 @@ def unpack(table: Any, record: type[Record]) -> Record:
     return table
 
 
-def uncounted(a: Any) -> Any:
+def uncounted(a: Value) -> Value:
     """The same array, or record of arrays, of which nobody counts in compiled code who has it: 5 ns each time.
 
     It must not outlive `a`: an argument of the kernel, or what that uses once more afterwards.

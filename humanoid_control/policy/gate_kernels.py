@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2
-from humanoid_control.numerics.packed import unpack
+from humanoid_control.numerics.packed import Table, unpack
 
 SPEED_SHARE = 0.8  # of the speed limit, from which torque with the motion falls
 NO_TORQUE = 0.9  # of the speed limit, where none is left: with 1.0 joints of falling robots reached 1.2 of it
@@ -39,7 +39,7 @@ class GateArrays(NamedTuple):
 
 
 @kernel
-def close_loops(table: Any) -> int:
+def close_loops(table: Table[GateArrays]) -> int:
     """Torques of the PD loops with feed-forward, clipped to the limits; which rules may act on them.
 
     A torque that is not a number is none.
@@ -59,7 +59,7 @@ def close_loops(table: Any) -> int:
 
 
 @kernel
-def keep_range(table: Any) -> bool:
+def keep_range(table: Table[GateArrays]) -> bool:
     """Bound the torques of joints that leave their range within the horizon; True where one is changed."""
     a = unpack(table, GateArrays)
     changed, h, T = False, a.horizon, a.settling
@@ -76,7 +76,7 @@ def keep_range(table: Any) -> bool:
 
 
 @kernel
-def keep_speed(table: Any) -> bool:
+def keep_speed(table: Table[GateArrays]) -> bool:
     """Let torque with the motion fall to nothing at 0.9 of the speed limit; True where one is changed."""
     a = unpack(table, GateArrays)
     changed = False

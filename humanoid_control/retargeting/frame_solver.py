@@ -23,7 +23,7 @@ from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, fil
 from humanoid_control.numerics.array_types import F1, F2, I1
 from humanoid_control.numerics.box_program import BoxQp
 from humanoid_control.numerics.box_qp import solve_box_qp_from
-from humanoid_control.numerics.packed import uncounted, unpack
+from humanoid_control.numerics.packed import Table, uncounted, unpack
 from humanoid_control.retargeting.problem import (
     RetargetingProblem,
     Scratch,
@@ -319,7 +319,7 @@ class StepTables(NamedTuple):
 
 
 @kernel
-def step_frame(table: np.ndarray, dt: float, clearance: float) -> tuple[float, int, float]:
+def step_frame(table: Table[StepTables], dt: float, clearance: float) -> tuple[float, int, float]:
     """`solve_frame` of packed StepTables, from a clearance [m].
 
     Returns:

@@ -41,7 +41,7 @@ from humanoid_control.kinematics.forward_kinematics import (
     joint_twists,
 )
 from humanoid_control.numerics.array_types import F1, F2, F3
-from humanoid_control.numerics.packed import Packed, by_reference, unpack
+from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import segment_pairs, volumes_of
 
@@ -110,7 +110,7 @@ class MonitorArrays(NamedTuple):
 
 
 @kernel
-def monitor_shapes(table: np.ndarray, q: np.ndarray, activation: np.ndarray) -> int:
+def monitor_shapes(table: Table[MonitorArrays], q: np.ndarray, activation: np.ndarray) -> int:
     """Joints and shapes placed at q (nq,), bounds lowered, near pairs measured: the number of rows found.
 
     Args:
@@ -125,7 +125,9 @@ def monitor_shapes(table: np.ndarray, q: np.ndarray, activation: np.ndarray) -> 
 
 
 @kernel
-def monitor_moving_shapes(table: np.ndarray, q: np.ndarray, v: np.ndarray, need: np.ndarray, law: tuple) -> int:
+def monitor_moving_shapes(
+    table: Table[MonitorArrays], q: np.ndarray, v: np.ndarray, need: np.ndarray, law: tuple
+) -> int:
     """The same where the robot moves with v (nv,): only pairs that are near enough for how fast they close.
 
     Args:
@@ -145,7 +147,7 @@ def monitor_moving_shapes(table: np.ndarray, q: np.ndarray, v: np.ndarray, need:
 
 
 @kernel
-def find_faster_shapes(table: np.ndarray, v: np.ndarray, law: tuple, count: int) -> int:
+def find_faster_shapes(table: Table[MonitorArrays], v: np.ndarray, law: tuple, count: int) -> int:
     """Of the pairs that `monitor_moving_shapes` has passed over, those that matter at the velocity v (nv,).
 
     Args:

@@ -145,7 +145,7 @@ def read_units(rows: Any, where: str) -> dict[str, MuscleUnit]:
 
 def _unit_of(row: dict[str, Any], units: dict[str, MuscleUnit], where: str) -> MuscleUnit | None:
     """Unit of a tendon, with its own numbers; None where its row says nothing of it."""
-    own = {key: number(row, key, where) for key in OWN_KEYS if key in row}
+    own: dict[str, Any] = {key: number(row, key, where) for key in OWN_KEYS if key in row}
     if "unit" not in row and not own:
         return None
     unit = units[known("unit", str(row["unit"]), units, where)] if "unit" in row else MuscleUnit()
@@ -159,8 +159,8 @@ def _tendon(row: dict[str, Any], links: list[str], units: dict[str, MuscleUnit],
     path = [_step(step, links, where) for step in rows_of(row, "points", where)]
     refuse_millimetres([e.xyz for e in path if isinstance(e, ViaPoint)], where)
     refuse_millimetres([e.centre for e in path if isinstance(e, Wrap)], where)
-    tension = {k: number(row, k, where) for k in ("min_tension", "max_tension") if k in row}
-    more = {**tension, "unit": _unit_of(row, units, where)}
+    tension: dict[str, Any] = {k: number(row, k, where) for k in ("min_tension", "max_tension") if k in row}
+    more: dict[str, Any] = {**tension, "unit": _unit_of(row, units, where)}
     return build_row(where, Tendon, str(row["name"]), tuple(path), str(row.get("group", "")), **more)
 
 

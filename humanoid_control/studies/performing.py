@@ -233,7 +233,8 @@ def first_seconds(trajectory: WholeBodyTrajectory, seconds: float) -> WholeBodyT
     if not seconds or n >= T:
         return trajectory
     cut = {f.name: getattr(trajectory, f.name) for f in fields(trajectory)}
-    return replace(trajectory, **{k: v[:n] for k, v in cut.items() if isinstance(v, np.ndarray) and len(v) == T})
+    shorter: dict[str, Any] = {k: v[:n] for k, v in cut.items() if isinstance(v, np.ndarray) and len(v) == T}
+    return replace(trajectory, **shorter)
 
 
 # -------- Tables

@@ -15,7 +15,7 @@ from humanoid_control.errors import RobotError
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import joint_axis
 from humanoid_control.numerics.array_types import F2, F3, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.robots.robot import Robot
 
@@ -214,7 +214,7 @@ class SensorArrays(NamedTuple):
 
 
 @kernel
-def sum_sensor_wrenches(table: np.ndarray, poses: np.ndarray, felt: np.ndarray, out: np.ndarray) -> None:
+def sum_sensor_wrenches(table: Table[SensorArrays], poses: np.ndarray, felt: np.ndarray, out: np.ndarray) -> None:
     """Wrenches (2, 6) on both feet, in their sole frames, added to `out`.
 
     Args:

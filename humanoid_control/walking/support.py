@@ -11,7 +11,7 @@ import numpy as np
 
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, F3
-from humanoid_control.numerics.packed import unpack
+from humanoid_control.numerics.packed import Table, unpack
 
 BOTH = -1  # in place of the foot in the air
 CHANGES = 50  # of the share of a foot's weight that are tried, each way
@@ -102,7 +102,7 @@ class Soles(NamedTuple):
 
 
 @kernel
-def support_polygon(table: np.ndarray, swinging: int) -> np.ndarray:
+def support_polygon(table: Table[Soles], swinging: int) -> np.ndarray:
     """Corners (k, 2) of where the zero-moment point may be: the hull of the standing soles, less the margin.
 
     Args:
@@ -141,7 +141,7 @@ def _inside(s: Soles, k: int, p: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def left_share(table: np.ndarray, swinging: int, zmp: np.ndarray) -> float:
+def left_share(table: Table[Soles], swinging: int, zmp: np.ndarray) -> float:
     """Share of the weight on the left foot, by where the zero-moment point (2,) lies between both."""
     s = unpack(table, Soles)
     if swinging != BOTH:
@@ -159,7 +159,7 @@ def _middle(s: Soles, k: int) -> np.ndarray:
 
 
 @kernel
-def distribute(table: np.ndarray, swinging: int, zmp: np.ndarray, weight: float, out: np.ndarray) -> None:
+def distribute(table: Table[Soles], swinging: int, zmp: np.ndarray, weight: float, out: np.ndarray) -> None:
     """Normal force and moments of both feet whose zero-moment point is the one asked for.
 
     On two feet their shares are those of the line between their middles, and the rest off that line is the same on
@@ -228,7 +228,7 @@ class ZmpRequest(NamedTuple):
 
 @kernel
 def ask_for_zmp(
-    table: np.ndarray, swinging: int, request: np.ndarray, gain: float, rate: float, weight: float
+    table: Table[Soles], swinging: int, request: Table[ZmpRequest], gain: float, rate: float, weight: float
 ) -> tuple[np.ndarray, float, float, np.ndarray]:
     """The zero-moment point that leads the divergent component back, p = p_ref + gain (xi - xi_ref) + integral.
 

@@ -42,7 +42,7 @@ from humanoid_control.collision.ssv.model import (
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, I1, I2, I3
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 
 CODES = 9  # of pairs of types
 COLUMNS = 11  # of a result: d, normal, points on both surfaces, distance of the cores
@@ -299,21 +299,23 @@ class SegmentMemory(NamedTuple):
 
 
 @kernel
-def place_at(table: np.ndarray, poses: np.ndarray) -> None:
+def place_at(table: Table[SegmentMemory], poses: np.ndarray) -> None:
     """`place_segments` of packed `SegmentMemory`."""
     m = unpack(table, SegmentMemory)
     place_segments(poses, m.arrays, m.placed)
 
 
 @kernel
-def nearest_at(table: np.ndarray, broad_phase: int, activation: float) -> int:
+def nearest_at(table: Table[SegmentMemory], broad_phase: int, activation: float) -> int:
     """`nearest_volumes` of packed `SegmentMemory`."""
     m = unpack(table, SegmentMemory)
     return nearest_volumes(m.arrays, m.placed, broad_phase, activation, m.lanes, m.found)
 
 
 @kernel
-def measure_segments(table: np.ndarray, R: np.ndarray, p: np.ndarray, poses: np.ndarray, activation: float) -> int:
+def measure_segments(
+    table: Table[SegmentMemory], R: np.ndarray, p: np.ndarray, poses: np.ndarray, activation: float
+) -> int:
     """Place the segments at the poses R (J, 3, 3), p (J, 3) of the joints and find those that are near.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from humanoid_control.hardware.transport import Mode
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1
 from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 
 OLD, AHEAD = 0.5, 0.5  # [s] age of a stamp, and how far ahead of the clock it may be
 LONGEST_PERIOD = 0.1  # [s] of commands that are interpolated; those farther apart are steps
@@ -166,7 +166,7 @@ class Curves(NamedTuple):
 
 
 @kernel
-def curve_at(table: Any, out: np.ndarray, t: float, h: float) -> None:
+def curve_at(table: Table[Curves], out: np.ndarray, t: float, h: float) -> None:
     """Positions [rad] and velocities [rad/s] into out (2, n), t [s] after the begin of curves that take h [s]."""
     c = unpack(table, Curves)
     for i in range(out.shape[1]):
@@ -183,7 +183,7 @@ def curve_at(table: Any, out: np.ndarray, t: float, h: float) -> None:
 
 
 @kernel
-def add_command(table: Any, command: np.ndarray, now: np.ndarray, direct: np.ndarray, h: float) -> None:
+def add_command(table: Table[Curves], command: np.ndarray, now: np.ndarray, direct: np.ndarray, h: float) -> None:
     """Begin curves to a command from where the joints are told to be now.
 
     Joints that the command leaves out stay at their last one.

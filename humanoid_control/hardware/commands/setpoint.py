@@ -6,7 +6,7 @@ Compiled and without new arrays: a cycle of a fast robot has no time for them.
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from humanoid_control.hardware.commands.limiter import CommandLimits, Impedance,
 from humanoid_control.hardware.transmission import JointReading
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 
 
 class Aim(enum.IntEnum):
@@ -64,7 +64,7 @@ class SetpointColumns(NamedTuple):
 
 
 @kernel
-def follow_commands(table: Any, hold: np.ndarray, share: float, running: bool, step: float) -> bool:
+def follow_commands(table: Table[SetpointColumns], hold: np.ndarray, share: float, running: bool, step: float) -> bool:
     """Goal and its velocity from commands; True, and nothing is changed, where the target would step.
 
     Running, commands are the target; else hold + share (commands - hold), of joints that are commanded.
@@ -92,7 +92,7 @@ def follow_commands(table: Any, hold: np.ndarray, share: float, running: bool, s
 
 
 @kernel
-def advance_reference(table: Any, aim: int) -> None:
+def advance_reference(table: Table[SetpointColumns], aim: int) -> None:
     """Advance the reference by one cycle, inside all limits, to what it aims at."""
     s = unpack(table, SetpointColumns)
     ref = s.reference
@@ -109,7 +109,7 @@ def advance_reference(table: Any, aim: int) -> None:
 
 
 @kernel
-def fill_setpoint(table: Any, feed: float, kp: float, kd: float) -> None:
+def fill_setpoint(table: Table[SetpointColumns], feed: float, kp: float, kd: float) -> None:
     """Fill what the drives are told: shares of the torques of the commands and of the gains."""
     s = unpack(table, SetpointColumns)
     ref = s.reference

@@ -7,7 +7,7 @@ structure without its last word, the highest byte of each word first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState, 
 from humanoid_control.hardware.unitree.layout import HEADER, Family
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1, I2
-from humanoid_control.numerics.packed import BoundRecord, Packed, unpack
+from humanoid_control.numerics.packed import BoundRecord, Packed, Table, unpack
 
 Words = Annotated[np.ndarray, np.uint32, 1]
 WordRows = Annotated[np.ndarray, np.uint32, 2]
@@ -109,7 +109,7 @@ class Packing(NamedTuple):
 
 
 @kernel
-def pack_command(table: Any, share: float) -> int:
+def pack_command(table: Table[Packing], share: float) -> int:
     """Write targets and CRC into a frame; what is not a number becomes damping.
 
     Args:
@@ -249,7 +249,7 @@ class Reading(NamedTuple):
 
 
 @kernel
-def read_state(frame: bytes, table: Any, stamp: float) -> int:
+def read_state(frame: bytes, table: Table[Reading], stamp: float) -> int:
     """Check a state and take it over.
 
     Args:

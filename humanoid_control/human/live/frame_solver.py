@@ -21,7 +21,7 @@ from humanoid_control.human.marker_solver import (
 )
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2
-from humanoid_control.numerics.packed import unpack
+from humanoid_control.numerics.packed import Table, unpack
 
 PASSES = 3  # in which markers are weighed anew, in a frame where one lies
 DRIFT = 1.02  # factor by which the usual residual follows in a frame
@@ -68,7 +68,7 @@ def arrange(at: np.ndarray, rows: np.ndarray, columns: np.ndarray, farthest: flo
 
 
 @kernel
-def fit_live(table: np.ndarray, markers: np.ndarray, turn: np.ndarray) -> float:
+def fit_live(table: Table[LiveRecord], markers: np.ndarray, turn: np.ndarray) -> float:
     """Fit the only frame of a `LiveRecord` from where the ones before led; returns the root mean square residual [m].
 
     Args:

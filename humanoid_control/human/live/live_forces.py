@@ -31,7 +31,7 @@ from humanoid_control.human.model import Person
 from humanoid_control.human.newton_euler import ROOT, DynamicsRecord, generalised_forces, make_motion
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 
 SOLE_BANDWIDTH = 10.0  # [Hz] of the velocities of soles
 SETTLED = 1.5  # in delays of the filters: from then on they know nothing of their start any more
@@ -108,7 +108,7 @@ class SoleRecord(NamedTuple):
 
 
 @kernel
-def move_soles(table: np.ndarray, q: np.ndarray, share: float, dt: float) -> None:
+def move_soles(table: Table[SoleRecord], q: np.ndarray, share: float, dt: float) -> None:
     """Places and speeds of the soles at q (n,), dt after the last frame [s]; share: as in `DelayedFilter`; 1: anew."""
     s = unpack(table, SoleRecord)
     place(s.chain, q, s.pose)
@@ -127,7 +127,7 @@ def move_soles(table: np.ndarray, q: np.ndarray, share: float, dt: float) -> Non
 
 
 @kernel
-def measure_soles(table: np.ndarray, slow: float) -> None:
+def measure_soles(table: Table[SoleRecord], slow: float) -> None:
     """Distances of a centre of pressure to the outlines; slow: below which a foot rests [m/s]."""
     s = unpack(table, SoleRecord)
     n, count = len(s.speed), 0

@@ -13,7 +13,7 @@ from humanoid_control.ik.limits.self_collision import SelfCollisionLimit
 from humanoid_control.ik.solver import IkSettings
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.robot import Robot
 
 RELEASE = 5e-3  # [m] above the margin: idle joints whose own shapes come that near may go round each other
@@ -140,7 +140,7 @@ class ReturnRule(NamedTuple):
 
 @kernel
 def hold_joints(
-    table: np.ndarray,
+    table: Table[IdleJoints],
     q: np.ndarray,
     previous: np.ndarray,
     rule: ReturnRule,

@@ -16,7 +16,7 @@ from humanoid_control.ik.solver import IkSettings
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import JointLimits, StepRules, keep_acceleration, keep_range
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots.robot import Robot
 
 
@@ -190,7 +190,7 @@ class JointSides(NamedTuple):
 
 
 @kernel
-def keep_sides(table: np.ndarray, q: np.ndarray, dt: float, lower: np.ndarray, upper: np.ndarray) -> None:
+def keep_sides(table: Table[JointSides], q: np.ndarray, dt: float, lower: np.ndarray, upper: np.ndarray) -> None:
     """Tighten velocity bounds (nv,) of joints that stay on one side of an angle, never to nothing.
 
     Args:
@@ -236,7 +236,7 @@ class RangeSpeeds(NamedTuple):
 
 @kernel
 def keep_configuration(
-    table: np.ndarray,
+    table: Table[RangeLimits],
     q: np.ndarray,
     dt: float,
     speeds: RangeSpeeds,

@@ -24,11 +24,12 @@ from humanoid_control.ik.tasks.joints import PostureTask
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_limits import clamp_to_speed
 from humanoid_control.numerics.array_types import F1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.numerics.vec3 import cross, row
 from humanoid_control.robots.robot import Robot, joint_columns
 from humanoid_control.robots.self_collision import (
     CollisionMonitor,
+    MonitorArrays,
     ShapePairs,
     find_faster_shapes,
     monitor_moving_shapes,
@@ -257,7 +258,9 @@ class CollisionLaw(NamedTuple):
 
 
 @kernel
-def watch_pairs(monitor: np.ndarray, q: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float) -> int:
+def watch_pairs(
+    monitor: Table[MonitorArrays], q: np.ndarray, previous: np.ndarray, law: CollisionLaw, activation: float
+) -> int:
     """Measure the pairs that matter at q and the velocity of the last tick: how many were found.
 
     A pair is a row from so far that its row allows the present velocity, and the next one: `watch_faster_pairs` looks
@@ -280,7 +283,7 @@ def watch_pairs(monitor: np.ndarray, q: np.ndarray, previous: np.ndarray, law: C
 
 @kernel
 def watch_faster_pairs(
-    monitor: np.ndarray, iv: int, v: np.ndarray, law: CollisionLaw, activation: float, dt: float, count: int
+    monitor: Table[MonitorArrays], iv: int, v: np.ndarray, law: CollisionLaw, activation: float, dt: float, count: int
 ) -> int:
     """After `watch_pairs` found so many: how many with those that were passed over, but matter at a velocity for dt.
 
@@ -334,7 +337,7 @@ class PairRows(NamedTuple):
 
 
 @kernel
-def fill_pair_rows(table: np.ndarray, found: PairsFound, J6: np.ndarray, law: CollisionLaw) -> int:
+def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, law: CollisionLaw) -> int:
     """Rows A u >= b of the near pairs: A u is how fast each pair separates.
 
     A row that no velocity within the bounds could miss is left out, which changes nothing but the time. A joint that

@@ -15,7 +15,7 @@ from humanoid_control.jit import inlined, kernel
 from humanoid_control.kinematics.forward_kinematics import WorldPoses, place_joint
 from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
 from humanoid_control.numerics.cholesky import dot
-from humanoid_control.numerics.packed import Packed, by_reference, unpack
+from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
 from humanoid_control.numerics.vec3 import Vec, cross, rotate, row, sub, unrotate
 from humanoid_control.numerics.vec3 import dot as dot3
 from humanoid_control.robots.robot import Robot
@@ -187,7 +187,9 @@ def braking_distance(speed: float, step: float, ticks: float) -> float:
 
 
 @kernel
-def max_safe_scale(table: np.ndarray, q: np.ndarray, brake: np.ndarray, v: np.ndarray, braking: Braking) -> float:
+def max_safe_scale(
+    table: Table[PathArrays], q: np.ndarray, brake: np.ndarray, v: np.ndarray, braking: Braking
+) -> float:
     """As `StoppingPathCheck.max_safe_scale`; brake and v are those of the joints (n,), the table of PathArrays."""
     path = unpack(table, PathArrays)
     u = path.scratch.trial

@@ -34,7 +34,7 @@ from humanoid_control.ik.tasks.task import Task
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_twists import fill_centroidal_map
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, by_reference, unpack
+from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.self_collision import ShapePairs, VolumePairs, monitor_shapes
 
@@ -57,7 +57,7 @@ class RatePairs(NamedTuple):
     """
 
     kind: int
-    table: I1
+    table: Table[Any]
     poses: F2
     found: PairsFound
     joints: PairJoints
@@ -96,7 +96,7 @@ class RateTables(NamedTuple):
         null_gain, max_gain, clamp: of the settings.
     """
 
-    tasks: I1
+    tasks: Table[TableArrays]
     dofs: DofMap
     mobility: F1
     pairs: RatePairs
@@ -116,7 +116,7 @@ class RateTables(NamedTuple):
 
 
 @kernel
-def rate_tick(table: np.ndarray, q: np.ndarray, dt: float, out: np.ndarray) -> int:
+def rate_tick(table: Table[RateTables], q: np.ndarray, dt: float, out: np.ndarray) -> int:
     """One tick.
 
     Args:
@@ -301,6 +301,7 @@ class CompiledRate:
             joints, none = PairJoints(no_joint, no_joint, np.zeros((0, 0))), np.zeros(0)
             return RatePairs(NO_PAIRS, NO_TABLE, poses, PairsFound.buffer(0), joints, none, none, 0.0)
         pairs, joints = cost.pairs, cost.pairs.joints.record
+        table: Table[Any]
         if isinstance(pairs, ShapePairs):
             kind, table, found = SHAPES, pairs.packed.table, pairs.arrays.found
         else:

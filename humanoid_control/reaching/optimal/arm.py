@@ -54,8 +54,8 @@ class Arm:
         """Torques (N,) [N m] that a motion needs, or (T, N) of a motion (T, N)."""
         rows = [np.atleast_2d(np.ascontiguousarray(one, dtype=float)) for one in (q, v, a)]
         out, memory = np.empty(rows[0].shape), arm_motion(rows[0][0])
-        for k, row in enumerate(zip(*rows, strict=True)):
-            move_arm(self.model, *row, memory)
+        for k in range(len(out)):
+            move_arm(self.model, rows[0][k], rows[1][k], rows[2][k], memory)
             torque(memory, out[k])
         return out.reshape(np.shape(q))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, F3, I2
-from humanoid_control.numerics.packed import unpack
+from humanoid_control.numerics.packed import Table, unpack
 from humanoid_control.reaching.optimal.hand_jerk import HandJerk, hand_jerk
 from humanoid_control.reaching.optimal.inverse_dynamics import STEP as COMPLEX_STEP
 from humanoid_control.reaching.optimal.inverse_dynamics import (
@@ -115,7 +115,7 @@ def cost_memory(n: int, local: int) -> CostMemory:
 
 
 @kernel
-def reach_cost(table: np.ndarray, x: np.ndarray) -> float:
+def reach_cost(table: Table[ReachProblem], x: np.ndarray) -> float:
     """Cost of the trajectory x (G, N), with the terms of its limits; `table` is that of a packed ReachProblem."""
     problem = unpack(table, ReachProblem)
     quadrature, memory = problem.quadrature, cost_memory(x.shape[1], problem.quadrature.phi.shape[1])
@@ -129,7 +129,9 @@ def reach_cost(table: np.ndarray, x: np.ndarray) -> float:
 
 
 @kernel
-def reach_cost_derivatives(table: np.ndarray, x: np.ndarray, level: int, gradient: np.ndarray, H: np.ndarray) -> float:
+def reach_cost_derivatives(
+    table: Table[ReachProblem], x: np.ndarray, level: int, gradient: np.ndarray, H: np.ndarray
+) -> float:
     """Cost of the trajectory x (G, N), gradient (n,) and Hessian by the unknowns.
 
     Args:

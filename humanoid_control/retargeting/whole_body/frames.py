@@ -9,7 +9,7 @@ import numpy as np
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B2, F1, F2, F3, I1
 from humanoid_control.numerics.cholesky import solve_upper, upper_cholesky
-from humanoid_control.numerics.packed import uncounted, unpack
+from humanoid_control.numerics.packed import Table, uncounted, unpack
 from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal, SolverConstants, solve_goal
 from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, mean_error, place_points
 from humanoid_control.retargeting.whole_body.contacts import ContactRules, FootMemory, FootTargets, Soles, foot_targets
@@ -224,7 +224,7 @@ def solve_whole_body_frames(
 
 
 @kernel
-def solve_packed_frames(table: np.ndarray, dt: float, clearance: float) -> float:
+def solve_packed_frames(table: Table[FrameTables], dt: float, clearance: float) -> float:
     """`solve_whole_body_frames` of packed FrameTables, from a clearance [m]."""
     t = unpack(table, FrameTables)
     before = FrameBefore(t.x, t.v, clearance)

@@ -278,7 +278,7 @@ def contact_table(points: ContactPoints | None, bodies: int, ground: Ground, set
 
 
 @kernel
-def place_carriers(W, c):
+def place_carriers(W: F1, c: ContactTable) -> None:
     """Poses and velocities of the bodies that carry contact points, in the world, after `kinematics_pass`."""
     for k in range(c.carriers.shape[0]):
         i = c.carriers[k]

@@ -15,6 +15,7 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.jit import inlined, kernel
+from humanoid_control.multibody.arrays import Tables
 from humanoid_control.multibody.layout import COORD, GRAD, NC, NW, RATE
 from humanoid_control.numerics.array_types import F1, F2, I1, I2
 from humanoid_control.numerics.packed import by_reference
@@ -91,7 +92,7 @@ def deadbeat_voltage(current: float, desired: float, speed: float, h: float, mot
 
 
 @inlined
-def _deadbeat(current, desired, speed, keep, motor):
+def _deadbeat(current: float, desired: float, speed: float, keep: float, motor: F1) -> float:
     return motor[RESISTANCE] * (desired - keep * current) / (1.0 - keep) + motor[BACK_EMF] * speed
 
 
@@ -112,7 +113,9 @@ def motor_step(current: float, voltage: float, speed: float, h: float, motor: np
 
 
 @inlined
-def _motor_step(current, voltage, speed, decay, motor):
+def _motor_step(
+    current: float, voltage: float, speed: float, decay: tuple[float, float], motor: F1
+) -> tuple[float, float, float]:
     """`motor_step` of a motor whose decay in the step is known."""
     R, ke, most, highest = motor[RESISTANCE], motor[BACK_EMF], motor[CURRENT_LIMIT], motor[VOLTAGE_LIMIT]
     keep, in_the_mean = decay
@@ -347,7 +350,7 @@ def no_shafts() -> ShaftTable:
 
 
 @kernel
-def shaft_forces(t, W, s, q, v, h, tau, armature):
+def shaft_forces(t: Tables, W: F1, s: ShaftTable, q: F1, v: F1, h: float, tau: F1, armature: F1) -> None:
     """Add the generalised forces of all shafts to tau (nv,); after `kinematics_pass`, with the motors' torques in `s`.
 
     Args:
@@ -376,7 +379,7 @@ def shaft_forces(t, W, s, q, v, h, tau, armature):
 
 
 @kernel
-def desired_currents(t, W, s, torque, current):
+def desired_currents(t: Tables, W: F1, s: ShaftTable, torque: F1, current: F1) -> None:
     """Motor currents (m,) that would give the joints their torques [N m], without friction; after `kinematics_pass`.
 
     Args:
@@ -401,7 +404,7 @@ def desired_currents(t, W, s, torque, current):
 
 
 @kernel
-def limit_joint_torques(W, s, limit, current, torque):
+def limit_joint_torques(W: F1, s: ShaftTable, limit: F1, current: F1, torque: F1) -> None:
     """Torques of the motors at the joints, without friction, none above its limit; after `current_controlled_step`.
 
     A current that is led from one step to the next is late where a screw changes its ratio, and a motor that is
@@ -430,7 +433,7 @@ def limit_joint_torques(W, s, limit, current, torque):
 
 
 @inlined
-def _joint_torques(W, body, joints, gear, given, torque):
+def _joint_torques(W: F1, body: I1, joints: I2, gear: F2, given: F1, torque: F1) -> None:
     """Torques of shafts (m,) at the joints' coordinates, into torque (nv,)."""
     torque[:] = 0.0
     for k in range(given.shape[0]):

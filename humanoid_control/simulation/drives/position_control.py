@@ -19,7 +19,7 @@ import pinocchio as pin
 
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, by_reference, unpack
+from humanoid_control.numerics.packed import Packed, Table, by_reference, unpack
 from humanoid_control.robots.accelerations import ROTOR_PER_EFFORT
 from humanoid_control.robots.drive_mechanisms import reflected_inertia
 from humanoid_control.robots.robot import Robot
@@ -195,7 +195,7 @@ class DriveCommands:
 
 
 @kernel
-def take_command(table):
+def take_command(table: Table[References]) -> None:
     """Take the command `given` in packed References: of each joint the first that is a number."""
     r = unpack(table, References)
     for k in range(r.mode.shape[0]):
@@ -221,7 +221,9 @@ def take_command(table):
 
 
 @kernel
-def advance_drive_references(mode, q_ref, v_ref, limits, joints, silent, h):
+def advance_drive_references(
+    mode: I1, q_ref: F1, v_ref: F1, limits: ReferenceLimits, joints: F1, silent: bool, h: float
+) -> None:
     """Move the references (n,) on by a step of length h, in place.
 
     Args:
@@ -290,7 +292,7 @@ NEWTON_ROUNDS, MOST_ROUNDS = 4, 60  # solutions of a step with the first way, an
 
 
 @kernel
-def drive_terms(d, joints, speed, guess, h, tau, armature):
+def drive_terms(d: DriveTable, joints: F1, speed: F1, guess: F1, h: float, tau: F1, armature: F1) -> None:
     """Motors and mechanical stops for one implicit step: generalised forces, and inertia that stands for the rest.
 
     The motor's torque at the end of the step, kp (q_ref - q - h v+) + kd (v_ref - v+) + effort with v+ = v + h a, is
@@ -315,7 +317,7 @@ def drive_terms(d, joints, speed, guess, h, tau, armature):
 
 
 @inlined
-def motor_piece(d, k, v, a, h):
+def motor_piece(d: DriveTable, k: int, v: float, a: float, h: float) -> tuple[float, float]:
     """The torque t - g a of a motor near an acceleration: its law, or the limit that cuts the law off.
 
     Toward its speed limit a motor gives all it can up to 98 % of it, and nothing at the limit; what is driven past it
@@ -338,7 +340,7 @@ def motor_piece(d, k, v, a, h):
 
 
 @inlined
-def stop_piece(d, k, q, v, a, h):
+def stop_piece(d: DriveTable, k: int, q: float, v: float, a: float, h: float) -> tuple[float, float]:
     """The torque t - g a of the stops near an acceleration: it only pushes, and only where the step would end beyond.
 
     Inside the range it takes just the speed that would be too much, so that no energy comes of it; from beyond, where
@@ -360,7 +362,7 @@ def stop_piece(d, k, q, v, a, h):
 
 
 @inlined
-def way_of(rounds):
+def way_of(rounds: int) -> int:
     """The way to switch after so many solutions of a step; two or three are usual under load.
 
     SLOWLY needs a last point whose equations were those of now: contact is corrected in earlier rounds only.
@@ -369,7 +371,7 @@ def way_of(rounds):
 
 
 @kernel
-def switch_drives(d, joints, speed, a, h, tau, armature, way):
+def switch_drives(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, tau: F1, armature: F1, way: int) -> bool:
     """Pieces of all motors and stops at the accelerations that a solution gave; True where one has to change.
 
     TOGETHER, they are those that hold at this solution: Newton's method. SLOWLY, those that hold at the minimum
@@ -413,7 +415,7 @@ def switch_drives(d, joints, speed, a, h, tau, armature, way):
 
 
 @inlined
-def _least_along(d, joints, speed, a, h):
+def _least_along(d: DriveTable, joints: F1, speed: F1, a: F1, h: float) -> float:
     """The share of the way from the last point to a solution at which the convex function is least, 1 at the most.
 
     Its slope there is that of M a + b, a line between the drives' forces at both ends, less that of the forces at the
@@ -438,7 +440,7 @@ def _least_along(d, joints, speed, a, h):
 
 
 @inlined
-def _slope(d, joints, speed, a, h, share):
+def _slope(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, share: float) -> float:
     """Slope of the convex function along the way from the last point to the solution a (n,), at a share of it."""
     s, slope = d.scratch, 0.0
     for k in range(joints.shape[0]):
@@ -452,7 +454,7 @@ def _slope(d, joints, speed, a, h, share):
 
 
 @inlined
-def switch_stop(d, k, q, v, a, h, way):
+def switch_stop(d: DriveTable, k: int, q: float, v: float, a: float, h: float, way: int) -> bool:
     """Take the piece of a joint's stops that holds at an acceleration; True where it is another."""
     s = d.scratch
     t, g = stop_piece(d, k, q, v, a, h)
@@ -469,7 +471,7 @@ JOINT, SPEED, ACCELERATION, FORCE, INERTIA, TORQUE = range(6)  # rows of a step
 
 
 @kernel
-def begin_drive_step(drives, rows, h):
+def begin_drive_step(drives: Table[DriveTable], rows: F2, h: float) -> None:
     """Forces and inertias of all drives for one implicit step, at the pieces that the last accelerations let expect.
 
     Args:
@@ -482,7 +484,7 @@ def begin_drive_step(drives, rows, h):
 
 
 @kernel
-def switch_drive_step(drives, rows, h, way):
+def switch_drive_step(drives: Table[DriveTable], rows: F2, h: float, way: int) -> bool:
     """The same at the accelerations that a solution with these gave; see `switch_drives`.
 
     Returns:

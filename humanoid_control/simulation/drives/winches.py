@@ -27,7 +27,7 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import unpack
+from humanoid_control.numerics.packed import Table, unpack
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendons_of
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors, TendonEncoders, TendonPlant
@@ -208,7 +208,7 @@ def joint_torques(t: WinchTable, v: np.ndarray, out: np.ndarray) -> None:
 
 
 @kernel
-def explicit_tensions_at(table: np.ndarray, h: float, steps: int, out: np.ndarray) -> None:
+def explicit_tensions_at(table: Table[WinchTable], h: float, steps: int, out: np.ndarray) -> None:
     """Tensions of the wires at the beginning of a step, those of the winches at its end.
 
     Args:

@@ -18,6 +18,7 @@ from humanoid_control.multibody.inertia_pass import inertia_pass
 from humanoid_control.multibody.kinematics_pass import add_wrenches, configuration_rate, kinematics_pass
 from humanoid_control.multibody.layout import NW, RATE
 from humanoid_control.multibody.model import Model, free, from_pinocchio
+from humanoid_control.numerics.array_types import F1, F2
 from humanoid_control.numerics.rotation import (
     euler_zxz_angles,
     euler_zxz_matrix,
@@ -36,6 +37,7 @@ from humanoid_control.simulation.contact.forces import (
 from humanoid_control.simulation.drives.drive_train import ELASTIC, RIGID, build_drive_train
 from humanoid_control.simulation.drives.motors_gears import (
     TORQUE_CONSTANT,
+    ShaftTable,
     current_rate,
     no_shafts,
     shaft_forces,
@@ -270,7 +272,7 @@ class RateMemory(NamedTuple):
 
 
 @kernel
-def full_rates(world, s, z, u, dz, x):
+def full_rates(world: WorldArrays, s: ShaftTable, z: F1, u: F1, dz: F1, x: RateMemory) -> None:
     """Rates dz of z = [v, q, layers, currents] under the voltages u.
 
     Args:
@@ -298,7 +300,7 @@ def full_rates(world, s, z, u, dz, x):
 
 
 @kernel
-def reduced_rates(world, z, u, dz, x):
+def reduced_rates(world: WorldArrays, z: F1, u: F1, dz: F1, x: RateMemory) -> None:
     """Rates dz of z = [base v, base q, layers] while the joints move as u = [angles, velocities, accelerations].
 
     Args:
@@ -319,7 +321,7 @@ def reduced_rates(world, z, u, dz, x):
 
 
 @inlined
-def _contact(world, layers, x):
+def _contact(world: WorldArrays, layers: F2, x: RateMemory) -> None:
     if layers.shape[0] > 0:
         c = world.contact
         place_carriers(world.work.W, c)
@@ -328,7 +330,7 @@ def _contact(world, layers, x):
 
 
 @inlined
-def _layer_rates(rate, dz, at):
+def _layer_rates(rate: F2, dz: F1, at: int) -> None:
     for k in range(rate.shape[0]):
         for a in range(3):
             dz[at + 3 * k + a] = rate[k, a]

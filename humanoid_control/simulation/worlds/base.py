@@ -14,7 +14,7 @@ from humanoid_control.errors import ConfigError, NotANumberError, SizeError, Unk
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.joint_state import ImuReading, JointState, Measurement
 from humanoid_control.numerics.array_types import F3, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains
 from humanoid_control.simulation.sensors.imu import Motion, base_state, read_imu
@@ -352,7 +352,7 @@ class SoleArrays(NamedTuple):
 
 
 @kernel
-def sum_corner_forces(table: np.ndarray, poses: np.ndarray, forces: np.ndarray, out: np.ndarray) -> None:
+def sum_corner_forces(table: Table[SoleArrays], poses: np.ndarray, forces: np.ndarray, out: np.ndarray) -> None:
     """Wrenches (F, 6) of forces (F, 4, 3) in the world on the corners of soles, in the frames of the soles.
 
     Args:

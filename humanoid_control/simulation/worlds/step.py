@@ -21,7 +21,7 @@ from humanoid_control.multibody.kinematics_pass import add_wrenches, integrate_c
 from humanoid_control.multibody.layout import ACC, COORD, NW, RATE, ROT
 from humanoid_control.multibody.spatial import add_point_inertia, cross, symmetric_up, turn, turn_back
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import uncounted, unpack
+from humanoid_control.numerics.packed import Table, uncounted, unpack
 from humanoid_control.simulation.contact.forces import ContactTable, add_wrench, contact_step, place_carriers
 from humanoid_control.simulation.contact.ground import ground_height
 from humanoid_control.simulation.contact.points import DAMPING, FRICTION, STIFFNESS
@@ -148,7 +148,13 @@ class Motors(NamedTuple):
 
 
 @kernel
-def run_steps(world, state, drives, pushes, schedule):
+def run_steps(
+    world: Table[WorldArrays],
+    state: Table[WorldState],
+    drives: Table[DriveTable],
+    pushes: Table[PushTable],
+    schedule: Schedule,
+) -> tuple[int, int]:
     """Advance the world by some steps.
 
     Args:
@@ -166,10 +172,17 @@ def run_steps(world, state, drives, pushes, schedule):
 
 
 @kernel
-def _run_steps(world, state, drives, pushes, schedule, memory):
+def _run_steps(
+    world: Table[WorldArrays],
+    state: Table[WorldState],
+    drives: Table[DriveTable],
+    pushes: Table[PushTable],
+    schedule: Schedule,
+    memory: F2,
+) -> tuple[int, int]:
     """`run_steps` with memory (3, nv) of zeros."""
     t, w, c, elements = unpack(world, WorldArrays)
-    x, pushes, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
+    x, impulses, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
     h, limits = schedule.h, ReferenceLimits(d.lower, d.upper, d.lead)
     n, nv = d.kp.shape[0], x.v.shape[0]
     iv, iq = nv - n, x.q.shape[0] - n
@@ -181,7 +194,7 @@ def _run_steps(world, state, drives, pushes, schedule, memory):
         silent = now - schedule.since >= schedule.coast
         advance_drive_references(d.mode, d.q_ref, d.v_ref, limits, joints, silent, h)
         drive_terms(d, joints, speed, a, h, force, inertia)
-        impressed_forces(t, w, x, c, elements, pushes, now, h)
+        impressed_forces(t, w, x, c, elements, impulses, now, h)
         solve_step(t, w, x, c, tau, armature, h)
         rounds = 1
         while True:
@@ -205,7 +218,7 @@ def _run_steps(world, state, drives, pushes, schedule, memory):
 
 
 @inlined
-def integrate_state(t, x, moved, h, fastest):
+def integrate_state(t: Tables, x: WorldState, moved: F1, h: float, fastest: float) -> int:
     """Velocities, then positions with them; or nothing, and the coordinate whose velocity stopped being one.
 
     Args:
@@ -224,7 +237,9 @@ def integrate_state(t, x, moved, h, fastest):
 
 
 @inlined
-def impressed_forces(t, w, x, c, elements, pushes, now, h):
+def impressed_forces(
+    t: Tables, w: Work, x: WorldState, c: ContactTable, elements: ElementTable, pushes: PushTable, now: float, h: float
+) -> None:
     """Kinematics, then contact, pushes and force elements as impressed forces."""
     kinematics_pass(t, x.q, x.v, w)
     if c.body.shape[0] > 0:
@@ -240,7 +255,7 @@ def impressed_forces(t, w, x, c, elements, pushes, now, h):
 
 
 @inlined
-def _push(W, p, k, wrench):
+def _push(W: F1, p: PushTable, k: int, wrench: F2) -> None:
     i = p.body[k]
     e = (i + 1) * NW + ROT
     fx, fy, fz = turn_back(W, e, p.wrench[k, 0], p.wrench[k, 1], p.wrench[k, 2])
@@ -255,7 +270,7 @@ def _push(W, p, k, wrench):
 
 
 @inlined
-def solve_step(t, w, x, c, tau, armature, h):
+def solve_step(t: Tables, w: Work, x: WorldState, c: ContactTable, tau: F1, armature: F1, h: float) -> None:
     """Accelerations under these forces; contact counts with its force at the end of the step."""
     add_wrenches(t, c.wrench, w)
     stiffen_contacts(w.W, c, h)
@@ -264,7 +279,7 @@ def solve_step(t, w, x, c, tau, armature, h):
 
 
 @inlined
-def stiffen_contacts(W, c, h):
+def stiffen_contacts(W: F1, c: ContactTable, h: float) -> None:
     """Add h J^T K J of all contact points to the inertias of their bodies."""
     for k in range(c.body.shape[0]):
         if c.gains[k, 0] + c.gains[k, 3] + c.gains[k, 5] > 0.0:
@@ -272,7 +287,7 @@ def stiffen_contacts(W, c, h):
 
 
 @inlined
-def _stiffen(W, c, k, h):
+def _stiffen(W: F1, c: ContactTable, k: int, h: float) -> None:
     """Add h J^T K J of a contact point to the inertia of its body."""
     o = (c.body[k] + 1) * NW
     e, g = o + ROT, c.gains
@@ -282,7 +297,7 @@ def _stiffen(W, c, k, h):
 
 
 @inlined
-def _fall(W, c, k, h):
+def _fall(W: F1, c: ContactTable, k: int, h: float) -> tuple[float, float, float]:
     """Fall of the force at a point during the step, in the world: h K a."""
     o = (c.body[k] + 1) * NW
     a, e = o + ACC, o + ROT
@@ -299,7 +314,7 @@ def _fall(W, c, k, h):
 
 
 @inlined
-def correct_contact(W, x, c, h):
+def correct_contact(W: F1, x: WorldState, c: ContactTable, h: float) -> bool:
     """Points whose force would leave the friction cone at the end of the step; True if there are any.
 
     Those that the ground would have to pull are released; those that would be held too much slide.
@@ -334,7 +349,7 @@ def correct_contact(W, x, c, h):
 
 
 @inlined
-def forces_at_the_end(W, x, c, h):
+def forces_at_the_end(W: F1, x: WorldState, c: ContactTable, h: float) -> None:
     """The forces that acted: those at the end of the step."""
     for k in range(c.body.shape[0]):
         if c.gains[k, 0] + c.gains[k, 3] + c.gains[k, 5] > 0.0:
@@ -348,7 +363,14 @@ def forces_at_the_end(W, x, c, h):
 
 
 @kernel
-def run_driven_steps(world, state, drives, pushes, motors, schedule):
+def run_driven_steps(
+    world: Table[WorldArrays],
+    state: Table[WorldState],
+    drives: Table[DriveTable],
+    pushes: Table[PushTable],
+    motors: Table[Motors],
+    schedule: Schedule,
+) -> tuple[int, int]:
     """Advance a robot with its motors and gears by some short steps; see `run_steps`.
 
     Args:
@@ -361,10 +383,18 @@ def run_driven_steps(world, state, drives, pushes, motors, schedule):
 
 
 @kernel
-def _run_driven_steps(world, state, drives, pushes, motors, schedule, memory):
+def _run_driven_steps(
+    world: Table[WorldArrays],
+    state: Table[WorldState],
+    drives: Table[DriveTable],
+    pushes: Table[PushTable],
+    motors: Table[Motors],
+    schedule: Schedule,
+    memory: F2,
+) -> tuple[int, int]:
     """`run_driven_steps` with memory (8, nv) of zeros."""
     t, w, c, elements = unpack(world, WorldArrays)
-    x, pushes, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
+    x, impulses, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
     s, e, decay = unpack(motors, Motors)
     W, limits = w.W, ReferenceLimits(d.lower, d.upper, d.lead)
     h, moving = schedule.h, e.joint.shape[0]
@@ -386,7 +416,7 @@ def _run_driven_steps(world, state, drives, pushes, motors, schedule, memory):
             change = min(max(d.q_ref[j] - e.angles[j], -most), most)
             e.angles[j] += change
             e.rates[j] = change / h
-        impressed_forces(t, w, x, c, elements, pushes, now, h)
+        impressed_forces(t, w, x, c, elements, impulses, now, h)
         tau[:] = 0.0
         armature[:] = 0.0
         _joint_loops(t, x, d, s, e, goal)
@@ -421,14 +451,14 @@ def _run_driven_steps(world, state, drives, pushes, motors, schedule, memory):
 
 
 @inlined
-def _first_joint(x):
+def _first_joint(x: WorldState) -> tuple[int, int]:
     """First entries of the joints in v and in q."""
     iv = 6 if x.q.shape[0] > x.v.shape[0] else 0
     return iv, iv + x.q.shape[0] - x.v.shape[0]
 
 
 @inlined
-def _joint_loops(t, x, d, s, e, goal):
+def _joint_loops(t: Tables, x: WorldState, d: DriveTable, s: ShaftTable, e: MotorWiring, goal: F1) -> None:
     """Torques that the position loops ask of the motors, into goal (nv,)."""
     iv, iq = _first_joint(x)
     for k in range(e.joint.shape[0]):
@@ -442,7 +472,7 @@ def _joint_loops(t, x, d, s, e, goal):
 
 
 @inlined
-def _choose_stops(x, d, e, h):
+def _choose_stops(x: WorldState, d: DriveTable, e: MotorWiring, h: float) -> None:
     """The pieces of the stops that the last accelerations let expect."""
     iv, iq = _first_joint(x)
     for k in range(e.joint.shape[0]):
@@ -452,7 +482,7 @@ def _choose_stops(x, d, e, h):
 
 
 @inlined
-def _add_stops(d, e, iv, free, light, tau, armature):
+def _add_stops(d: DriveTable, e: MotorWiring, iv: int, free: F1, light: F1, tau: F1, armature: F1) -> None:
     """The stops at the ends of the ranges, onto what acts without them, into tau and armature (nv,)."""
     for k in range(e.joint.shape[0]):
         j = e.joint[k]
@@ -461,7 +491,7 @@ def _add_stops(d, e, iv, free, light, tau, armature):
 
 
 @inlined
-def _switch_stops(x, d, e, h, way):
+def _switch_stops(x: WorldState, d: DriveTable, e: MotorWiring, h: float, way: int) -> bool:
     """The pieces of the stops that hold at the accelerations now; True where one has to change."""
     iv, iq = _first_joint(x)
     changed = False

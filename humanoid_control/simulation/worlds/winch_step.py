@@ -28,7 +28,8 @@ from humanoid_control.multibody.layout import (
 from humanoid_control.multibody.mass_matrix import dense_solve, fill_mass_matrix
 from humanoid_control.multibody.spatial import acceleration_down
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import unpack
+from humanoid_control.numerics.packed import Table, unpack
+from humanoid_control.simulation.contact.forces import ContactTable
 from humanoid_control.simulation.drives.position_control import (
     MOTOR,
     MOTOR_GAIN,
@@ -55,6 +56,7 @@ from humanoid_control.simulation.worlds.step import (
     FASTEST,
     FINE,
     PushTable,
+    Schedule,
     WorldArrays,
     WorldState,
     correct_contact,
@@ -92,7 +94,14 @@ class WinchWiring(NamedTuple):
 
 
 @kernel
-def run_winch_steps(world, state, drives, pushes, wiring, schedule):
+def run_winch_steps(
+    world: Table[WorldArrays],
+    state: Table[WorldState],
+    drives: Table[DriveTable],
+    pushes: Table[PushTable],
+    wiring: Table[WinchWiring],
+    schedule: Schedule,
+) -> tuple[int, int]:
     """Advance a robot with winches by some steps; see `step.run_steps`.
 
     Args:
@@ -103,10 +112,18 @@ def run_winch_steps(world, state, drives, pushes, wiring, schedule):
 
 
 @kernel
-def _run_winch_steps(world, state, drives, pushes, wiring, schedule, memory):
+def _run_winch_steps(
+    world: Table[WorldArrays],
+    state: Table[WorldState],
+    drives: Table[DriveTable],
+    pushes: Table[PushTable],
+    wiring: Table[WinchWiring],
+    schedule: Schedule,
+    memory: F2,
+) -> tuple[int, int]:
     """`run_winch_steps` with memory (3, nv) of zeros."""
     t, w, c, elements = unpack(world, WorldArrays)
-    x, pushes, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
+    x, impulses, d = unpack(state, WorldState), unpack(pushes, PushTable), unpack(drives, DriveTable)
     g = unpack(wiring, WinchWiring)
     h, limits = schedule.h, ReferenceLimits(d.lower, d.upper, d.lead)
     n, nv = d.kp.shape[0], x.v.shape[0]
@@ -122,7 +139,7 @@ def _run_winch_steps(world, state, drives, pushes, wiring, schedule, memory):
         run_drives(g.winches, h)
         predict_tensions(g.winches, h)
         drive_terms(d, joints, speed, a, h, force, inertia)
-        impressed_forces(t, w, x, c, elements, pushes, now, h)
+        impressed_forces(t, w, x, c, elements, impulses, now, h)
         _fill(t, w, c, g, h)
         rounds = 1
         while True:
@@ -175,7 +192,7 @@ def _end_rates(g: WinchWiring, speed: np.ndarray, a: np.ndarray, h: float) -> No
 
 
 @inlined
-def _fill(t: Tables, w: Work, c, g: WinchWiring, h: float) -> None:
+def _fill(t: Tables, w: Work, c: ContactTable, g: WinchWiring, h: float) -> None:
     """Equations of motion under contact and pushes alone, into M and rhs of the work; after `kinematics_pass`."""
     add_wrenches(t, c.wrench, w)
     stiffen_contacts(w.W, c, h)

@@ -271,8 +271,8 @@ class ClosedLoop:
                 self.world.set_tendon_commands(waiting.pop(0))
             rows.append((time, reference.position, self.joints, angles, self.world.winches.record.tension.copy()))
             self.world.step(self._steps)
-        time, *more = (np.array(column) for column in zip(*rows, strict=True))
-        return LoopTrace(time, *more, s)
+        columns = [np.array(column) for column in zip(*rows, strict=True)]
+        return LoopTrace(columns[0], columns[1], columns[2], columns[3], columns[4], s)
 
 
 def minimum_jerk(begin: np.ndarray, goal: np.ndarray, share: float, duration: float) -> Reference:

@@ -135,7 +135,7 @@ def faults(runs: ControlRuns) -> ControlResult:
 
 
 def _failing(tendon: str, fault: str) -> Callable[[float, ClosedLoop], None]:
-    done = []
+    done: list[float] = []
 
     def event(time: float, loop: ClosedLoop) -> None:
         if time >= 0.5 and not done:

@@ -158,5 +158,5 @@ class ForeignArm:
                 self.loop.command(waiting.pop(0))
             rows.append((time, reference.position, self.joints, angles, self.record.tension.copy()))
             self.step(round(1.0 / s.rate / SHORT))
-        time, *more = (np.array(column) for column in zip(*rows, strict=True))
-        return LoopTrace(time, *more, s)
+        columns = [np.array(column) for column in zip(*rows, strict=True)]
+        return LoopTrace(columns[0], columns[1], columns[2], columns[3], columns[4], s)

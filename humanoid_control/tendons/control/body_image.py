@@ -198,7 +198,7 @@ class BodyImage:
         names = (("joint_names", self.base.joint_names), ("muscle_names", self.base.muscle_names))
         if not same or any(tuple(found.get(key, ())) != have for key, have in names):
             raise ConfigError(f"body image {path}: was learnt on another robot or routing; learn it for this one")
-        if not np.array_equal(found.get("stiffness"), self.stiffness):
+        if not np.array_equal(np.asarray(found.get("stiffness")), self.stiffness):
             raise ConfigError(f"body image {path}: was learnt with wires of another stiffness; learn it for these")
         arrays = [np.asarray(found.get(key, np.zeros(0)), dtype=float) for key in ("parameters", "covariance")]
         shapes = [self.parameters.shape, self.covariance.shape]

@@ -23,7 +23,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2, I1
 from humanoid_control.numerics.box_program import BoxQp, Guess
 from humanoid_control.numerics.box_qp import solve_box_qp_from
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 
 EPS = 1e-6  # price of a tension against that of a missed torque, weights of 1 / N^2
 STRONGEST = 1e4  # [N] of a tendon without a greatest tension: the quadratic program needs a box of finite size
@@ -125,7 +125,7 @@ def distribute(t: DistributionTables, G: np.ndarray) -> int:
 
 
 @kernel
-def distribute_at(table: np.ndarray, G: np.ndarray) -> int:
+def distribute_at(table: Table[DistributionTables], G: np.ndarray) -> int:
     """As `distribute`, of the packed tables."""
     return distribute(unpack(table, DistributionTables), G)
 

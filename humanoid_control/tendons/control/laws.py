@@ -27,7 +27,7 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError, NotANumberError, SizeError
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.control.commands import (
     HYBRID,
     LENGTH,
@@ -160,13 +160,13 @@ def hybrid(t: LawTable, dt: float) -> float:
 
 
 @kernel
-def hybrid_at(table: np.ndarray, dt: float) -> float:
+def hybrid_at(table: Table[LawTable], dt: float) -> float:
     """As `hybrid`, of the packed table."""
     return hybrid(unpack(table, LawTable), dt)
 
 
 @kernel
-def forward_at(table: np.ndarray) -> float:
+def forward_at(table: Table[LawTable]) -> float:
     """Distribute `model`, and wind as the references move, without feedback; the factor of slowing."""
     t = unpack(table, LawTable)
     t.shares.tau[:] = t.model

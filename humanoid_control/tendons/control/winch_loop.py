@@ -32,7 +32,7 @@ import numpy as np
 from humanoid_control.errors import ConfigError, NotANumberError, SizeError, UnknownNameError
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.control.commands import (
     HOLD,
     HYBRID,
@@ -251,7 +251,7 @@ def winch_forces(d: LoopTable, x: np.ndarray, w: np.ndarray, T: np.ndarray, h: f
 
 
 @kernel
-def winch_forces_at(table: np.ndarray, x: np.ndarray, w: np.ndarray, T: np.ndarray, h: float) -> None:
+def winch_forces_at(table: Table[LoopTable], x: np.ndarray, w: np.ndarray, T: np.ndarray, h: float) -> None:
     """`winch_forces` of a packed `LoopTable`."""
     winch_forces(unpack(table, LoopTable), x, w, T, h)
 

@@ -11,7 +11,7 @@ from scipy.special import chdtri, gammaincinv
 
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 
 # -------- Tendon faults
@@ -55,7 +55,9 @@ class History(NamedTuple):
 
 
 @kernel
-def count_rejections(history: np.ndarray, comparison: np.ndarray, rows: np.ndarray, gate: float, now: int) -> None:
+def count_rejections(
+    history: Table[History], comparison: Table[Comparison], rows: np.ndarray, gate: float, now: int
+) -> None:
     """Count what the update of a group said of its k tendons, at positions rows (k,) of the body's M.
 
     Args:

@@ -12,7 +12,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F3, I1
 from humanoid_control.numerics.cholesky import cholesky
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.estimator.diagnosis import Comparison, InnovationTest, innovation_test, is_honest
 from humanoid_control.tendons.estimator.kalman import (
     Estimate,
@@ -61,21 +61,21 @@ class FilterArrays(NamedTuple):
 
 
 @kernel
-def predict_by_lengths_at(table: np.ndarray) -> int:
+def predict_by_lengths_at(table: Table[FilterArrays]) -> int:
     """`predict_by_lengths` of packed `FilterArrays`."""
     f = unpack(table, FilterArrays)
     return predict_by_lengths(f.estimate, f.changes, f.process, f.gate, f.hessian, f.prediction)
 
 
 @kernel
-def predict_still_at(table: np.ndarray) -> None:
+def predict_still_at(table: Table[FilterArrays]) -> None:
     """`predict_still` of packed `FilterArrays`."""
     f = unpack(table, FilterArrays)
     predict_still(f.estimate, f.changes, f.process)
 
 
 @kernel
-def update_at(table: np.ndarray, again: bool) -> Innovations:
+def update_at(table: Table[FilterArrays], again: bool) -> Innovations:
     """`update` with the tendons allowed, of packed `FilterArrays`; again: from the prior of the last update."""
     f = unpack(table, FilterArrays)
     if again:
@@ -86,7 +86,7 @@ def update_at(table: np.ndarray, again: bool) -> Innovations:
 
 
 @kernel
-def widen_at(table: np.ndarray) -> None:
+def widen_at(table: Table[FilterArrays]) -> None:
     """Go back to the prior of the last update, with the noise of a motion that is `FASTER`; packed `FilterArrays`."""
     f = unpack(table, FilterArrays)
     f.estimate.x[:] = f.update.x0
@@ -96,20 +96,20 @@ def widen_at(table: np.ndarray) -> None:
 
 
 @kernel
-def is_honest_at(table: np.ndarray, nis: float, count: int, largest: float) -> bool:
+def is_honest_at(table: Table[FilterArrays], nis: float, count: int, largest: float) -> bool:
     """`is_honest` of packed `FilterArrays`."""
     return is_honest(unpack(table, FilterArrays).innovations, nis, count, largest)
 
 
 @kernel
-def hold_limits_at(table: np.ndarray) -> int:
+def hold_limits_at(table: Table[FilterArrays]) -> int:
     """`hold_limits` of packed `FilterArrays`."""
     f = unpack(table, FilterArrays)
     return hold_limits(f.estimate, f.limits)
 
 
 @kernel
-def copy_angles_at(to: np.ndarray, at: np.ndarray, owner: np.ndarray, there: np.ndarray) -> None:
+def copy_angles_at(to: Table[FilterArrays], at: np.ndarray, owner: Table[FilterArrays], there: np.ndarray) -> None:
     """`copy_angles` of packed `FilterArrays`."""
     copy_angles(unpack(to, FilterArrays).estimate, at, unpack(owner, FilterArrays).estimate, there)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, F3
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.estimator.kalman import Estimate
 from humanoid_control.tendons.estimator.prediction import linearisation_variance, squared_pseudo_inverse
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
@@ -312,7 +312,7 @@ class TwoInstants(NamedTuple):
 
 
 @kernel
-def moved_angles_at(table: np.ndarray, x: np.ndarray, P: np.ndarray, use: np.ndarray, cutoff: float) -> int:
+def moved_angles_at(table: Table[TwoInstants], x: np.ndarray, P: np.ndarray, use: np.ndarray, cutoff: float) -> int:
     """`moved_angles` of packed `TwoInstants` with the tendons in use (M,); how many joints moved."""
     t = unpack(table, TwoInstants)
     squared_pseudo_inverse(t.arms.now, use, cutoff, t.A, t.B, t.L)
@@ -320,7 +320,7 @@ def moved_angles_at(table: np.ndarray, x: np.ndarray, P: np.ndarray, use: np.nda
 
 
 @kernel
-def compare_instants_at(table: np.ndarray, x: np.ndarray, P: np.ndarray, count: int) -> None:
+def compare_instants_at(table: Table[TwoInstants], x: np.ndarray, P: np.ndarray, count: int) -> None:
     """`compare_instants` of packed `TwoInstants`, of whose joints so many have moved."""
     t = unpack(table, TwoInstants)
     arms = t.arms

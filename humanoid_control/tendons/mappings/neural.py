@@ -12,7 +12,7 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.mappings.mapping import (
     Array,
     FitReport,
@@ -158,14 +158,14 @@ def directional(
 
 
 @kernel
-def evaluate_at(theta: np.ndarray, table: np.ndarray, lengths: np.ndarray, jacobian: np.ndarray) -> None:
+def evaluate_at(theta: np.ndarray, table: Table[Network], lengths: np.ndarray, jacobian: np.ndarray) -> None:
     """`evaluate` of a packed `Network`."""
     n = unpack(table, Network)
     evaluate(theta, n.scaling, n.w, n.b3, n.layers, lengths, jacobian)
 
 
 @kernel
-def directional_at(theta: np.ndarray, v: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+def directional_at(theta: np.ndarray, v: np.ndarray, table: Table[Network], out: np.ndarray) -> None:
     """`directional` of a packed `Network`."""
     n = unpack(table, Network)
     directional(theta, v, n.scaling, n.w, n.layers, out)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from humanoid_control.errors import ConfigError
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.mappings.mapping import (
     Array,
     FitReport,
@@ -162,13 +162,13 @@ def evaluate_rows(thetas: np.ndarray, p: Polynomials, lengths: np.ndarray, jacob
 
 
 @kernel
-def evaluate_at(theta: np.ndarray, table: np.ndarray, lengths: np.ndarray, jacobian: np.ndarray) -> None:
+def evaluate_at(theta: np.ndarray, table: Table[Polynomials], lengths: np.ndarray, jacobian: np.ndarray) -> None:
     """`evaluate` of packed `Polynomials`."""
     evaluate(theta, unpack(table, Polynomials), lengths, jacobian)
 
 
 @kernel
-def directional_at(theta: np.ndarray, v: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+def directional_at(theta: np.ndarray, v: np.ndarray, table: Table[Polynomials], out: np.ndarray) -> None:
     """`directional` of packed `Polynomials`."""
     directional(theta, v, unpack(table, Polynomials), out)
 

@@ -14,7 +14,7 @@ import numpy as np
 from humanoid_control.jit import kernel
 from humanoid_control.kinematics.forward_kinematics import JointFrames, place_joint
 from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
-from humanoid_control.numerics.packed import Packed, unpack
+from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, rotate, row, sub, unrotate
 from humanoid_control.tendons.routing.wrapping import APART, Contact, wrap, wrap_rates
 
@@ -325,7 +325,7 @@ def _seen_from_world(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Ve
 
 
 @kernel
-def measure_at(table: np.ndarray, thetas: np.ndarray, lengths: np.ndarray, G: np.ndarray) -> None:
+def measure_at(table: Table[RoutingTables], thetas: np.ndarray, lengths: np.ndarray, G: np.ndarray) -> None:
     """Lengths (N, M) of the whole paths [m] and moment arms G (N, M, D) at thetas (N, D).
 
     Moment arms are left out where G has no postures, (0, M, D).
@@ -336,7 +336,7 @@ def measure_at(table: np.ndarray, thetas: np.ndarray, lengths: np.ndarray, G: np
 
 
 @kernel
-def moment_arm_derivative_at(table: np.ndarray, theta: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
+def moment_arm_derivative_at(table: Table[RoutingTables], theta: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
     """d(G rate) / d theta (M, D) at theta (D,) for a velocity rate (D,)."""
     t = unpack(table, RoutingTables)
     moment_arm_derivative(t.routing, theta, rate, t.placed, out)
