@@ -26,7 +26,7 @@ help:
 	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
 	@echo "make check     ruff, mypy and the tests"
 	@echo "make boundscheck   the tests of compiled kernels with every index checked (compiles all anew: 20 minutes)"
-	@echo "make plain     the tests of some kernels as plain Python"
+	@echo "make plain     the tests of some kernels as plain Python, and by numba without changes to it"
 	@echo "make mutants ROOM=ik [N=20] [SEED=1]   how many small changes of a room's code its tests notice"
 	@echo "make bench [RESUME=1]   all measurements, as docs/benchmarks.md; RESUME=1: those that an earlier call did not end"
 	@echo "make bench-peers   the tests that compare with pink, mink, PlaCo, filterpy, and those of the launch files"
@@ -118,10 +118,12 @@ boundscheck: setup
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/boundscheck" $(RUN)/python -m pytest -n 2 --dist loadfile \
 		-m "$(LANE) and not ros and not browser and not timed" -k "not one_instruction" $(wildcard $(KERNELS:%=test/%))
 
-# Kernels as plain Python, on the packages in which that takes seconds: what the compiler makes of them is the same.
+# Kernels as plain Python, and by numba as it is published, on the packages in which that takes little time.
 PLAIN := numerics kinematics
 plain: setup
 	NUMBA_DISABLE_JIT=1 $(RUN)/python -m pytest -n 2 --dist loadfile -m "$(LANE)" $(PLAIN:%=test/%)
+	HUMANOID_PLAIN_NUMBA=1 NUMBA_CACHE_DIR="$(CURDIR)/$(VENV)/plain_numba" $(RUN)/python -m pytest -n 2 --dist loadfile \
+		-m "$(LANE) and not timed" $(PLAIN:%=test/%)
 
 # A sample of changes, one at a time, in a copy; it goes on where it was interrupted.
 ROOM ?= ik

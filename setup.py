@@ -138,7 +138,7 @@ setup(
         "setuptools",
         "numpy>=1.26",
         "scipy>=1.11",
-        "numba>=0.59",
+        "numba>=0.68,<0.69",
         "pin>=3.4",
         "coal>=3.0",
         "pyyaml>=6",

@@ -1,7 +1,11 @@
 """Compilation of the hot kernels: by numba, once, and kept on disk until something that is compiled into them changes.
 
-`NUMBA_DISABLE_JIT=1` runs every kernel as plain Python (for a debugger, and for coverage), `NUMBA_BOUNDSCHECK=1`
-compiles them with checked indices, `NUMBA_CACHE_DIR` says where they are kept.
+| variable | effect |
+|---|---|
+| `NUMBA_DISABLE_JIT=1` | kernels run as plain Python, for a debugger and for coverage |
+| `NUMBA_BOUNDSCHECK=1` | kernels are compiled with checked indices |
+| `NUMBA_CACHE_DIR` | folder of the compiled kernels |
+| `HUMANOID_PLAIN_NUMBA=1` | plain numba, without the changes of this file and of `numerics.packed` |
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import ast
 import contextlib
 import functools
 import inspect
+import os
 import struct
 import textwrap
 import weakref
@@ -40,7 +45,9 @@ _NEEDED = (
     "serialize_using_object_code",
 )
 _LIBRARY: Any = vars(codegen.CPUCodeLibrary) | vars(codegen.CodeLibrary)
-_PATCHED = not config.DISABLE_JIT and all(name in _LIBRARY for name in _NEEDED)
+# Tells a fault of numba from one of our changes to it, and is the way out should a new numba not bear them.
+PLAIN_NUMBA = os.environ.get("HUMANOID_PLAIN_NUMBA", "") not in ("", "0")
+_PATCHED = not (config.DISABLE_JIT or PLAIN_NUMBA) and all(name in _LIBRARY for name in _NEEDED)
 
 
 # No C program calls a kernel. Whether arrays are counted, and whether callers get a copy of it, is said of each:
@@ -63,7 +70,8 @@ def inlined(function: Function) -> Function:
 def _guarded(compiled: Any) -> Any:
     """Keep a kernel on disk under the stamp of everything that is compiled into it."""
     if not config.DISABLE_JIT:
-        _compile_by_source(compiled)
+        if not PLAIN_NUMBA:
+            _compile_by_source(compiled)
         compiled._cache = _KernelCache(compiled)  # numba offers no other way; test_jit.py fails if it changes
     return compiled
 
@@ -85,7 +93,9 @@ class _KernelFile(caching.IndexDataCacheFile):
 
     def _load_index(self) -> Any:
         if self._source_stamp is None:  # only now are all names of the kernel's module defined
-            self._source_stamp = stamp(self._kernel, {"boundscheck": config.BOUNDSCHECK, "apart": _PATCHED})
+            self._source_stamp = stamp(
+                self._kernel, {"boundscheck": config.BOUNDSCHECK, "apart": _PATCHED, "plain": PLAIN_NUMBA}
+            )
         try:
             return super()._load_index()
         except (AttributeError, ImportError):  # kept for records that have another name or module by now
@@ -409,7 +419,8 @@ def _ask_without_python() -> None:
         known._numba_unpickle = functools.cache(known._numba_unpickle)
 
 
-_ask_without_python()
-_take_indices_as_they_are()
+if not PLAIN_NUMBA:
+    _ask_without_python()
+    _take_indices_as_they_are()
 if _PATCHED:
     _link_apart()

@@ -35,7 +35,7 @@ from numba.extending import lower_builtin, type_callable
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
-from humanoid_control.jit import config
+from humanoid_control.jit import PLAIN_NUMBA, config
 from humanoid_control.numerics.array_types import I1
 
 TUPLE: Any = types.BaseTuple  # untyped
@@ -334,8 +334,9 @@ class _UniformModel(_ByAddress, UniTupleModel):
     """Of fields of one kind."""
 
 
-datamodel.default_manager.register(types.NamedTuple, _RecordModel)
-datamodel.default_manager.register(types.NamedUniTuple, _UniformModel)
+if not PLAIN_NUMBA:
+    datamodel.default_manager.register(types.NamedTuple, _RecordModel)
+    datamodel.default_manager.register(types.NamedUniTuple, _UniformModel)
 
 
 def _place(builder: Any, value: Any) -> Any:
@@ -399,4 +400,5 @@ def _check_variables() -> None:
     library.add_ir_module = add_checked
 
 
-_check_variables()
+if not PLAIN_NUMBA:
+    _check_variables()

@@ -169,6 +169,19 @@ def test_kernels_run_as_plain_python_without_the_compiler(package):
     assert not list(package.folder.rglob("*.nbi"))
 
 
+def test_plain_numba_compiles_without_any_change_to_it(package):
+    """And keeps its kernels apart: the same file is not valid for both."""
+    program = (
+        "from numba.core import codegen\nfrom numba.np import arrayobj\n"
+        "from ours import jit\nfrom ours.outer import twice\n"
+        "ours = [f.__module__ for f in (arrayobj.fix_integer_index, codegen.CPUCodeLibrary.finalize,"
+        " codegen.CPUCodeLibrary._get_module_for_linking, twice._compiler._compile_core)]\n"
+        "print(twice(1.0), sum(twice.stats.cache_hits.values()), sum(m.startswith('ours') for m in ours))"
+    )
+    assert package.python(program).split() == ["2.0", "1", "4"]
+    assert package.python(program, HUMANOID_PLAIN_NUMBA="1").split() == ["2.0", "0", "0"]
+
+
 @pytest.mark.nightly
 def test_kernels_with_checked_indices_are_others(package):
     assert package.run(NUMBA_BOUNDSCHECK="1") == (2.0, False, 0)
