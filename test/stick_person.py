@@ -6,7 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from humanoid_control.human import Axis, Body, Coordinate, Frame, Function, Joint, Marker, Person
+from humanoid_control.human import (
+    AnatomicalJoint,
+    Coordinate,
+    CoordinateAxis,
+    Function,
+    Marker,
+    OffsetFrame,
+    Person,
+    PersonBody,
+)
 
 LINE = Function((0.0, 1.0))
 X, Y, Z = np.eye(3)
@@ -23,18 +32,18 @@ SEGMENTS = {
 CORNERS = np.array([[0.04, 0.0, 0.05], [-0.05, 0.25, 0.0], [0.03, 0.6, -0.05], [0.05, 0.95, 0.03]])
 
 
-def _box(name: str, mass: float, length: float) -> Body:
+def _box(name: str, mass: float, length: float) -> PersonBody:
     size = abs(length)
     inertia = mass * np.diag([size**2 / 12 + 4e-4, 2e-3, size**2 / 12 + 4e-4])
-    return Body(name, mass, np.array([0.0, -length / 2, 0.0]), inertia)
+    return PersonBody(name, mass, np.array([0.0, -length / 2, 0.0]), inertia)
 
 
 def stick_person() -> Person:
     """The person: y up, x forward, z to the right; 33 coordinates, 56 markers, 80 kg."""
-    root = Joint(
+    root = AnatomicalJoint(
         "ground_pelvis", "ground", "pelvis", rotations=tuple(
-            Axis(a, LINE, f"pelvis_{n}") for a, n in zip((Z, X, Y), ("tilt", "list", "rotation"), strict=True)
-        ), translations=tuple(Axis(a, LINE, f"pelvis_t{n}") for a, n in zip((X, Y, Z), "xyz", strict=True)),
+            CoordinateAxis(a, LINE, f"pelvis_{n}") for a, n in zip((Z, X, Y), ("tilt", "list", "rotation"), strict=True)
+        ), translations=tuple(CoordinateAxis(a, LINE, f"pelvis_t{n}") for a, n in zip((X, Y, Z), "xyz", strict=True)),
     )  # fmt: skip
     bodies, joints = [_box("pelvis", 11.0, -0.1)], [root]
     coordinates = [Coordinate(f"pelvis_{n}") for n in ("tilt", "list", "rotation")]
@@ -45,8 +54,8 @@ def stick_person() -> Person:
             place = np.array(at) * (1, 1, -1 if side == "_l" else 1)
             bodies.append(_box(own, mass, length))
             names = [f"{own}_{k}" for k in range(len(axes))]
-            turns = tuple(Axis(a, LINE, n) for a, n in zip(axes, names, strict=True))
-            joints.append(Joint(f"{own}_joint", up, own, Frame(np.eye(3), place), Frame(), turns))
+            turns = tuple(CoordinateAxis(a, LINE, n) for a, n in zip(axes, names, strict=True))
+            joints.append(AnatomicalJoint(f"{own}_joint", up, own, OffsetFrame(np.eye(3), place), OffsetFrame(), turns))
             coordinates += [Coordinate(n, True, 0.0, -2.6, 2.6, True) for n in names]
     markers = []
     for body in bodies:
@@ -86,7 +95,7 @@ def write_osim(person: Person, path: Path) -> Path:
             f"{function}</TransformAxis>"
         )
 
-    def frame(name: str, body: str, F: Frame) -> str:
+    def frame(name: str, body: str, F: OffsetFrame) -> str:
         parent = "/ground" if body == "ground" else f"/bodyset/{body}"
         return (
             f'<PhysicalOffsetFrame name="{name}"><socket_parent>{parent}</socket_parent>'

@@ -18,7 +18,7 @@ NOT_INSTALLED = "not installed"
 ESTOPS = 10  # trials of the guardian for each of the emergency stop
 
 
-class Part(NamedTuple):
+class DriverPart(NamedTuple):
     """One part of the bench.
 
     Attributes:
@@ -33,50 +33,50 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "unitree": Part(
+    "unitree": DriverPart(
         "unitree_frames", "measure", "",
         "unitree: a command of 29 motors packed with its CRC, a state checked and read; objects: of the DDS binding; "
         "vendor: unitree_sdk2py's objects and its CRC.",
     ),
-    "canopen": Part(
+    "canopen": DriverPart(
         "can_frames", "frame_times", "",
         "canopen: 30 CiA 402 drives; write: frames filled; send: and handed to a bus that does nothing; the peer sets "
         "and reads the mapped variables of canopen's PDO objects, and sends.",
     ),
-    "dynamixel": Part(
+    "dynamixel": DriverPart(
         "dynamixel", "measure", "",
         "dynamixel: goals of 30 servos packed, the bytes of their answers parsed; sdk: GroupSyncWrite and "
         "GroupSyncRead of dynamixel-sdk on a port that answers at once.",
     ),
-    "cycle_compute": Part(
+    "cycle_compute": DriverPart(
         "cycle", "compute", "cycles",
         "cycle_compute: all of a cycle of 30 joints but the buses: gears, supervision, power state, commands, limits.",
     ),
-    "cycle": Part(
+    "cycle": DriverPart(
         "cycle", "lateness", "seconds",
         "cycle_500, cycle_1000: lateness of robot_driver's cycles behind their deadlines while 4 processes compute; "
         "missed: deadlines without a cycle.",
     ),
-    "pdo_loop": Part(
+    "pdo_loop": DriverPart(
         "can_frames", "pdo_loop", "seconds",
         "pdo_loop: 30 drives in another process over multicast; missed: samples not there after 0.4 periods, or a "
         "cycle a period late.",
     ),
-    "guardian": Part(
+    "guardian": DriverPart(
         "guardian", "death_to_frame", "trials",
         "guardian_ms: from kill -9 of the driver to the guardian's first frame, whose limit is 10 ms; p99: longest.",
     ),
-    "round_trip": Part(
+    "round_trip": DriverPart(
         "round_trip", "robot_round_trip", "seconds",
         "robot_round_trip: from a state of a G1 in another process to the command that answers it, over DDS; "
         "processor: of the driver's end for a round.",
     ),
-    "command_to_bus": Part(
+    "command_to_bus": DriverPart(
         "round_trip", "command_to_bus", "seconds",
         "command_to_bus: from the publication of joint_commands in one process to the arrival of its frame at a G1 in "
         "a third one, through robot_driver at 500 Hz; driver_cpu: all that its process uses.",
     ),
-    "estop": Part(
+    "estop": DriverPart(
         "round_trip", "emergency_stop", "estops",
         "estop_ms: from a message on emergency_stop to the damping frame at the robot.",
     ),
@@ -108,7 +108,7 @@ def measure(only: str = "", seconds: float = 10.0, trials: int = 100, quiet: boo
     return [{"aim": "", "beside": "", **r} for r in rows]
 
 
-def _part(part: Part, given: dict[str, float], name: str) -> list[Row]:
+def _part(part: DriverPart, given: dict[str, float], name: str) -> list[Row]:
     """Rows of a part; one that says so where what it needs is not installed, or where it failed."""
     try:
         module = import_module(f"humanoid_control.benchmarks.drivers.{part.module}")

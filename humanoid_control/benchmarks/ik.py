@@ -10,7 +10,7 @@ import numpy as np
 from humanoid_control.benchmarks.ik_cases import (
     CHAIN,
     MARGIN,
-    Motion,
+    CaseMotion,
     SolverCase,
     chain_robot,
     far_chain_program,
@@ -41,7 +41,7 @@ def measure(robot: str = "lola", quiet: bool = True) -> list[dict[str, Any]]:
     """
     model = load_robot(robot, "floating")
     compile_first(RETARGETING, INVERSE_KINEMATICS)
-    motion = Motion(model, TICKS)
+    motion = CaseMotion(model, TICKS)
     cases = package_cases(model, motion)
     for name, make in PEERS.items():
         try:
@@ -84,7 +84,7 @@ def _ratios(rows: list[dict[str, Any]], times: dict[str, list[np.ndarray]]) -> l
     return out
 
 
-def _ticks(case: SolverCase, motion: Motion, ticks: range) -> list[float]:
+def _ticks(case: SolverCase, motion: CaseMotion, ticks: range) -> list[float]:
     """Times of some ticks of the motion [s]; targets are set outside of them."""
     if case.remote is not None:
         return case.remote(ticks)
@@ -99,7 +99,7 @@ def _ticks(case: SolverCase, motion: Motion, ticks: range) -> list[float]:
     return out
 
 
-def _row(case: SolverCase, rounds: np.ndarray, motion: Motion) -> dict[str, Any]:
+def _row(case: SolverCase, rounds: np.ndarray, motion: CaseMotion) -> dict[str, Any]:
     us = 1e6 * rounds
     cold = np.arange(us.shape[1]) % CHUNK == 0  # after the turns of all others, whose data are in the caches
     row = {

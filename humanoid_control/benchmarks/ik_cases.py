@@ -35,7 +35,7 @@ MARGIN, ACTIVATION = 0.02, 0.12  # [m] of all solvers that keep pairs apart
 CLOSEST = 0.005  # [m] to which the motion goes: inside the margin, so that rows hold the robot back
 
 
-class Motion:
+class CaseMotion:
     """Postures of a robot, each a tick after the one before; targets lie a tick ahead.
 
     Attributes:
@@ -120,7 +120,7 @@ class PeerTargets:
     posture: np.ndarray
 
     @classmethod
-    def of(cls, robot: Robot, motion: Motion) -> PeerTargets:
+    def of(cls, robot: Robot, motion: CaseMotion) -> PeerTargets:
         """Those of a motion."""
         soles, chests, centers = [], [], []
         for q in motion.q[1:]:
@@ -141,7 +141,7 @@ def _soles(robot: Robot) -> list[int]:
     return [robot.point_frame(p) for p in SOLES]
 
 
-def package_cases(robot: Robot, motion: Motion) -> list[SolverCase]:
+def package_cases(robot: Robot, motion: CaseMotion) -> list[SolverCase]:
     """tick_nullspace, tick_nullspace_free, tick_qp, tick_qp_peers and tick_no_collision."""
     biped = lola_tasks(robot, GAIN)
     return [
@@ -153,7 +153,7 @@ def package_cases(robot: Robot, motion: Motion) -> list[SolverCase]:
     ]
 
 
-def _aim_biped(biped: BipedTasks, motion: Motion) -> Callable[[int], None]:
+def _aim_biped(biped: BipedTasks, motion: CaseMotion) -> Callable[[int], None]:
     """Sets all targets to what they are a tick later."""
     tasks: list[Any] = biped.all()
     later = []
@@ -168,7 +168,7 @@ def _aim_biped(biped: BipedTasks, motion: Motion) -> Callable[[int], None]:
     return aim
 
 
-def _null_space(name: str, robot: Robot, motion: Motion, biped: BipedTasks, tasks: Sequence[Task]) -> SolverCase:
+def _null_space(name: str, robot: Robot, motion: CaseMotion, biped: BipedTasks, tasks: Sequence[Task]) -> SolverCase:
     """Resolved motion rate with everything in its null space: limits, comfort, all pairs, momentum by method 1."""
     dofs = DofSelection(robot, held=biped.held)
     collision = SelfCollisionCost(robot)
@@ -214,7 +214,7 @@ def _count(robot: Robot, tasks: Sequence[Task]) -> int:
 def _program(
     name: str,
     robot: Robot,
-    motion: Motion,
+    motion: CaseMotion,
     tasks: Sequence[Task],
     aim: Callable[[int], None],
     collisions: bool = True,
@@ -323,7 +323,7 @@ def far_chain_program(name: str, robot: Robot) -> SolverCase:
 
 
 def peer_program(
-    name: str, robot: Robot, motion: Motion, collisions: bool, solver: WholeBodyIk | None = None
+    name: str, robot: Robot, motion: CaseMotion, collisions: bool, solver: WholeBodyIk | None = None
 ) -> SolverCase:
     """Tasks that the peers have too: poses of the soles, centre of mass, orientation of the chest, posture."""
     targets = PeerTargets.of(robot, motion)

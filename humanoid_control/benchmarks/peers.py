@@ -17,7 +17,7 @@ from humanoid_control.benchmarks import ik_cases
 from humanoid_control.benchmarks.ik_cases import (
     DT,
     SOLES,
-    Motion,
+    CaseMotion,
     PeerTargets,
     SolverCase,
     chest_frame,
@@ -283,14 +283,14 @@ BARRIER_GAIN = 8.0  # [1/s] share of its distance that a pair may lose, as in Wh
 NEAREST = 10  # pairs that pink's barrier may pick, its own way to keep it affordable
 
 
-def pink_cases(robot: Robot, motion: Motion) -> list[SolverCase]:
+def pink_cases(robot: Robot, motion: CaseMotion) -> list[SolverCase]:
     """pink_all_pairs with a row for each pair, pink_nearest_10 with one for the nearest ten, pink_no_collision."""
     cases = [pink_case("pink_all_pairs", robot, motion, len(robot.pairs))]
     cases.append(pink_case(f"pink_nearest_{NEAREST}", robot, motion, min(NEAREST, len(robot.pairs))))
     return [*cases, pink_case("pink_no_collision", robot, motion, 0)]
 
 
-def pink_case(name: str, robot: Robot, motion: Motion, pairs: int) -> SolverCase:
+def pink_case(name: str, robot: Robot, motion: CaseMotion, pairs: int) -> SolverCase:
     """pink with a barrier for so many of the nearest pairs, or without."""
     import pink
 
@@ -339,12 +339,12 @@ def pink_case(name: str, robot: Robot, motion: Motion, pairs: int) -> SolverCase
     return SolverCase(name, aim, tick, lambda: None, rows, watched, used=lambda: pairs, velocity=lambda: v[robot.iv :])
 
 
-def mink_cases(robot: Robot, motion: Motion) -> list[SolverCase]:
+def mink_cases(robot: Robot, motion: CaseMotion) -> list[SolverCase]:
     """mink_all_pairs and mink_no_collision."""
     return [mink_case("mink_all_pairs", robot, motion, True), mink_case("mink_no_collision", robot, motion, False)]
 
 
-def mink_case(name: str, robot: Robot, motion: Motion, collisions: bool | int) -> SolverCase:
+def mink_case(name: str, robot: Robot, motion: CaseMotion, collisions: bool | int) -> SolverCase:
     """mink on a MuJoCo model of the robot, with a free base."""
     import mink
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from humanoid_control.benchmarks.ik_cases import Motion, SolverCase
+    from humanoid_control.benchmarks.ik_cases import CaseMotion, SolverCase
     from humanoid_control.robots.robot import Robot
 
 VARIABLE = "HUMANOID_PLACO"
@@ -110,7 +110,7 @@ class PlacoProcess:
         self._files.cleanup()
 
 
-def tick_cases(robot: Robot, motion: Motion) -> list[SolverCase]:
+def tick_cases(robot: Robot, motion: CaseMotion) -> list[SolverCase]:
     """placo_no_collision and placo_all_pairs.
 
     Raises:

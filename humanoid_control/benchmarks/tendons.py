@@ -42,7 +42,7 @@ GATE, WALK = 6.0, 1500
 
 
 @dataclass
-class Measured:
+class MeasuredUpdate:
     """One update problem: Jacobian H (M, n) [m/rad], innovations nu (M,) [m], their variance, covariance P (n, n)."""
 
     H: Array
@@ -51,7 +51,7 @@ class Measured:
     P: Array
 
 
-def problem(size: str) -> Measured:
+def problem(size: str) -> MeasuredUpdate:
     """Random moment arms, as many a tendon as it crosses joints, and the lengths of a random posture with noise."""
     n, m, crossed = SIZES[size]
     rng = np.random.default_rng(0)
@@ -59,7 +59,7 @@ def problem(size: str) -> Measured:
     for row in H:
         row[rng.choice(n, crossed, replace=False)] = rng.uniform(-0.05, 0.05, crossed)
     nu = H @ (SPREAD * rng.standard_normal(n)) + NOISE * rng.standard_normal(m)
-    return Measured(H, nu, NOISE**2, SPREAD**2 * np.eye(n))
+    return MeasuredUpdate(H, nu, NOISE**2, SPREAD**2 * np.eye(n))
 
 
 class UpdateArguments(NamedTuple):
@@ -81,7 +81,7 @@ def packed_update(table: Table[UpdateArguments]) -> None:
 class KalmanUpdate:
     """The update of the estimator with its gate, from the same state every time; x and P are what it found."""
 
-    def __init__(self, given: Measured) -> None:
+    def __init__(self, given: MeasuredUpdate) -> None:
         m, n = given.H.shape
         self.given, self.x, self.P = given, np.zeros(n), given.P.copy()
         self._use = np.ones(m, dtype=np.int64)
@@ -100,7 +100,7 @@ class KalmanUpdate:
 class FilterpyUpdate:
     """The update of filterpy's extended Kalman filter, given H and h(x) ready-made."""
 
-    def __init__(self, given: Measured) -> None:
+    def __init__(self, given: MeasuredUpdate) -> None:
         from filterpy.kalman import ExtendedKalmanFilter
 
         m, n = given.H.shape
@@ -130,7 +130,7 @@ class FilterpyUpdate:
 class InformationUpdate:
     """The same posterior in information form, as one writes it with numpy: (P^-1 + H^T H / r)^-1. No gate."""
 
-    def __init__(self, given: Measured) -> None:
+    def __init__(self, given: MeasuredUpdate) -> None:
         self.given, self.x, self.P = given, np.zeros(len(given.P)), given.P
 
     def __call__(self) -> float:
@@ -146,7 +146,7 @@ class InformationUpdate:
 class NumbaUpdate:
     """The textbook's update, one length after the other, as one writes it with numba along rows of P. No gate."""
 
-    def __init__(self, given: Measured) -> None:
+    def __init__(self, given: MeasuredUpdate) -> None:
         self.given, self.x, self.P = given, np.zeros(len(given.P)), given.P.copy()
         self._memory = np.zeros(len(given.P))
 
@@ -183,7 +183,7 @@ def sequential_update(x: Array, P: Array, H: Array, nu: Array, r: float, gain: A
                 P[i, j] -= f * gain[j]
 
 
-PEERS: dict[str, Callable[[Measured], Callable[[], float]]] = {
+PEERS: dict[str, Callable[[MeasuredUpdate], Callable[[], float]]] = {
     "filterpy": FilterpyUpdate,
     "information": InformationUpdate,
     "numba": NumbaUpdate,

@@ -23,8 +23,8 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.files import check_folder, whole_file
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.engine import Engine
-from humanoid_control.studies.walking.rows import PUSHED, Row, make_walker
-from humanoid_control.studies.walking.trial import NOISE, Push, WalkConditions, WalkOutcome, steady, walk
+from humanoid_control.studies.walking.rows import PUSHED, StudyRow, make_walker
+from humanoid_control.studies.walking.trial import NOISE, TrialPush, WalkConditions, WalkOutcome, steady, walk
 from humanoid_control.terminal import progress
 from humanoid_control.walking import Walker, WalkReport
 from humanoid_control.walking.ground.standing import stand_on_ground
@@ -144,10 +144,10 @@ def _words(name: str, unit: str, text: str) -> BenchRow:
 
 
 def walk_once(
-    case: Row,
+    case: StudyRow,
     steps: int,
     seed: int,
-    pushes: tuple[Push, ...] = (),
+    pushes: tuple[TrialPush, ...] = (),
     watch: Callable[[Engine, Walker, WalkReport], None] | None = None,
 ) -> WalkOutcome:
     """A walk in the world of its own, by noisy sensors."""
@@ -157,12 +157,12 @@ def walk_once(
     return walk(engine, make_walker(case), conditions, watch)
 
 
-def _case(robot: str, speed: float, step_time: float, momentum: bool | None = None) -> Row:
+def _case(robot: str, speed: float, step_time: float, momentum: bool | None = None) -> StudyRow:
     arms = speed >= BALANCED if momentum is None else momentum
-    return Row("bench", "", robot, (speed, 0.0, 0.0), step_time, "task" if arms else "still")
+    return StudyRow("bench", "", robot, (speed, 0.0, 0.0), step_time, "task" if arms else "still")
 
 
-def _later(case: Row, steps: int, seed: int) -> Callable[[], dict[str, Any]]:
+def _later(case: StudyRow, steps: int, seed: int) -> Callable[[], dict[str, Any]]:
     """A walk that is done when it is needed."""
     return lambda: _told(walk_once(case, steps, seed))
 
@@ -249,16 +249,16 @@ def _worst_push(trials: Trials, robot: str, effort: Effort) -> BenchRow:
 def _pushed(robot: str, phase: float, angle: float, impulse: float) -> dict[str, Any]:
     speed, step_time = PUSHED_WALKS[robot]
     force = impulse / PUSHED
-    push = Push((STEADY + phase) * step_time, (force * math.cos(angle), force * math.sin(angle), 0.0), PUSHED)
+    push = TrialPush((STEADY + phase) * step_time, (force * math.cos(angle), force * math.sin(angle), 0.0), PUSHED)
     return _told(walk_once(_case(robot, speed, step_time), STEADY + 2 + AFTER, 0, (push,)))
 
 
 def _slope(trials: Trials, effort: Effort) -> BenchRow:
     """The steepest known slope that Lola walks up, down and across, and all gentler ones [deg]."""
 
-    def cases(deg: float) -> list[Row]:
+    def cases(deg: float) -> list[StudyRow]:
         grounds = [f"plane:{text.format(deg)}" for text in WAYS.values()]
-        return [Row("bench", g, velocity=(0.375, 0.0, 0.0), ground=g) for g in grounds]
+        return [StudyRow("bench", g, velocity=(0.375, 0.0, 0.0), ground=g) for g in grounds]
 
     return _hardest(trials, effort, ("slope_deg", "deg"), SLOPES, cases, SLOPE_STEPS)
 
@@ -266,9 +266,9 @@ def _slope(trials: Trials, effort: Effort) -> BenchRow:
 def _stair(trials: Trials, effort: Effort) -> BenchRow:
     """The highest known stairs of 0.35 m run that Lola walks up and down, and all lower ones [m]."""
 
-    def cases(rise: float) -> list[Row]:
+    def cases(rise: float) -> list[StudyRow]:
         grounds = [f"stairs:rise={sign * rise:g},run=0.35,start=0.6" for sign in (1, -1)]
-        return [Row("bench", g, velocity=(0.29, 0.0, 0.0), step_time=1.2, ground=g) for g in grounds]
+        return [StudyRow("bench", g, velocity=(0.29, 0.0, 0.0), step_time=1.2, ground=g) for g in grounds]
 
     return _hardest(trials, effort, ("stair_m", "m"), STAIRS, cases, STAIR_STEPS)
 
@@ -278,7 +278,7 @@ def _hardest(
     effort: Effort,
     name: tuple[str, str],
     ladder: Sequence[float],
-    cases: Callable[[float], list[Row]],
+    cases: Callable[[float], list[StudyRow]],
     steps: int,
 ) -> BenchRow:
     """The last rung of a ladder of grounds before the first at which Lola falls; name of the row and its unit."""

@@ -25,7 +25,7 @@ from humanoid_control.robots.catalogue import load_robot, urdf_path, volumes_pat
 from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.volumes import find_pairs, model_of, volumes_of_shapes
 from humanoid_control.terminal import console, print_json, table, warn
-from humanoid_control.viewer import VolumeDistances
+from humanoid_control.viewer import EditorDistances
 
 
 def check(robot: Robot, file: SegmentFile, path: Path | None, as_json: bool) -> int:
@@ -37,7 +37,7 @@ def check(robot: Robot, file: SegmentFile, path: Path | None, as_json: bool) -> 
         path: where they are from; None: the robot's collision shapes.
         as_json: as JSON.
     """
-    model, distances = model_of(robot, file), VolumeDistances(robot)
+    model, distances = model_of(robot, file), EditorDistances(robot)
     drawn = {s.name for s in file.segments}
     segments: list[dict[str, Any]] = [
         {

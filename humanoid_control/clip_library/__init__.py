@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
-    from humanoid_control.clip_library.clips import ClipFile as ClipFile
+    from humanoid_control.clip_library.clips import LibraryClip as LibraryClip
     from humanoid_control.clip_library.clips import find_clips as find_clips
     from humanoid_control.clip_library.clips import is_library as is_library
     from humanoid_control.clip_library.cluster import Cluster as Cluster
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
     from humanoid_control.clip_library.manifest import Records as Records
     from humanoid_control.clip_library.places import Place as Place
     from humanoid_control.clip_library.places import place_for as place_for
+    from humanoid_control.clip_library.work import ClipOutcome as ClipOutcome
     from humanoid_control.clip_library.work import Job as Job
     from humanoid_control.clip_library.work import LibrarySettings as LibrarySettings
-    from humanoid_control.clip_library.work import Outcome as Outcome
-    from humanoid_control.clip_library.work import RobotSource as RobotSource
+    from humanoid_control.clip_library.work import WorkerRobot as WorkerRobot
     from humanoid_control.clip_library.work import do_job as do_job
     from humanoid_control.clip_library.workers import LocalWorkers as LocalWorkers
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
-        "clips": ["ClipFile", "find_clips", "is_library"],
+        "clips": ["LibraryClip", "find_clips", "is_library"],
         "cluster": ["Cluster"],
         "gallery": ["gallery_page"],
         "library": ["LibraryReport", "library_jobs", "retarget_library"],
         "manifest": ["Records"],
         "places": ["Place", "place_for"],
-        "work": ["Job", "LibrarySettings", "Outcome", "RobotSource", "do_job"],
+        "work": ["Job", "LibrarySettings", "ClipOutcome", "WorkerRobot", "do_job"],
         "workers": ["LocalWorkers"],
     },
 )

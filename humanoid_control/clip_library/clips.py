@@ -25,7 +25,7 @@ _BUILT_IN = ""  # path of a built-in clip
 
 
 @dataclass(frozen=True)
-class ClipFile:
+class LibraryClip:
     """A clip that is named, whether it can be read or not.
 
     Attributes:
@@ -111,7 +111,7 @@ def _is_pattern(text: str) -> bool:
     return any(c in text for c in WILD) and not os.path.exists(text)
 
 
-def find_clips(text: str, without: Path | None = None) -> list[ClipFile]:
+def find_clips(text: str, without: Path | None = None) -> list[LibraryClip]:
     """The clips of a library, by name.
 
     Args:
@@ -133,7 +133,7 @@ def find_clips(text: str, without: Path | None = None) -> list[ClipFile]:
         files = [p for p in paths if p.is_file() and p.suffix.lower() in FORMATS and not _inside(p, without)]
         if not files:
             raise ClipError(f"{text}: no clips match (of {', '.join(FORMATS)})")
-        return [ClipFile(p.relative_to(root).as_posix(), str(p)) for p in sorted(files)]
+        return [LibraryClip(p.relative_to(root).as_posix(), str(p)) for p in sorted(files)]
     return _listed(Path(text))
 
 
@@ -148,7 +148,7 @@ def _inside(path: Path, folder: Path | None) -> bool:
     return folder is not None and folder.resolve() in path.resolve().parents
 
 
-def _below(root: Path, without: Path | None) -> Iterator[ClipFile]:
+def _below(root: Path, without: Path | None) -> Iterator[LibraryClip]:
     """Clips of a folder and of those below it, behind links too, each folder once; hidden ones are left out."""
     seen, closed = set(), without.resolve() if without is not None else None
     for where, folders, files in os.walk(root, followlinks=True):
@@ -161,10 +161,10 @@ def _below(root: Path, without: Path | None) -> Iterator[ClipFile]:
         for name in files:
             if not name.startswith(".") and Path(name).suffix.lower() in FORMATS:
                 path = Path(where) / name
-                yield ClipFile(path.relative_to(root).as_posix(), str(path))
+                yield LibraryClip(path.relative_to(root).as_posix(), str(path))
 
 
-def _listed(path: Path) -> list[ClipFile]:
+def _listed(path: Path) -> list[LibraryClip]:
     """Clips that a text file names, also those that are not there: what is wrong with one is said when it is read."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -172,16 +172,16 @@ def _listed(path: Path) -> list[ClipFile]:
         raise ClipError(f"{path}: not a list of clips: it is no text") from None
     except OSError as e:
         raise ClipError(f"{path}: cannot be read: {e.strerror or e}") from None
-    clips: dict[str, ClipFile] = {}
+    clips: dict[str, LibraryClip] = {}
     for number, line in enumerate(lines, 1):
         text = line.split("#")[0].strip()
         if not text:
             continue
-        clip = ClipFile(text, _BUILT_IN)
+        clip = LibraryClip(text, _BUILT_IN)
         if text not in CLIP_NAMES:
             place = path.parent / Path(text).expanduser()
             name = PurePosixPath(*[p for p in Path(text).parts if p not in ("..", "/", "~")]).as_posix()
-            clip = ClipFile(name, str(place))
+            clip = LibraryClip(name, str(place))
         if clip.name in clips and clips[clip.name] != clip:
             raise ConfigError(f"{path}, line {number}: '{shown(clip.name)}' is the name of another clip above")
         clips[clip.name] = clip

@@ -15,7 +15,7 @@ from concurrent.futures import CancelledError
 from dataclasses import replace
 from typing import Any
 
-from humanoid_control.clip_library.work import BAD_INPUT, DIED, UNEXPECTED, Job, Outcome, do_job, failure, versions
+from humanoid_control.clip_library.work import BAD_INPUT, DIED, UNEXPECTED, ClipOutcome, Job, do_job, failure, versions
 from humanoid_control.errors import ConfigError, EnvironmentProblem, HumanoidError, first_line, require_extra, shown
 
 ADDRESS = re.compile(r"^(tcp|tls|ws|wss|ucx|ucxx)://[^/\s]+$")
@@ -115,7 +115,7 @@ class Cluster:
                 )
             _check_versions(worker, mine, found)
 
-    def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[ClipOutcome]:
         """The outcome of each job, as they are done.
 
         Raises:
@@ -167,13 +167,13 @@ class Cluster:
             warnings.simplefilter("ignore")
             return self._client.submit(do_sent, job, mine, key=f"clip-{job.key}-{time.monotonic_ns()}", pure=False)
 
-    def _outcome(self, future: Any, job: Job) -> Outcome:
+    def _outcome(self, future: Any, job: Job) -> ClipOutcome:
         from distributed import KilledWorker
 
         if future.status == "cancelled":
             raise self._gone()
         try:
-            outcome: Outcome = future.result(timeout=PATIENCE)
+            outcome: ClipOutcome = future.result(timeout=PATIENCE)
         except KilledWorker as e:
             return failure(job, DIED, f"its worker died {e.allowed_failures + 1} times: too little memory?")
         except EnvironmentProblem:
@@ -203,7 +203,7 @@ class Cluster:
         return EnvironmentProblem(f"the scheduler at {self.address} does not answer any more")
 
 
-def do_sent(job: Job, expected: dict[str, str]) -> Outcome:
+def do_sent(job: Job, expected: dict[str, str]) -> ClipOutcome:
     """Do a job on a worker of a cluster.
 
     Raises:

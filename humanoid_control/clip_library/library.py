@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from humanoid_control.clip_library.clips import ClipFile
+from humanoid_control.clip_library.clips import LibraryClip
 from humanoid_control.clip_library.manifest import Record, Records, write_manifest
 from humanoid_control.clip_library.places import Place
-from humanoid_control.clip_library.work import BAD_INPUT, Job, LibrarySettings, RobotSource, failure
+from humanoid_control.clip_library.work import BAD_INPUT, Job, LibrarySettings, WorkerRobot, failure
 from humanoid_control.clip_library.workers import Executor
 from humanoid_control.errors import ClipError, HumanoidError
 
@@ -52,8 +52,8 @@ class LibraryReport:
 
 
 def library_jobs(
-    clips: Sequence[ClipFile],
-    robots: Sequence[RobotSource],
+    clips: Sequence[LibraryClip],
+    robots: Sequence[WorkerRobot],
     settings: LibrarySettings,
     show: Show = lambda share, text: None,
 ) -> tuple[list[Job], list[Record]]:

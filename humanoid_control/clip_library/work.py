@@ -22,7 +22,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control import __version__
-from humanoid_control.clip_library.clips import ClipFile, unpacked
+from humanoid_control.clip_library.clips import LibraryClip, unpacked
 from humanoid_control.clip_library.figures import figure_of
 from humanoid_control.errors import ClipError, ConfigError, HumanoidError, RobotError, first_line, one_line
 from humanoid_control.evaluation import measure_clip
@@ -118,7 +118,7 @@ class LibrarySettings:
 
 
 @dataclass(frozen=True)
-class RobotSource:
+class WorkerRobot:
     """A robot, and where a worker gets it.
 
     Attributes:
@@ -132,7 +132,7 @@ class RobotSource:
     files: dict[str, bytes] | None = None
 
     @classmethod
-    def of(cls, spec: str) -> RobotSource:
+    def of(cls, spec: str) -> WorkerRobot:
         """The source of a robot that `load_robot` finds here.
 
         Raises:
@@ -150,7 +150,7 @@ class RobotSource:
             with unpacked(self.files) as path:
                 yield path
 
-    def packed(self) -> RobotSource:
+    def packed(self) -> WorkerRobot:
         """The same for a worker with another disk: files of a robot that is not in the catalogue travel along.
 
         Raises:
@@ -193,9 +193,9 @@ class Job:
         deliver: address (of fsspec) below which the worker itself writes the output; empty: it comes back.
     """
 
-    clip: ClipFile
+    clip: LibraryClip
     digest: str
-    robot: RobotSource
+    robot: WorkerRobot
     settings: LibrarySettings
     files: dict[str, bytes] | None = None
     deliver: str = ""
@@ -213,7 +213,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ClipOutcome:
     """What became of a job.
 
     Attributes:
@@ -228,10 +228,10 @@ class Outcome:
     memory: int = 0
 
 
-def failure(job: Job, kind: str, reason: str, seconds: float = 0.0) -> Outcome:
+def failure(job: Job, kind: str, reason: str, seconds: float = 0.0) -> ClipOutcome:
     """The outcome of a job that failed."""
     record = {"clip": job.clip.name, "robot": job.robot.name, "key": job.key, "failed": kind, "reason": reason}
-    return Outcome(record | {"seconds": round(seconds, 3), "output": job.output})
+    return ClipOutcome(record | {"seconds": round(seconds, 3), "output": job.output})
 
 
 # -------- Doing it
@@ -263,7 +263,7 @@ def _once(kept: OrderedDict[str, Any], most: int, key: str, make: Callable[[], A
     return kept[key]
 
 
-def do_job(job: Job) -> Outcome:
+def do_job(job: Job) -> ClipOutcome:
     """Read the clip, retarget it, measure it and write it; whatever goes wrong becomes a failure with its reason."""
     begin = time.monotonic()
     try:
@@ -284,7 +284,7 @@ def _without_place(job: Job, text: str) -> str:
     return one_line(text.replace(job.clip.source, job.clip.name))
 
 
-def _done(job: Job) -> Outcome:
+def _done(job: Job) -> ClipOutcome:
     s = job.settings
     body: BodyPoints = _once(
         _kept.bodies, KEPT_BODIES, f"{job.clip.name} {job.digest} {s.text()}", lambda: _placeless_body(job)
@@ -332,8 +332,8 @@ def _done(job: Job) -> Outcome:
         from humanoid_control.clip_library.places import place_for
 
         place_for(job.deliver).put(job.output, content)
-        return Outcome(record)
-    return Outcome(record, content)
+        return ClipOutcome(record)
+    return ClipOutcome(record, content)
 
 
 def _feasible(

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 from typing import Any, Protocol
 
-from humanoid_control.clip_library.work import DIED, Job, Outcome, do_job, failure, warm
+from humanoid_control.clip_library.work import DIED, ClipOutcome, Job, do_job, failure, warm
 from humanoid_control.errors import EnvironmentProblem
 
 TRIES = 2  # of a job whose worker dies
@@ -38,7 +38,7 @@ class Executor(Protocol):
     delivers: bool
     """True where the workers themselves write outputs to an address."""
 
-    def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[ClipOutcome]:
         """The outcome of each job, in the order in which they are done; closing it stops the work."""
         ...
 
@@ -64,7 +64,7 @@ class LocalWorkers:
     delivers = False
 
     def __init__(
-        self, workers: int | None = None, memory: int | None = None, do: Callable[[Job], Outcome] = do_job
+        self, workers: int | None = None, memory: int | None = None, do: Callable[[Job], ClipOutcome] = do_job
     ) -> None:
         """Prepare; nothing is started yet.
 
@@ -89,7 +89,7 @@ class LocalWorkers:
                 else:
                     os.environ[name] = value
 
-    def outcomes(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+    def outcomes(self, jobs: Sequence[Job]) -> Iterator[ClipOutcome]:
         """The outcome of each job, as they are done.
 
         Raises:
@@ -108,7 +108,7 @@ class LocalWorkers:
                     answer = w.take()
                     if answer == READY:
                         continue
-                    if isinstance(outcome := answer, Outcome):
+                    if isinstance(outcome := answer, ClipOutcome):
                         deaths = 0
                         yield outcome
                         if outcome.memory > GROWN * self.memory:
@@ -178,7 +178,7 @@ class _Worker:
         job: that it does. clip: of its last job. warm: it has begun to take jobs.
     """
 
-    def __init__(self, context: Any, memory: int, do: Callable[[Job], Outcome]) -> None:
+    def __init__(self, context: Any, memory: int, do: Callable[[Job], ClipOutcome]) -> None:
         self.pipe, theirs = context.Pipe()
         self.job: Job | None = None
         self.clip, self.warm = "", False
@@ -195,10 +195,10 @@ class _Worker:
         with contextlib.suppress(OSError):
             self.pipe.send(job)
 
-    def take(self) -> Outcome | str | None:
+    def take(self) -> ClipOutcome | str | None:
         """An outcome; READY once, when it begins; None where the process has died."""
         try:
-            answer: Outcome | str = self.pipe.recv()
+            answer: ClipOutcome | str = self.pipe.recv()
         except (EOFError, OSError):
             return None
         self.warm = True
@@ -222,7 +222,7 @@ class _Worker:
         self.process.join()
 
 
-def _serve(pipe: Any, memory: int, do: Callable[[Job], Outcome]) -> None:
+def _serve(pipe: Any, memory: int, do: Callable[[Job], ClipOutcome]) -> None:
     """A worker process: warm up, say so, and do jobs until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is the parent's, which ends the workers
     with contextlib.suppress(ValueError, OSError):

@@ -18,7 +18,7 @@ from humanoid_control.estimation.joint_supervision import (
     JointFault,
     JointFaultKind,
     JointSupervision,
-    SupervisionLimits,
+    JointSupervisionLimits,
 )
 from humanoid_control.estimation.plausibility import EncoderTurns, JointPlausibility, named_twice
 from humanoid_control.estimation.robot_supervision import LOST_AFTER, RobotSupervision, Verdict
@@ -35,8 +35,8 @@ __all__ = [
     "JointFilter",
     "JointPlausibility",
     "JointSupervision",
+    "JointSupervisionLimits",
     "RobotSupervision",
-    "SupervisionLimits",
     "Verdict",
     "named_twice",
 ]

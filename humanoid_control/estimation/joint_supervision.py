@@ -52,7 +52,7 @@ class JointFault(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SupervisionLimits:
+class JointSupervisionLimits:
     """What is allowed before a joint counts as faulty.
 
     Attributes:
@@ -109,7 +109,7 @@ class JointSupervision:
         self,
         names: Sequence[str],
         velocity: np.ndarray,
-        limits: SupervisionLimits | None = None,
+        limits: JointSupervisionLimits | None = None,
         ranges: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Begin without commands and measurements.
@@ -124,7 +124,7 @@ class JointSupervision:
         Raises:
             ConfigError: limits out of range.
         """
-        self.names, self.limits = tuple(names), limits or SupervisionLimits()
+        self.names, self.limits = tuple(names), limits or JointSupervisionLimits()
         self.limits.check()
         self._velocity = np.array(velocity, dtype=float)
         n = len(self.names)

@@ -7,7 +7,7 @@ from enum import Enum
 
 import numpy as np
 
-from humanoid_control.estimation.joint_supervision import JointFaultKind, JointSupervision, SupervisionLimits
+from humanoid_control.estimation.joint_supervision import JointFaultKind, JointSupervision, JointSupervisionLimits
 
 LATE = 1.0  # [s] after states were late, or it began, in which a robot that is elsewhere was out of reach: no fault,
 AGAIN = 5.0  # [s] unless it is so once more, or more often than `tries` in that time
@@ -67,7 +67,7 @@ class RobotSupervision:
             timeout: silence of the states after which the robot is away [s].
         """
         self._timeout, self._stops = timeout, following_error > 0
-        self._joints.limits = SupervisionLimits(
+        self._joints.limits = JointSupervisionLimits(
             following_error or np.inf, silence=timeout + LOST_AFTER, jump_time=BURST
         )
 

@@ -44,7 +44,7 @@ on, postures are others than the person's."""
 
 
 @dataclass(frozen=True)
-class Tracking:
+class TrackingTrial:
     """Tracking of a clip by one solution, in a few numbers.
 
     Attributes:
@@ -61,10 +61,10 @@ class Tracking:
     closest: float
 
     @staticmethod
-    def of(robot: Robot, trajectory: JointTrajectory) -> Tracking:
+    def of(robot: Robot, trajectory: JointTrajectory) -> TrackingTrial:
         """Numbers of a trajectory of a robot."""
         quality, _ = measure_motion(robot, trajectory)
-        return Tracking(
+        return TrackingTrial(
             mean=float(trajectory.errors.mean()),
             max=float(trajectory.errors.max()),
             at_speed_limit=quality.frames_at_speed_limit,
@@ -89,10 +89,10 @@ class LimitCosts:
     robot: str
     clip: str
     speed: float
-    kept: Tracking
-    without: Mapping[str, Tracking]
-    slower: Mapping[float, Tracking]
-    others: Mapping[str, Tracking]
+    kept: TrackingTrial
+    without: Mapping[str, TrackingTrial]
+    slower: Mapping[float, TrackingTrial]
+    others: Mapping[str, TrackingTrial]
     joints: Mapping[str, float]
 
     def cost(self, limit: str) -> float:
@@ -212,7 +212,7 @@ def measure_limit_costs(
         robot.name,
         body.name,
         speed,
-        Tracking.of(robot, solved),
+        TrackingTrial.of(robot, solved),
         {name: _tried(robot, targets, replace(settings, **change)) for name, change in changes.items()},
         {speed * s: _tried(robot, _played(scaled, speed * s, seconds / s), settings) for s in SLOWER},
         dict(_by_others(body, others, speed, seconds, settings)),
@@ -222,7 +222,7 @@ def measure_limit_costs(
 
 def _by_others(
     body: BodyPoints, others: Sequence[Robot], speed: float, seconds: float, settings: RetargetSettings
-) -> Iterator[tuple[str, Tracking]]:
+) -> Iterator[tuple[str, TrackingTrial]]:
     for robot in others:
         with contextlib.suppress(HumanoidError):  # one that cannot imitate this clip is no advice
             yield robot.name, _tried(robot, _played(scale_to_robot(body, robot), speed, seconds), settings)
@@ -236,14 +236,14 @@ def _played(targets: Targets, speed: float, seconds: float) -> Targets:
     return replace(paced, positions=paced.positions[:count], body=paced.body[:count], forearms=forearms)
 
 
-def _tried(robot: Robot, targets: Targets, settings: RetargetSettings) -> Tracking:
-    return Tracking.of(robot, retarget_clip(targets, robot, settings))
+def _tried(robot: Robot, targets: Targets, settings: RetargetSettings) -> TrackingTrial:
+    return TrackingTrial.of(robot, retarget_clip(targets, robot, settings))
 
 
 def _cm(length: float) -> str:
     return f"{100 * length:.1f} cm"
 
 
-def _row(what: str, t: Tracking) -> list[Any]:
+def _row(what: str, t: TrackingTrial) -> list[Any]:
     shares = (round(100 * t.at_speed_limit, 1), round(100 * t.at_range_limit, 1))
     return [what, round(100 * t.mean, 1), round(100 * t.max, 1), *shares, round(1000 * t.closest, 1)]

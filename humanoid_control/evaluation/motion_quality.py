@@ -37,7 +37,7 @@ class FrameQuality:
 
 
 @dataclass(frozen=True)
-class Level:
+class QualityLevel:
     """A quantity over a motion: its largest value and its 99th percentile over frames and joints."""
 
     max: float
@@ -60,9 +60,9 @@ class MotionQuality:
     frames_at_speed_limit: float
     beyond_position_limit: float
     speed_share: float
-    speed: Level
-    acceleration: Level
-    jerk: Level
+    speed: QualityLevel
+    acceleration: QualityLevel
+    jerk: QualityLevel
 
 
 def measure_motion(robot: Robot, trajectory: JointTrajectory) -> tuple[MotionQuality, FrameQuality]:
@@ -101,9 +101,11 @@ def _difference(q: np.ndarray, rate: float, order: int) -> np.ndarray:
     return out
 
 
-def _level(values: np.ndarray) -> Level:
+def _level(values: np.ndarray) -> QualityLevel:
     size = np.abs(values)
-    return Level(float(size.max()), float(np.percentile(size, PERCENTILE))) if size.size else Level(0.0, 0.0)
+    return (
+        QualityLevel(float(size.max()), float(np.percentile(size, PERCENTILE))) if size.size else QualityLevel(0.0, 0.0)
+    )
 
 
 # -------- Range used

@@ -59,7 +59,7 @@ class LinkScore:
 
 
 @dataclass(frozen=True)
-class Frames:
+class ScoredFrames:
     """Measures of every frame.
 
     Attributes:
@@ -98,7 +98,7 @@ class RunScore:
     quality: MotionQuality
     singularity: ShoulderSingularity
     drift: DriftCheck
-    frames: Frames
+    frames: ScoredFrames
 
 
 @dataclass(frozen=True)
@@ -250,5 +250,5 @@ def _run(robot: Robot, targets: Targets, label: str, trajectory: JointTrajectory
         quality=quality,
         singularity=summarize_singularity(singular),
         drift=drift_check(robot, targets, trajectory),
-        frames=Frames(errors, distances.penetration(), frames, singular, reached),
+        frames=ScoredFrames(errors, distances.penetration(), frames, singular, reached),
     )

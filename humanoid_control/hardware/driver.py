@@ -24,7 +24,14 @@ from humanoid_control.hardware.fault_groups import FaultGroups, device_findings
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
 from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState, passed_over, refusals_of
-from humanoid_control.hardware.supervision import FAULT, Finding, JointSamples, JumpFilter, SampleWatch, Supervision
+from humanoid_control.hardware.supervision import (
+    FAULT,
+    JointSamples,
+    JumpFilter,
+    SampleWatch,
+    Supervision,
+    WatchFinding,
+)
 from humanoid_control.hardware.transmission import JointReading
 from humanoid_control.hardware.transport import HardwareError
 
@@ -90,7 +97,7 @@ class Driver:
         behind = hardware.range_margin + BEHIND
         self._setpoint = Setpoint(j, self.commands, self.limits, self._gains, hardware.max_step, self.period, behind)
         self.reference, self.tau = self._setpoint.reference, self._setpoint.tau
-        self.findings, self.estop = list[Finding](), dict[str, str]()
+        self.findings, self.estop = list[WatchFinding](), dict[str, str]()
         self.stopped = False
         self.encoders = Encoders(hardware.names, hardware.homing, hardware.groups, self.transmission)
         self.groups = FaultGroups(hardware, self.buses, self.transmission, QUICK_STOP_TIME)

@@ -13,9 +13,9 @@ import numpy as np
 
 from humanoid_control.hardware.buses import Buses
 from humanoid_control.hardware.commands.command_stream import JointCommand
-from humanoid_control.hardware.commands.limiter import Reference
+from humanoid_control.hardware.commands.limiter import LimiterReference
 from humanoid_control.hardware.hardware_file import Hardware
-from humanoid_control.hardware.supervision import FAULT, WARN, Finding
+from humanoid_control.hardware.supervision import FAULT, WARN, WatchFinding
 from humanoid_control.hardware.transmission import Transmission
 from humanoid_control.robots import Robot
 
@@ -59,7 +59,7 @@ class FaultGroups:
             if rows and not carrying & set(names) and not own & others:
                 self._rows[group], self._own[group] = rows, tuple(own)
 
-    def take(self, findings: Sequence[Finding], now: float) -> list[str]:
+    def take(self, findings: Sequence[WatchFinding], now: float) -> list[str]:
         """Stop the groups that findings ask for; texts of those that must stop the whole robot.
 
         Args:
@@ -87,19 +87,19 @@ class FaultGroups:
                 else:
                     self._buses.switch_off(bus)
 
-    def told(self, findings: Sequence[Finding]) -> list[Finding]:
+    def told(self, findings: Sequence[WatchFinding]) -> list[WatchFinding]:
         """Findings without those of stopped joints, and a warning for each stopped group."""
         if not self.stopped:
             return list(findings)
         kept = [f for f in findings if not self.joints[f.joint]]
         rows = [self._rows[group][0] for group in self.stopped]
-        return kept + [Finding(WARN, k, "group", text) for k, text in zip(rows, self.reasons(), strict=True)]
+        return kept + [WatchFinding(WARN, k, "group", text) for k, text in zip(rows, self.reasons(), strict=True)]
 
     def commanded(self, command: JointCommand) -> JointCommand:
         """A command without the stopped joints: nobody moves them."""
         return JointCommand(*(np.where(self.joints, np.nan, x) for x in command)) if self.stopped else command
 
-    def stay(self, reference: Reference, q: np.ndarray) -> None:
+    def stay(self, reference: LimiterReference, q: np.ndarray) -> None:
         """Let the reference of stopped joints be where they are; q: (n,) measured [rad]."""
         if self.stopped:
             np.copyto(reference.q, q, where=self.joints & np.isfinite(q))
@@ -117,20 +117,20 @@ class FaultGroups:
         self.joints[:] = False
 
 
-def device_findings(driver: Any, follows: bool) -> list[Finding]:
+def device_findings(driver: Any, follows: bool) -> list[WatchFinding]:
     """Faults that drives of a `Driver`, which imports this file, tell, or their encoders, and power that they lost.
 
     Args:
         driver: of the robot. follows: drives have power, and should have it.
     """
-    j, names, findings = driver.joints, driver.hardware.names, list[Finding]()
+    j, names, findings = driver.joints, driver.hardware.names, list[WatchFinding]()
     off = driver.fresh & ~j.enabled & ~j.failed & ~driver.groups.joints
     if follows and off.any():
         k = int(off.argmax())
-        findings.append(Finding(FAULT, k, "power", f"{names[k]} lost its power"))
+        findings.append(WatchFinding(FAULT, k, "power", f"{names[k]} lost its power"))
     for k in np.flatnonzero(driver.jumps.failed()).tolist():
-        findings.append(Finding(FAULT, k, "encoder", f"{names[k]} encoder jumps"))
+        findings.append(WatchFinding(FAULT, k, "encoder", f"{names[k]} encoder jumps"))
     for k in np.flatnonzero(j.failed).tolist():
         worst = max(driver.transmission.actuators_of(k), key=lambda a: int(driver.buses.state.code[a]))
-        findings.append(Finding(FAULT, k, "drive", f"{names[k]} drive: {driver.buses.fault_text(worst)}"))
+        findings.append(WatchFinding(FAULT, k, "drive", f"{names[k]} drive: {driver.buses.fault_text(worst)}"))
     return findings

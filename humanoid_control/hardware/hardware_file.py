@@ -273,7 +273,7 @@ def read_hardware_file(path: Path, robot: Robot | None = None, rate: float = 0.0
         robot = _robot_of(file)
     elif not named.endswith(".urdf") and named != robot.name:
         raise file.error(f"the file is of {named}, the robot is {robot.name}", "robot")
-    return _Reader(file, robot, rate).hardware()
+    return _HardwareReader(file, robot, rate).hardware()
 
 
 def _robot_of(file: Row) -> Robot:
@@ -326,7 +326,7 @@ def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> Dri
     )
 
 
-class _Reader:
+class _HardwareReader:
     """One hardware file on its way to `Hardware`."""
 
     def __init__(self, file: Row, robot: Robot, rate: float) -> None:

@@ -141,7 +141,7 @@ class LoopbackTransport(Transport):
         n = len(rows)
         self.load, self.encoder = column("load"), column("encoder_offset")
         effort, ambient = np.array([a.effort for a in bus.actuators]), np.full(n, float(given["ambient"]))
-        self._model = Model(
+        self._model = LoopbackModel(
             2 * np.pi * column("bandwidth"), column("inertia"), effort, column("heating"), column("cooling"), ambient,
             column("lower_stop"), column("upper_stop"),
         )  # fmt: skip
@@ -151,7 +151,7 @@ class LoopbackTransport(Transport):
         self.zero = np.zeros(n)
         self.homed = np.array([bool(r["absolute"]) for r in rows], dtype=bool)
         self.switch = column("switch")
-        self._homings: dict[int, DriveHoming] = {}
+        self._homings: dict[int, LoopbackHoming] = {}
         self.q: np.ndarray = column("start")
         self.v, self.tau, self.temperature = np.zeros(n), np.zeros(n), ambient.copy()
         self.drive = np.full(n, DriveState.SWITCH_ON_DISABLED, dtype=int)
@@ -253,7 +253,7 @@ class LoopbackTransport(Transport):
             if spec is None or self.drive[actuator] != OPERATION_ENABLED:
                 return HomingProgress.FAILED
             self.homed[actuator] = False
-            run = self._homings[actuator] = DriveHoming(self, actuator, spec)
+            run = self._homings[actuator] = LoopbackHoming(self, actuator, spec)
         return run.progress
 
     def traffic(self) -> BusTraffic:
@@ -314,9 +314,11 @@ class LoopbackTransport(Transport):
                 for k in [k for k, run in self._homings.items() if run.step(c, h)]:
                     del self._homings[k]
             held = self.braked | self.stuck
-            moving = Moving(self.q, self.v, self.tau, self.temperature, self.drive, held, self.load)
+            moving = LoopbackMotion(self.q, self.v, self.tau, self.temperature, self.drive, held, self.load)
             behaviour = list(Silence).index(self.silence) if silent else -1
-            step_drives(moving, self._model, Told(c.q - self.zero, c.v, c.tau, c.kp, c.kd, c.mode), behaviour, h)
+            step_drives(
+                moving, self._model, LoopbackCommand(c.q - self.zero, c.v, c.tau, c.kp, c.kd, c.mode), behaviour, h
+            )
             self._time += h
         self._sample()
 
@@ -349,7 +351,7 @@ def _copy(command: ActuatorCommand) -> ActuatorCommand:
     return out
 
 
-class DriveHoming:
+class LoopbackHoming:
     """A loopback drive that looks for its zero: 17 and 18 at the edge of its switch, -1 and -2 at its hard stops.
 
     Attributes:
@@ -397,7 +399,7 @@ def mechanical_supply(voltage: float, tau: np.ndarray, v: np.ndarray) -> Battery
     return BatteryReading(voltage, -float(np.maximum(np.nan_to_num(tau * v), 0.0).sum()) / voltage)
 
 
-class Model(NamedTuple):
+class LoopbackModel(NamedTuple):
     """Constants of n drives.
 
     Attributes:
@@ -416,7 +418,7 @@ class Model(NamedTuple):
     upper: F1
 
 
-class Moving(NamedTuple):
+class LoopbackMotion(NamedTuple):
     """State of n drives, changed in place: q [rad], v [rad/s], tau [N m], temperature [deg C]; each (n,).
 
     drive: `DriveState`. held: by a brake, or stuck. load: torque from outside [N m].
@@ -431,7 +433,7 @@ class Moving(NamedTuple):
     load: F1
 
 
-class Told(NamedTuple):
+class LoopbackCommand(NamedTuple):
     """Command of n drives: q [rad], v [rad/s], tau [N m], kp [N m/rad], kd [N m s/rad], mode; each (n,)."""
 
     q: F1
@@ -443,7 +445,7 @@ class Told(NamedTuple):
 
 
 @kernel
-def step_drives(x: Moving, model: Model, told: Told, behaviour: int, h: float) -> None:
+def step_drives(x: LoopbackMotion, model: LoopbackModel, told: LoopbackCommand, behaviour: int, h: float) -> None:
     """Integrate all drives over h [s]; `behaviour`: a place in `Silence` where they hear nothing, else -1."""
     for i in range(x.q.shape[0]):
         inertia, w = model.inertia[i], model.w[i]

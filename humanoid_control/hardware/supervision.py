@@ -62,7 +62,7 @@ class JointSamples(NamedTuple):
     q_ref: F1
 
 
-class Finding(NamedTuple):
+class WatchFinding(NamedTuple):
     """Something wrong with a joint.
 
     Attributes:
@@ -212,7 +212,7 @@ class Supervision:
         )  # fmt: skip
         self._bound = BoundRecord(lambda samples: Judgement(samples, self._tables))
 
-    def update(self, samples: JointSamples, powered: bool) -> list[Finding]:
+    def update(self, samples: JointSamples, powered: bool) -> list[WatchFinding]:
         """Look at a cycle.
 
         Args:
@@ -231,21 +231,21 @@ class Supervision:
                 findings += self._told(t.above[k] >= self._after[k] - 1e-9, level, t.level[k])
         return sorted(findings, key=lambda f: -f.level)
 
-    def _told(self, bad: np.ndarray, level: int, limit: np.ndarray) -> list[Finding]:
+    def _told(self, bad: np.ndarray, level: int, limit: np.ndarray) -> list[WatchFinding]:
         out = []
         for c, j in np.argwhere(bad):
             check = self._checks[c]
             value, most = self._tables.value[c, j], limit[c, j]
             text = f"{self.names[j]} {check.name} {value:.3g} {check.unit}"
-            out.append(Finding(level, int(j), check.name, f"{text} (limit {most:.3g})" if most else text))
+            out.append(WatchFinding(level, int(j), check.name, f"{text} (limit {most:.3g})" if most else text))
         return out
 
-    def _mean_torque(self) -> list[Finding]:
+    def _mean_torque(self) -> list[WatchFinding]:
         out = []
         for j in np.flatnonzero(self.mean_square > self.limits.continuous**2):
             rms, most = np.sqrt(self.mean_square[j]), self.limits.continuous[j]
             text = f"{self.names[j]} mean torque {rms:.3g} N m over {I2T_TIME:g} s (limit {most:.3g})"
-            out.append(Finding(FAULT, int(j), "mean torque", text))
+            out.append(WatchFinding(FAULT, int(j), "mean torque", text))
         return out
 
 

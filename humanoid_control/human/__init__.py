@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from humanoid_control.human.dynamics import acceleration_variance as acceleration_variance
     from humanoid_control.human.dynamics import inverse_dynamics as inverse_dynamics
     from humanoid_control.human.dynamics import weighted_inverse_dynamics as weighted_inverse_dynamics
-    from humanoid_control.human.elements import Axis as Axis
-    from humanoid_control.human.elements import Body as Body
+    from humanoid_control.human.elements import AnatomicalJoint as AnatomicalJoint
     from humanoid_control.human.elements import Coordinate as Coordinate
+    from humanoid_control.human.elements import CoordinateAxis as CoordinateAxis
     from humanoid_control.human.elements import Coupling as Coupling
-    from humanoid_control.human.elements import Frame as Frame
-    from humanoid_control.human.elements import Joint as Joint
     from humanoid_control.human.elements import Marker as Marker
+    from humanoid_control.human.elements import OffsetFrame as OffsetFrame
+    from humanoid_control.human.elements import PersonBody as PersonBody
     from humanoid_control.human.forward_tracking import Tracking as Tracking
     from humanoid_control.human.forward_tracking import TrackingSettings as TrackingSettings
     from humanoid_control.human.functions import Function as Function
@@ -54,7 +54,15 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "inverse_dynamics",
             "weighted_inverse_dynamics",
         ],
-        "elements": ["Axis", "Body", "Coordinate", "Coupling", "Frame", "Joint", "Marker"],
+        "elements": [
+            "CoordinateAxis",
+            "PersonBody",
+            "Coordinate",
+            "Coupling",
+            "OffsetFrame",
+            "AnatomicalJoint",
+            "Marker",
+        ],
         "forward_tracking": ["Tracking", "TrackingSettings"],
         "functions": ["Function"],
         "ik_setup": ["CoordinateTask", "FitTasks", "read_ik_setup"],

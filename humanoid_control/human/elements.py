@@ -12,22 +12,22 @@ GROUND = "ground"
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class OffsetFrame:
     """A constant frame: rotation R (3, 3) and origin p (3,) [m] in the axes of what it is fixed to."""
 
     R: np.ndarray = field(default_factory=lambda: np.eye(3))
     p: np.ndarray = field(default_factory=lambda: np.zeros(3))
 
-    def __matmul__(self, other: Frame) -> Frame:
-        return Frame(self.R @ other.R, self.p + self.R @ other.p)
+    def __matmul__(self, other: OffsetFrame) -> OffsetFrame:
+        return OffsetFrame(self.R @ other.R, self.p + self.R @ other.p)
 
-    def inverse(self) -> Frame:
+    def inverse(self) -> OffsetFrame:
         """Of what it is fixed to, in its own axes."""
-        return Frame(self.R.T, -self.R.T @ self.p)
+        return OffsetFrame(self.R.T, -self.R.T @ self.p)
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class PersonBody:
     """A rigid body: mass [kg], centre of mass (3,) [m] in its axes, inertia (3, 3) about that [kg m^2]."""
 
     name: str
@@ -37,7 +37,7 @@ class Body:
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class CoordinateAxis:
     """One axis of a joint: unit vector (3,), function, and the name of its coordinate ("" for a constant function)."""
 
     vector: np.ndarray
@@ -46,7 +46,7 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class AnatomicalJoint:
     """A functional joint between a body and its parent.
 
     Args:
@@ -59,10 +59,10 @@ class Joint:
     name: str
     parent: str
     child: str
-    P: Frame = field(default_factory=Frame)
-    C: Frame = field(default_factory=Frame)
-    rotations: tuple[Axis, ...] = ()
-    translations: tuple[Axis, ...] = ()
+    P: OffsetFrame = field(default_factory=OffsetFrame)
+    C: OffsetFrame = field(default_factory=OffsetFrame)
+    rotations: tuple[CoordinateAxis, ...] = ()
+    translations: tuple[CoordinateAxis, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from humanoid_control.human.elements import Axis, Body, Coupling, Joint
+from humanoid_control.human.elements import AnatomicalJoint, CoordinateAxis, Coupling, PersonBody
 from humanoid_control.human.functions import Function, FunctionTable, evaluate, pack_functions
 from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
@@ -77,8 +77,8 @@ class Pose(NamedTuple):
 
 
 def lay_out(
-    bodies: Sequence[Body],
-    joints: Sequence[Joint],
+    bodies: Sequence[PersonBody],
+    joints: Sequence[AnatomicalJoint],
     names: Sequence[str],
     couplings: Sequence[Coupling],
     gravity: np.ndarray,
@@ -134,7 +134,7 @@ def lay_out(
     )
 
 
-def _own_axis(axis: Axis) -> tuple[np.ndarray, int, Function]:
+def _own_axis(axis: CoordinateAxis) -> tuple[np.ndarray, int, Function]:
     """Unit vector, which of the frame's own axes it is, and the function: along -x it is x and the negative one."""
     vector = np.asarray(axis.vector, dtype=float) / np.linalg.norm(axis.vector)
     for k in range(3):

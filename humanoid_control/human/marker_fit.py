@@ -22,7 +22,7 @@ from humanoid_control.human.marker_solver import (
     FitProblem,
     FitRecord,
     FrameData,
-    FrameResults,
+    MarkerFrameResults,
     fit_frames,
     root_covariances,
 )
@@ -189,7 +189,7 @@ class ClipFit:
         self.triples = rotation_triples(person)
         self.problem, self.reference = self._problem(tasks)
         T, M, n = len(markers), len(own), len(self.problem.layout.entry)
-        self.results = FrameResults(
+        self.results = MarkerFrameResults(
             np.zeros((T, person.n)), np.zeros(T), np.zeros(T), np.zeros((T, n)), np.zeros((T, M)),
             np.ones((T, len(self.triples))), np.zeros((T, 4), dtype=np.int64),
         )  # fmt: skip

@@ -63,7 +63,7 @@ class FrameData(NamedTuple):
     reference: F2
 
 
-class FrameResults(NamedTuple):
+class MarkerFrameResults(NamedTuple):
     """Results: q (T, n), cost, cost of the markers (T,), variance (T, nf) [rad^2, m^2], residuals (T, M) [m].
 
     volume (T, j): spanned by the axes of joints with three rotations, 0 at gimbal lock.
@@ -86,7 +86,7 @@ class FitRecord(NamedTuple):
     chain: Chain
     problem: FitProblem
     data: FrameData
-    results: FrameResults
+    results: MarkerFrameResults
     pose: Pose
     equations: Equations
 
@@ -296,7 +296,7 @@ def tell(
     problem: FitProblem,
     work: tuple[Pose, Equations],
     measured: tuple[np.ndarray, np.ndarray, np.ndarray],
-    results: FrameResults,
+    results: MarkerFrameResults,
     t: int,
 ) -> None:
     """Variances and residuals of a solved frame, from its last Hessian and pose."""

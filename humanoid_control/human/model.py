@@ -18,7 +18,15 @@ from functools import cached_property
 import numpy as np
 
 from humanoid_control.errors import RobotError, SizeError, UnknownNameError
-from humanoid_control.human.elements import GROUND, Body, Coordinate, Coupling, Frame, Joint, Marker
+from humanoid_control.human.elements import (
+    GROUND,
+    AnatomicalJoint,
+    Coordinate,
+    Coupling,
+    Marker,
+    OffsetFrame,
+    PersonBody,
+)
 from humanoid_control.human.kinematics import Chain, body_velocities, lay_out, marker_positions, place_clip
 from humanoid_control.numerics.packed import Packed
 
@@ -43,8 +51,8 @@ class Person:
     """
 
     name: str
-    bodies: tuple[Body, ...]
-    joints: tuple[Joint, ...]
+    bodies: tuple[PersonBody, ...]
+    joints: tuple[AnatomicalJoint, ...]
     all_coordinates: tuple[Coordinate, ...]
     markers: tuple[Marker, ...] = ()
     couplings: tuple[Coupling, ...] = ()
@@ -161,7 +169,7 @@ class Person:
         if not (np.isfinite(mass) and mass > 0 and self.mass > 0):
             raise RobotError(f"{self.name}: cannot have a mass of {mass} kg: give a positive one")
         s = mass / self.mass
-        return replace(self, bodies=tuple(Body(b.name, s * b.mass, b.com, s * b.inertia) for b in self.bodies))
+        return replace(self, bodies=tuple(PersonBody(b.name, s * b.mass, b.com, s * b.inertia) for b in self.bodies))
 
     def scaled(self, factors: Mapping[str, float]) -> Person:
         """The person with bodies of another size, all directions alike; masses stay, inertias grow with s^2.
@@ -177,19 +185,19 @@ class Person:
             if not (np.isfinite(s) and s > 0):
                 raise RobotError(f"{self.name}: '{name}' cannot be scaled by {s}: give a positive factor")
         s_of = {name: float(factors.get(name, 1.0)) for name in self.body_names} | {GROUND: 1.0}
-        bodies = [Body(b.name, b.mass, s_of[b.name] * b.com, s_of[b.name] ** 2 * b.inertia) for b in self.bodies]
+        bodies = [PersonBody(b.name, b.mass, s_of[b.name] * b.com, s_of[b.name] ** 2 * b.inertia) for b in self.bodies]
         markers = [replace(m, place=s_of[m.body] * np.asarray(m.place)) for m in self.markers]
         joints = [_scaled_joint(j, s_of[j.parent], s_of[j.child], self) for j in self.joints]
         return replace(self, bodies=tuple(bodies), joints=tuple(joints), markers=tuple(markers))
 
 
-def _scaled_joint(joint: Joint, s_parent: float, s_child: float, person: Person) -> Joint:
+def _scaled_joint(joint: AnatomicalJoint, s_parent: float, s_child: float, person: Person) -> AnatomicalJoint:
     """The joint between scaled bodies; a translation along a coordinate that is a length stays as it is."""
     lengths = {c.name for c in person.all_coordinates if not c.rotational}
     translations = tuple(
         a if a.coordinate in lengths else replace(a, function=a.function.scaled(s_parent)) for a in joint.translations
     )
-    P, C = Frame(joint.P.R, s_parent * joint.P.p), Frame(joint.C.R, s_child * joint.C.p)
+    P, C = OffsetFrame(joint.P.R, s_parent * joint.P.p), OffsetFrame(joint.C.R, s_child * joint.C.p)
     return replace(joint, P=P, C=C, translations=translations)
 
 

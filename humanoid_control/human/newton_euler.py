@@ -20,7 +20,7 @@ from humanoid_control.numerics.packed import Table, unpack
 ROOT = 6  # coordinates of a root that is free
 
 
-class Motion(NamedTuple):
+class SegmentMotion(NamedTuple):
     """Memory: velocities and accelerations of the bodies, forces on them, and composite inertias, about the origin."""
 
     omega: F2
@@ -66,7 +66,7 @@ class DynamicsRecord(NamedTuple):
 
     chain: Chain
     pose: Pose
-    motion: Motion
+    motion: SegmentMotion
     loaded: I1
     wrenches: F3
     correction: Correction
@@ -81,11 +81,11 @@ class DynamicsRecord(NamedTuple):
 INERTIA = 10  # per body: m, m c (3), inertia about the origin (6)
 
 
-def make_motion(chain: Chain) -> Motion:
+def make_motion(chain: Chain) -> SegmentMotion:
     """Memory for a chain."""
     nb = len(chain.parent)
     omega, alpha, a, force, moment = (np.zeros((nb, 3)) for _ in range(5))
-    return Motion(omega, alpha, a, force, moment, np.zeros((nb, INERTIA)))
+    return SegmentMotion(omega, alpha, a, force, moment, np.zeros((nb, INERTIA)))
 
 
 @inlined
@@ -108,7 +108,7 @@ def carry(omega: np.ndarray, alpha: np.ndarray, x: float, y: float, z: float, a:
 
 @inlined
 def accelerate(
-    chain: Chain, pose: Pose, motion: Motion, b: int, qd: np.ndarray, qdd: np.ndarray, gravity: float
+    chain: Chain, pose: Pose, motion: SegmentMotion, b: int, qd: np.ndarray, qdd: np.ndarray, gravity: float
 ) -> None:
     """Velocity and acceleration of a body from those of its parent."""
     up, omega, alpha, a = chain.parent[b], motion.omega[b], motion.alpha[b], motion.a[b]
@@ -149,7 +149,7 @@ def world_inertia(R: np.ndarray, I_body: np.ndarray, j: int, k: int) -> float:
 
 
 @inlined
-def body_force(chain: Chain, pose: Pose, motion: Motion, b: int) -> None:
+def body_force(chain: Chain, pose: Pose, motion: SegmentMotion, b: int) -> None:
     """Force and moment about the origin that the motion of a body takes."""
     R, com, omega, alpha, m = pose.R[b], chain.com[b], motion.omega[b], motion.alpha[b], chain.mass[b]
     force, moment, a = motion.force[b], motion.moment[b], motion.a[b]
@@ -182,7 +182,7 @@ def body_force(chain: Chain, pose: Pose, motion: Motion, b: int) -> None:
 
 
 @kernel
-def add_forces(chain: Chain, pose: Pose, motion: Motion, tau: np.ndarray) -> None:
+def add_forces(chain: Chain, pose: Pose, motion: SegmentMotion, tau: np.ndarray) -> None:
     """Inwards: tau += the generalised forces of the bodies' forces, which become those of all that hangs on them."""
     for b in range(len(chain.parent) - 1, -1, -1):
         F, N, o, up = motion.force[b], motion.moment[b], pose.pivot[b], chain.parent[b]
@@ -205,7 +205,7 @@ def add_forces(chain: Chain, pose: Pose, motion: Motion, tau: np.ndarray) -> Non
 
 @kernel
 def newton_euler(
-    chain: Chain, pose: Pose, motion: Motion, rates: tuple[np.ndarray, np.ndarray], gravity: float
+    chain: Chain, pose: Pose, motion: SegmentMotion, rates: tuple[np.ndarray, np.ndarray], gravity: float
 ) -> None:
     """Forces on all bodies, for qd and qdd at a placed pose; gravity 1 or 0."""
     for b in range(len(chain.parent)):

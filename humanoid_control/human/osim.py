@@ -18,7 +18,16 @@ import numpy as np
 from humanoid_control.documents import parse_xml, read_xml_text
 from humanoid_control.errors import RobotError, first_few, shown, told_of
 from humanoid_control.files import why
-from humanoid_control.human.elements import GROUND, Axis, Body, Coordinate, Coupling, Frame, Joint, Marker
+from humanoid_control.human.elements import (
+    GROUND,
+    AnatomicalJoint,
+    Coordinate,
+    CoordinateAxis,
+    Coupling,
+    Marker,
+    OffsetFrame,
+    PersonBody,
+)
 from humanoid_control.human.functions import Function
 from humanoid_control.human.model import Person
 
@@ -72,7 +81,7 @@ def parse_osim(text: str, where: str) -> Person:
     if version < OLDEST:
         raise RobotError(f"{where}: is of version {version}, before {OLDEST}: save it with OpenSim 4 again")
     with told_of(where):
-        return _Reader(model, version).person()
+        return _OsimReader(model, version).person()
 
 
 def objects(parent: ET.Element, name: str) -> list[ET.Element]:
@@ -164,12 +173,14 @@ def _function_within(element: ET.Element, where: str) -> Function:
     return read_function(candidates[0], where)
 
 
-class _Reader:
+class _OsimReader:
     """One model."""
 
     def __init__(self, model: ET.Element, version: int) -> None:
         self.model, self.apart = model, version >= JOINTS_APART
-        self.frames: dict[str, tuple[str, Frame]] = {}  # of frames that are named by their path: body, and place in it
+        self.frames: dict[
+            str, tuple[str, OffsetFrame]
+        ] = {}  # of frames that are named by their path: body, and place in it
         self.coordinates: list[Coordinate] = []
 
     def person(self) -> Person:
@@ -192,7 +203,7 @@ class _Reader:
 
     # -------- Bodies and frames
 
-    def _body(self, element: ET.Element) -> Body:
+    def _body(self, element: ET.Element) -> PersonBody:
         if element.find("inertia") is not None:
             xx, yy, zz, xy, xz, yz = numbers_of(element, "inertia", 6)
         else:
@@ -201,7 +212,7 @@ class _Reader:
             )
         mass = float(numbers_of(element, "mass", 1, (0.0,))[0])
         com = numbers_of(element, "mass_center", 3, (0.0, 0.0, 0.0))
-        return Body(element.get("name", ""), mass, com, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+        return PersonBody(element.get("name", ""), mass, com, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
 
     def _component_frames(self, bodies: list[ET.Element]) -> None:
         """Offset frames that are parts of bodies or of the ground."""
@@ -211,7 +222,7 @@ class _Reader:
                 path = f"/bodyset/{name}/{offset.get('name')}"
                 self.frames[path] = self.frames[path.removeprefix("/bodyset")] = name, _offset(offset)
 
-    def _body_of(self, path: str, local: dict[str, ET.Element], where: str, depth: int = 0) -> tuple[str, Frame]:
+    def _body_of(self, path: str, local: dict[str, ET.Element], where: str, depth: int = 0) -> tuple[str, OffsetFrame]:
         """The body that a frame belongs to, and where the frame is in it."""
         name = path.rpartition("/")[2]
         if path in self.frames:
@@ -223,7 +234,7 @@ class _Reader:
             return body, X @ _offset(inner)
         if not name or name in local:
             raise RobotError(f"{where}: its frame '{shown(path)}' belongs to no body: name one")
-        return name, Frame()
+        return name, OffsetFrame()
 
     # -------- Joints
 
@@ -236,7 +247,7 @@ class _Reader:
             for joint in body.findall("Joint/*"):
                 yield joint, body.get("name", "")
 
-    def _joint(self, element: ET.Element, holder: str) -> Joint:
+    def _joint(self, element: ET.Element, holder: str) -> AnatomicalJoint:
         name, kind = element.get("name", holder), element.tag
         where = f"joint '{shown(name)}'"
         if kind != "CustomJoint" and kind not in _SIMPLE:
@@ -263,7 +274,7 @@ class _Reader:
         for e in found:
             with told_of(where):
                 self.coordinates.append(_coordinate(e, lengths))
-        return Joint(name, parent, child, P, C, rotations, translations)
+        return AnatomicalJoint(name, parent, child, P, C, rotations, translations)
 
     # -------- The rest
 
@@ -317,12 +328,12 @@ class _Reader:
         return [f"left out: {told}"]
 
 
-def _place(element: ET.Element, location: str, orientation: str) -> Frame:
+def _place(element: ET.Element, location: str, orientation: str) -> OffsetFrame:
     zero = (0.0, 0.0, 0.0)
-    return Frame(rotation_xyz(numbers_of(element, orientation, 3, zero)), numbers_of(element, location, 3, zero))
+    return OffsetFrame(rotation_xyz(numbers_of(element, orientation, 3, zero)), numbers_of(element, location, 3, zero))
 
 
-def _offset(element: ET.Element) -> Frame:
+def _offset(element: ET.Element) -> OffsetFrame:
     return _place(element, "translation", "orientation")
 
 
@@ -359,16 +370,20 @@ def _prescribed(element: ET.Element, name: str) -> float:
     return float(function.coefficients[0] * function.gain)
 
 
-def _simple_axes(kind: str, names: list[str], where: str) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+def _simple_axes(
+    kind: str, names: list[str], where: str
+) -> tuple[tuple[CoordinateAxis, ...], tuple[CoordinateAxis, ...]]:
     turning, sliding = _SIMPLE[kind]
     if len(names) != len(turning) + len(sliding):
         wanted = len(turning) + len(sliding)
         raise RobotError(f"{where}: a {kind} has {wanted} coordinates, the file gives {len(names)}: add or remove some")
-    rotations = tuple(Axis(a, _ONE, name) for a, name in zip(turning, names, strict=False))
-    return rotations, tuple(Axis(a, _ONE, name) for a, name in zip(sliding, names[len(turning) :], strict=True))
+    rotations = tuple(CoordinateAxis(a, _ONE, name) for a, name in zip(turning, names, strict=False))
+    return rotations, tuple(
+        CoordinateAxis(a, _ONE, name) for a, name in zip(sliding, names[len(turning) :], strict=True)
+    )
 
 
-def _custom_axes(element: ET.Element, where: str) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+def _custom_axes(element: ET.Element, where: str) -> tuple[tuple[CoordinateAxis, ...], tuple[CoordinateAxis, ...]]:
     """Six axes of a CustomJoint: three rotations, three translations."""
     transform = element.find("SpatialTransform")
     found = {e.get("name", ""): e for e in transform.iter("TransformAxis")} if transform is not None else {}
@@ -391,5 +406,5 @@ def _custom_axes(element: ET.Element, where: str) -> tuple[tuple[Axis, ...], tup
         function = _function_within(axis, told) if has_function else default
         if not coordinates and not function.constant:
             raise RobotError(f"{told}: names no coordinate for its function: name one")
-        axes.append(Axis(vector, function, coordinates[0] if coordinates else ""))
+        axes.append(CoordinateAxis(vector, function, coordinates[0] if coordinates else ""))
     return tuple(axes[:3]), tuple(axes[3:])

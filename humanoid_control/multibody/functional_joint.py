@@ -57,21 +57,21 @@ class Axis(NamedTuple):
     moved: Joint | float
 
 
-class Frame(NamedTuple):
+class JointFrame(NamedTuple):
     """Pose of a frame in another: R (3, 3) turns its axes into the other's, p (3,) is its origin there [m]."""
 
     R: np.ndarray
     p: np.ndarray
 
-    def __matmul__(self, other: Frame) -> Frame:
-        return Frame(self.R @ other.R, self.p + self.R @ other.p)
+    def __matmul__(self, other: JointFrame) -> JointFrame:
+        return JointFrame(self.R @ other.R, self.p + self.R @ other.p)
 
-    def inverse(self) -> Frame:
+    def inverse(self) -> JointFrame:
         """The other frame seen from this one."""
-        return Frame(self.R.T, -self.R.T @ self.p)
+        return JointFrame(self.R.T, -self.R.T @ self.p)
 
 
-IDENTITY_FRAME = Frame(np.eye(3), np.zeros(3))
+IDENTITY_FRAME = JointFrame(np.eye(3), np.zeros(3))
 
 
 class FunctionalTree:
@@ -84,7 +84,7 @@ class FunctionalTree:
 
     def __init__(self) -> None:
         self.bodies: list[Body] = []
-        self.frames: dict[str, Frame] = {ENVIRONMENT: IDENTITY_FRAME}
+        self.frames: dict[str, JointFrame] = {ENVIRONMENT: IDENTITY_FRAME}
 
     def add(
         self,
@@ -96,7 +96,7 @@ class FunctionalTree:
         mass: float = 0.0,
         com: Vector = (0.0, 0.0, 0.0),
         inertia: np.ndarray | None = None,
-        frames: tuple[Frame, Frame] = (IDENTITY_FRAME, IDENTITY_FRAME),
+        frames: tuple[JointFrame, JointFrame] = (IDENTITY_FRAME, IDENTITY_FRAME),
     ) -> None:
         """Append a body and its joint.
 
@@ -131,7 +131,7 @@ class FunctionalTree:
                 raise RobotError(f"body '{name}': the function of an axis is one of its own, not a free joint")
             Q = axis_to_z(direction)
             new.append(Body(link, carrier, replace(axis.moved, motion=motion), A=(at.R @ Q).T, r=at.p))
-            carrier, at = link, Frame(Q.T, np.zeros(3))
+            carrier, at = link, JointFrame(Q.T, np.zeros(3))
         own = at @ frames[1].inverse()
         about = np.zeros((3, 3)) if inertia is None else own.R @ np.asarray(inertia, float) @ own.R.T
         centre = own.R @ checked_vector(com, f"body '{name}': its centre of gravity") + own.p
@@ -150,8 +150,8 @@ class FunctionalTree:
         return own.R @ np.asarray(r, float) + own.p
 
 
-def _constant(motion: int, direction: np.ndarray, value: float) -> Frame:
+def _constant(motion: int, direction: np.ndarray, value: float) -> JointFrame:
     """The frame moved along, or turned about, an axis by a constant."""
     if motion == PRISMATIC:
-        return Frame(np.eye(3), value * direction)
-    return Frame(rotation_matrix(value * direction), np.zeros(3))
+        return JointFrame(np.eye(3), value * direction)
+    return JointFrame(rotation_matrix(value * direction), np.zeros(3))

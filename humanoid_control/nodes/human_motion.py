@@ -24,7 +24,7 @@ from humanoid_control.mocap.live import UP
 from humanoid_control.nodes.base.messages import RisingStamps, stamp_of
 from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.nodes.base.runner import main_of
-from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.statistics import SampleWindow
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.human.outputs import HumanOutputs
 from humanoid_control.nodes.human.plates import PlateInput, parse_frames
@@ -155,7 +155,7 @@ class HumanMotion(TickNode):
         self.found: Calibration | HumanoidError | None = None
         self.calibrated, self.last, self.interval = "", float("nan"), 0.0
         self.frames = self.missed = 0
-        self.ages, self.latency, self.iterations = Samples(WINDOW), Samples(WINDOW), Samples(WINDOW)
+        self.ages, self.latency, self.iterations = SampleWindow(WINDOW), SampleWindow(WINDOW), SampleWindow(WINDOW)
 
     # -- calibration --------------------------------------------------------------------------------------------------
 

@@ -19,13 +19,20 @@ from std_srvs.srv import Trigger
 from humanoid_control.errors import ConfigError, HumanoidError, PolicyError, missing_package
 from humanoid_control.nodes.base.messages import LATCHED, PAUSED
 from humanoid_control.nodes.base.runner import main_of
-from humanoid_control.nodes.base.statistics import Samples
-from humanoid_control.nodes.base.supervised_robot import PowerState
+from humanoid_control.nodes.base.statistics import SampleWindow
+from humanoid_control.nodes.base.supervised_robot import ReportedPower
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.policies.inputs import PolicyInputs
 from humanoid_control.nodes.policies.outputs import PolicyOutputs
 from humanoid_control.nodes.policies.parameters import SECOND, PolicyParameters
-from humanoid_control.policy import Policy, PolicySupervisor, RobotState, SupervisionSettings, Targets, load_policy
+from humanoid_control.policy import (
+    Policy,
+    PolicySupervisor,
+    PolicyTargets,
+    RobotState,
+    SupervisionSettings,
+    load_policy,
+)
 from humanoid_control.policy.player import HOLD_DAMPING, HOLD_PER_EFFORT
 from humanoid_control.policy.supervision import CATCH, DAMP, SIT, STAND_IN, damping_gains, tilt_of
 from humanoid_control.robots import Robot, load_robot
@@ -66,10 +73,10 @@ class PolicyNode(TickNode):
         self.supervisor = PolicySupervisor(first, (stiff, HOLD_DAMPING * stiff), catcher, settings)
         self._rehearse()
         n = max(1, int(p.window / first.period))
-        self.took, self.latenesses = Samples(n), Samples(n)
+        self.took, self.latenesses = SampleWindow(n), SampleWindow(n)
         self.inputs_of = PolicyInputs(self, self.policies)
         self.outputs = PolicyOutputs(self, first)
-        self.power = PowerState(self, lambda: None)
+        self.power = ReportedPower(self, lambda: None)
         self.paused = False
         self.create_subscription(Bool, PAUSED, self.on_paused, LATCHED)
         for name in ("start", "stop", "switch"):
@@ -220,7 +227,7 @@ class PolicyNode(TickNode):
         self._tell(state)
         self.outputs.show(sup.policy, now, self.params.terms_rate)
 
-    def _send(self, targets: Targets, now: float) -> None:
+    def _send(self, targets: PolicyTargets, now: float) -> None:
         """Publish targets; where they are no numbers, damping."""
         sitting = self.supervisor.state in (SIT, DAMP)
         others = np.full(self.robot.n, np.nan) if sitting else self.inputs_of.others(now)
@@ -232,7 +239,9 @@ class PolicyNode(TickNode):
         self.supervisor.stop("a target is not a number")
         self.health.report("number", Level.ERROR, "a target is not a number: the robot is let down")
         zero = np.zeros(self.robot.n)
-        self.outputs.send(Targets(zero, zero, zero, zero, damping_gains(self.robot)), np.full(self.robot.n, np.nan))
+        self.outputs.send(
+            PolicyTargets(zero, zero, zero, zero, damping_gains(self.robot)), np.full(self.robot.n, np.nan)
+        )
 
     def _without_sensors(self, now: float, silent: list[str]) -> None:
         """Let the robot down where it is not known how it stands; called once a period."""

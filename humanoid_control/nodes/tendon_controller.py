@@ -30,7 +30,14 @@ from humanoid_control.simulation.drives.winches import units_of
 from humanoid_control.tendons.control.commands import WinchCommand, fields_of
 from humanoid_control.tendons.control.laws import TendonController
 from humanoid_control.tendons.control.references import JointReferences, WinchReadings
-from humanoid_control.tendons.control.settings import LAWS, NEEDS_ANGLES, RANGES, STOPS, WEIGHTS, ControllerSettings
+from humanoid_control.tendons.control.settings import (
+    LAWS,
+    NEEDS_ANGLES,
+    RANGES,
+    STOPS,
+    WEIGHTS,
+    TendonControllerSettings,
+)
 from humanoid_control.tendons.control.supervision import COMMAND_TIMEOUT, PERIODS, PowerOn, TendonSupervisor
 
 STATES, COMMANDS = "tendon_states", "tendon_commands"
@@ -128,11 +135,11 @@ class TendonControllerNode(TickNode):
         self._extra_sent = 0.0
         return p.rate
 
-    def settings(self) -> ControllerSettings:
+    def settings(self) -> TendonControllerSettings:
         """The controller's settings as the parameters say now."""
         p = self.params
-        return ControllerSettings(
-            **{f.name: getattr(p, f.name) for f in fields(ControllerSettings) if hasattr(p, f.name)}
+        return TendonControllerSettings(
+            **{f.name: getattr(p, f.name) for f in fields(TendonControllerSettings) if hasattr(p, f.name)}
         )
 
     def _warm_up(self) -> None:

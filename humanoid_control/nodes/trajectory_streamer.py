@@ -34,7 +34,7 @@ from humanoid_control.nodes.base.messages import (
 from humanoid_control.nodes.base.parameters import param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import SerializedMarkers
-from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.statistics import SampleWindow
 from humanoid_control.nodes.base.supervised_robot import SupervisedRobot
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.streaming.clip_source import ClipParameters, ClipSource, clip_points
@@ -78,7 +78,7 @@ class ReferenceOutput:
         if not blind:
             node.listen(JointState, STATES, self.supervised.hear)
         self._return = CommandBlend(np.minimum(robot.velocity, RETURN_SPEED))
-        self._took = Samples(int(rate * max(5.0, node.params.window)))
+        self._took = SampleWindow(int(rate * max(5.0, node.params.window)))
         self._stamps = PeriodicStamps(round(1e9 / rate))
         self.restart()
 

@@ -30,7 +30,7 @@ from humanoid_control.nodes.base.messages import (
 )
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, MarkerReader
-from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.statistics import SampleWindow
 from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.simulating.outputs import foot_topic
@@ -96,7 +96,7 @@ class WalkerNode(TickNode):
         self.paused = False
         self.every = max(1, round(p.rate / p.odom_rate))
         n = int(p.rate * max(1.0, p.window))
-        self.took, self.errors, self.margins = Samples(n), Samples(n), Samples(n)
+        self.took, self.errors, self.margins = SampleWindow(n), SampleWindow(n), SampleWindow(n)
         self._listen()
         for name in ("stop", "emergency_stop", "stand", "reset"):
             self.create_service(Trigger, f"~/{name}", getattr(self, f"on_{name}"))

@@ -26,7 +26,7 @@ from humanoid_control.estimation.floating_base import FloatingBaseEstimator
 from humanoid_control.nodes.base.messages import LATCHED, PAUSED, STREAM_OUT, stamp_of
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher
-from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.statistics import SampleWindow
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.performing.outputs import PerformingOutputs, plan_markers
 from humanoid_control.nodes.performing.parameters import WholeBodyControllerParameters
@@ -86,7 +86,7 @@ class WholeBodyControllerNode(TickNode):
         self.stage: Stage | None = None
         self.paused, self.every = False, max(1, round(p.rate / p.odom_rate))
         n = int(p.rate * max(1.0, p.window))
-        self.took, self.errors = Samples(n), Samples(n)
+        self.took, self.errors = SampleWindow(n), SampleWindow(n)
         self._listen()
         for name in ("start", "stop", "emergency_stop", "reset", "play", "pause", "restart"):
             self.create_service(Trigger, f"~/{name}", getattr(self, f"on_{name}"))

@@ -39,7 +39,7 @@ from humanoid_control.nodes.base.messages import (
 from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import MOST_MARKERS, IdlePublisher, MarkerReader, SerializedMarkers
-from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.statistics import SampleWindow
 from humanoid_control.nodes.base.supervised_robot import SupervisedRobot
 from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level, TickNode
@@ -296,7 +296,7 @@ class WholeBodyIkNode(TickNode):
         self.supervised = SupervisedRobot(self, robot, STATES, self.begin_anew)
         self.supervised.configure(p.following_error, p.robot_timeout)
         self.target_clocks, self.robot_clock, self.clock_steps = ClockOffsets(), ClockOffset(), ClockSteps()
-        self.latency = Samples(int(MAX_TARGET_RATE * max(10.0, p.window)))
+        self.latency = SampleWindow(int(MAX_TARGET_RATE * max(10.0, p.window)))
         self.waiting, self.sent = False, 0
         return p.rate
 

@@ -32,7 +32,7 @@ from humanoid_control.nodes.base.messages import (
 )
 from humanoid_control.nodes.base.parameters import param
 from humanoid_control.nodes.base.runner import main_of
-from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.statistics import SampleWindow
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.base.transforms import TransformOutput, base_transform
 from humanoid_control.nodes.streaming.whole_body_source import FollowedBody, PlayedBody, WholeBodyParameters
@@ -66,7 +66,7 @@ class WholeBodyStreamer(TickNode):
         self.robot = load_robot(p.robot, "floating")
         self.source = FollowedBody(self, self.robot, p) if p.source == "live" else PlayedBody(self, self.robot, p)
         self._make_outputs()
-        self.took = Samples(int(5.0 * self.source.rate))
+        self.took = SampleWindow(int(5.0 * self.source.rate))
         self.begin()  # also compiles, where that is still to be done
         for _ in range(2):
             self.source.advance(time.monotonic())

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from humanoid_control.policy.reference import MotionReference as MotionReference
     from humanoid_control.policy.runner import Command as Command
     from humanoid_control.policy.runner import Policy as Policy
+    from humanoid_control.policy.runner import PolicyTargets as PolicyTargets
     from humanoid_control.policy.runner import RobotState as RobotState
-    from humanoid_control.policy.runner import Targets as Targets
     from humanoid_control.policy.runner import load_policy as load_policy
     from humanoid_control.policy.supervision import PolicySupervisor as PolicySupervisor
     from humanoid_control.policy.supervision import SupervisionSettings as SupervisionSettings
@@ -63,7 +63,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "network": ["read_network"],
         "page": ["policy_data", "policy_page"],
         "player": ["PlayReport", "PolicyPlayer", "gate_for", "play", "policy_engine"],
-        "runner": ["Command", "Policy", "RobotState", "Targets", "load_policy"],
+        "runner": ["Command", "Policy", "RobotState", "PolicyTargets", "load_policy"],
         "reference": ["Motion", "MotionFrame", "MotionReference"],
         "supervision": ["PolicySupervisor", "SupervisionSettings", "blend_by_torque"],
         "terms": ["KINDS", "kind_of"],

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from humanoid_control.policy.gate import pd_torque
-from humanoid_control.policy.runner import Targets
+from humanoid_control.policy.runner import PolicyTargets
 from humanoid_control.robots import Robot
 
 
@@ -20,7 +20,7 @@ class Limiter(Protocol):
     def reset(self) -> None:
         """Begin anew."""
 
-    def torque(self, targets: Targets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Torque (n,) for the drives [N m], at each step of the PD loop; q, v: (n,) measured [rad], [rad/s]."""
 
 
@@ -33,7 +33,7 @@ class Unlimited:
     def reset(self) -> None:
         """Begin anew."""
 
-    def torque(self, targets: Targets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """See `Limiter.torque`."""
         return pd_torque(targets, q, v, self._limit)
 
@@ -60,7 +60,7 @@ class TargetRateLimit:
         self._q: np.ndarray | None = None
         self._v = np.zeros(len(self._limit))
 
-    def torque(self, targets: Targets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """See `Limiter.torque`."""
         if self._q is None:
             self._q = q.copy()
@@ -90,7 +90,7 @@ class FreezeOnSpeed:
         self.frozen = False
         self._held: np.ndarray | None = None
 
-    def torque(self, targets: Targets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """See `Limiter.torque`."""
         if self._held is None and (np.abs(v) > self._fast).any():
             self.frozen, self._held = True, q.copy()

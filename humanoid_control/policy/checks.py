@@ -22,7 +22,7 @@ from humanoid_control.policy.model import (
     Input,
     PolicyModel,
 )
-from humanoid_control.policy.network import Network, try_network
+from humanoid_control.policy.network import PolicyNetwork, try_network
 from humanoid_control.policy.observation import rest_inputs
 from humanoid_control.policy.terms import KINDS, size_of
 from humanoid_control.robots import Robot
@@ -39,7 +39,7 @@ LEVEL, SAME_HEIGHT = 0.25, 0.06  # [rad], [m] of soles in a rest posture; those 
 UNITS = {"kp": "N m/rad", "kd": "N m s/rad"}
 
 
-class Finding(NamedTuple):
+class PolicyRemark(NamedTuple):
     """A check's line, and whether the policy is refused for it."""
 
     level: str
@@ -58,8 +58,8 @@ class Examination:
     """
 
     model: PolicyModel
-    network: Network | None
-    findings: tuple[Finding, ...]
+    network: PolicyNetwork | None
+    findings: tuple[PolicyRemark, ...]
     targets: np.ndarray | None
     kp: np.ndarray
     kd: np.ndarray
@@ -71,13 +71,13 @@ class Examination:
         return [f.text for f in self.findings if f.level == CONTRADICTION]
 
 
-def examine(model: PolicyModel, network: Network | None, robot: Robot | None = None) -> Examination:
+def examine(model: PolicyModel, network: PolicyNetwork | None, robot: Robot | None = None) -> Examination:
     """Check a policy by itself, and against a robot where one is given.
 
     Raises:
         ModuleNotFoundError: the package onnxruntime is not installed.
     """
-    found = [Finding(CONTRADICTION, text) for text in model.contradictions]
+    found = [PolicyRemark(CONTRADICTION, text) for text in model.contradictions]
     found += _check_inputs(model) + _check_outputs(model)
     if network is not None and network.bad_weights:
         names = first_few(shown(n or "a constant") for n in network.bad_weights)
@@ -87,7 +87,7 @@ def examine(model: PolicyModel, network: Network | None, robot: Robot | None = N
         try:
             outputs = try_network(network.path, rest_inputs(model, {t.name: t.dtype for t in network.inputs}))
         except PolicyError as e:
-            found.append(Finding(CONTRADICTION, str(e)))
+            found.append(PolicyRemark(CONTRADICTION, str(e)))
     kp, kd = model.kp, model.kd
     targets = None
     if outputs is not None:
@@ -116,12 +116,12 @@ def examine(model: PolicyModel, network: Network | None, robot: Robot | None = N
     return Examination(model, network, tuple(found), targets, kp, kd, torques)
 
 
-def _wrong(model: PolicyModel, text: str) -> Finding:
-    return Finding(CONTRADICTION, f"{model.path}: {text}")
+def _wrong(model: PolicyModel, text: str) -> PolicyRemark:
+    return PolicyRemark(CONTRADICTION, f"{model.path}: {text}")
 
 
-def _note(model: PolicyModel, text: str) -> Finding:
-    return Finding(NOTE, f"{model.path}: {text}")
+def _note(model: PolicyModel, text: str) -> PolicyRemark:
+    return PolicyRemark(NOTE, f"{model.path}: {text}")
 
 
 def _asked(model: PolicyModel, outputs: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -143,7 +143,7 @@ def _asked(model: PolicyModel, outputs: dict[str, np.ndarray]) -> tuple[np.ndarr
     return targets, kp, kd
 
 
-def _check_rotations(model: PolicyModel, outputs: dict[str, np.ndarray]) -> list[Finding]:
+def _check_rotations(model: PolicyModel, outputs: dict[str, np.ndarray]) -> list[PolicyRemark]:
     """Rotations of a motion in a network must be unit quaternions."""
     found = []
     for output in model.outputs:
@@ -157,7 +157,7 @@ def _check_rotations(model: PolicyModel, outputs: dict[str, np.ndarray]) -> list
 # -------- The file by itself
 
 
-def _check_inputs(model: PolicyModel) -> list[Finding]:
+def _check_inputs(model: PolicyModel) -> list[PolicyRemark]:
     found = []
     for one in model.inputs:
         if one.blocks and (size := sum(b.size for b in one.blocks)) != one.size:
@@ -180,7 +180,7 @@ def _check_inputs(model: PolicyModel) -> list[Finding]:
     return found
 
 
-def _check_reference(model: PolicyModel) -> list[Finding]:
+def _check_reference(model: PolicyModel) -> list[PolicyRemark]:
     """Terms about a motion need a network that holds it, or one that is given as a clip."""
     held = {o.kind.partition(".")[2] for o in model.outputs if o.kind.startswith(f"{REFERENCE}.")}
     needs = {t.kind for t in model.terms}
@@ -200,7 +200,7 @@ def _sum_told(model: PolicyModel, one: Input, size: int) -> str:
     )
 
 
-def _check_outputs(model: PolicyModel) -> list[Finding]:
+def _check_outputs(model: PolicyModel) -> list[PolicyRemark]:
     found, n = [], len(model.acted)
     asked = [o for o in model.outputs if o.kind in (ACTION, TARGET)]
     if len(asked) != 1:
@@ -219,7 +219,7 @@ def _check_outputs(model: PolicyModel) -> list[Finding]:
     return found
 
 
-def _check_gains(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Finding]:
+def _check_gains(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[PolicyRemark]:
     if not np.isfinite(np.concatenate([kp, kd])).all():
         return []
     found = []
@@ -246,7 +246,7 @@ def _check_gains(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Fin
     return found
 
 
-def _check_sides(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[Finding]:
+def _check_sides(model: PolicyModel, kp: np.ndarray, kd: np.ndarray) -> list[PolicyRemark]:
     """Joints of the left and right side have the same gains, scales and rest postures but for a sign."""
     rows = [("kp", UNITS["kp"], kp), ("kd", UNITS["kd"], kd)]
     if model.output(ACTION) is not None:
@@ -278,7 +278,7 @@ def _other_side(joint: str) -> str:
     return ""
 
 
-def _check_rate(model: PolicyModel) -> list[Finding]:
+def _check_rate(model: PolicyModel) -> list[PolicyRemark]:
     ticks = model.period * DRIVE_RATE
     if abs(ticks - round(ticks)) < 1e-6 and ticks >= 1:
         return []
@@ -290,7 +290,7 @@ def _check_rate(model: PolicyModel) -> list[Finding]:
     ]
 
 
-def _check_commands(model: PolicyModel) -> list[Finding]:
+def _check_commands(model: PolicyModel) -> list[PolicyRemark]:
     return [
         _note(model, f"the range of the command '{axis}', {low:g} to {high:g}, does not hold 0: it cannot stand")
         for axis, (low, high) in model.commands.items()
@@ -301,7 +301,7 @@ def _check_commands(model: PolicyModel) -> list[Finding]:
 # -------- Against the robot
 
 
-def _check_names(model: PolicyModel, robot: Robot) -> list[Finding]:
+def _check_names(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
     missing = [j for j in model.joints if j not in robot.index]
     if not missing:
         return []
@@ -316,7 +316,7 @@ def _check_names(model: PolicyModel, robot: Robot) -> list[Finding]:
     ]
 
 
-def _check_posture(model: PolicyModel, robot: Robot) -> list[Finding]:
+def _check_posture(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
     index = [robot.index[j] for j in model.joints]
     low, high = robot.lower[index], robot.upper[index]
     excess = np.maximum(low - model.default, model.default - high)
@@ -333,7 +333,7 @@ def _check_posture(model: PolicyModel, robot: Robot) -> list[Finding]:
     ]
 
 
-def _check_soles(model: PolicyModel, robot: Robot) -> list[Finding]:
+def _check_soles(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
     """A rest posture is one to stand in: both soles are level, and at the same height."""
     q = robot.joints(robot.q("neutral")).copy()
     index = [robot.index[j] for j in model.joints]
@@ -365,7 +365,7 @@ def sole_tilts(robot: Robot, q: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, 
     return np.array(tilts), np.array(heights)
 
 
-def _check_links(model: PolicyModel, robot: Robot) -> list[Finding]:
+def _check_links(model: PolicyModel, robot: Robot) -> list[PolicyRemark]:
     found = []
     touching = [("may_touch", link) for pair in model.may_touch for link in pair]
     for what, link in (("IMU", model.imu), ("anchor", model.anchor), *touching):
@@ -376,7 +376,7 @@ def _check_links(model: PolicyModel, robot: Robot) -> list[Finding]:
     return found
 
 
-def _check_torques(model: PolicyModel, torques: np.ndarray, limits: np.ndarray | None) -> list[Finding]:
+def _check_torques(model: PolicyModel, torques: np.ndarray, limits: np.ndarray | None) -> list[PolicyRemark]:
     if limits is None:
         return []
     share = np.abs(torques) / limits
@@ -389,7 +389,7 @@ def _check_torques(model: PolicyModel, torques: np.ndarray, limits: np.ndarray |
     return [_note(model, f"{text}: the drives clip it")]
 
 
-def _check_scales(model: PolicyModel, kp: np.ndarray, limits: np.ndarray) -> list[Finding]:
+def _check_scales(model: PolicyModel, kp: np.ndarray, limits: np.ndarray) -> list[PolicyRemark]:
     if model.output(ACTION) is None:
         return []
     share = np.abs(model.scale) * kp / limits

@@ -32,7 +32,7 @@ from humanoid_control.policy.gate_kernels import (
     keep_range,
     keep_speed,
 )
-from humanoid_control.policy.runner import Targets
+from humanoid_control.policy.runner import PolicyTargets
 from humanoid_control.robots import Robot
 from humanoid_control.robots.self_collision import CollisionMonitor
 
@@ -81,7 +81,7 @@ class GateActivity:
         return self.active / max(self.steps, 1)
 
 
-def pd_torque(targets: Targets, q: np.ndarray, v: np.ndarray, limit: np.ndarray) -> np.ndarray:
+def pd_torque(targets: PolicyTargets, q: np.ndarray, v: np.ndarray, limit: np.ndarray) -> np.ndarray:
     """Torque (n,) of the PD loops with feed-forward, clipped to the limits [N m].
 
     Args:
@@ -140,7 +140,7 @@ class TorqueGate:
                 out[k] = -np.inf
         return out
 
-    def torque(self, targets: Targets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Torque (n,) for the drives [N m]: finite and within the limits, whatever it is given.
 
         A joint whose measurement is not a number gets none; for the others it is where it was last.
@@ -152,10 +152,10 @@ class TorqueGate:
             return self._bounded_torque(targets, q, v)
         known = (np.abs(q) < SANE) & (np.abs(v) < SANE)
         place, speed = np.where(known, q, self._q[self.robot.iq :]), np.where(known, v, 0.0)
-        tau = self._bounded_torque(Targets(*(np.where(known, row, 0.0) for row in targets)), place, speed)
+        tau = self._bounded_torque(PolicyTargets(*(np.where(known, row, 0.0) for row in targets)), place, speed)
         return np.where(known, tau, 0.0)
 
-    def _bounded_torque(self, targets: Targets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def _bounded_torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """See `torque`; q and v are numbers."""
         a, table, s, count = self._arrays.record, self._arrays.table, self.settings, self.activity
         for row, values in zip(a.target, targets, strict=True):

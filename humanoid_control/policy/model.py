@@ -122,7 +122,7 @@ RUNNING, BOTH_PI, ZERO = "running", "both feet at pi", "zero"
 RESTS = (RUNNING, BOTH_PI, ZERO)
 
 
-class Gait(NamedTuple):
+class GaitSignal(NamedTuple):
     """Clock of a gait.
 
     Attributes:
@@ -187,7 +187,7 @@ class PolicyModel:
     target_clip: np.ndarray | None = None
     torque_limit: np.ndarray | None = None
     commands: dict[str, tuple[float, float]] = field(default_factory=dict)
-    gait: Gait | None = None
+    gait: GaitSignal | None = None
     imu: str = ""
     anchor: str = ""
     bodies: tuple[str, ...] = ()

@@ -51,7 +51,7 @@ class Tensor(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Network:
+class PolicyNetwork:
     """What an ONNX file states about itself.
 
     Attributes:
@@ -73,7 +73,7 @@ class Network:
 # -------- Reading
 
 
-def read_network(path: Path) -> Network:
+def read_network(path: Path) -> PolicyNetwork:
     """What an ONNX file states; no weights are kept.
 
     Raises:
@@ -103,7 +103,7 @@ def read_network(path: Path) -> Network:
     count, bad = _check_weights(path, graph)
     metadata = {_text(p.key): _text(p.value) for p in model.metadata_props}
     digest = hashlib.sha256(data).hexdigest()
-    return Network(path, inputs, outputs, metadata, _text(model.producer_name), count, bad, digest)
+    return PolicyNetwork(path, inputs, outputs, metadata, _text(model.producer_name), count, bad, digest)
 
 
 def _text(value: str | bytes) -> str:
@@ -244,7 +244,7 @@ def try_network(path: Path, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarra
     return {name: np.array(values, dtype=float).reshape(shape) for name, (shape, values) in told["outputs"].items()}
 
 
-class Session:
+class InferenceSession:
     """The network, ready to be run in this process, by one thread."""
 
     def __init__(self, path: Path) -> None:

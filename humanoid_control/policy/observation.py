@@ -11,7 +11,7 @@ from humanoid_control.policy.model import (
     PER_TERM,
     RUNNING,
     Block,
-    Gait,
+    GaitSignal,
     PolicyModel,
     Term,
 )
@@ -153,7 +153,7 @@ class GaitClock:
         phases: at least two of them [rad]; a policy with one phase takes the first.
     """
 
-    def __init__(self, gait: Gait, period: float) -> None:
+    def __init__(self, gait: GaitSignal, period: float) -> None:
         """Set the clock.
 
         Args:

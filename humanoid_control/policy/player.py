@@ -11,8 +11,8 @@ import pinocchio as pin
 from humanoid_control.errors import ConfigError, PolicyError
 from humanoid_control.policy.baselines import Limiter, Unlimited
 from humanoid_control.policy.gate import GateSettings, TorqueGate, exempt_pairs
-from humanoid_control.policy.runner import Command, Policy, RobotState, Targets
-from humanoid_control.policy.supervision import Event, PolicySupervisor
+from humanoid_control.policy.runner import Command, Policy, PolicyTargets, RobotState
+from humanoid_control.policy.supervision import PolicySupervisor, SupervisionEvent
 from humanoid_control.robots import Robot
 from humanoid_control.simulation import DriveGains, Engine, WorldSettings, make_engine
 from humanoid_control.simulation import quasi_direct_armature as quasi_direct_armature
@@ -80,7 +80,7 @@ class PlayReport:
     gate: dict[str, float] = field(default_factory=dict)
     observed: np.ndarray = field(default_factory=lambda: np.zeros((2, 0)))
     stopped: str = ""
-    events: list[Event] = field(default_factory=list)
+    events: list[SupervisionEvent] = field(default_factory=list)
 
 
 class PolicyPlayer:
@@ -157,7 +157,7 @@ class PolicyPlayer:
         e = self.engine
         return RobotState(e.joints.copy(), e.joint_velocity.copy(), pose[3:], twist[3:], pose[:3], twist[:3])
 
-    def decide(self) -> Targets:
+    def decide(self) -> PolicyTargets:
         """Targets of all joints for the next period.
 
         Raises:
@@ -191,7 +191,7 @@ class PolicyPlayer:
             self._measure_shapes()
         return not e.diverged and r.fell is None
 
-    def _held(self, targets: Targets) -> Targets:
+    def _held(self, targets: PolicyTargets) -> PolicyTargets:
         """Targets with gains for the joints that the policy does not drive."""
         own = np.isfinite(targets.kp)
         if own.all():

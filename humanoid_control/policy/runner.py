@@ -12,7 +12,7 @@ from humanoid_control.errors import PolicyError
 from humanoid_control.policy.checks import Examination, examine
 from humanoid_control.policy.formats.reader import read_policy
 from humanoid_control.policy.model import ACTION, DAMPING, REFERENCE, STIFFNESS, TARGET, Term
-from humanoid_control.policy.network import Session
+from humanoid_control.policy.network import InferenceSession
 from humanoid_control.policy.observation import GaitClock, ObservationBuilder
 from humanoid_control.policy.reference import EmbeddedReference, MotionReference
 from humanoid_control.policy.terms import Sensed
@@ -52,7 +52,7 @@ class Command(NamedTuple):
     joints: np.ndarray | None = None
 
 
-class Targets(NamedTuple):
+class PolicyTargets(NamedTuple):
     """Targets of all joints in the robot's order (n,): torque = kp (q - measured q) + kd (v - measured v) + tau.
 
     Attributes:
@@ -99,7 +99,7 @@ class Policy:
             raise PolicyError(f"{found.model.path}: {robot.name} has {what}")
         model = self.model = found.model
         self.robot, self.period = robot, model.period
-        self._session = Session(found.network.path)
+        self._session = InferenceSession(found.network.path)
         self.observed = np.array([robot.index[j] for j in model.joints])
         self.acted = np.array([robot.index[j] for j in model.acted])
         self.rest = robot.joints(robot.q("neutral")).copy()
@@ -113,7 +113,9 @@ class Policy:
         ranges = [model.commands.get(axis, (-np.inf, np.inf)) for axis in ("x", "y", "yaw")]
         self._slowest, self._fastest = np.array(ranges).T
         n = robot.n
-        self._targets = Targets(self.rest.copy(), np.zeros(n), np.zeros(n), np.full(n, np.nan), np.full(n, np.nan))
+        self._targets = PolicyTargets(
+            self.rest.copy(), np.zeros(n), np.zeros(n), np.full(n, np.nan), np.full(n, np.nan)
+        )
         self._targets.kp[self.acted], self._targets.kd[self.acted] = found.kp, found.kd
         embedded = any(o.kind.startswith(f"{REFERENCE}.") for o in model.outputs)
         self.reference: EmbeddedReference | MotionReference | None = None
@@ -142,7 +144,7 @@ class Policy:
             self.reference.reset()
 
     @property
-    def targets(self) -> Targets:
+    def targets(self) -> PolicyTargets:
         """Targets of the last step; overwritten by the next step."""
         return self._targets
 
@@ -165,7 +167,7 @@ class Policy:
             out[self.observed] = np.clip(found, self.robot.lower[self.observed], self.robot.upper[self.observed])
         return out
 
-    def step(self, state: RobotState, command: Command | None = None) -> Targets:
+    def step(self, state: RobotState, command: Command | None = None) -> PolicyTargets:
         """Targets for the next period; the arrays are overwritten by the next step.
 
         Args:
@@ -213,7 +215,7 @@ class Policy:
         if self.reference is not None:
             s.reference = self.reference.channels(k.anchor_rotation, k.anchor_position)
 
-    def _take(self, outputs: dict[str, np.ndarray], command: Command) -> Targets:
+    def _take(self, outputs: dict[str, np.ndarray], command: Command) -> PolicyTargets:
         model, out = self.model, self._targets
         for output in model.outputs:
             if output.kind not in (ACTION, TARGET, STIFFNESS, DAMPING):

@@ -21,7 +21,7 @@ from humanoid_control.errors import PolicyError
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.policy.checks import sole_tilts
 from humanoid_control.policy.gate import arm_joints
-from humanoid_control.policy.runner import Command, Policy, RobotState, Targets
+from humanoid_control.policy.runner import Command, Policy, PolicyTargets, RobotState
 from humanoid_control.robots import Robot
 
 STAND_IN, RUN, HANDOVER, CATCH, SIT, DAMP = "stand in", "run", "handover", "catch", "sit", "damp"
@@ -60,7 +60,7 @@ class SupervisionSettings:
     sole_tilt: float = 0.35
 
 
-class Event(NamedTuple):
+class SupervisionEvent(NamedTuple):
     """A change of state: when [s], which, and why."""
 
     time: float
@@ -78,7 +78,7 @@ def tilt_of(state: RobotState) -> tuple[float, float]:
     return tilt, float((w[0] * up[1] - w[1] * up[0]) / across)
 
 
-def blend_by_torque(a: Targets, b: Targets, share: float) -> Targets:
+def blend_by_torque(a: PolicyTargets, b: PolicyTargets, share: float) -> PolicyTargets:
     """Targets whose torque is (1 - share) of that of `a` and share of that of `b`, wherever the joints are.
 
     Args:
@@ -89,7 +89,7 @@ def blend_by_torque(a: Targets, b: Targets, share: float) -> Targets:
     with np.errstate(divide="ignore", invalid="ignore"):
         q = np.where(kp > 0, ((1.0 - share) * a.kp * a.q + share * b.kp * b.q) / kp, b.q)
         v = np.where(kd > 0, ((1.0 - share) * a.kd * a.v + share * b.kd * b.v) / kd, b.v)
-    return Targets(q, v, tau, kp, kd)
+    return PolicyTargets(q, v, tau, kp, kd)
 
 
 def damping_gains(robot: Robot) -> np.ndarray:
@@ -135,13 +135,13 @@ class PolicySupervisor:
     def reset(self) -> None:
         """Begin anew, in RUN."""
         self.policy.reset()
-        self.state, self.events = RUN, list[Event]()
+        self.state, self.events = RUN, list[SupervisionEvent]()
         self._time = self._since = self._calm = 0.0
         self._before: Policy | None = None
         self._from: np.ndarray | None = None
         self._compared = False
-        self._last: Targets | None = None
-        self._first: Targets | None = None
+        self._last: PolicyTargets | None = None
+        self._first: PolicyTargets | None = None
         self._out: deque[bool] = deque(maxlen=max(round(self.settings.out_window / self.policy.period), 1))
 
     def start(self) -> None:
@@ -178,9 +178,9 @@ class PolicySupervisor:
 
     def _change(self, state: str, why: str) -> None:
         self.state, self._since, self._first = state, self._time, None if state != DAMP else self._first
-        self.events.append(Event(self._time, state, why))
+        self.events.append(SupervisionEvent(self._time, state, why))
 
-    def step(self, state: RobotState, command: Command | None = None, late: float = 0.0) -> Targets:
+    def step(self, state: RobotState, command: Command | None = None, late: float = 0.0) -> PolicyTargets:
         """Targets of all joints for the next period, with finite gains; it never raises.
 
         Args:
@@ -190,12 +190,12 @@ class PolicySupervisor:
         if self.state in (RUN, HANDOVER, CATCH):
             self._watch(state, late)
         targets = self._targets(state, command or STILL)
-        self._last = Targets(*(a.copy() for a in targets))
+        self._last = PolicyTargets(*(a.copy() for a in targets))
         return targets
 
     # -- targets by state -----------------------------------------------------------------------------------------
 
-    def _targets(self, state: RobotState, command: Command) -> Targets:
+    def _targets(self, state: RobotState, command: Command) -> PolicyTargets:
         if self.state == STAND_IN:
             return self._standing_in(state)
         if self.state in (RUN, HANDOVER, CATCH):
@@ -205,7 +205,7 @@ class PolicySupervisor:
                 self._change(SIT, str(error))
         return self._descending(state)
 
-    def _standing_in(self, state: RobotState) -> Targets:
+    def _standing_in(self, state: RobotState) -> PolicyTargets:
         """A minimum-jerk way to the first posture, with gains that grow from 0."""
         if self._from is None:
             self._from = state.q.copy()
@@ -217,9 +217,9 @@ class PolicySupervisor:
             self._change(RUN, "in the first posture")
         zero = np.zeros(len(goal))
         grown = min(passed, 1.0)
-        return Targets(self._from + way * (goal - self._from), zero, zero, grown * rest.kp, grown * rest.kd)
+        return PolicyTargets(self._from + way * (goal - self._from), zero, zero, grown * rest.kp, grown * rest.kd)
 
-    def _running(self, state: RobotState, command: Command) -> Targets:
+    def _running(self, state: RobotState, command: Command) -> PolicyTargets:
         if self.state == RUN:
             return self._whole(self.policy.step(state, command))
         if self.state == HANDOVER:
@@ -233,7 +233,7 @@ class PolicySupervisor:
         own = self._whole(self.policy.step(state, command))
         return blend_by_torque(own, caught, max(share, 0.0))
 
-    def _handing_over(self, state: RobotState, command: Command) -> Targets:
+    def _handing_over(self, state: RobotState, command: Command) -> PolicyTargets:
         """The torques of both policies, less and less of the one before."""
         new = self._whole(self.policy.step(state, command))
         share = (self._time - self._since) / self.settings.handover
@@ -242,21 +242,21 @@ class PolicySupervisor:
             return new
         return blend_by_torque(self._whole(self._before.step(state, command)), new, share)
 
-    def _descending(self, state: RobotState) -> Targets:
+    def _descending(self, state: RobotState) -> PolicyTargets:
         """The last targets with stiffness that fades, and damping that grows to what lets a robot down."""
         share = min((self._time - self._since) / self.settings.sit, 1.0)
         if self.state == SIT and share >= 1.0:
             self._change(DAMP, "on the floor")
         n = self.policy.robot.n
         zero, none = np.zeros(n), np.zeros(n)
-        fall = Targets(np.where(np.isfinite(state.q), state.q, 0.0), zero, none, none, self._damping)
+        fall = PolicyTargets(np.where(np.isfinite(state.q), state.q, 0.0), zero, none, none, self._damping)
         if self.state == DAMP or self._last is None:
             return fall
         if self._first is None:
             self._first = self._last
         return blend_by_torque(self._first, fall, share)
 
-    def _whole(self, targets: Targets) -> Targets:
+    def _whole(self, targets: PolicyTargets) -> PolicyTargets:
         """Targets with gains for the joints that the policy does not drive."""
         own = np.isfinite(targets.kp)
         if own.all():

@@ -53,7 +53,7 @@ Value = Callable[[Sensed, Term, np.ndarray], np.ndarray]
 """A kind's function: what is sensed, the term, and the places of its joints among the policy's."""
 
 
-class Kind(NamedTuple):
+class TermKind(NamedTuple):
     """A kind of term.
 
     Attributes:
@@ -84,45 +84,45 @@ def _none(s: Sensed, t: Term, k: np.ndarray) -> np.ndarray:
 
 STANDS_BELOW = 0.01  # commanded velocity under which a gait's clock rests [m/s, rad/s]
 ROOT, WORLD, IMU, NONE = "root link", "world", "IMU link", ""
-KINDS: dict[str, Kind] = {
-    "base_ang_vel": Kind(
+KINDS: dict[str, TermKind] = {
+    "base_ang_vel": TermKind(
         3,
         "rad/s",
         IMU,
         ("base_ang_vel", "ang_vel", "gyro", "base_angular_velocity"),
         lambda s, t, k: s.angular_velocity,
     ),
-    "projected_gravity": Kind(
+    "projected_gravity": TermKind(
         3, "1", IMU, ("projected_gravity", "gravity_vec", "gravity", "gravity_orientation"), lambda s, t, k: s.gravity
     ),
-    "base_lin_vel": Kind(
+    "base_lin_vel": TermKind(
         3, "m/s", ROOT, ("base_lin_vel", "lin_vel", "base_linear_velocity"), lambda s, t, k: s.linear_velocity
     ),
-    "base_height": Kind(1, "m", WORLD, ("base_height",), lambda s, t, k: np.array([s.height])),
-    "base_quat_wxyz": Kind(
+    "base_height": TermKind(1, "m", WORLD, ("base_height",), lambda s, t, k: np.array([s.height])),
+    "base_quat_wxyz": TermKind(
         4, "1", WORLD, ("base_quat", "base_quat_w", "root_link_quat_w"), lambda s, t, k: s.orientation[[3, 0, 1, 2]]
     ),
-    "base_quat_xyzw": Kind(4, "1", WORLD, ("base_quat_xyzw", "base_orientation"), lambda s, t, k: s.orientation),
-    "roll_pitch": Kind(2, "rad", WORLD, ("roll_pitch", "rpy", "imu"), lambda s, t, k: np.array([s.roll, s.pitch])),
-    "joint_pos_rel": Kind(
+    "base_quat_xyzw": TermKind(4, "1", WORLD, ("base_quat_xyzw", "base_orientation"), lambda s, t, k: s.orientation),
+    "roll_pitch": TermKind(2, "rad", WORLD, ("roll_pitch", "rpy", "imu"), lambda s, t, k: np.array([s.roll, s.pitch])),
+    "joint_pos_rel": TermKind(
         JOINTS,
         "rad",
         NONE,
         ("joint_pos_rel", "joint_pos", "dof_pos", "joint_positions"),
         lambda s, t, k: s.q[k] - s.rest[k],
     ),
-    "joint_pos_abs": Kind(JOINTS, "rad", NONE, (), lambda s, t, k: s.q[k]),
-    "joint_vel": Kind(
+    "joint_pos_abs": TermKind(JOINTS, "rad", NONE, (), lambda s, t, k: s.q[k]),
+    "joint_vel": TermKind(
         JOINTS, "rad/s", NONE, ("joint_vel_rel", "joint_vel", "dof_vel", "joint_velocities"), lambda s, t, k: s.v[k]
     ),
-    "last_action": Kind(
+    "last_action": TermKind(
         ACTIONS,
         "1",
         NONE,
         ("last_action", "actions", "last_actions", "action", "previous_actions"),
         lambda s, t, k: s.action,
     ),
-    "velocity_command": Kind(
+    "velocity_command": TermKind(
         3,
         "m/s, rad/s",
         ROOT,
@@ -137,47 +137,49 @@ KINDS: dict[str, Kind] = {
         ),
         lambda s, t, k: s.command,
     ),
-    "command_lin_vel": Kind(2, "m/s", ROOT, ("command_lin_vel",), lambda s, t, k: s.command[:2]),
-    "command_ang_vel": Kind(1, "rad/s", ROOT, ("command_ang_vel",), lambda s, t, k: s.command[2:]),
-    "command_moves": Kind(1, "0 or 1", NONE, ("command_stand",), lambda s, t, k: np.array([_moving(s)])),
-    "command_waist": Kind(3, "rad", NONE, ("command_waist_dofs",), lambda s, t, k: np.zeros(3)),
-    "heading": Kind(1, "rad", WORLD, ("heading", "command_heading"), lambda s, t, k: np.array([s.heading - s.yaw])),
-    "joint_target": Kind(JOINTS, "rad", NONE, ("ref_upper_dof_pos", "joint_target"), lambda s, t, k: s.target[k]),
-    "sin_phase": Kind(0, "1", NONE, ("sin_phase", "phase_sin"), lambda s, t, k: np.sin(s.phases[: t.size])),
-    "cos_phase": Kind(0, "1", NONE, ("cos_phase", "phase_cos"), lambda s, t, k: np.cos(s.phases[: t.size])),
-    "phase": Kind(
+    "command_lin_vel": TermKind(2, "m/s", ROOT, ("command_lin_vel",), lambda s, t, k: s.command[:2]),
+    "command_ang_vel": TermKind(1, "rad/s", ROOT, ("command_ang_vel",), lambda s, t, k: s.command[2:]),
+    "command_moves": TermKind(1, "0 or 1", NONE, ("command_stand",), lambda s, t, k: np.array([_moving(s)])),
+    "command_waist": TermKind(3, "rad", NONE, ("command_waist_dofs",), lambda s, t, k: np.zeros(3)),
+    "heading": TermKind(1, "rad", WORLD, ("heading", "command_heading"), lambda s, t, k: np.array([s.heading - s.yaw])),
+    "joint_target": TermKind(JOINTS, "rad", NONE, ("ref_upper_dof_pos", "joint_target"), lambda s, t, k: s.target[k]),
+    "sin_phase": TermKind(0, "1", NONE, ("sin_phase", "phase_sin"), lambda s, t, k: np.sin(s.phases[: t.size])),
+    "cos_phase": TermKind(0, "1", NONE, ("cos_phase", "phase_cos"), lambda s, t, k: np.cos(s.phases[: t.size])),
+    "phase": TermKind(
         0,
         "1",
         NONE,
         ("gait_phase", "phase"),
         lambda s, t, k: np.concatenate([np.sin(s.phases[: t.size // 2]), np.cos(s.phases[: t.size // 2])]),
     ),
-    "height_scan": Kind(
+    "height_scan": TermKind(
         0, "m", ROOT, ("height_scan", "height_measurements", "heights"), _none, "nothing here measures the terrain"
     ),
-    "reference_motion": Kind(
+    "reference_motion": TermKind(
         0,
         "rad, rad/s",
         NONE,
         ("motion_command", "whole_body_tracking/motion_command", "motion", "reference_motion"),
         lambda s, t, k: np.concatenate([s.reference["joint_pos"], s.reference["joint_vel"]]),
     ),
-    "reference_joint_pos": Kind(JOINTS, "rad", NONE, ("motion_joint_pos", "ref_joint_pos"), _channel("joint_pos")),
-    "reference_joint_vel": Kind(JOINTS, "rad/s", NONE, ("motion_joint_vel", "ref_joint_vel"), _channel("joint_vel")),
-    "reference_anchor_pos": Kind(
+    "reference_joint_pos": TermKind(JOINTS, "rad", NONE, ("motion_joint_pos", "ref_joint_pos"), _channel("joint_pos")),
+    "reference_joint_vel": TermKind(
+        JOINTS, "rad/s", NONE, ("motion_joint_vel", "ref_joint_vel"), _channel("joint_vel")
+    ),
+    "reference_anchor_pos": TermKind(
         3, "m", "anchor link", ("motion_anchor_pos_b", "motion_ref_pos_b"), _channel("anchor_pos_b")
     ),
-    "reference_anchor_ori": Kind(
+    "reference_anchor_ori": TermKind(
         6,
         "1",
         "anchor link",
         ("motion_anchor_ori_b", "motion_ref_ori_b", "whole_body_tracking/motion_anchor_ori_b"),
         _channel("anchor_ori_b"),
     ),
-    "reference_base_lin_vel_xy": Kind(2, "m/s", ROOT, ("motion_base_lin_vel_xy",), _channel("base_lin_vel_xy")),
-    "reference_base_height": Kind(1, "m", WORLD, ("motion_base_height",), _channel("base_height")),
-    "reference_roll_pitch": Kind(2, "rad", WORLD, ("motion_roll_pitch",), _channel("roll_pitch")),
-    "reference_yaw_rate": Kind(1, "rad/s", ROOT, ("motion_yaw_rate",), _channel("yaw_rate")),
+    "reference_base_lin_vel_xy": TermKind(2, "m/s", ROOT, ("motion_base_lin_vel_xy",), _channel("base_lin_vel_xy")),
+    "reference_base_height": TermKind(1, "m", WORLD, ("motion_base_height",), _channel("base_height")),
+    "reference_roll_pitch": TermKind(2, "rad", WORLD, ("motion_roll_pitch",), _channel("roll_pitch")),
+    "reference_yaw_rate": TermKind(1, "rad/s", ROOT, ("motion_yaw_rate",), _channel("yaw_rate")),
 }
 NAMES = {name: kind for kind, row in KINDS.items() for name in (kind, *row.names)}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.errors import PolicyError
-from humanoid_control.policy.network import MEGABYTES, SECONDS, Session
+from humanoid_control.policy.network import MEGABYTES, SECONDS, InferenceSession
 
 
 def main() -> int:
@@ -27,7 +27,7 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        session = Session(Path(order["path"]))
+        session = InferenceSession(Path(order["path"]))
         types = {i.name: i.type for i in session._session.get_inputs()}
         feeds = {
             name: np.array(values, dtype="i8" if "int64" in types.get(name, "") else "f4").reshape(shape)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from humanoid_control import lazy
 
 if TYPE_CHECKING:
-    from humanoid_control.robots.accelerations import AccelerationLimits as AccelerationLimits
+    from humanoid_control.robots.accelerations import DriveAccelerations as DriveAccelerations
     from humanoid_control.robots.accelerations import acceleration_limits as acceleration_limits
     from humanoid_control.robots.catalogue import catalogue_rows as catalogue_rows
     from humanoid_control.robots.catalogue import load_robot as load_robot
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
-        "accelerations": ["AccelerationLimits", "acceleration_limits"],
+        "accelerations": ["DriveAccelerations", "acceleration_limits"],
         "catalogue": ["catalogue_rows", "load_robot", "load_robots"],
         "guess.robot_file": ["guess_robot_file"],
         "names": ["CATALOGUE", "MODELS", "REFERENCES"],

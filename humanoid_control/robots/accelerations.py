@@ -37,7 +37,7 @@ MOST = 1e12  # [rad/s^2] stands for infinite, of which no quantile can be taken
 NOTHING = 1e-12  # [kg m^2, kg] of a part that has no inertia
 
 
-class AccelerationLimits(NamedTuple):
+class DriveAccelerations(NamedTuple):
     """Limits of n joints [rad/s^2, of sliding joints m/s^2]; infinite: not known.
 
     Attributes:
@@ -49,7 +49,7 @@ class AccelerationLimits(NamedTuple):
     braking: F1
 
 
-def acceleration_limits(robot: Robot) -> AccelerationLimits:
+def acceleration_limits(robot: Robot) -> DriveAccelerations:
     """Limits of the robot file where it names the joint; else computed, of what a joint carries away from the anchor.
 
     Infinite where the URDF does not say the effort limit. Left and right get the less of both sides, which sampling
@@ -72,7 +72,7 @@ def acceleration_limits(robot: Robot) -> AccelerationLimits:
     for follower, leader, multiplier, _ in robot.mimic:
         if multiplier:
             limits[:, follower] = limits[:, leader] * abs(multiplier)
-    return AccelerationLimits(*limits)
+    return DriveAccelerations(*limits)
 
 
 def drive_accelerations(robot: Robot) -> np.ndarray:

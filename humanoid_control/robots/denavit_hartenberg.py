@@ -15,7 +15,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import RobotError, UnknownNameError
-from humanoid_control.robots.description.tree_changes import Chain, serial_chain
+from humanoid_control.robots.description.tree_changes import JointChain, serial_chain
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
 
@@ -116,10 +116,10 @@ def dh_of(robot: Robot, tip: str, base: str | None = None) -> DenavitHartenberg:
     chain = serial_chain(tree, base or robot.anchor, link)
     X = np.eye(4)
     X[:3, 3] = offset
-    return dh_of_chain(Chain(chain.base, tip, chain.joints, chain.X_tip @ X))
+    return dh_of_chain(JointChain(chain.base, tip, chain.joints, chain.X_tip @ X))
 
 
-def dh_of_chain(chain: Chain) -> DenavitHartenberg:
+def dh_of_chain(chain: JointChain) -> DenavitHartenberg:
     """The table of a chain. Frame n stands at the tip, its z parallel to the last axis.
 
     Raises:

@@ -46,7 +46,7 @@ from humanoid_control.tendons.tendon import (
     complete_groups,
     joint_owners,
 )
-from humanoid_control.tendons.unit import Motor, MuscleUnit, unit_of_motor
+from humanoid_control.tendons.unit import MuscleUnit, WinchMotor, unit_of_motor
 
 # -------- File
 
@@ -134,7 +134,7 @@ def read_units(rows: Any, where: str) -> dict[str, MuscleUnit]:
                 given[key] = number(row, key, at)
         try:
             if by_motor:
-                motor = Motor(**{key: given.pop(key) for key in MOTOR_KEYS})
+                motor = WinchMotor(**{key: given.pop(key) for key in MOTOR_KEYS})
                 out[str(name)] = unit_of_motor(motor, **given)
             else:
                 out[str(name)] = MuscleUnit(**given, estimated=False)

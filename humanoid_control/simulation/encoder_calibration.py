@@ -170,7 +170,7 @@ class UnidentifiedDirection:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class EncoderCalibration:
     """Result of a calibration of one leg.
 
     Attributes:
@@ -207,7 +207,7 @@ def calibrate(
     encoder_deviation: np.ndarray,
     accuracy: JigAccuracy,
     measure: str = POSE,
-) -> Calibration:
+) -> EncoderCalibration:
     """Offsets of a leg's encoders by least squares on the closure of the loop through the jig.
 
     Args:
@@ -241,7 +241,7 @@ def calibrate(
     spread = np.full(k, np.nan)
     if measure == POSE and k <= 6 and len(loops) > 1:
         spread = np.ptp([_solve([loop])[0] for loop in loops], axis=0)
-    return Calibration(leg.joints, offsets, covariance, singular, unidentified, spread, residual)
+    return EncoderCalibration(leg.joints, offsets, covariance, singular, unidentified, spread, residual)
 
 
 def mean_offsets(leg: LegChain, measured: Sequence[Fixture]) -> tuple[np.ndarray, np.ndarray]:

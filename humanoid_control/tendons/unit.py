@@ -73,7 +73,7 @@ class MuscleUnit:
                 raise ConfigError(f"muscle unit: {what} is {value:g}, must be above 0")
 
 
-class Motor(NamedTuple):
+class WinchMotor(NamedTuple):
     """Numbers of a motor's data sheet, and of the gear and the drum behind it.
 
     Attributes:
@@ -95,7 +95,7 @@ class Motor(NamedTuple):
     current: float
 
 
-def unit_of_motor(motor: Motor, **more: float) -> MuscleUnit:
+def unit_of_motor(motor: WinchMotor, **more: float) -> MuscleUnit:
     """Return the unit of a motor, a gear and a drum.
 
     Args:

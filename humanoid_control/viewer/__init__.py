@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from humanoid_control.viewer.stills import CollisionRow as CollisionRow
     from humanoid_control.viewer.stills import LineUp as LineUp
     from humanoid_control.viewer.stills import Shot as Shot
-    from humanoid_control.viewer.volume_editor.distances import VolumeDistances as VolumeDistances
+    from humanoid_control.viewer.volume_editor.distances import EditorDistances as EditorDistances
     from humanoid_control.viewer.volume_editor.document import Document as Document
     from humanoid_control.viewer.volume_editor.editor import VolumeEditor as VolumeEditor
     from humanoid_control.viewer.volume_editor.page import VolumeEditorPage as VolumeEditorPage
@@ -48,7 +48,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "panel": ["PanelActions"],
         "server": ["open_server", "port_is_free"],
         "stills": ["CollisionRow", "LineUp", "Shot"],
-        "volume_editor.distances": ["VolumeDistances"],
+        "volume_editor.distances": ["EditorDistances"],
         "volume_editor.document": ["Document"],
         "volume_editor.editor": ["VolumeEditor"],
         "volume_editor.page": ["VolumeEditorPage"],

@@ -29,7 +29,7 @@ from humanoid_control.viewer.browser import photograph
 from humanoid_control.viewer.meshes import link_meshes
 from humanoid_control.viewer.scene import DANCER_COLOR, quaternion_wxyz
 from humanoid_control.viewer.server import light_scene, open_server
-from humanoid_control.viewer.volume_editor.distances import UNKNOWN, Distances, VolumeDistances, bar_html, color_of
+from humanoid_control.viewer.volume_editor.distances import UNKNOWN, Distances, EditorDistances, bar_html, color_of
 from humanoid_control.viewer.volume_editor.scene import MARK, MARK_RADIUS, layered, triangles
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class CollisionRow:
         """Put a robot in a posture (n,) at the right end."""
         place = self.row.add_robot(robot, joints, ROBOT_OPACITY)
         poses = dict(robot.link_poses(robot.q(joints)))
-        self._robots.append((robot, model, VolumeDistances(robot).at(model, joints), poses, place))
+        self._robots.append((robot, model, EditorDistances(robot).at(model, joints), poses, place))
 
     def draw(self, aspect: float) -> None:
         """Draw the volumes in colours common to all, and put the camera in front of the row."""

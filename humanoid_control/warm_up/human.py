@@ -76,20 +76,24 @@ def compile_kernels() -> None:
 
 def _two_bodies() -> Any:
     """A thigh that flies, and a lower leg on a knee that is called a foot, so that it can stand on a plate."""
-    from humanoid_control.human import Axis, Body, Coordinate, Function, Joint, Marker, Person
+    from humanoid_control.human import AnatomicalJoint, Coordinate, CoordinateAxis, Function, Marker, Person, PersonBody
 
     line, axes = Function((0.0, 1.0)), np.eye(3)
-    body = {name: Body(name, 2.0, np.zeros(3), 0.02 * np.eye(3)) for name in ("thigh", "foot_r")}
-    root = Joint(
+    body = {name: PersonBody(name, 2.0, np.zeros(3), 0.02 * np.eye(3)) for name in ("thigh", "foot_r")}
+    root = AnatomicalJoint(
         "root",
         "ground",
         "thigh",
-        rotations=tuple(Axis(a, line, c) for a, c in zip(axes, "abc", strict=True)),
-        translations=tuple(Axis(a, line, c) for a, c in zip(axes, "xyz", strict=True)),
+        rotations=tuple(CoordinateAxis(a, line, c) for a, c in zip(axes, "abc", strict=True)),
+        translations=tuple(CoordinateAxis(a, line, c) for a, c in zip(axes, "xyz", strict=True)),
     )
     slide = Function((), (-1.0, 0.0, 1.0), (0.0, -0.4, -0.41))
-    knee = Joint(
-        "knee", "thigh", "foot_r", rotations=(Axis(axes[2], line, "k"),), translations=(Axis(axes[1], slide, "k"),)
+    knee = AnatomicalJoint(
+        "knee",
+        "thigh",
+        "foot_r",
+        rotations=(CoordinateAxis(axes[2], line, "k"),),
+        translations=(CoordinateAxis(axes[1], slide, "k"),),
     )
     coordinates = tuple(Coordinate(c, c not in "xyz") for c in "abcxyzk")
     corners = 0.1 * np.array([[1, 0, 0], [-1, 0.5, 0], [0, -1, 1], [0, 1, -1]])

@@ -33,12 +33,12 @@ def _gate() -> None:
     """A step of the gate in which every rule acts."""
     import numpy as np
 
-    from humanoid_control.policy import Targets, TorqueGate
+    from humanoid_control.policy import PolicyTargets, TorqueGate
     from humanoid_control.robots import load_robot
 
     robot = load_robot("lola", "floating")
     zero = np.zeros(robot.n)
-    TorqueGate(robot, zero + 0.01).torque(Targets(*np.zeros((5, robot.n))), robot.upper + 0.1, robot.velocity)
+    TorqueGate(robot, zero + 0.01).torque(PolicyTargets(*np.zeros((5, robot.n))), robot.upper + 0.1, robot.velocity)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pytest
 from humanoid_control.benchmarks import ik as bench
 from humanoid_control.benchmarks.ik_cases import (
     DT,
-    Motion,
+    CaseMotion,
     chain_robot,
     far_chain_program,
     peer_program,
@@ -73,7 +73,7 @@ def test_peers_of_the_measured_have_our_tasks_and_pairs(measured, peer):
 def test_solvers_of_the_measured_find_the_motion_that_the_targets_come_from(name):
     """So all were given the same robot, postures and targets, each in its own order and units."""
     robot = load_robot("lola", "floating")
-    motion = Motion(robot, 3)
+    motion = CaseMotion(robot, 3)
     if name == "ours":
         settings = IkSettings(damping=1e-4, smoothing=0.0, acceleration=np.inf, acceleration_scale=np.inf)
         solver = WholeBodyIk(robot, settings, default_limits(robot, self_collision=False))

@@ -10,7 +10,7 @@ import pytest
 
 from humanoid_control.cli.machine import doctor
 from humanoid_control.cli.main import COMMANDS
-from humanoid_control.nodes.session.machine_checks import Check
+from humanoid_control.nodes.session.machine_checks import MachineCheck
 from humanoid_control.robots import CATALOGUE, MODELS, REFERENCES, load_robot
 
 
@@ -257,7 +257,7 @@ def test_doctor_says_what_to_do_when_discovery_is_off(humanoid):
     ],
 )
 def test_doctor_ends_with_what_its_findings_come_to(states, end, code, monkeypatch, capsys):
-    findings = [Check(name, state, "found") for name, state in zip(("Python", "port"), states, strict=True)]
+    findings = [MachineCheck(name, state, "found") for name, state in zip(("Python", "port"), states, strict=True)]
     monkeypatch.setattr(doctor, "check_machine", lambda port: iter(findings))
     assert doctor.run(Namespace(port=8080, clean=False, json=False, realtime=False, seconds=None, rate=None)) == code
     assert capsys.readouterr().out.splitlines()[-1] == end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from humanoid_control.clip_library import LibrarySettings, RobotSource
+from humanoid_control.clip_library import LibrarySettings, WorkerRobot
 from test.dance_library import write_library
 
 
@@ -16,7 +16,7 @@ def small_library(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def hrp2():
-    return RobotSource.of("hrp2")
+    return WorkerRobot.of("hrp2")
 
 
 @pytest.fixture(scope="session")

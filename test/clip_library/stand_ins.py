@@ -5,10 +5,10 @@ import signal
 import time
 from pathlib import Path
 
-from humanoid_control.clip_library import Job, Outcome
+from humanoid_control.clip_library import ClipOutcome, Job
 
 
-def play(job: Job) -> Outcome:
+def play(job: Job) -> ClipOutcome:
     """Do what the clip's name says, and leave a mark for each try."""
     folder, name = Path(job.clip.path), f"{job.clip.name}_{job.robot.name}"
     tries = len(list(folder.glob(f"{name}.*")))
@@ -18,14 +18,14 @@ def play(job: Job) -> Outcome:
     if "slow" in name:
         time.sleep(5.0)
     big = 10**12 if "big" in name else 0
-    return Outcome({"clip": job.clip.name, "robot": job.robot.name, "key": job.key, "failed": ""}, b"x", big)
+    return ClipOutcome({"clip": job.clip.name, "robot": job.robot.name, "key": job.key, "failed": ""}, b"x", big)
 
 
-def refuse(job: Job) -> Outcome:
+def refuse(job: Job) -> ClipOutcome:
     raise AssertionError("is never called")
 
 
-def hungry(job: Job) -> Outcome:
+def hungry(job: Job) -> ClipOutcome:
     """Take memory until there is no more, 50 MB at a time; four times as much as a worker may have at the most."""
     taken = []
     try:
@@ -34,7 +34,9 @@ def hungry(job: Job) -> Outcome:
         ended = "never"
     except MemoryError:
         ended = "refused"
-    return Outcome({"clip": job.clip.name, "key": job.key, "failed": ended, "taken": 50_000_000 * len(taken)}, None, 1)
+    return ClipOutcome(
+        {"clip": job.clip.name, "key": job.key, "failed": ended, "taken": 50_000_000 * len(taken)}, None, 1
+    )
 
 
 def fall_over(*_) -> None:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from humanoid_control.clip_library.clips import ClipFile, find_clips, is_library, unpacked
+from humanoid_control.clip_library.clips import LibraryClip, find_clips, is_library, unpacked
 from humanoid_control.errors import ClipError, ConfigError
 
 
@@ -79,7 +79,7 @@ def test_what_is_a_library(tmp_path):
 def test_another_byte_or_another_skeleton_is_another_clip(tmp_path):
     amc, asf = tmp_path / "11_01.amc", tmp_path / "11.asf"
     amc.write_text("motion")
-    clip = ClipFile("11_01.amc", str(amc))
+    clip = LibraryClip("11_01.amc", str(amc))
     with pytest.raises(ClipError, match="skeleton is missing"):
         clip.digest()
     asf.write_text("bones")
@@ -91,5 +91,5 @@ def test_another_byte_or_another_skeleton_is_another_clip(tmp_path):
     amc.write_text("motiom")
     assert len({first, second, clip.digest()}) == 3
     with unpacked(clip.packed()) as path:
-        assert path.name == "11_01.amc" and ClipFile("x", str(path)).digest() == clip.digest()
+        assert path.name == "11_01.amc" and LibraryClip("x", str(path)).digest() == clip.digest()
     assert not path.exists()

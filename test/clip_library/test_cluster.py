@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("distributed", reason="needs Dask: pip install 'humanoid_control[cluster]'")
 
 from humanoid_control.cli.main import main
-from humanoid_control.clip_library import Cluster, LibrarySettings, RobotSource, cluster, find_clips, library_jobs, work
+from humanoid_control.clip_library import Cluster, LibrarySettings, WorkerRobot, cluster, find_clips, library_jobs, work
 from humanoid_control.errors import EnvironmentProblem
 from humanoid_control.paths import share_dir
 from test.dance_library import write_library
@@ -153,7 +153,7 @@ def test_no_scheduler_is_one_line_with_what_to_start(tmp_path, capfd, monkeypatc
 def test_a_scheduler_that_goes_ends_the_run_in_one_line(dask, library):
     """The last one: it ends the cluster."""
     connected = Cluster(dask.address)
-    jobs, _ = library_jobs(find_clips(str(library)), [RobotSource.of("hrp2")], LibrarySettings(whole_body=True))
+    jobs, _ = library_jobs(find_clips(str(library)), [WorkerRobot.of("hrp2")], LibrarySettings(whole_body=True))
     outcomes = connected.outcomes(jobs)
     next(outcomes)
     dask.scheduler.kill()

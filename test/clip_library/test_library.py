@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from humanoid_control.clip_library import (
-    ClipFile,
-    RobotSource,
+    LibraryClip,
+    WorkerRobot,
     do_job,
     find_clips,
     library_jobs,
@@ -57,7 +57,7 @@ def library(small_library, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def robots(hrp2):
-    return [hrp2, RobotSource.of("suralp")]
+    return [hrp2, WorkerRobot.of("suralp")]
 
 
 def run(folder, library, robots, settings, executor):
@@ -224,7 +224,7 @@ def test_the_time_that_is_left_is_that_of_the_bytes_that_are_left(library, robot
     """A second a clip, all of one size, and a start that took a minute."""
     jobs, _ = library_jobs(find_clips(str(library)), robots, whole)
     clock, said = iter([60.0, 61.0, 62.0, 63.0]), []
-    monkeypatch.setattr(ClipFile, "size", lambda clip: 1000)
+    monkeypatch.setattr(LibraryClip, "size", lambda clip: 1000)
     monkeypatch.setattr(library_module.time, "monotonic", lambda: next(clock))
     pace = library_module._Pace(jobs, lambda share, text: said.append((round(share, 3), text)), 0)
     for k, job in enumerate(jobs[:4]):

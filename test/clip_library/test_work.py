@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from humanoid_control.clip_library import ClipFile, LibrarySettings, RobotSource, do_job, find_clips, library_jobs, work
+from humanoid_control.clip_library import (
+    LibraryClip,
+    LibrarySettings,
+    WorkerRobot,
+    do_job,
+    find_clips,
+    library_jobs,
+    work,
+)
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.mocap import load_body_points
 from humanoid_control.paths import share_dir
@@ -54,7 +62,7 @@ def test_a_robot_of_ones_own_travels_with_its_files(jobs, outcome, tmp_path):
     for name in ("hrp2.urdf", "hrp2.yaml", "hrp2.drives.yaml"):
         if (share_dir() / "urdf" / name).exists():
             shutil.copy(share_dir() / "urdf" / name, tmp_path / name.replace("hrp2", "mine"))
-    own = RobotSource.of(str(tmp_path / "mine.urdf")).packed()
+    own = WorkerRobot.of(str(tmp_path / "mine.urdf")).packed()
     assert own.name == "hrp2" and {"mine.urdf", "mine.yaml"} <= set(own.files)
     assert own.digest == jobs[1].robot.digest, "it is the same robot, wherever its files lie"
     work._kept.robots.clear()
@@ -81,7 +89,7 @@ def test_whatever_a_robot_is_made_of_is_in_its_digest(tmp_path):
     for urdf, more in texts:
         (tmp_path / "hrp2.urdf").write_text(urdf)
         (tmp_path / "hrp2.yaml").write_text(more)
-        digests.add(RobotSource.of(str(tmp_path / "hrp2.urdf")).digest)
+        digests.add(WorkerRobot.of(str(tmp_path / "hrp2.urdf")).digest)
     assert len(set(texts)) == len(digests) == 3
 
 
@@ -131,7 +139,7 @@ def test_a_fault_of_the_package_is_one_failure(jobs, monkeypatch):
 
 
 def test_without_legs_the_upper_body_moves_and_it_is_said(hrp2, whole):
-    job = library_jobs([ClipFile("gentle_dance", "")], [hrp2], replace(whole, speed=20.0))[0][0]
+    job = library_jobs([LibraryClip("gentle_dance", "")], [hrp2], replace(whole, speed=20.0))[0][0]
     body = load_body_points("gentle_dance")
     arms = replace(
         body,
@@ -152,7 +160,7 @@ def test_files_of_each_format_are_the_same_twice(jobs, ending):
 
 def test_a_robot_that_is_not_there_is_refused_at_once():
     with pytest.raises(UnknownNameError, match="did you mean hrp2"):
-        RobotSource.of("hpr2")
+        WorkerRobot.of("hpr2")
 
 
 def test_a_feasible_job_is_what_make_feasible_gives(small_library, hrp2, whole):

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from humanoid_control.clip_library import ClipFile, Job, LibrarySettings, LocalWorkers, RobotSource, workers
+from humanoid_control.clip_library import Job, LibraryClip, LibrarySettings, LocalWorkers, WorkerRobot, workers
 from humanoid_control.clip_library.workers import _Queue
 from humanoid_control.errors import EnvironmentProblem
 
 sys.path.insert(0, str(Path(__file__).parent))
 from stand_ins import fall_over, hungry, play, refuse
 
-ROBOTS = [RobotSource(name, name, name) for name in ("one", "two")]
+ROBOTS = [WorkerRobot(name, name, name) for name in ("one", "two")]
 
 
 def jobs_of(folder, names):
-    return [Job(ClipFile(n, str(folder)), n, robot, LibrarySettings()) for n in names for robot in ROBOTS]
+    return [Job(LibraryClip(n, str(folder)), n, robot, LibrarySettings()) for n in names for robot in ROBOTS]
 
 
 def tries(folder, name):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.estimation import JointFaultKind, JointSupervision, SupervisionLimits
+from humanoid_control.estimation import JointFaultKind, JointSupervision, JointSupervisionLimits
 
 NAMES, SPEED, DT = ("hip", "knee", "toe"), np.array([3.0, 2.0, 8.0]), 0.004
 ALL = np.arange(3)
@@ -61,7 +61,7 @@ def test_a_joint_that_slips_away_is_a_following_error_after_50_ms(joint):
 
 def test_limits_are_kept_on_both_sides_and_for_each_joint():
     still = lambda t: np.zeros(3)  # noqa: E731
-    limits = SupervisionLimits(following_error=np.array([0.1, 0.3, 0.1]), jump=1e9)
+    limits = JointSupervisionLimits(following_error=np.array([0.1, 0.3, 0.1]), jump=1e9)
     for sign in (1, -1):
         assert run(shift(1, sign * 0.29), limits=limits, commanded=still)[0] is None
         assert run(shift(1, sign * 0.31), limits=limits, commanded=still)[0].joint == "knee"
@@ -69,7 +69,7 @@ def test_limits_are_kept_on_both_sides_and_for_each_joint():
 
 
 def test_an_error_that_does_not_last_is_no_fault():
-    still, limits = lambda t: np.zeros(3), SupervisionLimits(jump=1e9)
+    still, limits = lambda t: np.zeros(3), JointSupervisionLimits(jump=1e9)
     assert run(shift(0, 0.5, until=0.045), limits=limits, commanded=still)[0] is None
     assert run(shift(0, 0.5, until=0.08), limits=limits, commanded=still)[0].kind is JointFaultKind.FOLLOWING
     twice = lambda t, q: shift(0, 0.5)(t, q) if (t % 0.1) < 0.04 else (ALL, q)  # noqa: E731
@@ -80,7 +80,7 @@ def test_a_joint_that_is_not_measured_any_more_is_named():
     fault, after, _ = run(lambda t, q: (np.array([0, 2]), q[[0, 2]]))
     assert fault.kind is JointFaultKind.SILENT and fault.joint == "knee"
     assert 0.5 - DT <= after <= 0.5 + 2 * DT
-    fault, after, _ = run(lambda t, q: (ALL[:0], q[:0]), limits=SupervisionLimits(silence=0.2))
+    fault, after, _ = run(lambda t, q: (ALL[:0], q[:0]), limits=JointSupervisionLimits(silence=0.2))
     assert fault.kind is JointFaultKind.SILENT and 0.2 - DT <= after <= 0.2 + 2 * DT
 
 
@@ -153,7 +153,7 @@ def test_limits_that_make_no_sense_are_refused():
         {"following_error": np.array([0.1, 0.0, 1])},
     ):
         with pytest.raises(ConfigError, match=next(iter(wrong))):
-            JointSupervision(NAMES, SPEED, SupervisionLimits(**wrong))
+            JointSupervision(NAMES, SPEED, JointSupervisionLimits(**wrong))
 
 
 def test_a_joint_that_rested_is_not_frozen_while_it_begins_to_move():
@@ -162,7 +162,7 @@ def test_a_joint_that_rested_is_not_frozen_while_it_begins_to_move():
     for late in (0.04, 0.2):
         fault, after, _ = run(commanded=begins, noise=0.0, lag=late, seconds=1.9)
         assert fault is None or (late > 0.1 and fault.kind is JointFaultKind.FOLLOWING), "late, but not frozen"
-    wide = SupervisionLimits(following_error=10.0)
+    wide = JointSupervisionLimits(following_error=10.0)
     fault, after, _ = run(commanded=begins, noise=0.0, lag=1e9, seconds=1.9, limits=wide)
     assert fault.kind is JointFaultKind.FROZEN and after == pytest.approx(0.3, abs=0.02), "one that does not begin is"
 

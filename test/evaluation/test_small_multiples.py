@@ -12,7 +12,7 @@ from humanoid_control.evaluation.report.small_multiples import (
     RIGHT,
     TOP,
     Curve,
-    Panel,
+    PlotPanel,
     small_multiples,
     ticks,
 )
@@ -33,7 +33,7 @@ def test_a_curve_goes_from_corner_to_corner_and_breaks_where_numbers_are_missing
     y = np.linspace(-5.0, 5.0, 11)
     y[4] = np.nan
     text = small_multiples(
-        t, [Panel("a & b", [Curve(y, "#123456")]), Panel("none")], 2, "a title", [("right", "#123456")]
+        t, [PlotPanel("a & b", [Curve(y, "#123456")]), PlotPanel("none")], 2, "a title", [("right", "#123456")]
     )
     svg = ET.fromstring(text[text.index("<svg") :])
     paths = [e for e in svg.iter() if e.tag.endswith("path") and e.get("stroke") == "#123456"]
@@ -52,7 +52,7 @@ def test_a_curve_goes_from_corner_to_corner_and_breaks_where_numbers_are_missing
 
 def test_a_band_lies_about_its_curve_and_long_curves_are_thinned():
     t = np.linspace(0, 1, 5000)
-    text = small_multiples(t, [Panel("p", [Curve(np.sin(t), "#abcdef", np.full(5000, 0.1))])], 1, "t")
+    text = small_multiples(t, [PlotPanel("p", [Curve(np.sin(t), "#abcdef", np.full(5000, 0.1))])], 1, "t")
     svg = ET.fromstring(text[text.index("<svg") :])
     area = next(e for e in svg.iter() if e.get("fill") == "#abcdef")
     points = np.array(re.findall(r"-?[\d.]+", area.get("d")), dtype=float).reshape(-1, 2)

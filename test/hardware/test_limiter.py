@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.hardware.commands.limiter import CommandLimits, Impedance, Reference, limit_effort, limit_step
+from humanoid_control.hardware.commands.limiter import (
+    CommandLimits,
+    Impedance,
+    LimiterReference,
+    limit_effort,
+    limit_step,
+)
 
 DT = 0.002
 
@@ -16,7 +22,7 @@ def limits(n=1, lower=-1.0, upper=2.0, velocity=3.0, acceleration=20.0, effort=1
 
 def run(targets, lim, q=0.0, v=0.0):
     """References (k, 2): position and velocity, and what was clipped."""
-    ref, out, last = Reference(np.array([q]), np.array([v]), np.zeros(1, dtype=bool)), [], np.nan
+    ref, out, last = LimiterReference(np.array([q]), np.array([v]), np.zeros(1, dtype=bool)), [], np.nan
     for target in targets:
         speed = (target - last) / DT if np.isfinite([target, last]).all() else np.nan
         limit_step(np.array([target]), np.array([speed]), ref, lim, DT)
@@ -119,6 +125,6 @@ def test_many_joints_are_limited_each_by_its_own():
     lim = limits(2)
     lim.velocity[:] = 1.0, 2.0
     lim.acceleration[:] = 1e6, 1e6
-    ref = Reference(np.zeros(2), np.zeros(2), np.zeros(2, dtype=bool))
+    ref = LimiterReference(np.zeros(2), np.zeros(2), np.zeros(2, dtype=bool))
     limit_step(np.array([1.0, 0.001]), np.zeros(2), ref, lim, DT)
     assert ref.q.tolist() == [pytest.approx(1.0 * DT), 0.001] and ref.clipped.tolist() == [True, False]

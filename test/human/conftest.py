@@ -5,7 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from humanoid_control.human import Axis, Body, Coordinate, Coupling, Frame, Function, Joint, Marker, Person, read_osim
+from humanoid_control.human import (
+    AnatomicalJoint,
+    Coordinate,
+    CoordinateAxis,
+    Coupling,
+    Function,
+    Marker,
+    OffsetFrame,
+    Person,
+    PersonBody,
+    read_osim,
+)
 
 
 def read_table(path):
@@ -53,23 +64,26 @@ LINE = Function((0.0, 1.0))
 
 
 def ball(name):
-    return Body(name, 2.0, np.array([0.01, -0.1, 0.02]), np.diag([0.02, 0.01, 0.03]))
+    return PersonBody(name, 2.0, np.array([0.01, -0.1, 0.02]), np.diag([0.02, 0.01, 0.03]))
 
 
 def small_model(**changes):
     """Two bodies: a free one, and one that a coordinate with splines, a polynomial and a skew axis moves."""
     skew, t = np.array([0.3, -0.5, 0.8]), 0.2
-    P = Frame(np.array([[np.cos(t), -np.sin(t), 0], [np.sin(t), np.cos(t), 0], [0, 0, 1.0]]), np.array([0, -0.3, 0.1]))
+    P = OffsetFrame(
+        np.array([[np.cos(t), -np.sin(t), 0], [np.sin(t), np.cos(t), 0], [0, 0, 1.0]]), np.array([0, -0.3, 0.1])
+    )
     spline = Function((), (-0.5, 0.0, 0.4, 1.0), (0.0, 0.02, -0.01, 0.03))
-    root = Joint(
-        "root", "ground", "trunk", Frame(), Frame(),
-        tuple(Axis(a, LINE, c) for a, c in zip(np.eye(3)[[2, 0, 1]], "abc", strict=True)),
-        tuple(Axis(a, LINE, c) for a, c in zip(np.eye(3), "xyz", strict=True)),
+    root = AnatomicalJoint(
+        "root", "ground", "trunk", OffsetFrame(), OffsetFrame(),
+        tuple(CoordinateAxis(a, LINE, c) for a, c in zip(np.eye(3)[[2, 0, 1]], "abc", strict=True)),
+        tuple(CoordinateAxis(a, LINE, c) for a, c in zip(np.eye(3), "xyz", strict=True)),
     )  # fmt: skip
-    knee = Joint(
-        "knee", "trunk", "shank", P, Frame(P.R, np.array([0.0, 0.05, 0.0])),
-        (Axis(-np.eye(3)[0], LINE, "k"), Axis(skew, Function((0.1, 0.2, -0.3)), "k"), Axis(np.eye(3)[2], LINE, "l")),
-        (Axis(skew, spline, "k"), Axis(np.eye(3)[1], Function((0.04,)))),
+    knee = AnatomicalJoint(
+        "knee", "trunk", "shank", P, OffsetFrame(P.R, np.array([0.0, 0.05, 0.0])),
+        (CoordinateAxis(-np.eye(3)[0], LINE, "k"), CoordinateAxis(skew, Function((0.1, 0.2, -0.3)), "k"),
+         CoordinateAxis(np.eye(3)[2], LINE, "l")),
+        (CoordinateAxis(skew, spline, "k"), CoordinateAxis(np.eye(3)[1], Function((0.04,)))),
     )  # fmt: skip
     plain = {"name": "small", "bodies": (ball("trunk"), ball("shank")), "joints": (root, knee)}
     coordinates = tuple(Coordinate(c, c not in "xyz") for c in "abcxyzkl")

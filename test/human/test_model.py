@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import RobotError, SizeError, UnknownNameError
-from humanoid_control.human import Body, Coordinate, Coupling, Function, Joint, Marker
+from humanoid_control.human import AnatomicalJoint, Coordinate, Coupling, Function, Marker, PersonBody
 
 LINE = Function((0.0, 1.0))
-TRUNK, SHANK = (Body(name, 1.0, np.zeros(3), np.eye(3)) for name in ("trunk", "shank"))
+TRUNK, SHANK = (PersonBody(name, 1.0, np.zeros(3), np.eye(3)) for name in ("trunk", "shank"))
 
 
 def test_bodies_are_where_opensim_has_them(walker, human_motion):
@@ -63,13 +63,13 @@ def test_all_bodies_of_another_size_put_all_markers_in_proportion(walker):
 def test_what_does_not_belong_together_is_refused(small_person):
     person = small_person()
     root, knee = person.joints
-    loop = Joint("root", "shank", "trunk")
+    loop = AnatomicalJoint("root", "shank", "trunk")
     bad = {
         "'trunk' occurs more than once": {"bodies": (TRUNK, TRUNK)},
         "form a loop": {"joints": (loop, knee)},
         "has no joint": {"joints": (root,)},
         "moves with 'k', which is not there": {"all_coordinates": tuple(Coordinate(c) for c in "abcxyzl")},
-        "names the body 'arm'": {"joints": (root, Joint("knee", "arm", "shank"))},
+        "names the body 'arm'": {"joints": (root, AnatomicalJoint("knee", "arm", "shank"))},
         "on 'arm', which is not there": {"markers": (Marker("m", "arm", np.zeros(3)),)},
         "no finite place": {"markers": (Marker("m", "shank", np.full(3, np.nan)),)},
         "exchange the two": {
@@ -77,7 +77,7 @@ def test_what_does_not_belong_together_is_refused(small_person):
         },
         "names the coordinate 'o'": {"couplings": (Coupling("l", "o", LINE),)},
         "which follows another": {"couplings": (Coupling("l", "k", LINE), Coupling("k", "a", LINE))},
-        "mass of -1": {"bodies": (Body("trunk", -1.0, np.zeros(3), np.eye(3)), SHANK)},
+        "mass of -1": {"bodies": (PersonBody("trunk", -1.0, np.zeros(3), np.eye(3)), SHANK)},
         "holds no bodies": {"bodies": (), "joints": ()},
     }
     for told, change in bad.items():

@@ -8,7 +8,7 @@ import pinocchio as pin
 import pytest
 
 from humanoid_control.errors import RobotError
-from humanoid_control.human import Axis, Coordinate, Frame, Function, Joint, read_osim
+from humanoid_control.human import AnatomicalJoint, Coordinate, CoordinateAxis, Function, OffsetFrame, read_osim
 from humanoid_control.human.models import osim_text, own_person, urdf_of
 from humanoid_control.human.models.osim_export import rotation_angles
 from humanoid_control.human.models.urdf_export import mean_hinge
@@ -149,9 +149,9 @@ def test_pinocchio_moves_the_urdf_as_we_move_the_person(person):
 def test_joints_that_turn_or_slide_against_their_axis(small_person):
     """Slopes of -1, shares and offsets: a hinge and a slide of one coordinate each, and one that follows."""
     base = small_person()
-    turn = Axis(np.array([0.0, 0.6, 0.8]), Function((0.3, -1.0)), "k")
-    slide = Axis(np.eye(3)[0], Function((0.02, -1.0)), "s")
-    more = Axis(np.eye(3)[2], Function((0.0, 0.5)), "k")
+    turn = CoordinateAxis(np.array([0.0, 0.6, 0.8]), Function((0.3, -1.0)), "k")
+    slide = CoordinateAxis(np.eye(3)[0], Function((0.02, -1.0)), "s")
+    more = CoordinateAxis(np.eye(3)[2], Function((0.0, 0.5)), "k")
     joint = replace(base.joints[1], rotations=(turn, more), translations=(slide,))
     names = tuple(Coordinate(c, c not in "xyzs", 0.0, -1.0, 1.0) for c in "abcxyzks")
     person = small_person(joints=(base.joints[0], joint), all_coordinates=names, couplings=())
@@ -174,8 +174,10 @@ def test_a_hinge_that_slides_only_for_its_place_is_found_exactly():
     a, b = np.array([0.03, -0.02, 0.0]), np.array([0.01, 0.04, 0.0])
     R = np.array([[[np.cos(u), np.sin(u), 0], [-np.sin(u), np.cos(u), 0], [0, 0, 1]] for u in q])
     way = a - R @ b
-    axes = tuple(Axis(np.eye(3)[k], Function((), tuple(q), tuple(way[:, k])), "knee") for k in range(2))
-    joint = Joint("knee", "femur", "tibia", Frame(), Frame(), (Axis(-np.eye(3)[2], LINE, "knee"),), axes)
+    axes = tuple(CoordinateAxis(np.eye(3)[k], Function((), tuple(q), tuple(way[:, k])), "knee") for k in range(2))
+    joint = AnatomicalJoint(
+        "knee", "femur", "tibia", OffsetFrame(), OffsetFrame(), (CoordinateAxis(-np.eye(3)[2], LINE, "knee"),), axes
+    )
     hinge, (turned, slid) = mean_hinge(joint, {"knee": Coordinate("knee", True, 0.0, -0.4, 1.6, True)})
     assert turned < 1e-9 and slid < 1e-6
     np.testing.assert_allclose(np.abs(hinge.rotations[0].vector), [0, 0, 1], atol=1e-9)

@@ -28,7 +28,7 @@ from humanoid_control.multibody import (
 from humanoid_control.multibody import layout as at
 from humanoid_control.multibody.couplings import LINEAR
 from humanoid_control.multibody.forward_dynamics import mass_matrix_at
-from humanoid_control.multibody.functional_joint import IDENTITY_FRAME, Frame
+from humanoid_control.multibody.functional_joint import IDENTITY_FRAME, JointFrame
 from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from test.multibody.test_energy import fly
 from test.reference.plain_dynamics import coupled, equations
@@ -56,7 +56,7 @@ def weighted(rng, mass):
 
 
 def somewhere(rng):
-    return Frame(Rotation.random(random_state=rng).as_matrix(), rng.normal(size=3) * 0.2)
+    return JointFrame(Rotation.random(random_state=rng).as_matrix(), rng.normal(size=3) * 0.2)
 
 
 def leg(rng):
@@ -90,7 +90,7 @@ def spine(rng, vertebrae=6):
     tree, names, below = FunctionalTree(), ("flexion", "bending", "twist"), ENVIRONMENT
     for k in range(vertebrae):
         turns = [Axis(np.eye(3)[[2, 0, 1][j]], linear(names[j], share[j, k])) for j in range(3)]
-        here = Frame(Rotation.from_rotvec(0.1 * rng.normal(size=3)).as_matrix(), np.array([0.0, 0.05, 0.0]))
+        here = JointFrame(Rotation.from_rotvec(0.1 * rng.normal(size=3)).as_matrix(), np.array([0.0, 0.05, 0.0]))
         tree.add(f"v{k}", below, turns, **weighted(rng, 0.6), frames=(here, IDENTITY_FRAME))
         below = f"v{k}"
     tree.add("head", below, [Axis([0, 0, 1], revolute("nod"))], **weighted(rng, 4.0))
@@ -134,13 +134,15 @@ def test_bodies_are_where_the_product_of_the_six_motions_puts_them():
     def placed(name):
         o = (model.index[name] + 1) * at.NW
         W = dynamics.arrays.work.W
-        return Frame(W[o + at.ROT : o + at.ROT + 9].reshape(3, 3), W[o + at.POS : o + at.POS + 3]) @ tree.frames[name]
+        return (
+            JointFrame(W[o + at.ROT : o + at.ROT + 9].reshape(3, 3), W[o + at.POS : o + at.POS + 3]) @ tree.frames[name]
+        )
 
     c = dict(zip(model.coordinates, q, strict=True))
     f = [x if isinstance(x, float) else coupled(x, np.array([c[x.coordinates[0]]])) for x in values]
     unit = axes / np.linalg.norm(axes, axis=1, keepdims=True)
     turn = np.prod([Rotation.from_rotvec(f[k] * unit[k]) for k in range(3)])
-    inside = Frame(turn.as_matrix(), f[3] * unit[3] + f[4] * unit[4] + f[5] * unit[5])
+    inside = JointFrame(turn.as_matrix(), f[3] * unit[3] + f[4] * unit[4] + f[5] * unit[5])
     expected = placed("root") @ P @ inside @ C.inverse()
     assert np.allclose(placed("b").R, expected.R, atol=1e-13) and np.allclose(placed("b").p, expected.p, atol=1e-13)
     own, r = tree.frames["b"], np.array([0.1, -0.2, 0.3])

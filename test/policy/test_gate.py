@@ -11,7 +11,7 @@ from humanoid_control.policy import Policy, examine, gate_for, read_policy
 from humanoid_control.policy.baselines import FreezeOnSpeed, TargetRateLimit, Unlimited
 from humanoid_control.policy.gate import GateSettings, TorqueGate, arm_joints, exempt_pairs, hip_joints, pd_torque
 from humanoid_control.policy.player import LOOP, policy_engine, quasi_direct_armature
-from humanoid_control.policy.runner import Targets
+from humanoid_control.policy.runner import PolicyTargets
 from humanoid_control.robots import load_robot
 
 NO_PAIRS = GateSettings(pairs=False)
@@ -28,7 +28,7 @@ def gate_of(robot, settings=None):
 
 def targets_of(robot, q, kp=100.0, kd=2.0, tau=0.0):
     n = robot.n
-    return Targets(np.array(q, dtype=float), np.zeros(n), np.full(n, tau), np.full(n, kp), np.full(n, kd))
+    return PolicyTargets(np.array(q, dtype=float), np.zeros(n), np.full(n, tau), np.full(n, kp), np.full(n, kd))
 
 
 def inertia_of(robot, q):
@@ -222,7 +222,7 @@ def test_whatever_it_is_given_torques_are_numbers_within_the_limits(g1):
         for _ in range(rng.integers(0, 4)):
             (*rows, q, v)[rng.integers(7)][rng.integers(n)] = rng.choice(ODD)
         with np.errstate(over="ignore", invalid="ignore"):
-            tau = gate.torque(Targets(*rows), q, v)
+            tau = gate.torque(PolicyTargets(*rows), q, v)
         assert np.isfinite(tau).all() and (np.abs(tau) <= g1.effort).all()
         unknown = ~(np.isfinite(q) & np.isfinite(v))
         assert (tau[unknown] == 0.0).all()

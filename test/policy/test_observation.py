@@ -19,7 +19,7 @@ from humanoid_control.policy.model import (
     RUNNING,
     ZERO,
     Block,
-    Gait,
+    GaitSignal,
     Input,
     PolicyModel,
 )
@@ -185,7 +185,7 @@ def test_blocks_that_share_terms_share_their_values():
 
 
 def test_a_clock_rests_and_begins_with_its_phases():
-    clock = GaitClock(Gait(1.0), 0.02)
+    clock = GaitClock(GaitSignal(1.0), 0.02)
     assert np.array_equal(clock.phases, [np.pi, np.pi])
     clock.advance(np.zeros(3))
     assert np.array_equal(clock.phases, [np.pi, np.pi])
@@ -202,7 +202,7 @@ def test_a_clock_rests_and_begins_with_its_phases():
 
 @pytest.mark.parametrize(("rest", "expected"), [(BOTH_PI, [np.pi, np.pi]), (ZERO, [0, 0]), (RUNNING, [0.0, np.pi])])
 def test_clocks_rest_as_their_policy_wants(rest, expected):
-    clock = GaitClock(Gait(0.8, rest=rest), 0.02)
+    clock = GaitClock(GaitSignal(0.8, rest=rest), 0.02)
     assert np.allclose(clock.phases, expected)
     clock.advance(np.zeros(3))
     assert np.allclose(clock.phases, expected) == (rest != RUNNING)

@@ -11,8 +11,8 @@ from humanoid_control.policy import (
     Command,
     PolicyPlayer,
     PolicySupervisor,
+    PolicyTargets,
     RobotState,
-    Targets,
     TorqueGate,
     blend_by_torque,
     load_policy,
@@ -57,7 +57,7 @@ def test_tilt_and_its_rate_are_those_of_the_upward_axis():
 
 def test_a_blend_has_the_mean_torque_wherever_the_joints_are():
     rng, limit = np.random.default_rng(2), np.full(5, 1e9)
-    a, b = (Targets(*rng.normal(size=(3, 5)), *rng.uniform(1, 90, size=(2, 5))) for _ in range(2))
+    a, b = (PolicyTargets(*rng.normal(size=(3, 5)), *rng.uniform(1, 90, size=(2, 5))) for _ in range(2))
     for share in (0.0, 0.3, 1.0):
         q, v = rng.normal(size=(2, 5))
         expected = (1 - share) * pd_torque(a, q, v, limit) + share * pd_torque(b, q, v, limit)
@@ -151,7 +151,7 @@ def test_another_policy_catches_with_a_torque_that_does_not_jump(policies, monke
     """Handover by torques: first that of the policy that ran, then 0.3 s of a straight way to that of the other one."""
     ppo, agile = policies
     rng, n, limit = np.random.default_rng(3), ppo.robot.n, np.full(ppo.robot.n, 1e9)
-    a, b = (Targets(*rng.normal(size=(3, n)), *rng.uniform(1, 90, size=(2, n))) for _ in range(2))
+    a, b = (PolicyTargets(*rng.normal(size=(3, n)), *rng.uniform(1, 90, size=(2, n))) for _ in range(2))
     monkeypatch.setattr(ppo, "step", lambda state, command: a)
     monkeypatch.setattr(agile, "step", lambda state, command: b)
     s, state = supervisor(ppo, agile), standing(ppo, pitch=0.3, rate=(0.0, 1.6, 0.0))
@@ -187,7 +187,7 @@ def test_a_late_inference_is_named_and_lets_the_robot_down(policies):
 def test_a_descent_begins_with_the_torque_of_the_policy_and_ends_with_damping(policies):
     s, state = supervisor(policies[0]), standing(policies[0])
     before = s.step(state)
-    before = Targets(*(a.copy() for a in before))
+    before = PolicyTargets(*(a.copy() for a in before))
     s.stop()
     stiffness = [s.step(state).kp.copy() for _ in range(45)]
     assert np.allclose(stiffness[0], before.kp * (1 - 0.02 / 0.8)) and not stiffness[-1].any() and s.state == DAMP

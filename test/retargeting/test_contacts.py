@@ -12,9 +12,9 @@ from humanoid_control.retargeting.problem import place_points, point_jacobian
 from humanoid_control.retargeting.whole_body.contacts import (
     ContactMemory,
     ContactRules,
+    ContactSoles,
     FootMemory,
     FootTargets,
-    Soles,
     find_contacts,
     foot_targets,
 )
@@ -23,7 +23,7 @@ from humanoid_control.robots import load_robot
 
 RULES, DT, LENGTH = ContactRules(), 0.01, 0.2
 SIDES = np.array([0.05, -0.05, 0.05, -0.05])
-SOLES = Soles(np.full(2, LENGTH), np.full((2, 2), 0.1), np.tile(SIDES, (2, 1)))
+SOLES = ContactSoles(np.full(2, LENGTH), np.full((2, 2), 0.1), np.tile(SIDES, (2, 1)))
 AWAY = np.array([0.0, -0.5, 0.0, 0.3, 0.3])  # of the other foot, in the air
 
 

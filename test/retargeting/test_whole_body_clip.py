@@ -12,7 +12,7 @@ from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import ClipRetargeter, WholeBodyScaler, retarget_whole_body
 from humanoid_control.retargeting.whole_body import clip_retargeter
 from humanoid_control.retargeting.whole_body.clip_retargeter import (
-    ContactPlan,
+    ContactSchedule,
     frames_from,
     lowered,
     runs,
@@ -90,7 +90,7 @@ def test_frames_from_the_nearest():
 def test_edges_and_feet_take_their_time_at_every_rate_and_a_frame_at_least(walk, rate, lift, glide):
     robot = load_robot("hrp2", "floating")
     targets = replace(WholeBodyScaler(walk[0], robot).targets(walk[0]), rate=rate)
-    plan = ContactPlan.of(targets, ClipRetargeter(robot).legs.soles, ContactRules())
+    plan = ContactSchedule.of(targets, ClipRetargeter(robot).legs.soles, ContactRules())
     assert (plan.lift, plan.glide) == (lift, glide)
     near = frames_from(plan.edge[:, 0])
     free = np.maximum(plan.free[:, 0, 3], 0.0)
@@ -103,7 +103,7 @@ def test_soles_stand_where_the_person_does_and_go_there_without_a_jump(walk):
     robot = load_robot("hrp2", "floating")
     targets = WholeBodyScaler(walk[0], robot).targets(walk[0])
     soles = ClipRetargeter(robot).legs.soles
-    plan = ContactPlan.of(targets, soles, ContactRules())
+    plan = ContactSchedule.of(targets, soles, ContactRules())
     poses = plan.poses(0, len(targets))
     assert poses[300:400] == pytest.approx(plan.poses(300, 400), abs=1e-12)
     corners, off = np.empty((4, 3)), []
@@ -136,7 +136,7 @@ def window(walk):
     frames = solver.inputs(targets)
     live = solver._begin(frames, targets)
     solver._solve_part(frames, 1, 160, 1 / RATE, live)
-    plan = ContactPlan.of(targets, solver.legs.soles, solver.rules)
+    plan = ContactSchedule.of(targets, solver.legs.soles, solver.rules)
     windows = clip_retargeter._Windows(solver, frames, plan, 1 / RATE)
     windows.work = clip_retargeter.ClipWork.room(windows.problem, 60)
     windows.rules = windows.rules._replace(hard=1e3, apart=1e4)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from humanoid_control.cli.main import main
-from humanoid_control.clip_library import LibrarySettings, RobotSource, library_jobs
-from humanoid_control.clip_library.clips import ClipFile
+from humanoid_control.clip_library import LibrarySettings, WorkerRobot, library_jobs
+from humanoid_control.clip_library.clips import LibraryClip
 from humanoid_control.clip_library.work import do_job
 from humanoid_control.errors import ClipError, RobotError
 from humanoid_control.evaluation import measure_ground_contact
@@ -158,7 +158,7 @@ def test_the_command_and_a_library_write_the_same_motion(robot, tmp_path, capsys
         == 0
     )
     settings = LibrarySettings(whole_body=True, speed=8.0)
-    job = library_jobs([ClipFile("gentle_dance", "")], [RobotSource.of("hrp2")], settings)[0][0]
+    job = library_jobs([LibraryClip("gentle_dance", "")], [WorkerRobot.of("hrp2")], settings)[0][0]
     outcome = do_job(job)
     (tmp_path / "b.npz").write_bytes(outcome.content)
     by_command, by_library = (np.load(tmp_path / name) for name in ("a.npz", "b.npz"))

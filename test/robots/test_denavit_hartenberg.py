@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 from humanoid_control.robots.denavit_hartenberg import dh_of, dh_of_chain, dh_transform
-from humanoid_control.robots.description.tree_changes import Chain, ChainJoint, serial_chain
+from humanoid_control.robots.description.tree_changes import ChainJoint, JointChain, serial_chain
 from humanoid_control.robots.description.urdf import parse_urdf
 
 CHAINS = ("sternum", "l_wrist", "r_wrist", "l_elbow", "r_gh")
@@ -118,7 +118,7 @@ def test_any_chain_of_revolute_joints_has_an_exact_table(rows, tip_offset, tip_t
     )
     if near_parallel(joints):
         return
-    chain = Chain("base", "tip", joints, pin.SE3(pin.exp3(tip_turn), tip_offset).homogeneous)
+    chain = JointChain("base", "tip", joints, pin.SE3(pin.exp3(tip_turn), tip_offset).homogeneous)
     table = dh_of_chain(chain)
     q = np.random.default_rng(seed).uniform(-np.pi, np.pi, len(joints))
     X = np.eye(4)
@@ -133,7 +133,9 @@ def test_nearly_parallel_axes_stay_accurate_to_a_tenth_of_a_micrometre():
         tilted = pin.SE3(pin.exp3(np.array([angle, 0, 0])), np.array([0.3, 0.1, 0.2])).homogeneous
         z = np.array([0.0, 0.0, 1.0])
         joints = (ChainJoint("a", "revolute", np.eye(4), z), ChainJoint("b", "revolute", tilted, z))
-        table = dh_of_chain(Chain("base", "tip", joints, pin.SE3(np.eye(3), np.array([0.2, 0.0, 0.1])).homogeneous))
+        table = dh_of_chain(
+            JointChain("base", "tip", joints, pin.SE3(np.eye(3), np.array([0.2, 0.0, 0.1])).homogeneous)
+        )
         X = np.eye(4)
         for j, q in zip(joints, (0.4, -0.9), strict=True):
             X = X @ j.X @ pin.SE3(pin.exp3(q * z), np.zeros(3)).homogeneous
@@ -154,7 +156,7 @@ def test_what_has_no_table_is_said():
         dh_of(robot, "mid_hip")
     slide = ChainJoint("lift", "prismatic", np.eye(4), np.array([0.0, 0.0, 1.0]))
     with pytest.raises(RobotError, match="joint 'lift' does not turn"):
-        dh_of_chain(Chain("base", "tip", (slide,), np.eye(4)))
+        dh_of_chain(JointChain("base", "tip", (slide,), np.eye(4)))
 
 
 def test_a_chain_may_go_up_the_tree_and_down_again():

@@ -10,7 +10,7 @@ from humanoid_control.estimation.plausibility import JointPlausibility
 from humanoid_control.evaluation import score_clip
 from humanoid_control.evaluation.report import score_page
 from humanoid_control.hardware.commands.drive_modes import torque_bounds
-from humanoid_control.hardware.commands.limiter import CommandLimits, Reference, limit_step
+from humanoid_control.hardware.commands.limiter import CommandLimits, LimiterReference, limit_step
 from humanoid_control.hardware.hardware_file import read_hardware_file
 from humanoid_control.ik import IkSettings, JointTask, PostureTask, WholeBodyIk
 from humanoid_control.ik.null_space.objectives import JointLimitCost
@@ -155,7 +155,7 @@ def test_a_command_far_round_is_the_reference_of_a_simulated_drive(wheel):
 def test_last_limits_of_a_driver_do_not_stop_it():
     one = np.ones(1)
     limits = CommandLimits(-np.inf * one, np.inf * one, 60.0 * one, 500.0 * one, 10.0 * one)
-    ref, dt = Reference(990.0 * one, 50.0 * one, np.zeros(1, dtype=bool)), 0.002
+    ref, dt = LimiterReference(990.0 * one, 50.0 * one, np.zeros(1, dtype=bool)), 0.002
     for k in range(2000):
         limit_step(990.0 + 50.0 * dt * (k + 1) * one, 50.0 * one, ref, limits, dt)
     assert ref.q[0] == pytest.approx(1190.0) and not ref.clipped[0]

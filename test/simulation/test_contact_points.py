@@ -10,7 +10,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.simulation.contact.forces import contact_forces, contact_settle, contact_step, contact_table_of
 from humanoid_control.simulation.contact.ground import Ground
 from humanoid_control.simulation.contact.points import ContactPoints, ContactSettings, pinocchio_bodies, shape_points
-from humanoid_control.simulation.worlds.base import Soles
+from humanoid_control.simulation.worlds.base import WorldSoles
 
 PAR = ContactSettings(4.0e4, 250.0, 4.0e4, 250.0).array()
 
@@ -38,7 +38,7 @@ def placed(points, ground, R, r, V):
 def test_lola_has_48_contact_layer_states_four_to_a_sole_in_the_order_of_its_soles():
     """Table 2.3: 48 first-order states of independent contacts."""
     robot = load_robot("lola", "floating")
-    points, soles = ContactPoints(robot), Soles(robot)
+    points, soles = ContactPoints(robot), WorldSoles(robot)
     assert 3 * len(points) == 48
     assert points.names == [f"{name}_{k}" for name in soles.names for k in range(4)]
     assert points.body.tolist() == np.repeat(soles.joints, 4).tolist()
@@ -103,7 +103,7 @@ def test_soles_read_what_their_bodies_feel_about_the_middle_of_the_sole_in_its_a
     """The compiled wrenches on the bodies, moved to the sole frames by pinocchio; the same whatever the heading."""
     robot = load_robot("lola", "floating")
     R, r, V, q, _, data = poses(robot, 4)
-    cp, soles, ground = ContactPoints(robot), Soles(robot), Ground.plane().array
+    cp, soles, ground = ContactPoints(robot), WorldSoles(robot), Ground.plane().array
     s, force, table = np.zeros((16, 3)), np.zeros((16, 3)), placed(cp, ground, R, r, V)
     contact_step(table, s, 1e-3, force)
     read = soles.wrenches(data, force.reshape(-1, 4, 3))

@@ -8,8 +8,8 @@ from humanoid_control.simulation.drives.winches import units_of
 from humanoid_control.simulation.engine import make_engine
 from humanoid_control.simulation.settings import WorldSettings
 from humanoid_control.tendons import EstimatorSettings, TendonEstimator
-from humanoid_control.tendons.control.laws import Reference, TendonController, reference_at
-from humanoid_control.tendons.control.settings import ControllerSettings
+from humanoid_control.tendons.control.laws import JointReference, TendonController, reference_at
+from humanoid_control.tendons.control.settings import TendonControllerSettings
 
 PERIOD = 0.004  # [s]
 
@@ -28,7 +28,7 @@ class Loop:
         units = units_of(self.robot)
         self.stiffness = np.array([u.stiffness for u in units])
         self.control = TendonController(
-            self.robot.model, g, units, settings or ControllerSettings(law), held=self.robot.q("neutral")
+            self.robot.model, g, units, settings or TendonControllerSettings(law), held=self.robot.q("neutral")
         )
         self.order = [self.robot.joint_index(n) for n in g.joint_names]
         self.rng, self.estimator = np.random.default_rng(1), None
@@ -89,6 +89,6 @@ class Loop:
                 60 * t - 180 * t**2 + 120 * t**3,
             )
             d = goal - start
-            self.tick(Reference(start + share * d, rate * d / seconds, bend * d / seconds**2, np.zeros(len(d))))
+            self.tick(JointReference(start + share * d, rate * d / seconds, bend * d / seconds**2, np.zeros(len(d))))
             rows.append(np.degrees(self.theta - (start + share * d)))
         return np.array(rows)

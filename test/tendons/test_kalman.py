@@ -5,9 +5,9 @@ import pytest
 
 from humanoid_control.numerics.cholesky import cholesky
 from humanoid_control.tendons.estimator.kalman import (
+    AngleLimits,
     Estimate,
     Gate,
-    JointLimits,
     hold_limits,
     update,
 )
@@ -190,7 +190,7 @@ def test_the_gate_leaves_out_the_lying_tendon_and_nothing_else():
 def test_limits_pull_softly_and_only_what_is_beyond_them():
     x, P = np.array([0.5, 2.0, -3.0]), np.array([[0.04, 0.01, 0], [0.01, 0.09, 0.02], [0, 0.02, 0.05]])
     before = P.copy()
-    assert hold_limits(Estimate(x, P), JointLimits(-np.ones(2), np.ones(2), 0.01)) == 1
+    assert hold_limits(Estimate(x, P), AngleLimits(-np.ones(2), np.ones(2), 0.01)) == 1
     pull = -1.0 / (0.09 + 0.01)
     assert np.allclose(x, [0.5 + 0.01 * pull, 2.0 + 0.09 * pull, -3.0 + 0.02 * pull])
     assert np.array_equal(P, before)  # a limit touched again and again is no news

@@ -7,7 +7,7 @@ from humanoid_control.errors import ConfigError, NotANumberError, SizeError, Unk
 from humanoid_control.tendons.control.commands import HYBRID, LENGTH, OFF, TENSION
 from humanoid_control.tendons.control.holdable import drawn_postures, scaled_range
 from humanoid_control.tendons.control.laws import TendonController, reference_at
-from humanoid_control.tendons.control.settings import LAWS, ControllerSettings
+from humanoid_control.tendons.control.settings import LAWS, TendonControllerSettings
 from test.tendons.closed_loop import Loop
 
 # hold (rms over joints), worst joint of all [deg]
@@ -62,7 +62,7 @@ def test_a_payload_that_the_model_does_not_know_is_carried_because_the_tensions_
     """1 kg at the left wrist; with the load filter off the admittance pays out what carries it."""
     errors = {}
     for cutoff in (5.0, 0.0):
-        loop = Loop(settings=ControllerSettings("hybrid", load_cutoff=cutoff))
+        loop = Loop(settings=TendonControllerSettings("hybrid", load_cutoff=cutoff))
         loop.rest(0.2)
         loop.world.push("l_forearm", np.array([0.0, 0.0, -9.81, 0.0, 0.0, 0.0]), 5.0, np.array([0.0, 0.0, -0.25]))
         errors[cutoff] = np.abs(loop.rest(1.6)[300:]).max()
@@ -86,7 +86,7 @@ def test_a_soft_stiffness_buckles_where_it_is_predicted_to():
     """Much co-contraction, which makes joints soft and not stiff, and a short push of the head."""
     left, least = {}, {}
     for K in (1e3, 24e3):
-        loop = Loop(settings=ControllerSettings("stiffness", stiffness=K, co_contraction=200.0))
+        loop = Loop(settings=TendonControllerSettings("stiffness", stiffness=K, co_contraction=200.0))
         loop.rest(0.3)
         neutral = loop.geometry.theta(loop.robot.q("neutral"))
         least[K] = loop.control.joint_stiffness(neutral, loop.world.winch_states().tension, K)[0]
@@ -177,13 +177,13 @@ def test_bad_input_is_one_line_and_commands_nothing(what, value, error, words):
 
 def test_settings_out_of_range_are_refused():
     with pytest.raises(UnknownNameError, match="did you mean hybrid"):
-        ControllerSettings("hybrd")
+        TendonControllerSettings("hybrd")
     with pytest.raises(ConfigError, match="kappa must be 0 to 40, got 50"):
-        ControllerSettings(kappa=50.0)
+        TendonControllerSettings(kappa=50.0)
     with pytest.raises(ConfigError, match=r"admittance must be 0\.0002 to 0\.004"):
-        ControllerSettings(admittance=float("nan"))
+        TendonControllerSettings(admittance=float("nan"))
     loop = Loop()
     with pytest.raises(ConfigError, match="above its most, 300 N"):
-        loop.control.change(ControllerSettings(least=295.0))
+        loop.control.change(TendonControllerSettings(least=295.0))
     with pytest.raises(SizeError, match="46 tendons, 2 units"):
         TendonController(loop.robot.model, loop.geometry, loop.control.units[:2])

@@ -15,7 +15,7 @@ from humanoid_control.tendons.control.commands import (
     WinchStates,
 )
 from humanoid_control.tendons.control.winch_loop import LoopGains, WinchLoop, winding_speeds
-from humanoid_control.tendons.unit import Motor, MuscleUnit, unit_of_motor
+from humanoid_control.tendons.unit import MuscleUnit, WinchMotor, unit_of_motor
 
 H = 1e-3
 LEAST, MOST = 10.0, 300.0
@@ -218,7 +218,9 @@ def test_off_gives_no_current():
 
 
 def test_units_are_those_of_motor_gear_and_drum():
-    motor = Motor(rotor=5.5e-7, gear=29, drum=0.008, torque_constant=0.0136, efficiency=0.8, speed=1680, current=15)
+    motor = WinchMotor(
+        rotor=5.5e-7, gear=29, drum=0.008, torque_constant=0.0136, efficiency=0.8, speed=1680, current=15
+    )
     unit = unit_of_motor(motor, friction=20.0)
     assert unit.mass == pytest.approx(7.23, abs=0.01) and unit.speed == pytest.approx(0.4634, abs=1e-3)
     assert unit.force == pytest.approx(591.6, abs=0.1) and unit.friction == 20.0 and not unit.estimated

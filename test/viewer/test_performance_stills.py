@@ -15,7 +15,7 @@ from humanoid_control.performing.plan_view import PlanView, coming_landings, pla
 from humanoid_control.performing.source_motion import RigidSoles
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.viewer.performance_stills import Moments, performance_picture
+from humanoid_control.viewer.performance_stills import PerformanceMoments, performance_picture
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def standing():
     motion = standing_motion(robot, robot.q("neutral"), 0.2)
     controller = Stage(robot, motion).controller
     world = SimulationConfig(robot.name, "floating").build(load_robot("hrp2", "floating"))
-    moments = Moments(controller, [0.05, 0.1])
+    moments = PerformanceMoments(controller, [0.05, 0.1])
     perform(motion, world, OpenLoop(motion), moments)
     return robot, controller, moments.seen
 

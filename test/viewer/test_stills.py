@@ -14,7 +14,7 @@ from humanoid_control.viewer.volume_editor.distances import (
     INSIDE,
     STOPS,
     UNKNOWN,
-    VolumeDistances,
+    EditorDistances,
     bar_html,
     color_of,
 )
@@ -31,7 +31,7 @@ def test_all_robots_share_one_scale_and_the_bar_marks_the_smallest_gap():
         for robot in (lola, load_robot("we4rii", "fixed")):
             model, joints = volumes_of(robot, by_link=True), robot.postures["neutral"]
             row.add(robot, model, joints)
-            distances = VolumeDistances(robot).at(model, joints)
+            distances = EditorDistances(robot).at(model, joints)
             largest.append(distances.largest)
             smallest.append(distances.smallest.distance)
         row.draw(2.0)

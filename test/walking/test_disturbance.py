@@ -5,7 +5,7 @@ import pytest
 
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.trial import NOISE, Push, WalkConditions, WrongBody, steady, walk
+from humanoid_control.studies.walking.trial import NOISE, TrialPush, WalkConditions, WrongBody, steady, walk
 from humanoid_control.walking import Walker
 from humanoid_control.walking.disturbance import DisturbanceObserver, MeasuredMotion
 from humanoid_control.walking.feet import Reaction
@@ -68,7 +68,7 @@ def test_a_robot_walks_though_its_model_is_wrong_in_everything():
     body = WrongBody(masses=1.05, shift=(0.01, 0.0, 0.0))
     engine = SimulationConfig("lola", "floating", friction=0.4).build(body.put_on(load_robot("lola", "floating")))
     walker = Walker(load_robot("lola", "floating"))
-    pushes = (Push(0.0, (0.0, 20.0, 0.0), 1e6),)
+    pushes = (TrialPush(0.0, (0.0, 20.0, 0.0), 1e6),)
     o = walk(engine, walker, WalkConditions(steady((0.4, 0.0, 0.0), after=1.0), 4, noise=NOISE, seed=2, pushes=pushes))
     assert o.fell == "" and o.steps >= 4
     assert o.tilt < np.radians(4.0) and o.sole_error < 0.02

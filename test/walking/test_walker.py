@@ -8,7 +8,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.guess.robot_file import guess_robot_file
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.trial import NOISE, NoisySensors, Push, WalkConditions, steady, walk
+from humanoid_control.studies.walking.trial import NOISE, NoisySensors, TrialPush, WalkConditions, steady, walk
 from humanoid_control.walking import StepTimes, Walker, WalkSettings, WalkState
 from humanoid_control.walking.replanner import Commanded
 from test.robots_under_test import nightly
@@ -301,7 +301,7 @@ def test_it_begins_anew_after_a_fall():
 def test_a_push_over_the_foot_that_stands_is_caught_by_the_steps_after_it():
     """20 N s to the left while the left foot stands: the right one must come down soon, the left one far away."""
     settings = WalkSettings(times=StepTimes(nominal=0.5, shortest=0.4, comfortable=10.0))
-    pushed = WalkConditions(steady(SPEED), 9, noise=NOISE, pushes=(Push(3.0, (0.0, 200.0, 0.0)),))
+    pushed = WalkConditions(steady(SPEED), 9, noise=NOISE, pushes=(TrialPush(3.0, (0.0, 200.0, 0.0)),))
     o = walk(lola(), Walker(load_robot("lola", "floating"), settings), pushed)
     assert o.fell == ""
     assert o.tilt < np.radians(8.0)
@@ -310,7 +310,7 @@ def test_a_push_over_the_foot_that_stands_is_caught_by_the_steps_after_it():
 def test_the_push_that_adjusted_steps_catch_throws_a_robot_whose_steps_stay_as_planned():
     """The same 20 N s: the zero-moment point alone, which a sole bounds, does not hold it."""
     settings = WalkSettings(times=StepTimes(nominal=0.5, shortest=0.4, comfortable=10.0), adjustment=None)
-    pushed = WalkConditions(steady(SPEED), 9, noise=NOISE, pushes=(Push(3.0, (0.0, 200.0, 0.0)),))
+    pushed = WalkConditions(steady(SPEED), 9, noise=NOISE, pushes=(TrialPush(3.0, (0.0, 200.0, 0.0)),))
     assert walk(lola(), Walker(load_robot("lola", "floating"), settings), pushed).fell
 
 

@@ -16,7 +16,7 @@ from canopen.objectdictionary import ODArray, ODRecord, ODVariable
 from humanoid_control.benchmarks import Row, row_of
 from humanoid_control.benchmarks.drivers.scheduling import scheduled
 from humanoid_control.hardware import ActuatorCommand, ActuatorSpec, ActuatorState
-from humanoid_control.hardware.can.bus import CanBus, Frame, message
+from humanoid_control.hardware.can.bus import CanBus, CanFrame, message
 from humanoid_control.hardware.can.cia402 import RPDO1, TPDO1, ProcessData, Wish, mapping
 from humanoid_control.hardware.can.drives import units_of
 
@@ -39,7 +39,7 @@ def frame_times(n: int = 30, repeats: int = REPEATS) -> list[Row]:
     nothing = CanBus("none", {"interface": "virtual", "channel": "none"})
     nothing.raw = _NoBus()
     view = data.rpdo1.view(np.uint8).data
-    frames = [Frame(0x201 + k, view[6 * k : 6 * k + 6]) for k in range(n)]
+    frames = [CanFrame(0x201 + k, view[6 * k : 6 * k + 6]) for k in range(n)]
     nodes, network = _canopen_nodes(n)
     now = 0.0
 
@@ -97,7 +97,7 @@ def pdo_loop(seconds: float = 10.0, n: int = 30, rate: float = 500.0, port: int 
     data, state, command = _process_data(n)
     data.load_kernel()
     view = data.rpdo1.view(np.uint8).data
-    frames = [*(Frame(0x201 + k, view[6 * k : 6 * k + 6]) for k in range(n)), message(0x80)]
+    frames = [*(CanFrame(0x201 + k, view[6 * k : 6 * k + 6]) for k in range(n)), message(0x80)]
     code = f"from humanoid_control.benchmarks.drivers.can_frames import respond; respond({options!r}, {n})"
     drives = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert drives.stdin is not None and drives.stdout is not None
@@ -146,7 +146,7 @@ def respond(options: dict[str, Any], n: int) -> None:
     bus.open()
     buffer = bytearray(np.full(n, ENABLED, np.uint64).tobytes())
     view = memoryview(buffer)
-    samples = [Frame(0x181 + k, view[8 * k : 8 * k + 8]) for k in range(n)]
+    samples = [CanFrame(0x181 + k, view[8 * k : 8 * k + 8]) for k in range(n)]
     ended = threading.Event()
 
     def wait_for_the_end() -> None:

@@ -91,7 +91,7 @@ class RobotProcess:
         self._process.stdout.close()
 
 
-class Robot:
+class G1Robot:
     """Motors that are at once where they are told to be."""
 
     def __init__(self, domain: int) -> None:
@@ -188,5 +188,5 @@ class Robot:
 
 if __name__ == "__main__":
     with scheduled():
-        Robot(int(sys.argv[1])).run()
+        G1Robot(int(sys.argv[1])).run()
     os._exit(0)  # the middleware may wait for its peer, which leaves as well

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from humanoid_control.benchmarks import Row, row_of
-from humanoid_control.clip_library import LibrarySettings, LocalWorkers, RobotSource, find_clips, library_jobs
+from humanoid_control.clip_library import LibrarySettings, LocalWorkers, WorkerRobot, find_clips, library_jobs
 from humanoid_control.clip_library.work import compile_for
 from humanoid_control.mocap import MarkerClip, load_clip
 from humanoid_control.terminal import progress
@@ -31,7 +31,7 @@ def measure(robot: str = "hrp2", clips: int = 24, rounds: int = 3, quiet: bool =
     Args:
         robot: a name or a path. clips: in each round, at least 4. rounds: of each number of processes. quiet: no bar.
     """
-    source, clip = RobotSource.of(robot), load_clip("dance")
+    source, clip = WorkerRobot.of(robot), load_clip("dance")
     compile_for(SETTINGS)
     rates: dict[int, list[float]] = {n: [] for n in PROCESSES}
     memory: list[float] = []
@@ -77,7 +77,7 @@ def long_clip(clip: MarkerClip, frames: int) -> MarkerClip:
     return MarkerClip(clip.name, clip.labels, clip.rate, positions, clip.source)
 
 
-def _throughput(folder: str, robot: RobotSource, processes: int) -> tuple[float, float]:
+def _throughput(folder: str, robot: WorkerRobot, processes: int) -> tuple[float, float]:
     """Clips a second of a folder, and the most memory of a worker [bytes].
 
     Raises:

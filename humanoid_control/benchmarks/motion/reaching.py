@@ -34,7 +34,7 @@ TERMINAL = 1e5  # weight of the goal, for a peer that has no end conditions
 
 
 @dataclass(frozen=True)
-class Task:
+class ReachingTask:
     """A reach that is timed: arm, ends [rad], duration [s] and settings."""
 
     arm: Arm
@@ -48,14 +48,14 @@ class Task:
         return synthesise(self.arm, self.start, self.goal, self.seconds, self.settings)
 
 
-def tasks() -> dict[str, Task]:
+def tasks() -> dict[str, ReachingTask]:
     """The timed reaches by the names of their rows."""
     torque = ReachSettings({"torque": 1.0}, segments=8, free_acceleration=True, tolerance=3e-4)
 
-    def board(joints: int, settings: ReachSettings) -> Task:
-        return Task(person_arm(joints), np.deg2rad(REST[:joints]), np.deg2rad(BOARD[:joints]), settings)
+    def board(joints: int, settings: ReachSettings) -> ReachingTask:
+        return ReachingTask(person_arm(joints), np.deg2rad(REST[:joints]), np.deg2rad(BOARD[:joints]), settings)
 
-    swing = Task(person_arm(2), np.deg2rad([0.0, 20.0]), np.deg2rad([-90.0, 60.0]), torque)
+    swing = ReachingTask(person_arm(2), np.deg2rad([0.0, 20.0]), np.deg2rad([-90.0, 60.0]), torque)
     free = replace(torque, limits=False)
     return {
         "reach_5_ms": board(5, torque),
@@ -67,7 +67,7 @@ def tasks() -> dict[str, Task]:
     }
 
 
-def best_of_ten(task: Task) -> float:
+def best_of_ten(task: ReachingTask) -> float:
     """Least cost from the straight start and nine random detours, on the same segments."""
     P = Parametrisation(task.settings.parametrisation, task.settings.count, task.seconds, BEST_POINTS)
     problem = reach_problem(task.arm, P, task.settings, task.start, task.goal)
@@ -144,7 +144,7 @@ def pinocchio_model(arm: Arm) -> pin.Model:
     return model
 
 
-def crocoddyl_reach(task: Task) -> Callable[[], float]:
+def crocoddyl_reach(task: ReachingTask) -> Callable[[], float]:
     """A call that solves the same reach by the FDDP of crocoddyl, without limits, and gives its cost.
 
     Raises:

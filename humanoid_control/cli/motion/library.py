@@ -32,7 +32,7 @@ def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
     Args:
         args: of `humanoid retarget`. solver: settings of the upper body.
     """
-    from humanoid_control.clip_library import LibrarySettings, RobotSource, find_clips, library_jobs, place_for
+    from humanoid_control.clip_library import LibrarySettings, WorkerRobot, find_clips, library_jobs, place_for
     from humanoid_control.clip_library.cluster import check_scheduler
     from humanoid_control.clip_library.places import is_address
 
@@ -58,7 +58,7 @@ def run_library(args: argparse.Namespace, solver: RetargetSettings) -> int:
         feasible=args.feasible,
         pace=args.pace or 0.0,
     )
-    robots = [RobotSource.of(spec) for spec in _robot_specs(args)]
+    robots = [WorkerRobot.of(spec) for spec in _robot_specs(args)]
     if args.scheduler is not None:
         robots = [robot.packed() for robot in robots]
     local = not is_address(args.output)

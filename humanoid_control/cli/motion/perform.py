@@ -193,11 +193,11 @@ def _check_picture(args: argparse.Namespace) -> None:
 
 def _moments(motion: Any, controller: Any) -> Any:
     """A watcher that keeps moments in the middles of equal parts of the clip."""
-    from humanoid_control.viewer.performance_stills import Moments
+    from humanoid_control.viewer.performance_stills import PerformanceMoments
 
     on = np.flatnonzero(motion.playing) / motion.rate
     begin, end = (on[0], on[-1]) if len(on) else (0.0, (len(motion) - 1) / motion.rate)
-    return Moments(controller, [begin + (k + 0.5) * (end - begin) / MOMENTS for k in range(MOMENTS)])
+    return PerformanceMoments(controller, [begin + (k + 0.5) * (end - begin) / MOMENTS for k in range(MOMENTS)])
 
 
 def _both(*watchers: Any) -> Any:

@@ -34,7 +34,7 @@ LOST = ("STOPPING", "FAULT", "ESTOP", "OFFLINE", "MONITOR")
 
 
 @dataclass(frozen=True)
-class Bounds:
+class RecordedBounds:
     """What counts as violated.
 
     Attributes:
@@ -69,14 +69,14 @@ class Bounds:
 Found = Iterator[Violation]
 
 
-class _Run:
+class _RecordedRun:
     """One robot of a recording while it is checked.
 
     Attributes:
         streams: its own. space: namespace. bounds: that count. begin: first command, or 0 [s]. robot: or None.
     """
 
-    def __init__(self, streams: RobotStreams, space: str, bounds: Bounds, robot: Robot | None) -> None:
+    def __init__(self, streams: RobotStreams, space: str, bounds: RecordedBounds, robot: Robot | None) -> None:
         self.streams, self.space, self.bounds, self.robot = streams, space, bounds, robot
         commands = streams.joints.get(COMMANDS)
         self.begin = float(commands.received[0]) if commands is not None else 0.0
@@ -85,7 +85,7 @@ class _Run:
         return f"{self.space}/{topic}"
 
 
-def find_violations(run: RunStreams, robot: Robot | None = None, bounds: Bounds | None = None) -> Timeline:
+def find_violations(run: RunStreams, robot: Robot | None = None, bounds: RecordedBounds | None = None) -> Timeline:
     """Check every quantity that a recording has.
 
     Args:
@@ -93,8 +93,8 @@ def find_violations(run: RunStreams, robot: Robot | None = None, bounds: Bounds 
         robot: whose limits count for every robot of the recording; None: limits are not checked.
         bounds: what counts as violated.
     """
-    bounds, found, checked = bounds or Bounds(), [], []
-    runs = [_Run(streams, space, bounds, robot) for space, streams in run.robots.items()]
+    bounds, found, checked = bounds or RecordedBounds(), [], []
+    runs = [_RecordedRun(streams, space, bounds, robot) for space, streams in run.robots.items()]
     begin = min((r.begin for r in runs), default=0.0)
     for one in runs:
         for name, topics, check in CHECKS:
@@ -118,7 +118,7 @@ def find_violations(run: RunStreams, robot: Robot | None = None, bounds: Bounds 
 # -------- Streams of joints
 
 
-def _paused(run: _Run) -> list[tuple[float, float]]:
+def _paused(run: _RecordedRun) -> list[tuple[float, float]]:
     """Return the intervals in which simulated time stood still [s]: no stream is late in them."""
     rows, out, since = run.streams.values.get("simulator/paused", []), [], None
     for t, paused in rows:
@@ -130,7 +130,7 @@ def _paused(run: _Run) -> list[tuple[float, float]]:
     return out if since is None else [*out, (since, np.inf)]
 
 
-def _late(run: _Run, topic: str) -> Found:
+def _late(run: _RecordedRun, topic: str) -> Found:
     stream, b = run.streams.joints[topic], run.bounds
     paused = _paused(run)
 
@@ -153,20 +153,24 @@ def _late(run: _Run, topic: str) -> Found:
         yield Violation(end, last, LATE, run.name(topic), text, last - end, b.silence, "s")
 
 
-def _late_commands(run: _Run) -> Found:
+def _late_commands(run: _RecordedRun) -> Found:
     yield from _late(run, COMMANDS)
 
 
-def _late_states(run: _Run) -> Found:
+def _late_states(run: _RecordedRun) -> Found:
     yield from _late(run, MEASURED)
 
 
-def _late_estimates(run: _Run) -> Found:
+def _late_estimates(run: _RecordedRun) -> Found:
     yield from _late(run, ESTIMATED)
 
 
 def _worst(
-    run: _Run, topic: str, kind: str, excess: np.ndarray, words: Callable[[int, int], tuple[str, float, float, str]]
+    run: _RecordedRun,
+    topic: str,
+    kind: str,
+    excess: np.ndarray,
+    words: Callable[[int, int], tuple[str, float, float, str]],
 ) -> Found:
     """Intervals in which the excess (T, n) of some joint is above 0: its worst sample in words, one a joint."""
     stream = run.streams.joints[topic]
@@ -179,7 +183,7 @@ def _worst(
             yield Violation(begin, end, kind, run.name(topic), text, worst, bound, unit)
 
 
-def _not_numbers(run: _Run, topic: str, kind: str) -> Found:
+def _not_numbers(run: _RecordedRun, topic: str, kind: str) -> Found:
     stream = run.streams.joints[topic]
     bad = stream.given & ~np.isfinite(stream.position)
 
@@ -189,17 +193,17 @@ def _not_numbers(run: _Run, topic: str, kind: str) -> Found:
     yield from _worst(run, topic, kind, np.where(bad, 1.0, -1.0), words)
 
 
-def _commands(run: _Run) -> Found:
+def _commands(run: _RecordedRun) -> Found:
     yield from _not_numbers(run, COMMANDS, COMMAND)
 
 
-def _limits(run: _Run) -> Found:
+def _limits(run: _RecordedRun) -> Found:
     for topic in (COMMANDS, "applied_commands", MEASURED):
         if topic in run.streams.joints:
             yield from _limits_of(run, topic, topic == MEASURED)
 
 
-def _limits_of(run: _Run, topic: str, measured: bool) -> Found:
+def _limits_of(run: _RecordedRun, topic: str, measured: bool) -> Found:
     robot, b, stream = run.robot, run.bounds, run.streams.joints[topic]
     assert robot is not None
     known = [n for n in stream.names if n in robot.index]
@@ -227,7 +231,7 @@ def _limits_of(run: _Run, topic: str, measured: bool) -> Found:
     yield from _worst(run, topic, LIMIT, speed - share * most, fast)
 
 
-def _apart(run: _Run, topic: str, kind: str, bound: float, verb: str) -> Found:
+def _apart(run: _RecordedRun, topic: str, kind: str, bound: float, verb: str) -> Found:
     """Positions of one stream that are far from those measured, for a while."""
     one, other = run.streams.joints[topic], run.streams.joints[MEASURED]
     both = [n for n in one.names if n in other.names]
@@ -247,12 +251,12 @@ def _apart(run: _Run, topic: str, kind: str, bound: float, verb: str) -> Found:
             yield Violation(begin, end, kind, run.name(topic), text, float(error[k]), bound, "rad")
 
 
-def _following(run: _Run) -> Found:
+def _following(run: _RecordedRun) -> Found:
     topic = "applied_commands" if "applied_commands" in run.streams.joints else COMMANDS
     yield from _apart(run, topic, COMMAND, run.bounds.following, "not followed")
 
 
-def _estimates(run: _Run) -> Found:
+def _estimates(run: _RecordedRun) -> Found:
     yield from _not_numbers(run, ESTIMATED, ESTIMATE)
     yield from _apart(run, ESTIMATED, ESTIMATE, run.bounds.estimate, "estimated")
 
@@ -270,7 +274,7 @@ def _angles(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.arctan2(np.linalg.norm(np.cross(a, b), axis=1), (a * b).sum(axis=1))
 
 
-def _base_estimate(run: _Run) -> Found:
+def _base_estimate(run: _RecordedRun) -> Found:
     (t, rows), (t_true, true) = run.streams.poses["odom"], run.streams.poses["ground_truth/odometry"]
     near = np.clip(np.searchsorted(t_true, t), 0, len(t_true) - 1)
     error = _angles(_up_axis(rows), _up_axis(true[near]))
@@ -280,7 +284,7 @@ def _base_estimate(run: _Run) -> Found:
         yield Violation(float(t[a]), float(t[z]), ESTIMATE, run.name("odom"), text, worst, run.bounds.tilt, "rad")
 
 
-def _falls(run: _Run, topic: str) -> Found:
+def _falls(run: _RecordedRun, topic: str) -> Found:
     t, rows = run.streams.poses[topic]
     upright = _up_axis(rows[:1]).repeat(len(rows), axis=0)
     tilt = _angles(_up_axis(rows), upright)
@@ -290,26 +294,26 @@ def _falls(run: _Run, topic: str) -> Found:
         yield Violation(float(t[a]), float(t[z]), CONTACT, run.name(topic), text, worst, run.bounds.fall, "rad")
 
 
-def _true_falls(run: _Run) -> Found:
+def _true_falls(run: _RecordedRun) -> Found:
     yield from _falls(run, "ground_truth/odometry")
 
 
-def _fallen(run: _Run, topic: str) -> Found:
+def _fallen(run: _RecordedRun, topic: str) -> Found:
     rows = run.streams.values[topic]
     for (t, text), (until, _) in zip(rows, [*rows[1:], (rows[-1][0], "")], strict=True):
         if text.split(":")[0].strip() == FALLEN:
             yield Violation(t, until, CONTACT, run.name(topic), f"the controller reports: {text}")
 
 
-def _walking(run: _Run) -> Found:
+def _walking(run: _RecordedRun) -> Found:
     yield from _fallen(run, "walking/state")
 
 
-def _performing(run: _Run) -> Found:
+def _performing(run: _RecordedRun) -> Found:
     yield from _fallen(run, "performing/state")
 
 
-def _flight(run: _Run) -> Found:
+def _flight(run: _RecordedRun) -> Found:
     feet = [run.streams.values[name] for name in CONTACTS]
     t = np.array([time for time, _ in feet[0]])
     other = np.array([time for time, _ in feet[1]])
@@ -321,7 +325,7 @@ def _flight(run: _Run) -> Found:
         yield Violation(float(t[a]), float(t[z]), CONTACT, run.name("contact"), text, float(t[z] - t[a]), bound, "s")
 
 
-def _power(run: _Run) -> Found:
+def _power(run: _RecordedRun) -> Found:
     rows, before = run.streams.values["hardware_state"], ""
     for k, (t, text) in enumerate(rows):
         state = text.split(":")[0].strip()
@@ -331,7 +335,7 @@ def _power(run: _Run) -> Found:
         before = state
 
 
-def _supply(run: _Run) -> Found:
+def _supply(run: _RecordedRun) -> Found:
     rows = [(t, v) for t, v in run.streams.values["battery"] if np.isfinite(v)]
     if not rows or rows[0][1] <= 0:
         return
@@ -346,7 +350,7 @@ def _supply(run: _Run) -> Found:
 # -------- What nodes report
 
 
-def _reports(statuses: dict[str, list[Any]], begin: float, b: Bounds, duration: float) -> Found:
+def _reports(statuses: dict[str, list[Any]], begin: float, b: RecordedBounds, duration: float) -> Found:
     """Warnings and errors of nodes, each from when it was first said to when it was no longer said."""
     for node, rows in statuses.items():
         open_since: dict[str, tuple[float, str, int]] = {}
@@ -364,7 +368,7 @@ def _reports(statuses: dict[str, list[Any]], begin: float, b: Bounds, duration: 
                 open_since.setdefault(key, (t, text, status.level))
 
 
-Check = Callable[[_Run], Found]
+Check = Callable[[_RecordedRun], Found]
 CHECKS: tuple[tuple[str, tuple[str, ...], Check], ...] = (
     ("ticks of commands", (COMMANDS,), _late_commands),
     ("ticks of measurements", (MEASURED,), _late_states),
@@ -381,4 +385,4 @@ CHECKS: tuple[tuple[str, tuple[str, ...], Check], ...] = (
     ("power", ("hardware_state",), _power),
     ("supply", ("battery",), _supply),
 )
-__all__ = ["Bounds", "JointStream", "find_violations"]
+__all__ = ["JointStream", "RecordedBounds", "find_violations"]

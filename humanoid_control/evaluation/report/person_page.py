@@ -12,7 +12,7 @@ from humanoid_control import __version__
 from humanoid_control.evaluation.plug_in_gait import GaitComparison
 from humanoid_control.evaluation.report.page import STYLE, grid
 from humanoid_control.evaluation.report.plots import INK, SERIES, subplots, svg
-from humanoid_control.evaluation.report.small_multiples import Curve, Panel, small_multiples
+from humanoid_control.evaluation.report.small_multiples import Curve, PlotPanel, small_multiples
 from humanoid_control.human.analysis import Analysis
 from humanoid_control.human.models.robot_motion import RobotMotion, robot_rows
 from humanoid_control.human.records import marker_ranking, residual_table, tracking_summary
@@ -189,7 +189,7 @@ def _curves(a: Analysis, moments: bool) -> str:
             band = None if moments else 2 * scale * np.where(a.fit.std[:, k] < SEEN, a.fit.std[:, k], np.nan)
             curves.append(Curve(values, SIDES[_side(a.person.names[k])[1]], band))
         seen = moments or any(np.nanmedian(a.fit.std[:, k]) < SEEN for k in members)
-        panels.append(Panel(name.replace("_", " ") + ("" if seen else " (not seen)"), curves))
+        panels.append(PlotPanel(name.replace("_", " ") + ("" if seen else " (not seen)"), curves))
     keys = [("right", SIDES["_r"]), ("left", SIDES["_l"]), ("no side", SIDES[""])]
     title = "joint moments over time" if moments else "joint angles over time"
     return small_multiples(a.times, panels, COLUMNS, title, keys)
@@ -207,7 +207,7 @@ def _robot_curves(a: Analysis, robots: Sequence[RobotMotion]) -> str:
         for robot, color in zip(robots, colors, strict=True):
             if name in robot.alike:
                 curves.append(Curve(np.rad2deg(robot.angle(name)), color))
-        panels.append(Panel(name.replace("_", " "), curves))
+        panels.append(PlotPanel(name.replace("_", " "), curves))
     keys = [("person", "var(--ink)"), *((r.name, c) for r, c in zip(robots, colors, strict=True))]
     return small_multiples(a.times, panels, COLUMNS, "angles of the person and of robots", keys)
 
@@ -217,7 +217,7 @@ def _tracked_curves(a: Analysis) -> str:
     assert a.tracking is not None
     error = a.tracking.motion.error
     panels = [
-        Panel(
+        PlotPanel(
             f"{a.person.names[k].replace('_', ' ')}, {'deg' if a.person.rotational[k] else 'mm'}",
             [Curve((180 / np.pi if a.person.rotational[k] else 1e3) * error[:, k], SIDES[""])],
         )
@@ -230,7 +230,7 @@ def _beside_curves(a: Analysis, beside: GaitComparison) -> str:
     """Angles and moments by both, right and left side by side."""
     colors = SERIES[7], SERIES[1]
     panels = [
-        Panel(f"{quantity}, {side}", [Curve(values, c) for values, c in zip(pair, colors, strict=True)])
+        PlotPanel(f"{quantity}, {side}", [Curve(values, c) for values, c in zip(pair, colors, strict=True)])
         for (quantity, side), pair in beside.curves.items()
     ]
     keys = [("Plug-in Gait", colors[0]), ("here", colors[1])]

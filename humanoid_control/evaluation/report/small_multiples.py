@@ -25,7 +25,7 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class PlotPanel:
     """A small plot: its title, and its curves over the common times."""
 
     title: str
@@ -34,7 +34,7 @@ class Panel:
 
 def small_multiples(
     times: np.ndarray,
-    panels: Sequence[Panel],
+    panels: Sequence[PlotPanel],
     columns: int,
     title: str,
     legend: Sequence[tuple[str, str]] = (),
@@ -72,7 +72,7 @@ def ticks(low: float, high: float, most: int = 4) -> np.ndarray:
     return np.asarray(step * np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1))
 
 
-def _panel(times: np.ndarray, panel: Panel, corner: tuple[float, float], size: tuple[float, float]) -> str:
+def _panel(times: np.ndarray, panel: PlotPanel, corner: tuple[float, float], size: tuple[float, float]) -> str:
     x0, y0 = corner[0] + LEFT, corner[1] + TOP
     w, h = size[0] - LEFT - RIGHT, size[1] - TOP - BOTTOM
     low, high = _range(panel)
@@ -103,7 +103,7 @@ def _panel(times: np.ndarray, panel: Panel, corner: tuple[float, float], size: t
     return "".join(out)
 
 
-def _range(panel: Panel) -> tuple[float, float]:
+def _range(panel: PlotPanel) -> tuple[float, float]:
     """Lowest and highest value of all curves and bands, with a margin; something where there is none."""
     ends = [c.values for c in panel.curves]
     ends += [c.values + s * c.band for c in panel.curves if c.band is not None for s in (-1, 1)]

@@ -17,7 +17,7 @@ from humanoid_control.evaluation.clip_quality import MEASURES
 from humanoid_control.evaluation.report.files import write_files
 from humanoid_control.evaluation.report.page import STYLE, grid
 from humanoid_control.evaluation.report.plots import GRID, INK, SERIES, subplots, svg
-from humanoid_control.evaluation.report.small_multiples import Curve, Panel, small_multiples
+from humanoid_control.evaluation.report.small_multiples import Curve, PlotPanel, small_multiples
 from humanoid_control.evaluation.whole_body_score import WholeBodyScore
 from humanoid_control.retargeting.whole_body.contacts import EDGES, runs
 from humanoid_control.terminal import Table, plain_values
@@ -280,10 +280,10 @@ def _over_time(s: WholeBodyScore) -> str:
     points = [
         columns[f"error_{k.removeprefix('error_').removesuffix('_cm')}_m"] for k in s.quality.numbers if _is_point(k)
     ]
-    panels = [Panel("mean distance of the points [cm]", (Curve(100 * np.mean(points, axis=0), ROBOT),))]
+    panels = [PlotPanel("mean distance of the points [cm]", (Curve(100 * np.mean(points, axis=0), ROBOT),))]
     for title, key, scale in CURVES:
         if key in columns and np.isfinite(columns[key]).any():
-            panels.append(Panel(title, (Curve(scale * _filled(columns[key]), ROBOT),)))
+            panels.append(PlotPanel(title, (Curve(scale * _filled(columns[key]), ROBOT),)))
     return small_multiples(times, panels, COLUMNS, f"{s.robot.name}: error, feet, balance and torque over time")
 
 

@@ -42,7 +42,7 @@ def candump(message: can.Message) -> str:
     return f"{message.arbitration_id:03X}#{bytes(message.data).hex().upper()}"
 
 
-class Frame(can.Message):
+class CanFrame(can.Message):
     """A standard data frame whose data is a view of a buffer, so that many frames are packed in one go."""
 
     def __init__(self, identifier: int, view: memoryview) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.can import cia402
-from humanoid_control.hardware.can.bus import BUS_KEYS, CanBus, Frame, candump, frame_bits, message
+from humanoid_control.hardware.can.bus import BUS_KEYS, CanBus, CanFrame, candump, frame_bits, message
 from humanoid_control.hardware.can.cia402 import DriveUnits, ProcessData, State, Wish
 from humanoid_control.hardware.can.configuration import (
     ABORT_CONNECTION,
@@ -139,9 +139,9 @@ class CanopenTransport(Transport):
         self.watch = NodeWatch(self.names, self._ids, self._setup.heartbeat)
         first = self.data.rpdo1.view(np.uint8).data
         second = self.data.rpdo2.view(np.uint8).data
-        self._first = [Frame(0x200 + i, first[6 * k : 6 * k + 6]) for k, i in enumerate(self._ids)]
+        self._first = [CanFrame(0x200 + i, first[6 * k : 6 * k + 6]) for k, i in enumerate(self._ids)]
         self._second = [
-            Frame(0x300 + i, second[6 * k : 6 * k + 6]) for k, i in enumerate(self._ids) if self._setup.second
+            CanFrame(0x300 + i, second[6 * k : 6 * k + 6]) for k, i in enumerate(self._ids) if self._setup.second
         ]
         self._sync_frame, self._beat_frame = message(0x80), message(0x700 + self._setup.own_id, b"\x05")
         self._pending, self._beat, self._cycled = False, 0, np.inf

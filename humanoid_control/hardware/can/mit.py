@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from humanoid_control.errors import ConfigError, offer_names
-from humanoid_control.hardware.can.bus import BUS_KEYS, CanBus, Frame, candump, frame_bits, message
+from humanoid_control.hardware.can.bus import BUS_KEYS, CanBus, CanFrame, candump, frame_bits, message
 from humanoid_control.hardware.can.guard import FRAME
 from humanoid_control.hardware.transport import (
     ActuatorCommand,
@@ -119,7 +119,7 @@ class MitTransport(Transport):
         self._row = {i: k for k, i in enumerate(self._ids)}
         self._words = np.zeros(n, ">u8")
         view = self._words.view(np.uint8).data
-        self._frames = [Frame(i, view[8 * k : 8 * k + 8]) for k, i in enumerate(self._ids)]
+        self._frames = [CanFrame(i, view[8 * k : 8 * k + 8]) for k, i in enumerate(self._ids)]
         self._safe, self._last_q = ActuatorCommand(n), np.zeros(n)
         self._on = self._stopping = False
         self._entered = np.zeros(n, dtype=bool)  # has answered since ENTER was sent

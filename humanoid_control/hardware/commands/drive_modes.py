@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from humanoid_control.hardware.commands.command_stream import DirectCommands
-from humanoid_control.hardware.commands.limiter import CommandLimits, Impedance, Reference
+from humanoid_control.hardware.commands.limiter import CommandLimits, Impedance, LimiterReference
 from humanoid_control.hardware.transport import Mode
 
 HOLD_RATE = 5.0  # [1/s] at which a drive that follows velocities is led back to its reference
@@ -41,7 +41,7 @@ class DriveModes:
         self._torque = np.zeros(len(self.by_velocity))
 
     def aim(
-        self, direct: DirectCommands, now: float, share: float, ref: Reference, step: float
+        self, direct: DirectCommands, now: float, share: float, ref: LimiterReference, step: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Targets (n,) [rad] and their speeds (n,) [rad/s] of joints that are commanded velocities; else NaN.
 
@@ -58,7 +58,7 @@ class DriveModes:
         """No joint is commanded a torque."""
         self._pushed[:] = False
 
-    def follow(self, q: np.ndarray, v: np.ndarray, ref: Reference) -> None:
+    def follow(self, q: np.ndarray, v: np.ndarray, ref: LimiterReference) -> None:
         """Let the reference of joints that are commanded torques go along with them, inside limits.
 
         Args:
@@ -70,7 +70,7 @@ class DriveModes:
             ref.q[rows], ref.v[rows], ref.clipped[rows] = q[rows], np.clip(v[rows], -most, most), False
 
     def outputs(
-        self, q: np.ndarray, v: np.ndarray, ref: Reference, tau: np.ndarray, shares: tuple[float, float]
+        self, q: np.ndarray, v: np.ndarray, ref: LimiterReference, tau: np.ndarray, shares: tuple[float, float]
     ) -> tuple[np.ndarray, np.ndarray]:
         """Velocities (n,) [rad/s] and torques (n,) [N m] for all drives.
 

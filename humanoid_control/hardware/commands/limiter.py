@@ -57,7 +57,7 @@ class Impedance(NamedTuple):
     kd: F1
 
 
-class Reference(NamedTuple):
+class LimiterReference(NamedTuple):
     """State of the limiter for n joints, changed in place by `limit_step`.
 
     Attributes:
@@ -71,7 +71,7 @@ class Reference(NamedTuple):
 
 
 @kernel
-def limit_step(target: np.ndarray, speed: np.ndarray, ref: Reference, limits: CommandLimits, dt: float) -> None:
+def limit_step(target: np.ndarray, speed: np.ndarray, ref: LimiterReference, limits: CommandLimits, dt: float) -> None:
     """Advance the reference by one cycle towards a target, inside all limits.
 
     v = (target - q) / dt is clipped to the speed limit, to the speed from which the joint can still brake before the

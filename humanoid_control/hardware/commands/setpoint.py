@@ -11,7 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from humanoid_control.hardware.commands.command_stream import CommandInterpolator
-from humanoid_control.hardware.commands.limiter import CommandLimits, Impedance, Reference, limit_effort, limit_step
+from humanoid_control.hardware.commands.limiter import (
+    CommandLimits,
+    Impedance,
+    LimiterReference,
+    limit_effort,
+    limit_step,
+)
 from humanoid_control.hardware.transmission import JointReading
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2
@@ -46,7 +52,7 @@ class SetpointColumns(NamedTuple):
     commanded: F2
     target: F1
     goal: F2
-    reference: Reference
+    reference: LimiterReference
     limits: CommandLimits
     gains: Impedance
     q: F1
@@ -125,7 +131,7 @@ class Setpoint:
     """Setpoint of n joints.
 
     Attributes:
-        reference: of the limiter; see `Reference`.
+        reference: of the limiter; see `LimiterReference`.
         sent: (n,) its positions in the last cycle [rad], for which the samples of this one are taken.
         goal: (2, n) to which the reference goes in this cycle [rad], [rad/s].
         q, v, tau, kp, kd: (n,) to send: position [rad], velocity [rad/s], torque [N m], gains.
@@ -151,7 +157,7 @@ class Setpoint:
             behind: distance to a goal that is no clipped command yet [rad].
         """
         n = len(joints.q)
-        self.reference = Reference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
+        self.reference = LimiterReference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
         self.sent, self.clipped, self.q, self.v, self.tau, self.kp, self.kd = np.zeros((7, n))
         self.max_step, self._commands = max_step, commands
         self._commanded, self.goal = np.full((2, 2, n), np.nan)

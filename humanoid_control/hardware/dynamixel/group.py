@@ -23,7 +23,7 @@ STATUS_BYTES, SUPPLY_BYTES = 7, 3  # Torque Enable .. Hardware Error Status; vol
 VOLT = 0.1  # [V] of a count
 
 
-class Goal:
+class ServoGoal:
     """A goal of some of the servos: its sync write.
 
     Attributes:
@@ -87,7 +87,7 @@ class Group:
         self.watchdog = self._asked(table.watchdog, 1)
         self.decode()
 
-    def _goals(self) -> list[Goal]:
+    def _goals(self) -> list[ServoGoal]:
         t = self.table
         wanted = {
             "tau": ({"current", "current_position"}, t.current, 2),
@@ -98,7 +98,7 @@ class Group:
         for quantity, (modes, address, width) in wanted.items():
             rows = [k for k, s in enumerate(self.servos) if s.operating in modes]
             if rows:
-                out.append(Goal(quantity, rows, self.servos, address, width))
+                out.append(ServoGoal(quantity, rows, self.servos, address, width))
         return out
 
     def _asked(self, address: int, length: int) -> Replies:

@@ -61,7 +61,7 @@ HARDWARE_ERRORS = {
 WATCHDOG_CODE, UNREAD_CODE = 0x100, 0x200  # of ours, beside the bits of Hardware Error Status
 
 
-class Model(NamedTuple):
+class ServoModel(NamedTuple):
     """A model.
 
     Attributes:
@@ -84,15 +84,15 @@ class Model(NamedTuple):
         return tau / self.counts
 
 
-def _x(name: str, milliampere: float, torque: float, ampere: float) -> Model:
-    return Model(name, X, 4096, 2048, 0.229 * RPM, milliampere / 1000, torque / ampere)
+def _x(name: str, milliampere: float, torque: float, ampere: float) -> ServoModel:
+    return ServoModel(name, X, 4096, 2048, 0.229 * RPM, milliampere / 1000, torque / ampere)
 
 
-def _p(name: str, counts: int, torque: float = 0.0, ampere: float = 1.0) -> Model:
-    return Model(name, P, counts, 0, 0.01 * RPM, 0.001 if torque else 0.0, torque / ampere)
+def _p(name: str, counts: int, torque: float = 0.0, ampere: float = 1.0) -> ServoModel:
+    return ServoModel(name, P, counts, 0, 0.01 * RPM, 0.001 if torque else 0.0, torque / ampere)
 
 
-MODELS: dict[int, Model] = {
+MODELS: dict[int, ServoModel] = {
     1000: _x("XH430-W350", 2.69, 3.4, 1.3),
     1010: _x("XH430-W210", 2.69, 2.5, 1.3),
     1020: _x("XM430-W350", 2.69, 4.1, 2.3),

@@ -35,7 +35,7 @@ TRIES = 3  # of a request that nobody answers
 PING_SLOT = 0.003  # [s] that a broadcast ping takes for each id
 
 
-class Found(NamedTuple):
+class FoundServo(NamedTuple):
     """A servo that answered a ping: its model number and the version of its firmware."""
 
     model: int
@@ -142,10 +142,10 @@ class SerialPort:
 
     # -- one servo ---------------------------------------------------------------------------------------------------
 
-    def ping(self, servo: int) -> Found | None:
+    def ping(self, servo: int) -> FoundServo | None:
         """Ask a servo who it is; None where it does not answer."""
         data = self._request(servo, packet(servo, PING), 3)
-        return None if data is None else Found(int(data[0]) + 256 * int(data[1]), int(data[2]))
+        return None if data is None else FoundServo(int(data[0]) + 256 * int(data[1]), int(data[2]))
 
     def eeprom(self, servo: int) -> np.ndarray | None:
         """What a servo keeps without power (EEPROM,); None where it does not answer."""
@@ -173,7 +173,7 @@ class SerialPort:
                 return replies.data[0].copy()
         return None
 
-    def broadcast_ping(self) -> dict[int, Found]:
+    def broadcast_ping(self) -> dict[int, FoundServo]:
         """All servos that answer at this rate, by id."""
         ids = range(GREATEST_ID + 1)
         replies = Replies(packet(BROADCAST, PING), list(ids), 3)
@@ -184,14 +184,14 @@ class SerialPort:
             end = self.collect(end, last)
         replies.take(self.buffer, end)
         model, firmware = replies.numbers(0, 2), replies.numbers(2, 1)
-        return {int(k): Found(int(model[k]), int(firmware[k])) for k in np.flatnonzero(replies.came)}
+        return {int(k): FoundServo(int(model[k]), int(firmware[k])) for k in np.flatnonzero(replies.came)}
 
     def rate(self, baud: int) -> None:
         """Go on at another rate."""
         self._serial.baudrate = self.baud = baud
 
 
-def servos_at_other_rates(port: SerialPort) -> dict[int, dict[int, Found]]:
+def servos_at_other_rates(port: SerialPort) -> dict[int, dict[int, FoundServo]]:
     """Servos that answer at other rates than the port's, by rate; the port keeps its own."""
     out, own = {}, port.baud
     for baud in BAUD_RATES:
@@ -205,7 +205,7 @@ def servos_at_other_rates(port: SerialPort) -> dict[int, dict[int, Found]]:
     return out
 
 
-def scan_lines(found: Mapping[int, Found], baud: int) -> list[str]:
+def scan_lines(found: Mapping[int, FoundServo], baud: int) -> list[str]:
     """One line for each servo that answered."""
     return [f"id {k}: {model_name(s.model)}, firmware {s.firmware}, {baud} baud" for k, s in found.items()]
 

@@ -20,7 +20,7 @@ from humanoid_control.hardware.dynamixel.models import (
     TIME_BASED,
     VELOCITY_LIMIT,
     WATCHDOG_FIRMWARE,
-    Model,
+    ServoModel,
     X,
     model_name,
 )
@@ -49,7 +49,7 @@ class Servo:
     """
 
     spec: ActuatorSpec
-    model: Model
+    model: ServoModel
     firmware: int
     operating: str
     position: tuple[float, float, float, float]
@@ -140,7 +140,7 @@ def _store(port: SerialPort, who: str, servo: int, name: str, address: int, valu
 
 
 def _conversions(
-    who: str, spec: ActuatorSpec, model: Model, operating: str, memory: np.ndarray
+    who: str, spec: ActuatorSpec, model: ServoModel, operating: str, memory: np.ndarray
 ) -> tuple[tuple[float, float, float, float], ...]:
     """Conversions of position, velocity and current, inside the limits of the row and of the servo."""
     scale = 1.0 / model.radians

@@ -10,7 +10,7 @@ import enum
 import numpy as np
 
 from humanoid_control.hardware.commands.command_stream import Blend, CommandInterpolator, JointCommand
-from humanoid_control.hardware.commands.limiter import CommandLimits, Reference, limit_step
+from humanoid_control.hardware.commands.limiter import CommandLimits, LimiterReference, limit_step
 
 STEADY = 0.2  # [s] of commands before they are followed
 NEAR = 0.1  # [rad] by which joints may sag below the last reference and still be held by it
@@ -43,7 +43,7 @@ class CommandFollower:
         n = len(limits.lower)
         self.limits, self.period = limits, period
         self.commands = CommandInterpolator(n, timeout)
-        self.reference = Reference(np.full(n, np.nan), np.zeros(n), np.zeros(n, dtype=bool))
+        self.reference = LimiterReference(np.full(n, np.nan), np.zeros(n), np.zeros(n, dtype=bool))
         self.state = Following.IDLE
         self.soft_start, self.soft_speed, self.max_step = 2.0, 0.5, 0.3
         self._blend = Blend(np.zeros(n), np.zeros(n), 0.0, 1.0, 1.0)

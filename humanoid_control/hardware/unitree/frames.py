@@ -80,7 +80,7 @@ def crc32(body: np.ndarray, source: np.ndarray) -> int:
 # -------- Commands
 
 
-class Targets(NamedTuple):
+class MotorTargets(NamedTuple):
     """Arrays of an `ActuatorCommand`."""
 
     q: F1
@@ -104,7 +104,7 @@ class Packing(NamedTuple):
     body: Words
     motors: I2
     gains: F2
-    targets: Targets
+    targets: MotorTargets
     source: WordRows
 
 
@@ -166,8 +166,8 @@ class CommandFrame:
         self._off[:, 3] = 0
         n = len(motors)
         zero = np.zeros(n)
-        self.damping = Targets(zero, zero, zero, zero, gains[:, 1].copy(), np.full(n, Mode.IMPEDANCE, np.int8))
-        self._none = Targets(zero, zero, zero, zero, zero, self.damping.mode)
+        self.damping = MotorTargets(zero, zero, zero, zero, gains[:, 1].copy(), np.full(n, Mode.IMPEDANCE, np.int8))
+        self._none = MotorTargets(zero, zero, zero, zero, zero, self.damping.mode)
         self._packing = BoundRecord(self._packing_of)
         self._damped, self._dark = Packed(self._with(self._on, self.damping)), Packed(self._with(self._off, self._none))
         if family.humanoid:
@@ -190,9 +190,9 @@ class CommandFrame:
         return self.buffer.tobytes()
 
     def _packing_of(self, command: ActuatorCommand) -> Packing:
-        return self._with(self._on, Targets(*(getattr(command, f) for f in Targets._fields)))
+        return self._with(self._on, MotorTargets(*(getattr(command, f) for f in MotorTargets._fields)))
 
-    def _with(self, motors: np.ndarray, targets: Targets) -> Packing:
+    def _with(self, motors: np.ndarray, targets: MotorTargets) -> Packing:
         return Packing(self._body, motors, self._gains, targets, self._source)
 
     def damp(self) -> bytes:
@@ -218,7 +218,7 @@ class CommandFrame:
 # -------- States
 
 
-class Samples(NamedTuple):
+class MotorSamples(NamedTuple):
     """Arrays of an `ActuatorState`."""
 
     q: F1
@@ -245,7 +245,7 @@ class Reading(NamedTuple):
     motors: I2
     source: WordRows
     head: I1
-    out: Samples
+    out: MotorSamples
 
 
 @kernel
@@ -328,7 +328,7 @@ class StateReader:
         if len(frame) != self._size or frame[1] not in LITTLE_ENDIAN:
             return CORRUPT
         if state is not self._state:
-            samples = Samples(*(getattr(state, f) for f in Samples._fields))
+            samples = MotorSamples(*(getattr(state, f) for f in MotorSamples._fields))
             self._state, self._reading = state, Packed(Reading(self._motors, self._source, self._head, samples))
         verdict = read_state(frame, self._reading.table, stamp)
         if verdict == FRESH:

@@ -40,7 +40,7 @@ from humanoid_control.hardware.unitree.frames import (
     fault_words,
 )
 from humanoid_control.hardware.unitree.layout import family_of
-from humanoid_control.hardware.unitree.models import ENABLED, MODELS, Model, misplaced, model_of
+from humanoid_control.hardware.unitree.models import ENABLED, MODELS, UnitreeModel, misplaced, model_of
 from humanoid_control.kinematics.joint_state import ImuReading
 
 OPEN_TIME = 3.0  # [s] for the first state, and for a reader of commands
@@ -50,7 +50,7 @@ UNCONFIRMED = 10  # frames after which a robot that reports no modes is believed
 ANKLES = {"PR": 0, "AB": 1}
 
 
-class Phase(enum.Enum):
+class LinkPhase(enum.Enum):
     """Content of the frames that are sent."""
 
     OFF = "none: nothing is sent"
@@ -63,7 +63,7 @@ class UnitreeTransport(Transport):
     """One robot of Unitree's; its motors are the actuators, by their places in the frames.
 
     Attributes:
-        phase: see `Phase`.
+        phase: see `LinkPhase`.
         sent, samples, corrupt, frozen: frames sent; states taken, dropped for their CRC, for a tick that stood still.
     """
 
@@ -118,7 +118,7 @@ class UnitreeTransport(Transport):
         self._token = f"humanoid_control {secrets.token_hex(8)}"
         self._ends = Ends(given["interface"], given["domain"], self._family, self._token)
         self._interface, self._domain = given["interface"], given["domain"]
-        self.phase, self._since, self._count = Phase.OFF, 0.0, 0
+        self.phase, self._since, self._count = LinkPhase.OFF, 0.0, 0
         self.sent = self.samples = self.corrupt = self.frozen = 0
         self._machine, self._stamp, self._opened = 0, -np.inf, False
         self._period, self._interval = bus.period, bus.period  # of the driver's cycle, of the robot's states
@@ -158,7 +158,7 @@ class UnitreeTransport(Transport):
         self._ends.open()
         self._opened = True
         self._reader.forget()
-        self.phase, self._stamp = Phase.OFF, -np.inf
+        self.phase, self._stamp = LinkPhase.OFF, -np.inf
         self._frame.switch_off()  # loads what is compiled
         scratch = ActuatorState(len(self.names))
         end = time.monotonic() + OPEN_TIME
@@ -211,15 +211,15 @@ class UnitreeTransport(Transport):
             self._interval += 0.05 * (min((now - self._stamp) / fresh, SLOWEST) - self._interval)
         self._stamp = now
         if self._simulated:
-            state.flags |= np.uint8(Flag.ENABLED) if self.phase in (Phase.ON, Phase.STOPPED) else np.uint8(0)
+            state.flags |= np.uint8(Flag.ENABLED) if self.phase in (LinkPhase.ON, LinkPhase.STOPPED) else np.uint8(0)
         on = state.have(Flag.ENABLED)
         self._confirmed, self._dark = bool(on.all()), not on.any()
 
     def write(self, command: ActuatorCommand) -> None:
-        if self.phase is Phase.ON:
+        if self.phase is LinkPhase.ON:
             share = min(1.0, (time.monotonic() - self._since) / GAIN_RAMP)
             self._send(self._frame.pack(command, share))
-        elif self.phase is Phase.STOPPED:
+        elif self.phase is LinkPhase.STOPPED:
             self._send(self._frame.damp())
 
     def _send(self, frame: bytes) -> None:
@@ -233,22 +233,22 @@ class UnitreeTransport(Transport):
         if on:
             if self.trouble():
                 return False
-            if self.phase is not Phase.ON:
-                self.phase, self._since, self._count = Phase.ON, time.monotonic(), 0
+            if self.phase is not LinkPhase.ON:
+                self.phase, self._since, self._count = LinkPhase.ON, time.monotonic(), 0
             return self._confirmed and self._count >= (UNCONFIRMED if self._simulated else 1)
-        if self.phase is Phase.OFF:
+        if self.phase is LinkPhase.OFF:
             return True
-        if self.phase is not Phase.LEAVING:
-            self.phase, self._count = Phase.LEAVING, 0
+        if self.phase is not LinkPhase.LEAVING:
+            self.phase, self._count = LinkPhase.LEAVING, 0
         self._send(self._frame.switch_off())
         if self._count >= OFF_FRAMES and (self._dark or (self._simulated and self._count >= UNCONFIRMED)):
-            self.phase = Phase.OFF
-        return self.phase is Phase.OFF
+            self.phase = LinkPhase.OFF
+        return self.phase is LinkPhase.OFF
 
     def quick_stop(self) -> None:
-        if not self._opened or self.phase not in (Phase.ON, Phase.STOPPED):
+        if not self._opened or self.phase not in (LinkPhase.ON, LinkPhase.STOPPED):
             return
-        self.phase = Phase.STOPPED
+        self.phase = LinkPhase.STOPPED
         with contextlib.suppress(HardwareError):  # `write` says it, in the next cycle
             self._send(self._frame.damp())
 
@@ -256,12 +256,12 @@ class UnitreeTransport(Transport):
         """Nothing to ask for: the motors' faults go with their causes."""
 
     def close(self) -> None:
-        if self._opened and self.phase is not Phase.OFF:
+        if self._opened and self.phase is not LinkPhase.OFF:
             with contextlib.suppress(HardwareError):  # nobody is left to hear it
                 for _ in range(OFF_FRAMES):
                     self._send(self._frame.switch_off())
                     time.sleep(OFF_PAUSE)
-        self.phase, self._opened = Phase.OFF, False
+        self.phase, self._opened = LinkPhase.OFF, False
         self._ends.close()
 
     # -- what this robot has besides ----------------------------------------------------------------------------------
@@ -340,6 +340,6 @@ class UnitreeTransport(Transport):
 
 def _seen(count: int, reader: StateReader) -> str:
     """States that came during a scan, in words."""
-    models: list[Model] = [m for m in MODELS.values() if reader.machine and reader.machine in m.machines]
+    models: list[UnitreeModel] = [m for m in MODELS.values() if reader.machine and reader.machine in m.machines]
     name = f" ({' or '.join(m.name for m in models)})" if models else ""
     return f"{count / (OPEN_TIME / 2):.0f} a second, mode_machine {reader.machine}{name}, tick {reader.tick}"

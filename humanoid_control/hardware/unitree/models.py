@@ -19,7 +19,7 @@ STRONG_ENABLED = 10  # the same for the large motors of an H1
 KEPT_NAMES = 3  # that a message lists
 
 
-class Motor(NamedTuple):
+class UnitreeMotor(NamedTuple):
     """A motor: its joint, its place in the frames, gains [N m/rad], [N m s/rad], mode byte when it is on."""
 
     name: str
@@ -29,7 +29,7 @@ class Motor(NamedTuple):
     on: int = ENABLED
 
 
-class Model(NamedTuple):
+class UnitreeModel(NamedTuple):
     """A robot of Unitree's.
 
     Attributes:
@@ -39,15 +39,15 @@ class Model(NamedTuple):
 
     name: str
     family: str
-    motors: tuple[Motor, ...]
+    motors: tuple[UnitreeMotor, ...]
     machines: frozenset[int] = frozenset()
 
-    def motor(self, joint: str) -> Motor | None:
+    def motor(self, joint: str) -> UnitreeMotor | None:
         """The motor of a joint, by its name in the vendor's URDF; None where it has another name."""
         plain = joint.removesuffix("_joint")
         return next((m for m in self.motors if m.name == plain), None)
 
-    def at(self, place: int) -> Motor | None:
+    def at(self, place: int) -> UnitreeMotor | None:
         """The motor at a place of the frames; None where the place is empty."""
         return next((m for m in self.motors if m.id == place), None)
 
@@ -57,9 +57,11 @@ def _sides(pattern: str) -> list[str]:
     return [f"{side}_{name}" for side in ("left", "right") for name in pattern.split()]
 
 
-def _motors(names: Sequence[str], kp: Sequence[float], kd: Sequence[float], places: Sequence[int]) -> tuple[Motor, ...]:
+def _motors(
+    names: Sequence[str], kp: Sequence[float], kd: Sequence[float], places: Sequence[int]
+) -> tuple[UnitreeMotor, ...]:
     rows = zip(names, places, kp, kd, strict=True)
-    return tuple(Motor(name, place, float(p), float(d)) for name, place, p, d in rows)
+    return tuple(UnitreeMotor(name, place, float(p), float(d)) for name, place, p, d in rows)
 
 
 G1_ARM = "shoulder_pitch shoulder_roll shoulder_yaw elbow wrist_roll wrist_pitch wrist_yaw"
@@ -68,7 +70,7 @@ G1_NAMES = [
     *("waist_yaw", "waist_roll", "waist_pitch"),
     *_sides(G1_ARM),
 ]
-G1 = Model(
+G1 = UnitreeModel(
     "g1",
     "hg",
     _motors(
@@ -80,8 +82,8 @@ G1 = Model(
     frozenset((2, 3, 5, 6, 11, 12, 13, 14, 15, 16, 18)),
 )
 LACKS = ("waist_roll", "waist_pitch", *_sides("wrist_pitch wrist_yaw"))
-G1_23 = Model("g1_23", "hg", tuple(m for m in G1.motors if m.name not in LACKS), frozenset((1, 4, 10)))
-H1_2 = Model(
+G1_23 = UnitreeModel("g1_23", "hg", tuple(m for m in G1.motors if m.name not in LACKS), frozenset((1, 4, 10)))
+H1_2 = UnitreeModel(
     "h1_2",
     "hg",
     _motors(
@@ -115,18 +117,18 @@ H1_WEAK_PLACES = {
     "left_shoulder_yaw": 18,
     "left_elbow": 19,
 }
-H1 = Model(
+H1 = UnitreeModel(
     "h1",
     "go",
-    tuple(Motor(name, place, *H1_STRONG) for name, place in H1_PLACES.items())
-    + tuple(Motor(name, place, *H1_WEAK) for name, place in H1_WEAK_PLACES.items()),
+    tuple(UnitreeMotor(name, place, *H1_STRONG) for name, place in H1_PLACES.items())
+    + tuple(UnitreeMotor(name, place, *H1_WEAK) for name, place in H1_WEAK_PLACES.items()),
 )
 
 MODELS = {m.name: m for m in (G1, G1_23, H1, H1_2)}
 """Robots by the name in a hardware file."""
 
 
-def model_of(name: str) -> Model:
+def model_of(name: str) -> UnitreeModel:
     """A model by its name.
 
     Raises:
@@ -137,7 +139,7 @@ def model_of(name: str) -> Model:
     return MODELS[name]
 
 
-def misplaced(model: Model, joints: Sequence[tuple[str, int]]) -> str:
+def misplaced(model: UnitreeModel, joints: Sequence[tuple[str, int]]) -> str:
     """Reason why joints with their places do not belong to a model; empty: they do.
 
     A joint of another name is believed, when there is a motor at its place.

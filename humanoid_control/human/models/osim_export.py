@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from humanoid_control.human.elements import GROUND, Axis, Coordinate, Coupling, Frame, Joint
+from humanoid_control.human.elements import GROUND, AnatomicalJoint, Coordinate, CoordinateAxis, Coupling, OffsetFrame
 from humanoid_control.human.functions import Function
 from humanoid_control.human.model import Person
 
@@ -77,7 +77,7 @@ def _numbers(parent: ET.Element, key: str, values: object) -> None:
     ET.SubElement(parent, key).text = " ".join(repr(float(v)) for v in flat)
 
 
-def _joint(parent: ET.Element, joint: Joint, known: dict[str, Coordinate], taken: set[str]) -> list[Coupling]:
+def _joint(parent: ET.Element, joint: AnatomicalJoint, known: dict[str, Coordinate], taken: set[str]) -> list[Coupling]:
     """Write a joint; returns what couples its own coordinates to those of joints before it."""
     axes = (*joint.rotations, *joint.translations)
     kind = "CustomJoint" if axes else "WeldJoint"
@@ -114,14 +114,14 @@ def _coordinate(parent: ET.Element, name: str, c: Coordinate) -> None:
     ET.SubElement(element, "locked").text = str(c.locked).lower()
 
 
-def _frame(parent: ET.Element, name: str, body: str, frame: Frame) -> None:
+def _frame(parent: ET.Element, name: str, body: str, frame: OffsetFrame) -> None:
     element = ET.SubElement(parent, "PhysicalOffsetFrame", name=name)
     ET.SubElement(element, "socket_parent").text = "/ground" if body == GROUND else f"/bodyset/{body}"
     _numbers(element, "translation", frame.p)
     _numbers(element, "orientation", rotation_angles(frame.R))
 
 
-def _three(axes: tuple[Axis, ...]) -> list[Axis]:
+def _three(axes: tuple[CoordinateAxis, ...]) -> list[CoordinateAxis]:
     """Three axes that span space: those given, and others that do not move."""
     out = list(axes)
     for unit in np.eye(3):
@@ -129,13 +129,13 @@ def _three(axes: tuple[Axis, ...]) -> list[Axis]:
         if len(out) < 3 and np.linalg.matrix_rank(np.vstack([have, unit]), tol=1e-3) > np.linalg.matrix_rank(
             have, tol=1e-3
         ):
-            out.append(Axis(unit, Function((0.0,))))
+            out.append(CoordinateAxis(unit, Function((0.0,))))
     while len(out) < 3:  # axes along each other: no more that could span space
-        out.append(Axis(np.eye(3)[len(out)], Function((0.0,))))
+        out.append(CoordinateAxis(np.eye(3)[len(out)], Function((0.0,))))
     return out
 
 
-def _axis(parent: ET.Element, name: str, axis: Axis, own: dict[str, str]) -> None:
+def _axis(parent: ET.Element, name: str, axis: CoordinateAxis, own: dict[str, str]) -> None:
     element = ET.SubElement(parent, "TransformAxis", name=name)
     ET.SubElement(element, "coordinates").text = own.get(axis.coordinate, "")
     _numbers(element, "axis", axis.vector)

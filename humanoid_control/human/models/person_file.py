@@ -30,7 +30,15 @@ from humanoid_control.files import (
     schema_file,
     text,
 )
-from humanoid_control.human.elements import GROUND, Axis, Body, Coordinate, Frame, Joint, Marker
+from humanoid_control.human.elements import (
+    GROUND,
+    AnatomicalJoint,
+    Coordinate,
+    CoordinateAxis,
+    Marker,
+    OffsetFrame,
+    PersonBody,
+)
 from humanoid_control.human.functions import Function
 from humanoid_control.human.model import Person
 
@@ -74,8 +82,8 @@ class _JointRow:
     body: str
     parent: str
     at: np.ndarray
-    rotations: tuple[Axis, ...]
-    translations: tuple[Axis, ...]
+    rotations: tuple[CoordinateAxis, ...]
+    translations: tuple[CoordinateAxis, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,14 +273,14 @@ def _axis_vector(value: Any, where: str) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-def _axes(rows: list[Any], where: str) -> tuple[Axis, ...]:
+def _axes(rows: list[Any], where: str) -> tuple[CoordinateAxis, ...]:
     """Axes of [coordinate, axis] or [coordinate, axis, share]."""
     out = []
     for row in rows:
         if not (isinstance(row, list) and len(row) in (2, 3) and isinstance(row[0], str)):
             raise RobotError(f"{where}: an axis is [coordinate, axis] or [coordinate, axis, share], got {shown(row)}")
         share = float(_values([row[2]], 1, f"{where}: the share of '{row[0]}'")[0]) if len(row) == 3 else 1.0
-        out.append(Axis(_axis_vector(row[1], f"{where}, '{row[0]}'"), Function((0.0, share)), row[0]))
+        out.append(CoordinateAxis(_axis_vector(row[1], f"{where}, '{row[0]}'"), Function((0.0, share)), row[0]))
     return tuple(out)
 
 
@@ -288,7 +296,7 @@ def _joint(row: Any, names: Sequence[str], where: str) -> _JointRow:
     return _JointRow(body, parent, at, _axes(rows_of(row, "turns", where), where), (*moves, *slides))
 
 
-def _slide(row: Any, where: str) -> Axis:
+def _slide(row: Any, where: str) -> CoordinateAxis:
     keys = ("coordinate", "axis", "stature", "rad", "m")
     check_row(row, keys, f"{where}, slides")
     check_keys(row, keys, keys, f"{where}, slides")
@@ -299,7 +307,7 @@ def _slide(row: Any, where: str) -> Axis:
     with told_of(where):
         spline = Function((), tuple(x.tolist()), tuple((y / stature).tolist()))
         y0 = float(spline(0.0))
-        return Axis(
+        return CoordinateAxis(
             _axis_vector(row["axis"], where),
             Function((), spline.x, tuple(v - y0 for v in spline.y)),
             text(row, "coordinate", where),
@@ -438,25 +446,33 @@ def _mirrored_mark(mark: Landmark, name: str) -> Landmark:
 # -------- The person
 
 
-def _scaled(j: _JointRow, stature: float, origin: dict[str, np.ndarray]) -> Joint:
+def _scaled(j: _JointRow, stature: float, origin: dict[str, np.ndarray]) -> AnatomicalJoint:
     """A joint of a person of that stature. The root's coordinates are its place, so it sits at the ground's origin."""
     if j.parent == GROUND:
-        return Joint("ground_pelvis", GROUND, j.body, rotations=j.rotations, translations=j.translations)
+        return AnatomicalJoint("ground_pelvis", GROUND, j.body, rotations=j.rotations, translations=j.translations)
     slides = tuple(replace(a, function=a.function.scaled(stature)) for a in j.translations)
-    return Joint(
-        f"joint_{j.body}", j.parent, j.body, Frame(p=origin[j.body] - origin[j.parent]), Frame(), j.rotations, slides
+    return AnatomicalJoint(
+        f"joint_{j.body}",
+        j.parent,
+        j.body,
+        OffsetFrame(p=origin[j.body] - origin[j.parent]),
+        OffsetFrame(),
+        j.rotations,
+        slides,
     )
 
 
-def _body(s: _Segment, table: dict[str, tuple[float, ...]], stature: float, mass: float, origin: np.ndarray) -> Body:
+def _body(
+    s: _Segment, table: dict[str, tuple[float, ...]], stature: float, mass: float, origin: np.ndarray
+) -> PersonBody:
     if not s.inertia:
-        return Body(s.name, 0.0, np.zeros(3), np.zeros((3, 3)))
+        return PersonBody(s.name, 0.0, np.zeros(3), np.zeros((3, 3)))
     share, centre, sagittal, transverse, longitudinal = table[s.inertia]
     first, last = (stature * np.array(end) for end in s.ends)
     m, length = s.portion * share * mass, float(np.linalg.norm(last - first))
     radii = (sagittal, longitudinal, transverse) if s.along == "y" else (longitudinal, transverse, sagittal)
     inertia = m * np.diag([(r * length) ** 2 for r in radii])
-    return Body(s.name, m, first + centre * (last - first) - origin, inertia)
+    return PersonBody(s.name, m, first + centre * (last - first) - origin, inertia)
 
 
 def _at_height(file: PersonFile, stature: float) -> tuple[Coordinate, ...]:

@@ -18,7 +18,16 @@ import pinocchio as pin
 from humanoid_control.errors import ClipError
 from humanoid_control.human.analysis import Analysis, upright
 from humanoid_control.human.calibration import CalibrationSettings, calibrate
-from humanoid_control.human.elements import GROUND, Axis, Body, Coordinate, Coupling, Frame, Joint, Marker
+from humanoid_control.human.elements import (
+    GROUND,
+    AnatomicalJoint,
+    Coordinate,
+    CoordinateAxis,
+    Coupling,
+    Marker,
+    OffsetFrame,
+    PersonBody,
+)
 from humanoid_control.human.functions import Function
 from humanoid_control.human.marker_fit import Fit, fit
 from humanoid_control.human.model import Person
@@ -92,10 +101,10 @@ def robot_as_person(robot: Robot) -> Person:
     coordinates = [Coordinate(f"{BASE}_{c}", c.startswith("r"), float(v)) for c, v in zip(
         ("rz", "ry", "rx", "tx", "ty", "tz"), (0.0, 0.0, 0.0, *X.translation), strict=True)]  # fmt: skip
     z, y, x = np.eye(3)[[2, 1, 0]]
-    root = Joint(
+    root = AnatomicalJoint(
         "base_joint", GROUND, BASE,
-        rotations=tuple(Axis(a, LINE, f"{BASE}_r{n}") for a, n in ((z, "z"), (y, "y"), (x, "x"))),
-        translations=tuple(Axis(a, LINE, f"{BASE}_t{n}") for a, n in ((x, "x"), (y, "y"), (z, "z"))),
+        rotations=tuple(CoordinateAxis(a, LINE, f"{BASE}_r{n}") for a, n in ((z, "z"), (y, "y"), (x, "x"))),
+        translations=tuple(CoordinateAxis(a, LINE, f"{BASE}_t{n}") for a, n in ((x, "x"), (y, "y"), (z, "z"))),
     )  # fmt: skip
     bodies, joints = [_body(BASE, model.inertias[1])], [root]
     zero = robot.postures["zero"]
@@ -103,11 +112,15 @@ def robot_as_person(robot: Robot) -> Person:
         name, k = model.names[j], robot.index[model.names[j]]
         placement = model.jointPlacements[j]
         vector, slides = joint_axis(model, j)
-        axis, turns = Axis(vector, LINE, name), not slides
+        axis, turns = CoordinateAxis(vector, LINE, name), not slides
         parent = BASE if model.parents[j] == 1 else model.names[model.parents[j]]
-        P = Frame(placement.rotation.copy(), placement.translation.copy())
+        P = OffsetFrame(placement.rotation.copy(), placement.translation.copy())
         bodies.append(_body(name, model.inertias[j]))
-        joints.append(Joint(f"{name}_joint", parent, name, P, Frame(), *(((axis,), ()) if turns else ((), (axis,)))))
+        joints.append(
+            AnatomicalJoint(
+                f"{name}_joint", parent, name, P, OffsetFrame(), *(((axis,), ()) if turns else ((), (axis,)))
+            )
+        )
         coordinates.append(Coordinate(name, turns, float(zero[k]), float(robot.lower[k]), float(robot.upper[k]), True))
     couplings = [
         Coupling(robot.joint_names[a], robot.joint_names[b], Function((float(offset), float(factor))))
@@ -119,15 +132,15 @@ def robot_as_person(robot: Robot) -> Person:
     )  # fmt: skip
 
 
-def _body(name: str, inertia: pin.Inertia) -> Body:
-    return Body(name, float(inertia.mass), np.array(inertia.lever), np.array(inertia.inertia))
+def _body(name: str, inertia: pin.Inertia) -> PersonBody:
+    return PersonBody(name, float(inertia.mass), np.array(inertia.lever), np.array(inertia.inertia))
 
 
 # -------- Markers
 
 
 @dataclass(frozen=True, eq=False)
-class _Segment:
+class _RobotSegment:
     """Where markers of a body go: joint of the robot, line there and line of the person (2, 3), factor."""
 
     joint: int
@@ -163,7 +176,7 @@ def place_markers(robot: Robot, person: Person) -> tuple[list[Marker], list[str]
     return out, lost
 
 
-def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _Segment]:
+def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _RobotSegment]:
     """Segments by the person's body; bodies that the robot has nothing like are missing."""
     model, q = robot.model, robot.q("zero")
     pin.forwardKinematics(model, robot.data, q)
@@ -171,14 +184,14 @@ def _segments(robot: Robot, at: dict[str, np.ndarray]) -> dict[str, _Segment]:
     points = {n: robot.data.oMf[f].translation.copy() for n, f in robot.points.items()}
     on = {n: int(model.frames[f].parentJoint) for n, f in robot.points.items()}
     here: dict[str, np.ndarray] = {}
-    out: dict[str, _Segment] = {}
+    out: dict[str, _RobotSegment] = {}
 
     def line(bodies: tuple[str, ...], joint: int, there: tuple, ends: tuple) -> None:
         a, b = np.array(there), np.array(ends)
         length = float(np.linalg.norm(b[1] - b[0]))
         factor = float(np.linalg.norm(a[1] - a[0])) / length if length > 0 else 1.0
         for name in bodies:
-            out[name] = _Segment(joint, a, b, factor)
+            out[name] = _RobotSegment(joint, a, b, factor)
 
     legs: dict[str, int] = {}
     for side in "rl":

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from humanoid_control.errors import RobotError
-from humanoid_control.human.elements import GROUND, Axis, Body, Coordinate, Frame, Joint
+from humanoid_control.human.elements import GROUND, AnatomicalJoint, Coordinate, CoordinateAxis, OffsetFrame, PersonBody
 from humanoid_control.human.functions import Function
 from humanoid_control.human.model import Person
 
@@ -40,7 +40,7 @@ def urdf_of(person: Person) -> UrdfExport:
     """
     robot, notes = ET.Element("robot", name=person.name.strip().replace(" ", "_") or "person"), list[str]()
     up = person.gravity / -np.linalg.norm(person.gravity)
-    X = Frame(UP if up[1] > 0.9 else np.eye(3))
+    X = OffsetFrame(UP if up[1] > 0.9 else np.eye(3))
     _link(robot, BASE, None)
     known, taken = {c.name: c for c in person.all_coordinates}, set[str]()
     follows = {c.dependent: c for c in person.couplings}
@@ -68,7 +68,7 @@ def urdf_of(person: Person) -> UrdfExport:
 # -------- Mean hinges
 
 
-def mean_hinge(joint: Joint, known: dict[str, Coordinate]) -> tuple[Joint, tuple[float, float]]:
+def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[AnatomicalJoint, tuple[float, float]]:
     """The hinge nearest to a joint of one coordinate, and how far it is off at most [rad, m].
 
     Raises:
@@ -102,13 +102,13 @@ def mean_hinge(joint: Joint, known: dict[str, Coordinate]) -> tuple[Joint, tuple
     slid = float(np.linalg.norm(t + hinge @ b - a, axis=1).max())
     turned = max(float(np.linalg.norm(_rotation_vector(h.T @ r))) for h, r in zip(hinge, R, strict=True))
     start = R[middle] @ _rotation(axis, -slope * q[middle])  # at a coordinate of 0
-    P = joint.P @ Frame(start, a)
-    C = joint.C @ Frame(p=b)  # the child's own frame, seen from the hinge
-    turn = Axis(axis, Function((0.0, slope)), name)
-    return Joint(joint.name, joint.parent, joint.child, P, C, (turn,)), (turned, slid)
+    P = joint.P @ OffsetFrame(start, a)
+    C = joint.C @ OffsetFrame(p=b)  # the child's own frame, seen from the hinge
+    turn = CoordinateAxis(axis, Function((0.0, slope)), name)
+    return AnatomicalJoint(joint.name, joint.parent, joint.child, P, C, (turn,)), (turned, slid)
 
 
-def _moved(joint: Joint, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _moved(joint: AnatomicalJoint, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rotations (n, 3, 3) and ways (n, 3) between the joint's frames."""
     R, t = np.tile(np.eye(3), (len(q), 1, 1)), np.zeros((len(q), 3))
     for a in joint.translations:
@@ -137,7 +137,7 @@ def _text(values: np.ndarray) -> str:
     return " ".join(repr(float(v)) for v in values)
 
 
-def _link(robot: ET.Element, name: str, body: Body | None) -> None:
+def _link(robot: ET.Element, name: str, body: PersonBody | None) -> None:
     link = ET.SubElement(robot, "link", name=name)
     if body is None or body.mass == 0.0:
         return
@@ -156,7 +156,7 @@ def _joint_element(robot: ET.Element, kind: str, name: str, parent: str, child: 
     return joint
 
 
-def _origin(joint: ET.Element, X: Frame) -> None:
+def _origin(joint: ET.Element, X: OffsetFrame) -> None:
     R = X.R
     pitch = float(np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0])))
     yaw = float(np.arctan2(R[1, 0], R[0, 0]))
@@ -165,12 +165,16 @@ def _origin(joint: ET.Element, X: Frame) -> None:
     ET.SubElement(joint, "origin", xyz=_text(X.p), rpy=_text(np.array([roll, pitch, yaw])))
 
 
-def _fixed(robot: ET.Element, parent: str, child: str, X: Frame) -> None:
+def _fixed(robot: ET.Element, parent: str, child: str, X: OffsetFrame) -> None:
     _origin(_joint_element(robot, "fixed", f"{child}_fixed", parent, child), X)
 
 
 def _chain(
-    robot: ET.Element, joint: Joint, body: Body, known: dict[str, Coordinate], state: tuple[set[str], dict]
+    robot: ET.Element,
+    joint: AnatomicalJoint,
+    body: PersonBody,
+    known: dict[str, Coordinate],
+    state: tuple[set[str], dict],
 ) -> None:
     """Links of one axis each from a body to the next: translations, which are along axes of the parent, then turns."""
     taken, follows = state
@@ -179,7 +183,7 @@ def _chain(
         unit = axis.vector / np.linalg.norm(axis.vector)
         offset = axis.function.gain * axis.function.coefficients[0]
         slope = axis.function.gain * axis.function.coefficients[1] if len(axis.function.coefficients) > 1 else 0.0
-        still = Frame(p=offset * unit) if kind == "prismatic" else Frame(_rotation(unit, offset))
+        still = OffsetFrame(p=offset * unit) if kind == "prismatic" else OffsetFrame(_rotation(unit, offset))
         if slope == 0.0 or not axis.coordinate:
             X = X @ still
             continue
@@ -209,7 +213,7 @@ def _chain(
             taken.add(axis.coordinate)
         else:
             _mimic(robot, element, leader, (factor, shift), (known, taken))
-        parent, X = child, Frame()
+        parent, X = child, OffsetFrame()
     _link(robot, joint.child, body)
     _fixed(robot, parent, joint.child, X @ joint.C.inverse())
 
@@ -233,7 +237,7 @@ def _mimic(
         c, link = known[leader], f"{leader}_value"
         _link(robot, link, None)
         own = _joint_element(robot, "revolute" if c.rotational else "prismatic", leader, BASE, link)
-        _origin(own, Frame())
+        _origin(own, OffsetFrame())
         ET.SubElement(own, "axis", xyz="0 0 1")
         _limits(own, c.lower, c.upper)
     ET.SubElement(element, "mimic", joint=leader, multiplier=repr(float(line[0])), offset=repr(float(line[1])))

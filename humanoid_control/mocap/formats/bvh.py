@@ -39,7 +39,7 @@ _CHANNELS = frozenset(f"{axis}{kind}" for axis in "XYZ" for kind in ("position",
 
 
 @dataclass
-class Joint:
+class BvhJoint:
     """One joint or end site of a BVH hierarchy, in file order (a parent comes before its children).
 
     Args:
@@ -118,7 +118,7 @@ _FAR, _ALIKE = 30.0, 0.15  # factor on a height that no posture makes; relative 
 _FEWEST, _LEAST_WAY = 10, 0.3  # frames, and way of the feet about the root in lengths of the legs: less tells nothing
 
 
-def root_factor(joints: list[Joint], positions: np.ndarray) -> tuple[float, bool]:
+def root_factor(joints: list[BvhJoint], positions: np.ndarray) -> tuple[float, bool]:
     """Factor on the path of the root, of the ratios between units, and whether it is sure; 1 where it is not needed.
 
     Bones may be in centimetres where the root's channels are in metres. A foot that stands moves about the root as the
@@ -149,20 +149,20 @@ def root_factor(joints: list[Joint], positions: np.ndarray) -> tuple[float, bool
     return (far[0], False) if far else (1.0, False)
 
 
-def _is_above(joints: list[Joint], j: int, k: int) -> bool:
+def _is_above(joints: list[BvhJoint], j: int, k: int) -> bool:
     """Whether joint j is an ancestor of joint k."""
     while k >= 0 and k != j:
         k = joints[k].parent
     return k == j
 
 
-def parse_hierarchy(text: str, source: str) -> list[Joint]:
+def parse_hierarchy(text: str, source: str) -> list[BvhJoint]:
     """The joints of the HIERARCHY part, parents first.
 
     Raises:
         ClipError: braces, offsets or channels that make no sense; the message names the joint.
     """
-    joints: list[Joint] = []
+    joints: list[BvhJoint] = []
     open_joints: list[int] = []
     awaits_brace = False
     for line in text.replace("{", "\n{\n").replace("}", "\n}\n").splitlines():
@@ -172,7 +172,7 @@ def parse_hierarchy(text: str, source: str) -> list[Joint]:
         if keyword in ("ROOT", "JOINT", "End") and not awaits_brace and (keyword == "ROOT") == (not joints):
             name = f"{current.name}_end" if current and keyword == "End" else rest.strip()
             check_count(len(joints) + 1, source)
-            joints.append(Joint(name, open_joints[-1] if open_joints else -1))
+            joints.append(BvhJoint(name, open_joints[-1] if open_joints else -1))
             awaits_brace = True
         elif keyword == "{" and awaits_brace:
             open_joints.append(len(joints) - 1)
@@ -250,7 +250,7 @@ def _numbers(text: str, start: int, what: str) -> np.ndarray:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def joint_positions(joints: list[Joint], values: np.ndarray) -> np.ndarray:
+def joint_positions(joints: list[BvhJoint], values: np.ndarray) -> np.ndarray:
     """Positions of the joints in every frame, by `forward_kinematics`.
 
     A joint's place in its parent is the offset, of which a position channel replaces one coordinate; its rotations are
@@ -266,7 +266,7 @@ def joint_positions(joints: list[Joint], values: np.ndarray) -> np.ndarray:
     return joint_poses(joints, values)[0]
 
 
-def joint_poses(joints: list[Joint], values: np.ndarray, turning: int = -1) -> tuple[np.ndarray, np.ndarray]:
+def joint_poses(joints: list[BvhJoint], values: np.ndarray, turning: int = -1) -> tuple[np.ndarray, np.ndarray]:
     """`joint_positions`, and the rotations (T, 3, 3) of one of the joints in the axes of the file.
 
     Args:
@@ -282,7 +282,7 @@ def joint_poses(joints: list[Joint], values: np.ndarray, turning: int = -1) -> t
     return positions, R
 
 
-def _some_poses(joints: list[Joint], values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _some_poses(joints: list[BvhJoint], values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Positions (J, T, 3) and rotations (J, T, 3, 3) of a block of frames."""
     p_PJ, R_PJ = [], []
     column = 0
@@ -300,7 +300,7 @@ def _some_poses(joints: list[Joint], values: np.ndarray) -> tuple[np.ndarray, np
     return forward_kinematics([joint.parent for joint in joints], p_PJ, R_PJ)
 
 
-def rest_up(joints: list[Joint]) -> str:
+def rest_up(joints: list[BvhJoint]) -> str:
     """Axis of the file that points up: from the feet to the head in the skeleton's rest pose, as "+y".
 
     BVH is y up by convention, but some programs write their own axes, into the rest pose too. Where the rest pose is
@@ -319,7 +319,7 @@ def rest_up(joints: list[Joint]) -> str:
     return f"{'+' if body[axis] > 0 else '-'}{'xyz'[axis]}"
 
 
-def rest_frames(joints: list[Joint], values: np.ndarray, positions: np.ndarray) -> tuple[int, float]:
+def rest_frames(joints: list[BvhJoint], values: np.ndarray, positions: np.ndarray) -> tuple[int, float]:
     """Number of frames before the motion that hold a rest pose, and how far the motion begins from it.
 
     A rest pose is where the skeleton stands with its joints at zero: of the rotations that turn later three quarters

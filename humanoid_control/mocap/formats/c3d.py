@@ -153,7 +153,7 @@ class C3dContent:
         return out
 
 
-class _Numbers:
+class _C3dNumbers:
     """The number formats of one processor type."""
 
     def __init__(self, processor: int) -> None:
@@ -189,7 +189,7 @@ def decode_c3d(data: bytes, source: str) -> C3dContent:
     section = data[start:] if start > 0 else b""
     if len(section) < _BLOCK or section[3] not in (_INTEL, _DEC, _SGI):
         raise ClipError(f"{source}: the C3D header points to no parameter section: the file is damaged")
-    numbers = _Numbers(section[3])
+    numbers = _C3dNumbers(section[3])
     n_points, n_analog, first, last = (int(v) & 0xFFFF for v in numbers.integers(data[2:10]))
     per_frame = max(int(numbers.integers(data[18:20])[0]) & 0xFFFF, 1)
     scale, rate = (float(numbers.floats(data[at : at + 4])[0]) for at in (12, 20))
@@ -225,7 +225,7 @@ def decode_c3d(data: bytes, source: str) -> C3dContent:
     return C3dContent(points, ~(frames[..., 3] > -1.0), rate, begin, samples, parameters, tuple(warnings))
 
 
-def _parameters(section: bytes, numbers: _Numbers, source: str) -> dict[str, list[str] | np.ndarray]:
+def _parameters(section: bytes, numbers: _C3dNumbers, source: str) -> dict[str, list[str] | np.ndarray]:
     """Walk the chain of groups and parameters; a link outside the section means damage."""
     groups: dict[int, str] = {}
     found: list[tuple[int, str, list[str] | np.ndarray]] = []
@@ -249,7 +249,7 @@ def _parameters(section: bytes, numbers: _Numbers, source: str) -> dict[str, lis
     return {f"{groups.get(group, group)}:{name}": value for group, name, value in found}
 
 
-def _value(raw: bytes, numbers: _Numbers) -> list[str] | np.ndarray:
+def _value(raw: bytes, numbers: _C3dNumbers) -> list[str] | np.ndarray:
     """One parameter's data: text of any dimension as a flat list, numbers as a flat array."""
     kind = int.from_bytes(raw[:1], "little", signed=True)
     n_dimensions = raw[1]

@@ -23,7 +23,7 @@ from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
 from humanoid_control.errors import ConfigError
-from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.statistics import SampleWindow
 
 POSE, RGBA, XYZ = 7, 4, 3
 PROBE = 0x5A5A0000
@@ -36,7 +36,7 @@ LEARNT = 32768  # bytes of a message up to which its shape is remembered
 _COUNT, _ACTION, _STAMP = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<iI")
 
 
-class MarkerLayout:
+class MarkerMessageLayout:
     """Places of everything that may change in the bytes of a MarkerArray of a given shape with M markers.
 
     Attributes:
@@ -77,7 +77,7 @@ class SerializedMarkers:
     """One MarkerArray whose shape never changes, as bytes that are ready for `Publisher.publish`."""
 
     def __init__(self, message: MarkerArray) -> None:
-        self._layout = MarkerLayout(copy.deepcopy(message))
+        self._layout = MarkerMessageLayout(copy.deepcopy(message))
         self._bytes = np.frombuffer(serialize_message(message), dtype=np.uint8).copy()
 
     def set_stamp(self, stamp: Time) -> None:
@@ -295,7 +295,7 @@ class IdlePublisher:
 
     def __init__(self, publisher: Any) -> None:
         self._publisher = publisher
-        self.took, self._next, self._cost = Samples(100), 0.0, 0.0
+        self.took, self._next, self._cost = SampleWindow(100), 0.0, 0.0
 
     def publish(self, left: float, rate: float, write: Callable[[], bytes]) -> None:
         """Publish what `write` makes, if it is time.

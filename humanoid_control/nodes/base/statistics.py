@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 
-class Samples:
+class SampleWindow:
     """The last n values of something, in a ring."""
 
     def __init__(self, n: int) -> None:
@@ -59,7 +59,7 @@ class TickStatistics:
 
     def __init__(self, rate: float, window: float = 5.0) -> None:
         n = max(10, int(rate * window))
-        self.period, self.period_error, self.execution = Samples(n), Samples(n), Samples(n)
+        self.period, self.period_error, self.execution = SampleWindow(n), SampleWindow(n), SampleWindow(n)
         self._nominal = 1.0 / rate
         self.ticks = self.missed = 0
         self._window_ticks = self._window_missed = 0

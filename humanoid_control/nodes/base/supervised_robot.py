@@ -25,7 +25,7 @@ REST_TIMEOUT = 0.6  # [s] for which a robot that is known and moves by itself is
 FOLLOWED = ("", "RUN")  # power states of a driver in which its robot is where the commands are; empty: no driver spoke
 
 
-class PowerState:
+class ReportedPower:
     """The power state of the robot's driver, where there is one."""
 
     def __init__(self, node: TickNode, changed: Callable[[], None]) -> None:
@@ -78,7 +78,7 @@ class SupervisedRobot(RobotSupervision):
         self.estimate = JointPositions(robot)
         super().__init__(robot.joint_names, robot.velocity, states, (robot.lower, robot.upper))
         self._node, self._states, self._begin_anew = node, states, begin_anew
-        self._power = PowerState(node, self.restart)
+        self._power = ReportedPower(node, self.restart)
         node.create_subscription(Bool, PAUSED, self._on_paused, LATCHED)
         node.create_service(Trigger, "~/resync", self._on_resync)
 

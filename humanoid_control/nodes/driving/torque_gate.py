@@ -8,7 +8,7 @@ import numpy as np
 
 from humanoid_control.errors import HumanoidError
 from humanoid_control.hardware.driver import Driver
-from humanoid_control.policy import Targets, TorqueGate
+from humanoid_control.policy import PolicyTargets, TorqueGate
 from humanoid_control.policy.supervision import damping_gains
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.simulation import quasi_direct_armature
@@ -39,7 +39,7 @@ class DriverGate:
         """Torque (n,) allowed [N m]; see `gained_joints.TorqueLimit`."""
         self._targets[:, self.rows] = target
         self._q[self.rows], self._v[self.rows] = measured
-        return self.gate.torque(Targets(*self._targets), self._q, self._v)[self.rows]
+        return self.gate.torque(PolicyTargets(*self._targets), self._q, self._v)[self.rows]
 
 
 def install_gate(driver: Driver, robot: str, posture: np.ndarray, gate: bool) -> str:

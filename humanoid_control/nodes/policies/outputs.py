@@ -17,7 +17,7 @@ from humanoid_control.nodes.base.messages import (
     joint_state,
 )
 from humanoid_control.nodes.base.tick_node import TickNode
-from humanoid_control.policy import Policy, Targets
+from humanoid_control.policy import Policy, PolicyTargets
 
 
 class PolicyOutputs:
@@ -49,7 +49,7 @@ class PolicyOutputs:
             self._state.publish(String(data=state))
             self._node.get_logger().info(state)
 
-    def send(self, targets: Targets, others: np.ndarray) -> bool:
+    def send(self, targets: PolicyTargets, others: np.ndarray) -> bool:
         """Publish targets with their gains; False: one is not a number, and nothing is published.
 
         Args:

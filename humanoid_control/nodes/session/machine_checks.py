@@ -26,7 +26,7 @@ TOPIC, TIMEOUT = "humanoid_ping", 15.0  # of the two processes that try to hear 
 
 
 @dataclass(frozen=True)
-class Check:
+class MachineCheck:
     """One check: its name, its state, the words for it, what to do."""
 
     check: str
@@ -35,13 +35,13 @@ class Check:
     advice: str = ""
 
 
-def check_machine(port: int) -> Iterator[Check]:
+def check_machine(port: int) -> Iterator[MachineCheck]:
     """Look at one thing after the other: packages, compiled kernels, ROS 2, discovery, memory, browser.
 
     Args:
         port: of the viewer.
     """
-    checks: list[Callable[[], Check]] = [
+    checks: list[Callable[[], MachineCheck]] = [
         _python,
         _packages,
         *(partial(_extra, name) for name in EXTRAS if name != "bench"),
@@ -62,10 +62,10 @@ def check_machine(port: int) -> Iterator[Check]:
             yield check()
         except ModuleNotFoundError as e:  # what the check itself needs is missing
             advice = str(missing_package(e) or "")
-            yield Check(str(e.name), WARN, "missing: something cannot be checked", advice)
+            yield MachineCheck(str(e.name), WARN, "missing: something cannot be checked", advice)
 
 
-def check_real_time(rate: float, seconds: float) -> Iterator[Check]:
+def check_real_time(rate: float, seconds: float) -> Iterator[MachineCheck]:
     """Look at what decides how late a loop may be, then at how late one is.
 
     Args:
@@ -74,55 +74,57 @@ def check_real_time(rate: float, seconds: float) -> Iterator[Check]:
     for fact in real_time_facts():
         if fact.name == "policy":  # of this process; the loop tells its own
             continue
-        yield Check(fact.name.replace("_", " "), WARN if fact.remedy else OK, fact.value, fact.remedy)
+        yield MachineCheck(fact.name.replace("_", " "), WARN if fact.remedy else OK, fact.value, fact.remedy)
     from humanoid_control.nodes.session.loop_lateness import measure_loop  # needs ROS 2
 
     loop = measure_loop(rate, seconds)
     fifo = loop.scheduling.startswith("fifo")
     advice = "" if fifo else "'@GROUP - rtprio 98' in /etc/security/limits.conf, then log in again"
-    yield Check("scheduling", OK if fifo else WARN, loop.scheduling, advice)
+    yield MachineCheck("scheduling", OK if fifo else WARN, loop.scheduling, advice)
     p50, p99, p999 = (1e6 * loop.percentile(p) for p in (50, 99, 99.9))
     figures = f"{p50:.0f} / {p99:.0f} / {p999:.0f} / {1e6 * loop.late.max():.0f} us"
     missed = loop.missed_percent()
     good = missed <= MISSED and p99 <= 1e6 * LATE * loop.period
     found = f"{figures} late (p50 / p99 / p99.9 / max), {missed:.3f} % missed, {len(loop.late)} cycles at {rate:g} Hz"
-    yield Check("loop", OK if good else WARN, found, "" if good else "see above; other work on this machine, too")
+    yield MachineCheck(
+        "loop", OK if good else WARN, found, "" if good else "see above; other work on this machine, too"
+    )
 
 
-def _python() -> Check:
+def _python() -> MachineCheck:
     version = platform.python_version()
     good = (3, 10) <= sys.version_info[:2] <= (3, 14)
-    return Check("Python", OK if good else FAIL, version, "" if good else "use Python 3.10 to 3.14")
+    return MachineCheck("Python", OK if good else FAIL, version, "" if good else "use Python 3.10 to 3.14")
 
 
-def _packages() -> Check:
+def _packages() -> MachineCheck:
     missing = [p for p in PACKAGES if importlib.util.find_spec(p) is None]
     if missing:
-        return Check("packages", FAIL, f"missing: {', '.join(missing)}", "run `make setup`, or pip install them")
-    return Check("packages", OK, f"all {len(PACKAGES)} are installed")
+        return MachineCheck("packages", FAIL, f"missing: {', '.join(missing)}", "run `make setup`, or pip install them")
+    return MachineCheck("packages", OK, f"all {len(PACKAGES)} are installed")
 
 
-def _extra(name: str) -> Check:
+def _extra(name: str) -> MachineCheck:
     missing = [p for p in EXTRAS[name] if importlib.util.find_spec(p) is None]
     if missing:
         advice = f"where it is wanted: pip install 'humanoid_control[{name}]'"
-        return Check(f"extra {name}", WARN, f"missing: {', '.join(missing)}", advice)
-    return Check(f"extra {name}", OK, ", ".join(EXTRAS[name]))
+        return MachineCheck(f"extra {name}", WARN, f"missing: {', '.join(missing)}", advice)
+    return MachineCheck(f"extra {name}", OK, ", ".join(EXTRAS[name]))
 
 
-def _share() -> Check:
+def _share() -> MachineCheck:
     from humanoid_control.errors import HumanoidError
     from humanoid_control.paths import share_dir
 
     try:
-        return Check("shared files", OK, str(share_dir()))
+        return MachineCheck("shared files", OK, str(share_dir()))
     except HumanoidError as e:
-        return Check("shared files", FAIL, str(e), "install the package again")
+        return MachineCheck("shared files", FAIL, str(e), "install the package again")
 
 
-def _kernels() -> Check:
+def _kernels() -> MachineCheck:
     if any(importlib.util.find_spec(p) is None for p in ("numba", "pinocchio", "coal")):
-        return Check("compiled kernels", WARN, "cannot be looked at", "install the missing packages first")
+        return MachineCheck("compiled kernels", WARN, "cannot be looked at", "install the missing packages first")
     from humanoid_control.warm_up import inverse_kinematics, retargeting, simulation, tendons, walking
 
     for room, waits in (
@@ -133,44 +135,44 @@ def _kernels() -> Check:
         (walking, "the first walk will wait for the compiler, a minute"),
     ):
         if not room.compiled():
-            return Check(
+            return MachineCheck(
                 "compiled kernels", WARN, waits, f"compile them now: humanoid warm, or python -m {room.__name__}"
             )
-    return Check("compiled kernels", OK, "ready")
+    return MachineCheck("compiled kernels", OK, "ready")
 
 
-def _ros() -> Check:
+def _ros() -> MachineCheck:
     kind = ros_flavour()
     distro = os.environ.get("ROS_DISTRO", "")
     if kind == "none":
         advice = "run `make setup` (x86_64 Linux), or source a ROS 2 installation"
-        return Check("ROS 2", FAIL, f"none for this Python ({platform.machine()})", advice)
+        return MachineCheck("ROS 2", FAIL, f"none for this Python ({platform.machine()})", advice)
     if kind == "wheels" and distro:
         advice = "open a shell in which ROS is not sourced, or do not use this environment: their libraries mix"
-        return Check("ROS 2", FAIL, f"wheels in this environment, and ROS {distro} sourced as well", advice)
+        return MachineCheck("ROS 2", FAIL, f"wheels in this environment, and ROS {distro} sourced as well", advice)
     try:
         import rclpy  # noqa: F401
     except ImportError as e:
-        return Check("ROS 2", FAIL, f"rclpy does not load: {e}", "remove .venv and run `make setup` again")
-    return Check("ROS 2", OK, "wheels in this environment" if kind == "wheels" else f"installed ROS {distro}")
+        return MachineCheck("ROS 2", FAIL, f"rclpy does not load: {e}", "remove .venv and run `make setup` again")
+    return MachineCheck("ROS 2", OK, "wheels in this environment" if kind == "wheels" else f"installed ROS {distro}")
 
 
-def _discovery() -> Check:
+def _discovery() -> MachineCheck:
     scope = os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "as ROS has it")
     domain = os.environ.get("ROS_DOMAIN_ID", "0")
     if scope == "OFF":
-        return Check("discovery", FAIL, "switched off", "unset ROS_AUTOMATIC_DISCOVERY_RANGE")
+        return MachineCheck("discovery", FAIL, "switched off", "unset ROS_AUTOMATIC_DISCOVERY_RANGE")
     if not (domain.isdigit() and int(domain) <= 232):
-        return Check("discovery", FAIL, f"ROS_DOMAIN_ID is '{domain}'", "use a number from 0 to 101")
-    return Check("discovery", OK, f"range {scope}, domain {domain}")
+        return MachineCheck("discovery", FAIL, f"ROS_DOMAIN_ID is '{domain}'", "use a number from 0 to 101")
+    return MachineCheck("discovery", OK, f"range {scope}, domain {domain}")
 
 
-def _loopback() -> Check:
+def _loopback() -> MachineCheck:
     """Two processes, one message."""
     if ros_flavour() == "none":
-        return Check("loopback", WARN, "not checked without ROS 2")
+        return MachineCheck("loopback", WARN, "not checked without ROS 2")
     if os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE") == "OFF":
-        return Check("loopback", WARN, "not checked while discovery is off")
+        return MachineCheck("loopback", WARN, "not checked while discovery is off")
     env = {**os.environ}
     choose_discovery(env)
     command = [sys.executable, "-m", "humanoid_control.nodes.session.machine_checks"]
@@ -184,61 +186,65 @@ def _loopback() -> Check:
         talker.wait()
     if answer is None or answer.returncode != 0:
         advice = "bring the loopback interface up (ip link set lo up), and let the firewall pass UDP on 127.0.0.1"
-        return Check("loopback", FAIL, "a message between two processes does not arrive", advice)
-    return Check("loopback", OK, f"a message between two processes arrives after {float(answer.stdout):.1f} s")
+        return MachineCheck("loopback", FAIL, "a message between two processes does not arrive", advice)
+    return MachineCheck("loopback", OK, f"a message between two processes arrives after {float(answer.stdout):.1f} s")
 
 
-def _port(port: int) -> Check:
+def _port(port: int) -> MachineCheck:
     from humanoid_control.viewer import port_is_free
 
     if port_is_free("127.0.0.1", port):
-        return Check("port", OK, f"{port} is free for the viewer")
-    return Check("port", WARN, f"{port} is occupied", "give the viewer another one: its parameter port")
+        return MachineCheck("port", OK, f"{port} is free for the viewer")
+    return MachineCheck("port", WARN, f"{port} is occupied", "give the viewer another one: its parameter port")
 
 
-def _cores() -> Check:
+def _cores() -> MachineCheck:
     n = len(os.sched_getaffinity(0))
-    return Check("cores", OK if n >= 2 else WARN, f"{n}", "" if n >= 2 else "two cores or more keep the rates")
+    return MachineCheck("cores", OK if n >= 2 else WARN, f"{n}", "" if n >= 2 else "two cores or more keep the rates")
 
 
-def _threads() -> Check:
+def _threads() -> MachineCheck:
     n = os.environ.get("OMP_NUM_THREADS", "")
     good = n == "1"
-    return Check("BLAS threads", OK if good else WARN, n or "not set", "" if good else "set OMP_NUM_THREADS=1: faster")
+    return MachineCheck(
+        "BLAS threads", OK if good else WARN, n or "not set", "" if good else "set OMP_NUM_THREADS=1: faster"
+    )
 
 
-def _scheduling() -> Check:
+def _scheduling() -> MachineCheck:
     try:
         before = os.sched_getscheduler(0), os.sched_getparam(0)
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
         os.sched_setscheduler(0, *before)
-        return Check("real-time priority", OK, "permitted")
+        return MachineCheck("real-time priority", OK, "permitted")
     except OSError:
         advice = "for steadier rates add '@GROUP - rtprio 98' to /etc/security/limits.conf (optional)"
-        return Check("real-time priority", WARN, "not permitted: ordinary scheduling is used", advice)
+        return MachineCheck("real-time priority", WARN, "not permitted: ordinary scheduling is used", advice)
 
 
-def _shared_memory() -> Check:
+def _shared_memory() -> MachineCheck:
     left = leftovers()
     if not SHM.is_dir() or not os.access(SHM, os.W_OK):
-        return Check("shared memory", WARN, f"{SHM} cannot be written: UDP is used instead")
+        return MachineCheck("shared memory", WARN, f"{SHM} cannot be written: UDP is used instead")
     free = shutil.disk_usage(SHM).free / 2**20
     if left:
-        return Check(
+        return MachineCheck(
             "shared memory",
             WARN,
             f"{len(left)} files left behind by killed processes",
             "remove them: humanoid doctor --clean",
         )
-    return Check("shared memory", OK if free > 64 else WARN, f"{free:.0f} MB free")
+    return MachineCheck("shared memory", OK if free > 64 else WARN, f"{free:.0f} MB free")
 
 
-def _browser() -> Check:
+def _browser() -> MachineCheck:
     from humanoid_control.viewer import find_chromium
 
     path = find_chromium()
     found = path and Path(path).name
-    return Check("Chromium", OK if found else WARN, found or "none: only needed for pictures and the viewer's tests")
+    return MachineCheck(
+        "Chromium", OK if found else WARN, found or "none: only needed for pictures and the viewer's tests"
+    )
 
 
 def ping() -> int:

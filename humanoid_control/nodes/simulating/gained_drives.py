@@ -10,7 +10,7 @@ from sensor_msgs.msg import JointState
 from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.commands.gained_command import GainedCommand, GainsReader
 from humanoid_control.nodes.base.joint_gains import gains_of
-from humanoid_control.policy import Limiter, Targets, TorqueGate, Unlimited
+from humanoid_control.policy import Limiter, PolicyTargets, TorqueGate, Unlimited
 from humanoid_control.policy.supervision import damping_gains
 from humanoid_control.simulation import Engine
 
@@ -76,7 +76,7 @@ class GainedDrives:
             n = min(self._steps, steps) if c.any else steps
             if c.any:
                 c.update(e.time)
-                targets = Targets(c.q, c.v, c.tau, c.kp, c.kd)
+                targets = PolicyTargets(c.q, c.v, c.tau, c.kp, c.kd)
                 e.drives.push(c.which, self._limiter.torque(targets, e.joints, e.joint_velocity))
                 np.copyto(e.drives.q_ref, c.q, where=c.which)  # for those who look at what is applied
             e.step(n)

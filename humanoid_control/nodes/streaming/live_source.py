@@ -19,7 +19,7 @@ from humanoid_control.nodes.base.command_owner import TARGETS_IN, TARGETS_TIMEOU
 from humanoid_control.nodes.base.messages import seconds
 from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.nodes.base.serialized_markers import MarkerReader
-from humanoid_control.nodes.base.statistics import Samples
+from humanoid_control.nodes.base.statistics import SampleWindow
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.retargeting.live import LiveSettings, LiveTargets
 from humanoid_control.retargeting.player import Figure
@@ -179,7 +179,7 @@ class LiveSource:
         self.live = kind(robot, settings)
         self._node, self._left = node, left
         self._input = MarkerInput(node, p.live_labels)
-        self._added, self._latency = Samples(1000), Samples(1000)
+        self._added, self._latency = SampleWindow(1000), SampleWindow(1000)
         self._figure: Figure | None = None
         self._logged: tuple[str, ...] = ()
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.estimation import JointSupervision, SupervisionLimits
+from humanoid_control.estimation import JointSupervision, JointSupervisionLimits
 from humanoid_control.nodes.base.command_owner import CommandOwner
 from humanoid_control.nodes.base.messages import PeriodicStamps, fill_joint_state, joint_state, stamp_of
-from humanoid_control.nodes.base.supervised_robot import PowerState
+from humanoid_control.nodes.base.supervised_robot import ReportedPower
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot
 
@@ -36,7 +36,7 @@ class JointCommands:
         self._message = joint_state(robot.joint_names)
         self.owner = CommandOwner(node, "joint_commands")
         self._joints = JointSupervision(robot.joint_names, robot.velocity, ranges=(robot.lower, robot.upper))
-        self._power = PowerState(node, self._joints.restart)
+        self._power = ReportedPower(node, self._joints.restart)
         # A command stands for one period of control. Ticks that are late, or made up for, come closer together.
         self._stamps = PeriodicStamps(round(1e9 / node.params.rate))
         self.restart()
@@ -44,7 +44,7 @@ class JointCommands:
     def configure(self, following_error: float) -> None:
         """Set the distance of a joint from its commands that is a fault [rad]; 0: nothing is one."""
         self._stops = following_error > 0
-        self._joints.limits = SupervisionLimits(following_error or np.inf, silence=np.inf, jump=np.inf)
+        self._joints.limits = JointSupervisionLimits(following_error or np.inf, silence=np.inf, jump=np.inf)
 
     def restart(self) -> None:
         """Nothing was commanded yet."""

@@ -15,7 +15,7 @@ from humanoid_control.policy.model import (
     PolicyModel,
     Term,
 )
-from humanoid_control.policy.network import Network
+from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "BeyondMimic / mjlab metadata"
@@ -32,7 +32,7 @@ OUTPUTS = {
 }
 
 
-def read_beyondmimic(network: Network) -> PolicyModel:
+def read_beyondmimic(network: PolicyNetwork) -> PolicyModel:
     """The policy of a network with such metadata.
 
     Raises:

@@ -36,13 +36,13 @@ from humanoid_control.policy.model import (
     STIFFNESS,
     TARGET,
     Block,
-    Gait,
+    GaitSignal,
     Input,
     Output,
     PolicyModel,
     Term,
 )
-from humanoid_control.policy.network import Network
+from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import KINDS, kind_of, size_of
 
 SCHEMA = "humanoid_policy/1"
@@ -78,7 +78,7 @@ def network_path(path: Path, values: dict[str, Any]) -> Path:
     return beside(path, Fields(values, str(path)).text("network"), "network")
 
 
-def read_description(path: Path, values: dict[str, Any], network: Network | None) -> PolicyModel:
+def read_description(path: Path, values: dict[str, Any], network: PolicyNetwork | None) -> PolicyModel:
     """The policy of a description.
 
     Raises:
@@ -170,15 +170,15 @@ def _by_joint(d: Fields, key: str, joints: tuple[str, ...]) -> np.ndarray:
     return np.array([row.number(j, 0.0) for j in joints])
 
 
-def _gait(d: Fields) -> Gait:
+def _gait(d: Fields) -> GaitSignal:
     d.known(("period", "phases", "rest"))
     phases = d.values.get("phases", [0.0, float(np.pi)])
     count = len(phases) if isinstance(phases, list) else 1
     period = checked_period(d.number("period"), f"{d.where}: 'period'")
-    return Gait(period, tuple(d.numbers("phases", count, 0.0).tolist()), d.one_of("rest", RESTS, RESTS[1]))
+    return GaitSignal(period, tuple(d.numbers("phases", count, 0.0).tolist()), d.one_of("rest", RESTS, RESTS[1]))
 
 
-def _shape(network: Network | None, name: str, size: int) -> tuple[int, ...]:
+def _shape(network: PolicyNetwork | None, name: str, size: int) -> tuple[int, ...]:
     found = next((t for t in (*network.inputs, *network.outputs) if t.name == name), None) if network else None
     return plain_shape(found) if found is not None else (1, size)
 
@@ -186,7 +186,7 @@ def _shape(network: Network | None, name: str, size: int) -> tuple[int, ...]:
 def _input(
     rows: Fields,
     name: str,
-    network: Network | None,
+    network: PolicyNetwork | None,
     joints: tuple[tuple[str, ...], tuple[str, ...]],
     contradictions: list[str],
 ) -> Input:
@@ -254,7 +254,7 @@ def _term(
     return make_term(row.text("name", word), kind, about, size, factors, clip, length)
 
 
-def _outputs(d: Fields, network: Network | None, contradictions: list[str]) -> tuple[Output, ...]:
+def _outputs(d: Fields, network: PolicyNetwork | None, contradictions: list[str]) -> tuple[Output, ...]:
     """The outputs by kind; the only one of a network is an action where nothing is said."""
     if "outputs" not in d:
         if network is not None and len(network.outputs) != 1:
@@ -275,7 +275,7 @@ def _outputs(d: Fields, network: Network | None, contradictions: list[str]) -> t
 # -------- The draft
 
 
-def draft_description(network: Network, model: PolicyModel | None = None) -> str:
+def draft_description(network: PolicyNetwork, model: PolicyModel | None = None) -> str:
     """A description of a network to be completed, as YAML: `# ?` marks a fact that somebody else knows.
 
     Args:

@@ -15,16 +15,16 @@ from humanoid_control.policy.model import (
     REFERENCE,
     Assumption,
     Block,
-    Gait,
+    GaitSignal,
     PolicyModel,
     Term,
 )
-from humanoid_control.policy.network import Network
+from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "holosoma metadata"
 PERIOD = 0.02  # [s]
-GAIT = Gait(1.0)
+GAIT = GaitSignal(1.0)
 ANCHOR = "torso_link"
 LOCO_SCALE, TRACKER_SCALE = 0.25, 1.0
 LOCO = {"base_ang_vel": 0.25, "dof_vel": 0.05}  # scales other than 1
@@ -69,7 +69,7 @@ RESTS = {
 SIDES = ("left_", "right_", "Left_", "Right_")
 
 
-def read_holosoma(network: Network) -> PolicyModel:
+def read_holosoma(network: PolicyNetwork) -> PolicyModel:
     """The policy of a network with such metadata.
 
     Raises:
@@ -150,7 +150,7 @@ def rest_posture(joints: tuple[str, ...]) -> tuple[np.ndarray, str]:
 USED = ("dof_names", "kp", "kd", "command_ranges", "action_scale")
 
 
-def _said(network: Network) -> dict[str, Any]:
+def _said(network: PolicyNetwork) -> dict[str, Any]:
     out: dict[str, Any] = {"robot_urdf": "robot_urdf" in network.metadata}
     for key in USED:
         value = network.metadata.get(key)
@@ -165,7 +165,7 @@ def _said(network: Network) -> dict[str, Any]:
     return out
 
 
-def _terms(network: Network, joints: tuple[str, ...], tracks: bool) -> tuple[Term, ...]:
+def _terms(network: PolicyNetwork, joints: tuple[str, ...], tracks: bool) -> tuple[Term, ...]:
     n = len(joints)
     words = sorted(TRACKER_TERMS if tracks else LOCO_TERMS)
     observed = next((i.size for i in network.inputs if i.name != "time_step"), 0)

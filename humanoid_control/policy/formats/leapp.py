@@ -21,7 +21,7 @@ from humanoid_control.policy.model import (
     Output,
     PolicyModel,
 )
-from humanoid_control.policy.network import Network
+from humanoid_control.policy.network import PolicyNetwork
 
 FORM = "LEAPP"
 JOINT_KINDS = {"state/joint/position": "joint_pos_abs", "state/joint/velocity": "joint_vel"}
@@ -64,7 +64,7 @@ def _model(path: Path, values: dict[str, Any]) -> Fields:
     return models.within(next(iter(models.values)))
 
 
-def read_leapp(path: Path, values: dict[str, Any], network: Network | None) -> PolicyModel:
+def read_leapp(path: Path, values: dict[str, Any], network: PolicyNetwork | None) -> PolicyModel:
     """The policy of a LEAPP description.
 
     Raises:
@@ -199,7 +199,7 @@ def _output(row: Fields, contradictions: list[str]) -> Output:
 def _compare(
     path: Path,
     model: Fields,
-    network: Network | None,
+    network: PolicyNetwork | None,
     tensors: tuple[list[Input], list[Output]],
     contradictions: list[str],
 ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from humanoid_control.errors import offer_names, shown
 from humanoid_control.policy.model import ACTION, FEEDBACK, Block, Input, Output, Term
-from humanoid_control.policy.network import Network, Tensor
+from humanoid_control.policy.network import PolicyNetwork, Tensor
 from humanoid_control.policy.terms import KINDS, NAMES
 
 TRAINER = "the trainer's configuration"
@@ -40,7 +40,7 @@ def plain_shape(tensor: Tensor) -> tuple[int, ...]:
     return tuple(max(d, 1) for d in tensor.shape)
 
 
-def memory(network: Network) -> dict[str, str]:
+def memory(network: PolicyNetwork) -> dict[str, str]:
     """Inputs that are fed from outputs, by name, as exporters of recurrent policies call them: `h_in` and `h_out`."""
     sizes = {o.name: o.size for o in network.outputs}
     ends = {"_in": "_out", "0": "n", "_0": "_n"}
@@ -53,7 +53,7 @@ def memory(network: Network) -> dict[str, str]:
     return found
 
 
-def network_inputs(network: Network, blocks: tuple[Block, ...], contradictions: list[str]) -> tuple[Input, ...]:
+def network_inputs(network: PolicyNetwork, blocks: tuple[Block, ...], contradictions: list[str]) -> tuple[Input, ...]:
     """Inputs of a network: one observation, the step of a motion, and states that are fed back."""
     fed, out, observed = memory(network), [], False
     for one in network.inputs:
@@ -69,7 +69,7 @@ def network_inputs(network: Network, blocks: tuple[Block, ...], contradictions: 
     return tuple(out)
 
 
-def network_outputs(network: Network, kinds: Mapping[str, str], contradictions: list[str]) -> tuple[Output, ...]:
+def network_outputs(network: PolicyNetwork, kinds: Mapping[str, str], contradictions: list[str]) -> tuple[Output, ...]:
     """Outputs of a network by their names; the first one is the action where none is called so.
 
     Args:
@@ -88,14 +88,16 @@ def network_outputs(network: Network, kinds: Mapping[str, str], contradictions: 
     return tuple(out)
 
 
-def plain_input(network: Network | None, blocks: tuple[Block, ...], contradictions: list[str]) -> tuple[Input, ...]:
+def plain_input(
+    network: PolicyNetwork | None, blocks: tuple[Block, ...], contradictions: list[str]
+) -> tuple[Input, ...]:
     """Inputs of a network that takes a flat observation; as wide as its blocks where there is no network."""
     if network is None:
         return (Input("obs", (1, sum(b.size for b in blocks)), blocks),)
     return network_inputs(network, blocks, contradictions)
 
 
-def plain_output(network: Network | None, count: int, contradictions: list[str]) -> tuple[Output, ...]:
+def plain_output(network: PolicyNetwork | None, count: int, contradictions: list[str]) -> tuple[Output, ...]:
     """Outputs of a network that gives an action."""
     if network is None:
         return (Output("actions", (1, count), ACTION),)

@@ -15,7 +15,7 @@ from humanoid_control.policy.formats.beyondmimic import read_beyondmimic
 from humanoid_control.policy.formats.holosoma import read_holosoma
 from humanoid_control.policy.formats.values import read_file
 from humanoid_control.policy.model import PolicyModel
-from humanoid_control.policy.network import Network, read_network
+from humanoid_control.policy.network import PolicyNetwork, read_network
 
 CODE = (".pt", ".pth", ".jit", ".ts", ".pkl", ".pickle", ".ckpt")
 ARCHIVE, PICKLE = b"PK", b"\x80"  # first bytes
@@ -25,7 +25,7 @@ YAML = (".yaml", ".yml")
 FORMS = "LEAPP, BeyondMimic or mjlab metadata, holosoma metadata, Unitree deploy.yaml, rl_sar, or humanoid_policy/1"
 
 
-def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, Network | None]:
+def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, PolicyNetwork | None]:
     """The policy of a file or a folder, and its network where that can be read.
 
     Args:
@@ -62,7 +62,7 @@ def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, N
     )
 
 
-def _shipped(network: Network) -> Path | None:
+def _shipped(network: PolicyNetwork) -> Path | None:
     """The description of this package whose inputs and outputs have the names and sizes of a network."""
     for path in sorted((share_dir() / "config" / "policies").glob("*.yaml")):
         try:
@@ -159,7 +159,7 @@ def _form(d: dict[str, Any]) -> str | None:
     return rl_sar.FORM if rl_sar.is_rl_sar(d) else None
 
 
-def _read_yaml(path: Path, given: Path | None) -> tuple[PolicyModel, Network | None]:
+def _read_yaml(path: Path, given: Path | None) -> tuple[PolicyModel, PolicyNetwork | None]:
     d = read_file(path)
     form = _form(d)
     if form == description.FORM:
@@ -180,7 +180,7 @@ def _read_yaml(path: Path, given: Path | None) -> tuple[PolicyModel, Network | N
     raise PolicyError(f"{path}: not a policy that is known here: {FORMS}; `humanoid policy new` drafts the last one")
 
 
-def _read_rl_sar(path: Path, d: dict[str, Any], given: Path | None) -> tuple[PolicyModel, Network | None]:
+def _read_rl_sar(path: Path, d: dict[str, Any], given: Path | None) -> tuple[PolicyModel, PolicyNetwork | None]:
     place = rl_sar.network_path(path, d)
     exported = given or place.with_suffix(".onnx")
     if exported.is_file():
@@ -194,7 +194,7 @@ def _read_rl_sar(path: Path, d: dict[str, Any], given: Path | None) -> tuple[Pol
     return _without(model, f"{place}: there is no such network"), None
 
 
-def _network(path: Path) -> Network:
+def _network(path: Path) -> PolicyNetwork:
     if path.suffix.lower() != ".onnx":
         refuse_code(path)
     return read_network(path)

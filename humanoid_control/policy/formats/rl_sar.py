@@ -30,7 +30,7 @@ from humanoid_control.policy.model import (
     PolicyModel,
     Term,
 )
-from humanoid_control.policy.network import Network
+from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "rl_sar config.yaml"
@@ -88,7 +88,7 @@ def _robot_values(path: Path, name: str) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def read_rl_sar(path: Path, values: dict[str, Any], network: Network | None) -> PolicyModel:
+def read_rl_sar(path: Path, values: dict[str, Any], network: PolicyNetwork | None) -> PolicyModel:
     """The policy of rl_sar's parameters; what they leave out is that of its robot.
 
     Raises:

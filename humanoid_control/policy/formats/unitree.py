@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from humanoid_control.errors import PolicyError, shown
-from humanoid_control.hardware.unitree.models import MODELS, Model
+from humanoid_control.hardware.unitree.models import MODELS, UnitreeModel
 from humanoid_control.policy.formats.parts import make_term, plain_input, plain_output, unknown_term
 from humanoid_control.policy.formats.values import (
     Fields,
@@ -19,8 +19,8 @@ from humanoid_control.policy.formats.values import (
     numbers,
     pairs,
 )
-from humanoid_control.policy.model import RUNNING, Assumption, Block, Gait, PolicyModel, Term
-from humanoid_control.policy.network import Network
+from humanoid_control.policy.model import RUNNING, Assumption, Block, GaitSignal, PolicyModel, Term
+from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "Unitree deploy.yaml"
@@ -41,7 +41,7 @@ def sdk_joints(count: int) -> tuple[str, tuple[str, ...]] | None:
     return None
 
 
-def _sorted_joints(model: Model) -> tuple[str, ...]:
+def _sorted_joints(model: UnitreeModel) -> tuple[str, ...]:
     return tuple(f"{m.name}_joint" for m in sorted(model.motors, key=lambda m: m.id))
 
 
@@ -88,7 +88,7 @@ def find_network(path: Path) -> Path | None:
     return next((found for p in PLACES if (found := (path.parent / p).resolve()).is_file()), None)
 
 
-def read_unitree(path: Path, values: dict[str, Any], network: Network | None) -> PolicyModel:
+def read_unitree(path: Path, values: dict[str, Any], network: PolicyNetwork | None) -> PolicyModel:
     """The policy of a deploy.yaml.
 
     Raises:
@@ -147,7 +147,7 @@ def read_unitree(path: Path, values: dict[str, Any], network: Network | None) ->
     )
 
 
-def _gait(rows: Fields, terms: list[Term]) -> Gait | None:
+def _gait(rows: Fields, terms: list[Term]) -> GaitSignal | None:
     """The clock of a gait whose period is a parameter of its term; it runs all the time."""
     named = next((t.name for t in terms if t.kind in ("phase", "sin_phase", "cos_phase")), None)
     if named is None or not isinstance(rows.within(named).values.get("params"), dict):
@@ -155,7 +155,7 @@ def _gait(rows: Fields, terms: list[Term]) -> Gait | None:
     parameters = rows.within(named).within("params")
     if "period" not in parameters:
         return None
-    return Gait(checked_period(parameters.number("period"), f"{parameters.where}: 'period'"), (0.0,), RUNNING)
+    return GaitSignal(checked_period(parameters.number("period"), f"{parameters.where}: 'period'"), (0.0,), RUNNING)
 
 
 def _nested(commands: Any) -> bool:

@@ -19,7 +19,7 @@ from humanoid_control.reaching.optimal.spatial_motion import ArmModel
 REFERENCE_HEIGHT = 1.741  # [m] of the men of de Leva 1996, table 4
 
 
-class Segment(NamedTuple):
+class ArmSegment(NamedTuple):
     """A segment of the arm, men (de Leva 1996, table 4).
 
     Attributes:
@@ -34,9 +34,11 @@ class Segment(NamedTuple):
     gyration: tuple[float, float, float]
 
 
-UPPER_ARM = Segment(0.2817, 0.0271, 0.5772, (0.285, 0.269, 0.158))
-FOREARM = Segment(0.2689, 0.0162, 0.4574, (0.276, 0.265, 0.121))
-HAND = Segment(0.0862, 0.0061, 0.7900, (0.628, 0.513, 0.401))  # to the third knuckle, which is the point that reaches
+UPPER_ARM = ArmSegment(0.2817, 0.0271, 0.5772, (0.285, 0.269, 0.158))
+FOREARM = ArmSegment(0.2689, 0.0162, 0.4574, (0.276, 0.265, 0.121))
+HAND = ArmSegment(
+    0.0862, 0.0061, 0.7900, (0.628, 0.513, 0.401)
+)  # to the third knuckle, which is the point that reaches
 
 
 class PersonJoint(NamedTuple):

@@ -19,7 +19,7 @@ TRIES = 12  # postures from which inverse kinematics begins
 
 
 @dataclass(frozen=True)
-class Touch:
+class ReachTouch:
     """Two parts of a robot that touch during a reach.
 
     Attributes:
@@ -86,7 +86,7 @@ def joint_motion(robot: Robot, reach: Reach, posture: np.ndarray, rate: float) -
     return q, v
 
 
-def touches(robot: Robot, positions: np.ndarray, rate: float) -> list[Touch]:
+def touches(robot: Robot, positions: np.ndarray, rate: float) -> list[ReachTouch]:
     """Pairs of the robot's collision shapes that overlap during a motion (T, n), in the order in which they do.
 
     Pairs that overlap in the neutral posture already are not told.
@@ -100,7 +100,7 @@ def touches(robot: Robot, positions: np.ndarray, rate: float) -> list[Touch]:
             if pair not in resting:
                 found.setdefault(pair, []).append((k / rate, -distance))
     return [
-        Touch(monitor.name(pair), seen[0][0], seen[-1][0], max(depth for _, depth in seen))
+        ReachTouch(monitor.name(pair), seen[0][0], seen[-1][0], max(depth for _, depth in seen))
         for pair, seen in sorted(found.items(), key=lambda item: item[1][0][0])
     ]
 

@@ -28,7 +28,7 @@ from humanoid_control.retargeting.whole_body.clip_solver import (
     place_corners,
     place_soles,
 )
-from humanoid_control.retargeting.whole_body.contacts import HEEL, TOE, ContactRules, Soles, runs
+from humanoid_control.retargeting.whole_body.contacts import HEEL, TOE, ContactRules, ContactSoles, runs
 from humanoid_control.retargeting.whole_body.feasible_frames import LOST, follow_frames
 from humanoid_control.retargeting.whole_body.frames import FrameInputs, FrameResults
 from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter, WholeBodyTrajectory
@@ -71,7 +71,7 @@ def whole_body_solver(method: str) -> type[WholeBodyRetargeter]:
 
 
 @dataclass
-class ContactPlan:
+class ContactSchedule:
     """From when to when each foot stands, and where.
 
     Attributes:
@@ -84,7 +84,7 @@ class ContactPlan:
         lift, glide: frames in which an edge comes from the floor to its height, and a foot from a place to its path.
     """
 
-    soles: Soles
+    soles: ContactSoles
     free: np.ndarray
     edge: np.ndarray
     height: np.ndarray
@@ -96,7 +96,7 @@ class ContactPlan:
     glide: int
 
     @classmethod
-    def of(cls, targets: WholeBodyTargets, soles: Soles, rules: ContactRules) -> ContactPlan:
+    def of(cls, targets: WholeBodyTargets, soles: ContactSoles, rules: ContactRules) -> ContactSchedule:
         """The person's contacts, without flicker, each hold at the mean of the person's places."""
         rate, free = targets.rate, targets.soles
         edge = np.empty_like(targets.contacts)
@@ -286,7 +286,7 @@ class ClipRetargeter(WholeBodyRetargeter):
         """
         frames, T, dt = self.inputs(targets), len(targets), 1.0 / targets.rate
         live, out = self._begin(frames, targets), self._results(T)
-        windows = _Windows(self, frames, ContactPlan.of(targets, self.legs.soles, self.rules), dt)
+        windows = _Windows(self, frames, ContactSchedule.of(targets, self.legs.soles, self.rules), dt)
         ahead, solved, first = round(AHEAD * targets.rate), 1, 0
         length = max(WINDOW, 3 * ahead)
         while first < T:
@@ -311,7 +311,7 @@ class _Windows:
         seen, state: first frame of the last window, and its postures as they were optimised.
     """
 
-    def __init__(self, solver: WholeBodyRetargeter, frames: FrameInputs, plan: ContactPlan, dt: float) -> None:
+    def __init__(self, solver: WholeBodyRetargeter, frames: FrameInputs, plan: ContactSchedule, dt: float) -> None:
         p = solver.problem
         joints = p.tree.joints  # a base frame of its own: the frame by frame solver goes on from its own
         own = joints._replace(R=joints.R.copy(), p=joints.p.copy())

@@ -32,7 +32,7 @@ from humanoid_control.retargeting.problem import (
     place_points,
     point_jacobian,
 )
-from humanoid_control.retargeting.whole_body.contacts import Soles, sole_corners
+from humanoid_control.retargeting.whole_body.contacts import ContactSoles, sole_corners
 
 INSIDE = 1e-3  # [rad] by which ranges are aimed at from inside, and share of the speed limit
 ABOVE = 3e-4  # [m] height that soles which nothing locks are aimed at
@@ -422,7 +422,7 @@ def place_soles(problem: RetargetingProblem, state: ClipPostures, w: Scratch, ou
 
 
 @kernel
-def place_corners(soles: Soles, poses: np.ndarray, out: np.ndarray) -> None:
+def place_corners(soles: ContactSoles, poses: np.ndarray, out: np.ndarray) -> None:
     """Corners (W, 8, 3) of both soles with poses (W, 2, 5) [m]."""
     for t in range(poses.shape[0]):
         for f in range(2):

@@ -241,7 +241,7 @@ def runs(flags: np.ndarray | Sequence[bool]) -> list[tuple[int, int]]:
 # -------- the robot's soles
 
 
-class Soles(NamedTuple):
+class ContactSoles(NamedTuple):
     """Rectangles of both soles, left and right.
 
     Attributes:
@@ -320,7 +320,7 @@ def sole_pitch(length: float, heel: float, toe: float) -> tuple[float, float]:
 
 
 @kernel
-def sole_pose(soles: Soles, f: int, corners: np.ndarray, out: np.ndarray) -> None:
+def sole_pose(soles: ContactSoles, f: int, corners: np.ndarray, out: np.ndarray) -> None:
     """Pose (5,) of a sole from its corners (4, 3), as in FootMemory."""
     side = soles.side[f]
     edges = np.empty((2, 3))
@@ -334,7 +334,7 @@ def sole_pose(soles: Soles, f: int, corners: np.ndarray, out: np.ndarray) -> Non
 
 
 @kernel
-def sole_corners(soles: Soles, f: int, pose: np.ndarray, out: np.ndarray) -> None:
+def sole_corners(soles: ContactSoles, f: int, pose: np.ndarray, out: np.ndarray) -> None:
     """Corners (4, 3) of a sole with a pose (5,) [m]; the inverse of `sole_pose` for soles that roll over no side."""
     s, c = sole_pitch(soles.length[f], pose[3], pose[4])
     x, y = np.cos(pose[2]), np.sin(pose[2])
@@ -346,7 +346,7 @@ def sole_corners(soles: Soles, f: int, pose: np.ndarray, out: np.ndarray) -> Non
 
 
 @kernel
-def hold_edge(soles: Soles, f: int, memory: FootMemory, pose: np.ndarray, edge: int) -> None:
+def hold_edge(soles: ContactSoles, f: int, memory: FootMemory, pose: np.ndarray, edge: int) -> None:
     """Lock an edge of a sole where a pose (5,) of it has that edge."""
     memory.pivot[f] = edge
     _, c = sole_pitch(soles.length[f], pose[3], pose[4])
@@ -359,7 +359,7 @@ def hold_edge(soles: Soles, f: int, memory: FootMemory, pose: np.ndarray, edge: 
 @kernel
 def lock_foot(
     rules: ContactRules,
-    soles: Soles,
+    soles: ContactSoles,
     f: int,
     free: np.ndarray,
     contact: np.ndarray,
@@ -405,7 +405,7 @@ def lock_foot(
 @kernel
 def land_edges(
     rules: ContactRules,
-    soles: Soles,
+    soles: ContactSoles,
     f: int,
     now: np.ndarray,
     corners: np.ndarray,
@@ -435,7 +435,7 @@ def land_edges(
 @kernel
 def foot_targets(
     rules: ContactRules,
-    soles: Soles,
+    soles: ContactSoles,
     free: np.ndarray,
     contact: np.ndarray,
     corners: np.ndarray,

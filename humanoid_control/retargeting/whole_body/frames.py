@@ -12,7 +12,13 @@ from humanoid_control.numerics.cholesky import solve_upper, upper_cholesky
 from humanoid_control.numerics.packed import Table, uncounted, unpack
 from humanoid_control.retargeting.frame_solver import FrameBefore, FrameGoal, SolverConstants, solve_goal
 from humanoid_control.retargeting.problem import RetargetingProblem, Scratch, mean_error, place_points
-from humanoid_control.retargeting.whole_body.contacts import ContactRules, FootMemory, FootTargets, Soles, foot_targets
+from humanoid_control.retargeting.whole_body.contacts import (
+    ContactRules,
+    ContactSoles,
+    FootMemory,
+    FootTargets,
+    foot_targets,
+)
 
 LEFT, RIGHT, OTHERS, BASE = 0, 1, 2, 3
 INDIFFERENT = 0.02  # [m/rad] of a posture's pull to rest: directions in which points move by more are left to them
@@ -40,7 +46,7 @@ class FootWork(NamedTuple):
     whose (D,) coordinates are: of the base BASE, of the left leg LEFT, of the right one RIGHT, of all else OTHERS."""
 
     rules: ContactRules
-    soles: Soles
+    soles: ContactSoles
     memory: FootMemory
     out: FootTargets
     errors: ErrorMemory

@@ -17,7 +17,7 @@ from humanoid_control.retargeting.player import BONES
 from humanoid_control.retargeting.problem import place_points
 from humanoid_control.retargeting.whole_body.contacts import (
     ContactMemory,
-    Soles,
+    ContactSoles,
     feet_points,
     find_contacts,
     level,
@@ -166,7 +166,7 @@ class LiveWholeBody(LiveTargets):
         return np.array([p[n] for a, b in BONES if a in p and b in p for n in (a, b)])
 
 
-def edge_points(soles: Soles, poses: np.ndarray) -> np.ndarray:
+def edge_points(soles: ContactSoles, poses: np.ndarray) -> np.ndarray:
     """Middles (4, 3) of heel and toe of the left and the right sole [m], of poses (2, 5) as in `FootMemory`."""
     out = np.empty((EDGE_POINTS, 3))
     for f, (x, y, yaw, heel, toe) in enumerate(poses):

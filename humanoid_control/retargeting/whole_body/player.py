@@ -13,7 +13,7 @@ import pinocchio as pin
 
 from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.retargeting.player import BONES
-from humanoid_control.retargeting.whole_body.contacts import Soles, sole_corners
+from humanoid_control.retargeting.whole_body.contacts import ContactSoles, sole_corners
 from humanoid_control.retargeting.whole_body.frames import FrameInputs
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyTargets
 
@@ -37,7 +37,7 @@ class WholeBodyPlayer:
         self,
         targets: WholeBodyTargets,
         frames: FrameInputs,
-        soles: Soles,
+        soles: ContactSoles,
         seam: float = 1.5,
         loop: bool = True,
         speed: float = 1.0,

@@ -22,7 +22,7 @@ from humanoid_control.retargeting.whole_body.contacts import (
     LEG_POINTS,
     ContactMemory,
     ContactRules,
-    Soles,
+    ContactSoles,
     feet_points,
     find_contacts,
     find_floor,
@@ -69,7 +69,7 @@ class Legs:
     thigh: float
     shank: float
     ankle_height: float
-    soles: Soles
+    soles: ContactSoles
     corners: np.ndarray
     yaw: np.ndarray
     moving: np.ndarray
@@ -117,7 +117,7 @@ class Legs:
             float(np.linalg.norm(hips - knees, axis=1).mean()),
             float(np.linalg.norm(knees - ankles, axis=1).mean()),
             float(ankle[:, 1].mean()),
-            Soles(length, ankle, side),
+            ContactSoles(length, ankle, side),
             corners,
             np.array([_yaw_range(robot, group) for group in (groups.l_leg, groups.r_leg)]),
             np.concatenate([groups.l_leg, groups.r_leg, groups.waist]),

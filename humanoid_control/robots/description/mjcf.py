@@ -88,7 +88,7 @@ def read_mjcf(path: Path) -> UrdfTree:
         raise RobotError(f"{path}: MuJoCo cannot read it: {shown(first_line(e))}") from None
     finally:
         mujoco.set_mju_user_warning(warn)
-    reader = _Reader(mujoco, model, path, notes)
+    reader = _MjcfReader(mujoco, model, path, notes)
     tree = parse_urdf(ET.tostring(reader.document(), encoding="unicode"), str(path))
     return replace(tree, notes=(*notes, *tree.notes))
 
@@ -159,7 +159,7 @@ def _plain(file: str, spec: Any) -> str:
     return Path(file).name if getattr(spec, "strippath", False) else file
 
 
-class _Reader:
+class _MjcfReader:
     """One robot of a compiled MuJoCo model as an element <robot>."""
 
     def __init__(self, mujoco: Any, model: Any, path: Path, notes: list[str]) -> None:

@@ -157,7 +157,7 @@ class ChainJoint:
 
 
 @dataclass(frozen=True)
-class Chain:
+class JointChain:
     """The moving joints from a base link to a tip link.
 
     The pose of the tip in the base is X_1 M_1(q_1) X_2 M_2(q_2) ... X_tip, where M_i turns about (or slides along) the
@@ -170,7 +170,7 @@ class Chain:
     X_tip: np.ndarray
 
 
-def serial_chain(tree: UrdfTree, base: str, tip: str) -> Chain:
+def serial_chain(tree: UrdfTree, base: str, tip: str) -> JointChain:
     """The chain between two links, wherever the tree is rooted.
 
     Joints on the path up from the base to a common ancestor are turned round, with the same angle for the same posture.
@@ -197,4 +197,4 @@ def serial_chain(tree: UrdfTree, base: str, tip: str) -> Chain:
         axis = axis_of(element)
         joints.append(ChainJoint(element.get("name", ""), kind, X, axis / np.linalg.norm(axis)))
         X = np.eye(4)
-    return Chain(base, tip, tuple(joints), X)
+    return JointChain(base, tip, tuple(joints), X)

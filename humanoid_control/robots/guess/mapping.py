@@ -51,7 +51,7 @@ class GuessedPoint:
 
 
 @dataclass(frozen=True)
-class Arm:
+class ArmGuess:
     """One arm, in the world in the zero posture: its joints group by group and its three points [m]."""
 
     girdle: list[JointAxis]
@@ -83,7 +83,7 @@ class Mapping:
 
     points: dict[str, GuessedPoint]
     waist: list[JointAxis]
-    arms: tuple[Arm, Arm]
+    arms: tuple[ArmGuess, ArmGuess]
     legs: LimbPair | None
     yaw: float
     meanings: dict[str, str]
@@ -176,7 +176,7 @@ def guess_mapping(tree: UrdfTree) -> Mapping:
     return Mapping(points, waist, (arms[0], arms[1]), limbs.legs, yaw, _meanings(waist, arms, limbs.left))
 
 
-def _hips_without_legs(waist: list[JointAxis], arm: Arm, sternum: np.ndarray) -> tuple[np.ndarray, str]:
+def _hips_without_legs(waist: list[JointAxis], arm: ArmGuess, sternum: np.ndarray) -> tuple[np.ndarray, str]:
     turning = [j for j in waist if not j.slides]
     if turning:
         return turning[0].point - [0, 0, HIPS_BELOW_WAIST], f"no legs: {HIPS_BELOW_WAIST:g} m below the waist"
@@ -197,7 +197,7 @@ def _ways_up(joint: JointAxis) -> list[JointAxis]:
     return out[::-1]
 
 
-def _arm(way: list[JointAxis], tree: UrdfTree, robot: Robot) -> Arm:
+def _arm(way: list[JointAxis], tree: UrdfTree, robot: Robot) -> ArmGuess:
     candidates = [_arm_with_elbow(way, k, tree, robot) for k in range(1, len(way))]
     named = [arm for arm in candidates if "elbow" in arm.elbow.name.lower()]
     best = max(named or candidates, key=_likeness)
@@ -209,14 +209,14 @@ def _arm(way: list[JointAxis], tree: UrdfTree, robot: Robot) -> Arm:
     return best
 
 
-def _likeness(arm: Arm) -> float:
+def _likeness(arm: ArmGuess) -> float:
     """The shorter of the two bones [m], as far as they lie across the hinge."""
     upper, lower = arm.elbow_point - arm.gh, arm.wrist - arm.elbow_point
     across = [float(np.linalg.norm(np.cross(v, arm.elbow.direction))) for v in (upper, lower)]
     return min(across)
 
 
-def _arm_with_elbow(way: list[JointAxis], k: int, tree: UrdfTree, robot: Robot) -> Arm:
+def _arm_with_elbow(way: list[JointAxis], k: int, tree: UrdfTree, robot: Robot) -> ArmGuess:
     """The arm, were its k-th joint the elbow."""
     elbow = way[k]
     gh, group = ball_centre(way[max(k - 3, 0) : k][::-1], MEET)
@@ -231,19 +231,19 @@ def _arm_with_elbow(way: list[JointAxis], k: int, tree: UrdfTree, robot: Robot) 
         wrist = nearest_on(hinges[0], own) if own else hinges[0].point
         used = 1 + (len(hinges) > 1 and hinges[1].distance(wrist) < MEET)
         forearm = [*([own] if own else []), *hinges[:used]]
-        return Arm(girdle, shoulder, elbow, forearm, gh, at, wrist, link, f"on the axis of {hinges[0].name}")
+        return ArmGuess(girdle, shoulder, elbow, forearm, gh, at, wrist, link, f"on the axis of {hinges[0].name}")
     if own and np.linalg.norm(own.point - at) > 2 * MEET:
-        return Arm(girdle, shoulder, elbow, [own], gh, at, own.point, link, f"origin of {own.name}")
+        return ArmGuess(girdle, shoulder, elbow, [own], gh, at, own.point, link, f"origin of {own.name}")
     joint = robot.model.getJointId((own or elbow).name)
     pin.forwardKinematics(robot.model, robot.data, robot.q("zero"))
     along = robot.data.oMi[joint].act(robot.model.inertias[joint].lever) - at
     length = FOREARM * float(np.linalg.norm(at - gh))
     wrist = at + length * along / max(float(np.linalg.norm(along)), 1e-9)
     how = "no wrist joint: a forearm as long as a human has, toward the centre of mass"
-    return Arm(girdle, shoulder, elbow, [own] if own else [], gh, at, wrist, link, how)
+    return ArmGuess(girdle, shoulder, elbow, [own] if own else [], gh, at, wrist, link, how)
 
 
-def _meanings(waist: list[JointAxis], arms: tuple[Arm, ...], left: np.ndarray) -> dict[str, str]:
+def _meanings(waist: list[JointAxis], arms: tuple[ArmGuess, ...], left: np.ndarray) -> dict[str, str]:
     """Anatomical names of joints whose axes leave no doubt in the zero posture."""
     forward = np.cross(left, [0.0, 0.0, 1.0])
     out: dict[str, str] = {}

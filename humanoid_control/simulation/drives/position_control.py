@@ -94,7 +94,7 @@ class ReferenceLimits(NamedTuple):
     lead: np.ndarray
 
 
-class References(NamedTuple):
+class DriveReferences(NamedTuple):
     """References of drives (n,) as in `DriveCommands`, and the limits of what is commanded.
 
     Attributes:
@@ -145,7 +145,7 @@ class DriveCommands:
         rows = (robot.lower, robot.upper, robot.velocity, gains.effort)
         limits = [np.require(row, float, ["C", "W"]) for row in rows]
         arrays = [self.mode, self.q_ref, self.v_ref, self.effort, self.driven, *limits, np.zeros((4, n))]
-        self._references = Packed(References(*arrays))
+        self._references = Packed(DriveReferences(*arrays))
         self.reset(robot.joints(robot.q()))
 
     def reset(self, joints: np.ndarray, time: float = 0.0) -> None:
@@ -195,9 +195,9 @@ class DriveCommands:
 
 
 @kernel
-def take_command(table: Table[References]) -> None:
+def take_command(table: Table[DriveReferences]) -> None:
     """Take the command `given` in packed References: of each joint the first that is a number."""
-    r = unpack(table, References)
+    r = unpack(table, DriveReferences)
     for k in range(r.mode.shape[0]):
         q, v, tau, joint = r.given[0, k], r.given[1, k], r.given[2, k], r.given[3, k]
         was = r.mode[k]

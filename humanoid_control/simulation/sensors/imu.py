@@ -15,7 +15,7 @@ WINDOW = 0.005  # [s] over which the accelerometer takes the mean
 BODY = pin.FrameType.BODY
 
 
-class Motion:
+class ImuMotion:
     """How fast the root link was during the last few milliseconds.
 
     An accelerometer gives the mean since its last sample. Between two commands, which are held, accelerations of a
@@ -58,7 +58,7 @@ class KinematicState(Protocol):
     q: np.ndarray
     v: np.ndarray
     acceleration: np.ndarray
-    motion: Motion
+    motion: ImuMotion
     X_base_root: pin.SE3 | None
 
 

@@ -17,7 +17,7 @@ from humanoid_control.numerics.array_types import F3, I1
 from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.robots import Robot
 from humanoid_control.simulation.drives.position_control import DriveCommands, DriveGains
-from humanoid_control.simulation.sensors.imu import Motion, base_state, read_imu
+from humanoid_control.simulation.sensors.imu import ImuMotion, base_state, read_imu
 from humanoid_control.simulation.worlds.step import FASTEST
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class EngineBase:
         self.data = self.model.createData()
         self.drives = DriveCommands(robot, gains, coast)
         self.pushes = Pushes(robot)
-        self.soles = Soles(robot)
+        self.soles = WorldSoles(robot)
         root = self.model.frames[self.model.getFrameId(robot.root_link, pin.FrameType.BODY)]
-        self.motion, self._lever = Motion(), root.placement.translation.copy()
+        self.motion, self._lever = ImuMotion(), root.placement.translation.copy()
         self.X_base_root = root.placement.copy() if robot.base == "floating" else None
         self.uncommanded = np.zeros(0, dtype=int)
         self._tendons: TendonPlant | None = None
@@ -288,7 +288,7 @@ class Pushes:
 # -------- Soles
 
 
-class Soles:
+class WorldSoles:
     """The flat soles of a robot. Each has a frame: the axes of its link, the origin in the middle of its rectangle.
 
     Attributes:

@@ -258,7 +258,7 @@ CAP = 0.01  # [m] "c = 1" in Dube 2012, without a unit: 1 cm
 
 
 @dataclass(frozen=True)
-class Fit:
+class VolumeFit:
     """A bounding volume around a shape.
 
     Attributes:
@@ -297,7 +297,7 @@ def circular_capsule(shape: TestShape) -> tuple[int, float]:
     return 3, math.pi * r**2 * length + 4 / 3 * math.pi * r**3
 
 
-def fit_bounding_volume(volume: str, shape: TestShape, cap: float = CAP, columns: int = COLUMNS) -> Fit:
+def fit_bounding_volume(volume: str, shape: TestShape, cap: float = CAP, columns: int = COLUMNS) -> VolumeFit:
     """One bounding volume around one shape; `columns` sets how finely a union of balls is measured."""
     if volume == HULL:
         count, size = hull(shape)
@@ -309,18 +309,18 @@ def fit_bounding_volume(volume: str, shape: TestShape, cap: float = CAP, columns
         count, size = elliptical_capsule(shape, cap)
     else:
         count, size = circular_capsule(shape)
-    return Fit(count, size, 100 * abs(size / shape.volume() - 1))
+    return VolumeFit(count, size, 100 * abs(size / shape.volume() - 1))
 
 
 def compare(
     shapes: tuple[TestShape, ...] | None = None, cap: float = CAP, columns: int = COLUMNS
-) -> dict[str, dict[str, Fit]]:
+) -> dict[str, dict[str, VolumeFit]]:
     """All four volumes on all shapes: volume -> shape -> fit."""
     shapes = shapes or nine_shapes()
     return {v: {s.name: fit_bounding_volume(v, s, cap, columns) for s in shapes} for v in VOLUMES}
 
 
-def averages(table: dict[str, dict[str, Fit]]) -> dict[str, tuple[float, float]]:
+def averages(table: dict[str, dict[str, VolumeFit]]) -> dict[str, tuple[float, float]]:
     """Volume -> (average faces, average difference [%]) over the shapes: the two columns of Table 4.2."""
     return {
         v: (float(np.mean([f.faces for f in row.values()])), float(np.mean([f.difference for f in row.values()])))

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.nodes import find_stack
-from humanoid_control.studies.faults.figures import Joints, Measured, Plan, Row, Try, moves_from
-from humanoid_control.studies.faults.stack import COMMANDS, ERROR, STATES, ObservedStack, Window
+from humanoid_control.studies.faults.figures import FaultRow, Joints, MeasuredFault, Plan, Try, moves_from
+from humanoid_control.studies.faults.stack import COMMANDS, ERROR, STATES, FaultWindow, ObservedStack
 
 STACK = "imitation"
 CALM, CALM_LIMIT = 1.0, 10.0  # [s] before a fault in which the robot moves; how long that is waited for
 
 
-def dances(stack: ObservedStack, window: Window) -> bool:
+def dances(stack: ObservedStack, window: FaultWindow) -> bool:
     """Test whether commands move at the end of a window."""
     return math.isfinite(moves_from(window.joints[COMMANDS], stack.robot.velocity, window.end - 2.0 * CALM))
 
@@ -77,21 +77,21 @@ def holds(commands: Joints, targets: np.ndarray, velocity: np.ndarray) -> int:
     return found
 
 
-def judge_dance(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
+def judge_dance(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
     """False stops."""
     errors = [text for o in outcomes for text in o["errors"]]
     found = [
-        Measured("danced for", sum(o["seconds"] for o in outcomes), None, "s"),
-        Measured("errors on /diagnostics", len(errors), 0),
-        Measured("rests while targets move", sum(o["holds"] for o in outcomes), 0),
-        Measured(f"times without a command for {CEASED:g} s", sum(o["ceased"] for o in outcomes), 0),
-        Measured("longest time without a command", max(o["gap_s"] for o in outcomes), None, "s"),
-        Measured("speed of a joint, of its limit", max(o["speed"] for o in outcomes)),
+        MeasuredFault("danced for", sum(o["seconds"] for o in outcomes), None, "s"),
+        MeasuredFault("errors on /diagnostics", len(errors), 0),
+        MeasuredFault("rests while targets move", sum(o["holds"] for o in outcomes), 0),
+        MeasuredFault(f"times without a command for {CEASED:g} s", sum(o["ceased"] for o in outcomes), 0),
+        MeasuredFault("longest time without a command", max(o["gap_s"] for o in outcomes), None, "s"),
+        MeasuredFault("speed of a joint, of its limit", max(o["speed"] for o in outcomes)),
     ]
-    return found + [Measured(f"  {text[:100]}", errors.count(text)) for text in dict.fromkeys(errors)]
+    return found + [MeasuredFault(f"  {text[:100]}", errors.count(text)) for text in dict.fromkeys(errors)]
 
 
-DANCE_ROW = Row(
+DANCE_ROW = FaultRow(
     "dance",
     "a dance that nothing happens to: nothing stops it",
     dance_cases,

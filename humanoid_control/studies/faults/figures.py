@@ -115,7 +115,7 @@ def moves_from(c: Joints, velocity: np.ndarray, since: float) -> float:
 # -------- Rows
 
 
-class Measured(NamedTuple):
+class MeasuredFault(NamedTuple):
     """A value beside its limit.
 
     Attributes:
@@ -133,12 +133,12 @@ class Measured(NamedTuple):
         return SHOWN if self.limit is None else KEPT if self.value <= self.limit else BROKEN
 
 
-def spread(what: str, values: Sequence[float], limits: dict[str, float | None], unit: str = "s") -> list[Measured]:
+def spread(what: str, values: Sequence[float], limits: dict[str, float | None], unit: str = "s") -> list[MeasuredFault]:
     """Percentiles of values, "p50", "p99" or "max", each beside its limit."""
     share = {"max": 100.0} | {name: float(name[1:]) for name in limits if name != "max"}
     x = np.array(values if len(values) else [math.nan], dtype=float)
     found = {n: float(np.percentile(x, share[n], method="higher")) for n in limits}  # also where some are infinite
-    return [Measured(f"{what} {n}", found[n], limit, unit) for n, limit in limits.items()]
+    return [MeasuredFault(f"{what} {n}", found[n], limit, unit) for n, limit in limits.items()]
 
 
 def number(value: Any) -> float:
@@ -179,7 +179,7 @@ Try = Callable[[list[Any]], dict[str, Any]]
 """Makes the outcome of a case, of plain values; one with `stale` needs a new stack afterwards."""
 
 
-class Row(NamedTuple):
+class FaultRow(NamedTuple):
     """A row of the table.
 
     Attributes:
@@ -191,4 +191,4 @@ class Row(NamedTuple):
     promise: str
     cases: Callable[[Plan], list[list[Any]]]
     start: Callable[[Plan], AbstractContextManager[Try]]
-    judge: Callable[[Sequence[dict[str, Any]]], list[Measured]]
+    judge: Callable[[Sequence[dict[str, Any]]], list[MeasuredFault]]

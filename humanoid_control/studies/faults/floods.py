@@ -21,8 +21,8 @@ import numpy as np
 from humanoid_control.nodes import find_stack
 from humanoid_control.studies.companion import READY, Companion
 from humanoid_control.studies.faults.dance import CALM, CALM_LIMIT, STACK, dances
-from humanoid_control.studies.faults.figures import Measured, Plan, Row, Try, longest_gap
-from humanoid_control.studies.faults.stack import COMMANDS, ObservedStack, Window
+from humanoid_control.studies.faults.figures import FaultRow, MeasuredFault, Plan, Try, longest_gap
+from humanoid_control.studies.faults.stack import COMMANDS, FaultWindow, ObservedStack
 
 VIEWER_PORT = 8484
 FLOOD, RECORDER, VIEWER = "flood", "recorder killed", "viewer killed"
@@ -80,7 +80,7 @@ def flood(stack: ObservedStack, flooder: Companion, plan: Plan, sort: str, count
     }
 
 
-def undisturbed_gap(window: Window) -> float:
+def undisturbed_gap(window: FaultWindow) -> float:
     """Longest time without a command [s]: of their arrivals, or where the observer itself slept, of their stamps."""
     commands = window.joints[COMMANDS]
     gap, k = longest_gap(commands.t, window.begin, window.end)
@@ -103,25 +103,25 @@ def recorder(stack: ObservedStack, bag: Path) -> Iterator[subprocess.Popen]:
             process.wait()
 
 
-def judge_floods(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
+def judge_floods(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
     """The longest gaps, of each sort."""
-    found = [Measured("longest time without a command", max(o["gap_s"] for o in outcomes), GAP, "s")]
+    found = [MeasuredFault("longest time without a command", max(o["gap_s"] for o in outcomes), GAP, "s")]
     for sort in dict.fromkeys(o["case"][0] for o in outcomes):
         own = [o for o in outcomes if o["case"][0] == sort]
-        found.append(Measured(f"  {sort}: without a command", max(o["gap_s"] for o in own), None, "s"))
+        found.append(MeasuredFault(f"  {sort}: without a command", max(o["gap_s"] for o in own), None, "s"))
     found += [
-        Measured("  before anything happened", max(o["calm_gap_s"] for o in outcomes), None, "s"),
-        Measured("longest time in which the observer slept", max(o["slept_s"] for o in outcomes), None, "s"),
+        MeasuredFault("  before anything happened", max(o["calm_gap_s"] for o in outcomes), None, "s"),
+        MeasuredFault("longest time in which the observer slept", max(o["slept_s"] for o in outcomes), None, "s"),
     ]
     sent = [o["sent"] for o in outcomes if o["sent"]]
     if sent:
-        found.append(Measured("messages of a flood", float(np.mean([s["rate"] for s in sent])), None, "1/s"))
-        found.append(Measured("largest of them", max(s["largest"] for s in sent) / 1e6, None, "MB"))
-        found.append(Measured("all of them", float(np.mean([s["bytes_per_s"] for s in sent])) / 1e6, None, "MB/s"))
+        found.append(MeasuredFault("messages of a flood", float(np.mean([s["rate"] for s in sent])), None, "1/s"))
+        found.append(MeasuredFault("largest of them", max(s["largest"] for s in sent) / 1e6, None, "MB"))
+        found.append(MeasuredFault("all of them", float(np.mean([s["bytes_per_s"] for s in sent])) / 1e6, None, "MB/s"))
     return found
 
 
-FLOODS_ROW = Row(
+FLOODS_ROW = FaultRow(
     "floods",
     "markers of ever new names, up to 1 MB a message, 100 a second for 20 s; recorder, viewer killed: commands go on",
     flood_cases,

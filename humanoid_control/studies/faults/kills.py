@@ -13,17 +13,17 @@ import numpy as np
 
 from humanoid_control.studies.faults.dance import CALM, CALM_LIMIT, CEASED, dances, without_viewer
 from humanoid_control.studies.faults.figures import (
+    FaultRow,
     Joints,
-    Measured,
+    MeasuredFault,
     Plan,
-    Row,
     Try,
     longest_gap,
     moves_from,
     number,
     spread,
 )
-from humanoid_control.studies.faults.stack import COMMANDS, ERROR, STATES, ObservedStack, Window
+from humanoid_control.studies.faults.stack import COMMANDS, ERROR, STATES, FaultWindow, ObservedStack
 
 KILLED = ("state_estimator", "whole_body_ik", "trajectory_streamer")  # the simulator is the robot
 RECOVERS = 60.0  # [s] for which it is waited that the robot dances again: a busy machine starts nodes slowly
@@ -58,7 +58,7 @@ def kill(stack: ObservedStack, plan: Plan, node: str, count: int) -> dict[str, A
     window = stack.window(CALM, end)
     killed, velocity = window.begin, stack.robot.velocity
 
-    def runs(w: Window) -> bool:
+    def runs(w: FaultWindow) -> bool:
         child = stack.session.supervisor.children[node]
         if child.process is process or not child.ready.is_set():
             return False
@@ -93,23 +93,23 @@ def _last_rest(commands: Joints, velocity: np.ndarray, since: float) -> float:
     return since if not len(gaps) or gaps.max() < CEASED else float(since + gaps[: gaps.argmax() + 1].sum())
 
 
-def judge_kills(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
+def judge_kills(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
     """Times and first commands, of all and of each node."""
     ceased = [o for o in outcomes if o["ceased"]]
     found = [
         *spread(
             "commands again after", [number(o["gap_s"]) for o in outcomes], {"p50": None, "p95": AGAIN, "max": None}
         ),
-        Measured(
+        MeasuredFault(
             "first command from the robot, max",
             max((number(o["first_off"]) for o in ceased), default=0.0),
             FIRST_OFF,
             "rad",
         ),
-        Measured("commands ceased in", len(ceased)),
+        MeasuredFault("commands ceased in", len(ceased)),
         *spread("dances again after", [number(o["dances_again_s"]) for o in outcomes], {"p50": None, "max": None}),
-        Measured("danced no more", sum(o["dances_again_s"] is None for o in outcomes), 0),
-        Measured("speed of a joint, of its limit", max(o["speed"] for o in outcomes)),
+        MeasuredFault("danced no more", sum(o["dances_again_s"] is None for o in outcomes), 0),
+        MeasuredFault("speed of a joint, of its limit", max(o["speed"] for o in outcomes)),
     ]
     for node in dict.fromkeys(o["case"][0] for o in outcomes):
         own = [o for o in outcomes if o["case"][0] == node]
@@ -120,7 +120,7 @@ def judge_kills(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
     return found
 
 
-KILLS_ROW = Row(
+KILLS_ROW = FaultRow(
     "kills",
     "kill -9 of a node: it is started again, and commands begin where the robot is",
     kill_cases,

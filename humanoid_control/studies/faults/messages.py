@@ -21,7 +21,7 @@ import numpy as np
 from humanoid_control.nodes import NODES, StackFailure
 from humanoid_control.nodes.session.supervisor import Supervisor
 from humanoid_control.studies.companion import READY, Companion
-from humanoid_control.studies.faults.figures import Measured, Plan, Row, Try
+from humanoid_control.studies.faults.figures import FaultRow, MeasuredFault, Plan, Try
 from humanoid_control.studies.faults.stack import ask
 from humanoid_control.studies.fuzz import FAULTS, Fuzz, fuzzed_nodes, message_type, topics_of, words_of
 
@@ -76,23 +76,23 @@ def random_messages(folder: Path, plan: Plan, name: str, number: int, part: int,
     return {**sent, "died": died is not None, "code": -signal.SIGKILL if code is None else code, "lines": lines[:5]}
 
 
-def judge(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
+def judge(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
     """Nodes that ended, fell silent, or raised."""
     found = [
-        Measured("messages sent", sum(o["sent"] for o in outcomes)),
-        Measured("topics of a node, most", max(len(o["topics"]) for o in outcomes)),
-        Measured("nodes that ended by themselves", sum(o["died"] for o in outcomes), 0),
-        Measured("nodes that tick no more", sum(not o["ticks"] for o in outcomes), 0),
-        Measured("exit codes that are not 0", sum(o["code"] != 0 for o in outcomes), 0),
-        Measured("with a callback or tick that raised", sum(bool(o["lines"]) for o in outcomes), 0),
+        MeasuredFault("messages sent", sum(o["sent"] for o in outcomes)),
+        MeasuredFault("topics of a node, most", max(len(o["topics"]) for o in outcomes)),
+        MeasuredFault("nodes that ended by themselves", sum(o["died"] for o in outcomes), 0),
+        MeasuredFault("nodes that tick no more", sum(not o["ticks"] for o in outcomes), 0),
+        MeasuredFault("exit codes that are not 0", sum(o["code"] != 0 for o in outcomes), 0),
+        MeasuredFault("with a callback or tick that raised", sum(bool(o["lines"]) for o in outcomes), 0),
     ]
     bad = [o for o in outcomes if o["died"] or not o["ticks"] or o["code"] or o["lines"]]
     reasons = [[*o["lines"], f"exit code {o['code']}"][0][:90] for o in bad]
     texts = [f"  {o['case'][0]}, node {o['case'][1]}: {reason}" for o, reason in zip(bad, reasons, strict=True)]
-    return found + [Measured(text, texts.count(text)) for text in dict.fromkeys(texts)]
+    return found + [MeasuredFault(text, texts.count(text)) for text in dict.fromkeys(texts)]
 
 
-MESSAGES_ROW = Row(
+MESSAGES_ROW = FaultRow(
     "messages",
     "random messages on every topic of every node, not numbers, huge, of wrong lengths and names: none ends or raises",
     cases,

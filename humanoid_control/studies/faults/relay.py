@@ -26,7 +26,7 @@ HUGE = 1e308
 PRIORITY = 45
 
 
-class Fault:
+class RelayFault:
     """A fault of joint states while it lasts.
 
     Attributes:
@@ -81,14 +81,14 @@ class Fault:
         return True
 
 
-FAULTS: dict[str, Callable[[Fault, Any, float], bool]] = {
-    "dragged": Fault.dragged,
-    "silent": Fault.silent,
-    "nan": Fault.nan,
-    "jumped": Fault.jumped,
-    "frozen": Fault.frozen,
-    "duplicate": Fault.duplicate,
-    "huge": Fault.huge,
+FAULTS: dict[str, Callable[[RelayFault, Any, float], bool]] = {
+    "dragged": RelayFault.dragged,
+    "silent": RelayFault.silent,
+    "nan": RelayFault.nan,
+    "jumped": RelayFault.jumped,
+    "frozen": RelayFault.frozen,
+    "duplicate": RelayFault.duplicate,
+    "huge": RelayFault.huge,
 }
 
 
@@ -104,7 +104,7 @@ class Relay:
         self._publisher = node.create_publisher(JointState, "joint_states", STREAM_OUT)
         node.create_subscription(JointState, TRUE_STATES, self.on_states, STREAM_IN)
         self._asked: dict[str, Any] | None = None
-        self._fault: Fault | None = None
+        self._fault: RelayFault | None = None
         self._end = 0.0
 
     def on_states(self, message: Any) -> None:
@@ -112,7 +112,7 @@ class Relay:
         now = time.monotonic()
         if self._asked is not None and self._fault is None:
             joint = list(message.name).index(self._asked["joint"])
-            self._fault = Fault(self._asked["fault"], joint, now, message.position[:])
+            self._fault = RelayFault(self._asked["fault"], joint, now, message.position[:])
             self._end = now + self._asked["seconds"]
         if self._fault is not None and now >= self._end:
             print(json.dumps({"began": self._fault.begun, "ended": now}), flush=True)

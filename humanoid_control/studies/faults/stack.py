@@ -23,7 +23,7 @@ GLANCE = 0.25  # [s] between two looks at what is waited for
 OK, WARN, ERROR = 0, 1, 2
 
 
-class Told(NamedTuple):
+class ReportedState(NamedTuple):
     """A status of a node: when it came [s], its node, its level and its message."""
 
     t: float
@@ -32,7 +32,7 @@ class Told(NamedTuple):
     message: str
 
 
-class Window(NamedTuple):
+class FaultWindow(NamedTuple):
     """What was heard in some time.
 
     Attributes:
@@ -44,10 +44,10 @@ class Window(NamedTuple):
     end: float
     joints: dict[str, Joints]
     targets: np.ndarray
-    told: list[Told]
+    told: list[ReportedState]
     slept: float
 
-    def then(self, other: Window) -> Window:
+    def then(self, other: FaultWindow) -> FaultWindow:
         """This one and the one that follows it."""
         joined = {
             topic: Joints(*(np.concatenate(two) for two in zip(one, other.joints[topic], strict=True)))
@@ -55,7 +55,7 @@ class Window(NamedTuple):
         }
         targets = np.concatenate([self.targets, other.targets])
         slept = max(self.slept, other.slept)
-        return Window(self.begin, other.end, joined, targets, self.told + other.told, slept)
+        return FaultWindow(self.begin, other.end, joined, targets, self.told + other.told, slept)
 
     def first_said(self, words: Sequence[str], since: float, joint: str = "") -> tuple[float, str]:
         """When somebody said one of some words, and the name of a joint [s]; infinite: nobody; and what was said."""
@@ -116,23 +116,25 @@ class ObservedStack:
         if self.session.stopped.is_set():
             raise KeyboardInterrupt
 
-    def window(self, seconds: float, meanwhile: Callable[[], Any] = lambda: None) -> Window:
+    def window(self, seconds: float, meanwhile: Callable[[], Any] = lambda: None) -> FaultWindow:
         """Listen for some time [s], which begins now and in which something is done first."""
         self._take()
         begin = time.monotonic()
         meanwhile()
         return self.more(begin, max(0.0, begin + seconds - time.monotonic()))
 
-    def more(self, begin: float, seconds: float) -> Window:
+    def more(self, begin: float, seconds: float) -> FaultWindow:
         """Go on for some time [s]; what was heard since the last window, which ended at `begin`."""
         self.run(seconds)
         end = time.monotonic()
         arrays, told = self._take()
         joints = {t: Joints.of(rows, self.robot.n) for t, rows in arrays.items() if t not in ("targets", "slept")}
         slept = arrays["slept"][:, 1].max(initial=0.0)
-        return Window(begin, end, joints, arrays["targets"], [Told(*one[:4]) for one in told], float(slept))
+        return FaultWindow(
+            begin, end, joints, arrays["targets"], [ReportedState(*one[:4]) for one in told], float(slept)
+        )
 
-    def until(self, window: Window, true: Callable[[Window], bool], limit: float) -> Window:
+    def until(self, window: FaultWindow, true: Callable[[FaultWindow], bool], limit: float) -> FaultWindow:
         """A window that goes on until something is true of it, or for `limit` [s] at the most."""
         end = time.monotonic() + limit
         while not true(window) and time.monotonic() < end:

@@ -14,16 +14,16 @@ from humanoid_control.nodes import NODES, find_stack
 from humanoid_control.nodes.session.runs import write_parameters
 from humanoid_control.nodes.session.supervisor import READY_TIMEOUT, StackFailure, node_command
 from humanoid_control.studies.faults.figures import (
-    Measured,
+    FaultRow,
+    MeasuredFault,
     Plan,
-    Row,
     Try,
     contest,
     moves_from,
     over_speed,
     spread,
 )
-from humanoid_control.studies.faults.stack import COMMANDS, ERROR, ObservedStack, Window
+from humanoid_control.studies.faults.stack import COMMANDS, ERROR, FaultWindow, ObservedStack
 
 CONTROLLER, RIVAL = "whole_body_ik", "trajectory_streamer"
 TWIN, OTHER = "twin", "other"  # of what sort the second one is: the same node, or another controller
@@ -128,7 +128,7 @@ def second_start(
             window = window.then(stack.more(window.end, abs(later - head_start)))
     ready = dict.fromkeys(order, False)
 
-    def both(_: Window) -> bool:
+    def both(_: FaultWindow) -> bool:
         ready.update({name: controllers.ready(name) for name in order})
         return all(ready.values())
 
@@ -162,7 +162,7 @@ def begin(stack: ObservedStack, controllers: Controllers) -> None:
         StackFailure: it does not.
     """
 
-    def moves(window: Window) -> bool:
+    def moves(window: FaultWindow) -> bool:
         commands = window.joints[COMMANDS]
         return math.isfinite(moves_from(commands, stack.robot.velocity, window.end - 2.0 * LAST))
 
@@ -174,28 +174,28 @@ def begin(stack: ObservedStack, controllers: Controllers) -> None:
         raise StackFailure(f"{CONTROLLER} does not move the robot")
 
 
-def judge(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
+def judge(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
     """Steps over the limit, contests, and who commanded at the end."""
     held = sum(o["commanding"] == 0 for o in outcomes)
     found = [
-        Measured("steps over a speed limit", sum(o["over_speed"] for o in outcomes), 0),
-        Measured("  in so many cases", sum(o["over_speed"] > 0 for o in outcomes)),
-        Measured("farthest beyond a limit", max(o["beyond"] for o in outcomes), None, "rad"),
+        MeasuredFault("steps over a speed limit", sum(o["over_speed"] for o in outcomes), 0),
+        MeasuredFault("  in so many cases", sum(o["over_speed"] > 0 for o in outcomes)),
+        MeasuredFault("farthest beyond a limit", max(o["beyond"] for o in outcomes), None, "rad"),
         *spread("both command for", [o["contest_s"] for o in outcomes], {"p50": None, "max": CONTEST}),
-        Measured("two command at the end", sum(o["commanding"] > 1 for o in outcomes), 0),
-        Measured("nobody commands at the end", held),
-        Measured("not named on /diagnostics", sum(not o["named"] for o in outcomes), 0),
-        Measured("commands of the second were heard", sum(o["senders"] > 1 for o in outcomes)),
+        MeasuredFault("two command at the end", sum(o["commanding"] > 1 for o in outcomes), 0),
+        MeasuredFault("nobody commands at the end", held),
+        MeasuredFault("not named on /diagnostics", sum(not o["named"] for o in outcomes), 0),
+        MeasuredFault("commands of the second were heard", sum(o["senders"] > 1 for o in outcomes)),
     ]
     parts = dict.fromkeys((o["case"][0], o["case"][1]) for o in outcomes)
     for sort, when in parts:
         own = [o for o in outcomes if o["case"][:2] == [sort, when]]
         over = sum(o["over_speed"] for o in own)
-        found.append(Measured(f"  {sort}, {when}: steps over a limit in {len(own)}", over))
+        found.append(MeasuredFault(f"  {sort}, {when}: steps over a limit in {len(own)}", over))
     return found
 
 
-STARTS_ROW = Row(
+STARTS_ROW = FaultRow(
     "starts",
     "a second controller, of the same name or another, beside one that commands or at the same moment: no step beyond "
     "a speed limit, and one gives way",

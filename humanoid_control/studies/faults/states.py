@@ -13,9 +13,9 @@ import numpy as np
 from humanoid_control.nodes import find_stack
 from humanoid_control.studies.companion import Companion
 from humanoid_control.studies.faults.figures import (
-    Measured,
+    FaultRow,
+    MeasuredFault,
     Plan,
-    Row,
     Try,
     beyond_range,
     moves_from,
@@ -25,7 +25,7 @@ from humanoid_control.studies.faults.figures import (
     spread,
 )
 from humanoid_control.studies.faults.relay import FAULTS, TRUE_STATES
-from humanoid_control.studies.faults.stack import COMMANDS, GLANCE, WARN, ObservedStack, Window, ask
+from humanoid_control.studies.faults.stack import COMMANDS, GLANCE, WARN, FaultWindow, ObservedStack, ask
 
 LASTS = (1.1, 1.4)  # [s] of a fault: longer than the silence of a joint that must stop the robot, and braking
 CALM, CALM_LIMIT = 0.3, 4.0  # [s] that a stack is well before a fault, and how long that is waited for
@@ -107,17 +107,17 @@ def wrong_states(stack: ObservedStack, relay: Companion, plan: Plan, kind: str, 
     }
 
 
-def is_well(stack: ObservedStack, window: Window) -> bool:
+def is_well(stack: ObservedStack, window: FaultWindow) -> bool:
     """Test whether the robot dances and its nodes have nothing to complain of."""
     commands = window.joints[COMMANDS]
     quiet = all(stack.level(node) < WARN for node in ("whole_body_ik", "state_estimator"))
     return quiet and math.isfinite(moves_from(commands, stack.robot.velocity, window.end - 2 * CALM))
 
 
-def moves_again(stack: ObservedStack, window: Window, ended: float) -> tuple[Window, bool]:
+def moves_again(stack: ObservedStack, window: FaultWindow, ended: float) -> tuple[FaultWindow, bool]:
     """The window up to when the robot moves, and whether it did so only after `~/resync`, as its nodes had said."""
 
-    def moves(w: Window) -> bool:
+    def moves(w: FaultWindow) -> bool:
         return math.isfinite(moves_from(w.joints[COMMANDS], stack.robot.velocity, ended))
 
     def asks() -> list[str]:
@@ -132,7 +132,7 @@ def moves_again(stack: ObservedStack, window: Window, ended: float) -> tuple[Win
     return stack.until(window.then(stack.more(window.end, 0.0)), moves, BACK - BY_ITSELF), bool(asking)
 
 
-def judge(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
+def judge(outcomes: Sequence[dict[str, Any]]) -> list[MeasuredFault]:
     """Faults that were missed, times, limits and recoveries."""
     idle = [o for o in outcomes if o["case"][0] == "frozen" and o["moved"] < HARMLESS]
     missed = [o for o in outcomes if o not in idle and (o["named_s"] is None or o["at_rest_s"] is None)]
@@ -141,21 +141,21 @@ def judge(outcomes: Sequence[dict[str, Any]]) -> list[Measured]:
     stops = [number(o["stop_s"]) for o in shown]
     back = [number(o["moves_again_s"]) for o in outcomes]
     found = [
-        Measured("not noticed", len(missed), 0),
-        Measured("  frozen while the dance rests: nothing to notice", len(idle)),
-        Measured("  of these not named", sum(o["named_s"] is None for o in missed)),
-        Measured("  of these not at rest", sum(o["at_rest_s"] is None for o in missed)),
+        MeasuredFault("not noticed", len(missed), 0),
+        MeasuredFault("  frozen while the dance rests: nothing to notice", len(idle)),
+        MeasuredFault("  of these not named", sum(o["named_s"] is None for o in missed)),
+        MeasuredFault("  of these not at rest", sum(o["at_rest_s"] is None for o in missed)),
         *spread("noticed after", noticed, {"p50": None, "p99": None, "max": NOTICED}),
         *spread("at rest after", [number(o["at_rest_s"]) for o in shown], {"p50": None, "max": None}),
         *spread("braked stop", stops, {"p50": None, "max": STOPPED}),
         *spread("moves again after", back, {"p50": None, "max": BACK}),
-        Measured("went on only after resync", sum(o["resync"] for o in outcomes)),
-        Measured("commands over a speed limit", sum(o["over_speed"] for o in outcomes), 0),
-        Measured("a command outside its range", max(o["beyond"] for o in outcomes), TINY, "rad"),
-        Measured("speed of a joint, of its limit", max(o["speed"] for o in outcomes), SPEED),
-        Measured("begun before all was well", sum(not o["well_before"] for o in outcomes)),
+        MeasuredFault("went on only after resync", sum(o["resync"] for o in outcomes)),
+        MeasuredFault("commands over a speed limit", sum(o["over_speed"] for o in outcomes), 0),
+        MeasuredFault("a command outside its range", max(o["beyond"] for o in outcomes), TINY, "rad"),
+        MeasuredFault("speed of a joint, of its limit", max(o["speed"] for o in outcomes), SPEED),
+        MeasuredFault("begun before all was well", sum(not o["well_before"] for o in outcomes)),
     ]
-    return found + [Measured(f"  {kind} not noticed", count) for kind, count in _by_kind(missed).items()]
+    return found + [MeasuredFault(f"  {kind} not noticed", count) for kind, count in _by_kind(missed).items()]
 
 
 def _by_kind(missed: Sequence[dict[str, Any]]) -> dict[str, int]:
@@ -163,7 +163,7 @@ def _by_kind(missed: Sequence[dict[str, Any]]) -> dict[str, int]:
     return {kind: kinds.count(kind) for kind in FAULTS if kind in kinds}
 
 
-STATES_ROW = Row(
+STATES_ROW = FaultRow(
     "states",
     "joint states silent, frozen, not numbers, jumped, huge, contradictory, or of a joint that does not follow: "
     "named and stopped, then it goes on",

@@ -13,7 +13,7 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.nodes import StackFailure, find_stack, parse_settings, require_ros
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.faults.dance import DANCE_ROW
-from humanoid_control.studies.faults.figures import BROKEN, Measured, Plan, Row
+from humanoid_control.studies.faults.figures import BROKEN, FaultRow, MeasuredFault, Plan
 from humanoid_control.studies.faults.floods import FLOODS_ROW
 from humanoid_control.studies.faults.kills import KILLS_ROW
 from humanoid_control.studies.faults.messages import MESSAGES_ROW
@@ -51,7 +51,7 @@ def key_of(row: str, plan: Plan, job: Sequence[Any]) -> str:
 
 
 def outcomes(
-    row: Row, plan: Plan, kept: KeptOutcomes, show: Progress, done: float, share: float
+    row: FaultRow, plan: Plan, kept: KeptOutcomes, show: Progress, done: float, share: float
 ) -> Iterator[dict[str, Any]]:
     """Outcomes of a row's cases; a stack is started for those that are not known yet, and anew where one is spoilt.
 
@@ -109,7 +109,7 @@ def run_study(
     plan = _plan(robot, seed, settings, counts)
     kept = KeptOutcomes(resume, "injected faults")
     rows = [ROWS[name] for name in dict.fromkeys(only or ROWS)]
-    found: dict[str, list[Measured]] = {}
+    found: dict[str, list[MeasuredFault]] = {}
     with own_domain(domain):
         for k, row in enumerate(rows):
             found[row.name] = row.judge(list(outcomes(row, plan, kept, show, k / len(rows), 1.0 / len(rows))))
@@ -132,7 +132,7 @@ def _plan(robot: str, seed: int, settings: Sequence[str], counts: dict[str, floa
 # -------- Report
 
 
-def _report(plan: Plan, rows: Sequence[Row], found: dict[str, list[Measured]]) -> StudyReport:
+def _report(plan: Plan, rows: Sequence[FaultRow], found: dict[str, list[MeasuredFault]]) -> StudyReport:
     broken = [
         f"{name}: {m.what.strip()} {_text(m.value)} {m.unit}".rstrip() + f" (promised {_text(m.limit)})"
         for name, measured in found.items()
@@ -159,7 +159,7 @@ def _report(plan: Plan, rows: Sequence[Row], found: dict[str, list[Measured]]) -
     return StudyReport(data, [*(_table(row, plan, found[row.name]) for row in rows), verdict, *broken, NOTE])
 
 
-def _table(row: Row, plan: Plan, measured: Sequence[Measured]) -> Table:
+def _table(row: FaultRow, plan: Plan, measured: Sequence[MeasuredFault]) -> Table:
     body = [[m.what, _text(m.value), "" if m.limit is None else _text(m.limit), m.unit, m.verdict] for m in measured]
     return Table(f"{row.name}, {len(row.cases(plan))} cases: {row.promise}", COLUMNS, body)
 

@@ -14,7 +14,7 @@ import numpy as np
 from humanoid_control.studies.kawaharazuka2018.result import (
     ErrorGoal,
     ExperimentResult,
-    Row,
+    ResultRow,
     Runs,
     Trace,
     settled,
@@ -41,7 +41,7 @@ EXACT = "absolute, geometry"
 
 
 @dataclass(frozen=True)
-class Method:
+class BaselineMethod:
     """Method from lengths to angles: a mapping of the group, and settings of the filters; None searches a table.
 
     Attributes:
@@ -59,7 +59,7 @@ class Method:
         return float(np.hypot(NOISE, self.mapping.fit.rms if self.mapping.fit else 0.0))
 
 
-def methods(testbed: TendonTestbed, show: Callable[[float], object]) -> list[Method]:
+def methods(testbed: TendonTestbed, show: Callable[[float], object]) -> list[BaselineMethod]:
     """All of them, the fitted ones made from the same postures."""
     exact = testbed.mappings[GROUP]
     target = fit_target(testbed.geometry_of(GROUP))
@@ -75,12 +75,12 @@ def methods(testbed: TendonTestbed, show: Callable[[float], object]) -> list[Met
     network = fit_neural(target, postures, WIDTH, ITERATIONS, progress=trained)
     printed = {"share": False, "predict": "tendons", "gate": 0.0, "limits": "off"}
     return [
-        Method(f"table search, {DATA:,} rows", small, None, DATA),
-        Method(f"table search, {ROWS:,} rows", large, None, ROWS),
-        Method("conventional, polynomials", polynomials, printed, DATA),
-        Method("absolute, polynomials", polynomials, {}, DATA),
-        Method("absolute, network", network, {}, DATA),
-        Method(EXACT, exact, {}, 0),
+        BaselineMethod(f"table search, {DATA:,} rows", small, None, DATA),
+        BaselineMethod(f"table search, {ROWS:,} rows", large, None, ROWS),
+        BaselineMethod("conventional, polynomials", polynomials, printed, DATA),
+        BaselineMethod("absolute, polynomials", polynomials, {}, DATA),
+        BaselineMethod("absolute, network", network, {}, DATA),
+        BaselineMethod(EXACT, exact, {}, 0),
     ]
 
 
@@ -109,7 +109,7 @@ def baselines(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
         for k, method in enumerate(tried):
             turn[k] = _median_time(steps[method.name])
     rows = [
-        Row(
+        ResultRow(
             method.name,
             ARM,
             np.array([settled(e) for e in errors]),
@@ -143,7 +143,7 @@ def baselines(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
     return ExperimentResult("baselines", "earlier estimators", source, measure, tuple(rows), tuple(table), (trace,))
 
 
-def _estimate(testbed: TendonTestbed, method: Method, z: dict[str, Array], start: dict[str, float]) -> Array:
+def _estimate(testbed: TendonTestbed, method: BaselineMethod, z: dict[str, Array], start: dict[str, float]) -> Array:
     """(T, J) angles of the arm's own joints."""
     if method.settings is None:
         assert isinstance(method.mapping, TableMapping)
@@ -157,7 +157,7 @@ def _estimate(testbed: TendonTestbed, method: Method, z: dict[str, Array], start
     return np.array([estimator.step(row)[at] for row in lengths])
 
 
-def _step(testbed: TendonTestbed, method: Method, z: dict[str, Array]) -> Callable[[], object]:
+def _step(testbed: TendonTestbed, method: BaselineMethod, z: dict[str, Array]) -> Callable[[], object]:
     """The next step of this group alone, as a function."""
     rows = cycle(np.column_stack([z[t] for t in method.mapping.muscle_names])[:TIMED])
     if method.settings is None:

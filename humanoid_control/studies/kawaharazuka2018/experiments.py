@@ -28,7 +28,7 @@ from humanoid_control.studies.kawaharazuka2018.result import (
     SECONDS,
     ErrorGoal,
     ExperimentResult,
-    Row,
+    ResultRow,
     Runs,
     Trace,
     settled,
@@ -210,8 +210,8 @@ def table_one(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
         spent.append((built.seconds, built.peak))
     names, values = tuple(g.name for g in TABLE_ONE), np.array(spent, float)
     rows = (
-        Row("data and regression", names, values[None, :, 0], SECONDS, ErrorGoal(worst=20.0)),
-        Row("memory of the process", names, values[None, :, 1], GIGABYTES, ErrorGoal(worst=4.0)),
+        ResultRow("data and regression", names, values[None, :, 0], SECONDS, ErrorGoal(worst=20.0)),
+        ResultRow("memory of the process", names, values[None, :, 1], GIGABYTES, ErrorGoal(worst=4.0)),
     )
     source = "table I: 12 cores, 128 GB, degree not given; accuracy not given. Here: one core"
     return ExperimentResult("E1", "mappings of table I", source, "", rows, tuple(lines))
@@ -244,7 +244,7 @@ def random_walks(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
             if seed == 0 and name == ABSOLUTE:
                 lines[name], first = estimate, q
     rows = [
-        Row(name, joints, np.array([settled(e) for e in errors]), goal=GOALS.get(name))
+        ResultRow(name, joints, np.array([settled(e) for e in errors]), goal=GOALS.get(name))
         for (name, _, _), errors in zip(VARIANTS, walks, strict=True)
     ]
     chosen = (*NECK, *SCAPULA, *ARM)

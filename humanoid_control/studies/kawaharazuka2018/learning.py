@@ -8,7 +8,7 @@ from math import radians
 import numpy as np
 
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors
-from humanoid_control.studies.kawaharazuka2018.result import ExperimentResult, Row, Runs, Trace, spread, walks_of
+from humanoid_control.studies.kawaharazuka2018.result import ExperimentResult, ResultRow, Runs, Trace, spread, walks_of
 from humanoid_control.studies.kawaharazuka2018.testbed import ARM, NOISE, Limb, TendonTestbed, measured
 from humanoid_control.tendons.estimator.group_filter import GroupFilter
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
@@ -91,7 +91,7 @@ def learn(testbed: TendonTestbed, runs: Runs, case: LearningCase) -> ExperimentR
                     _teach(limb, updater, taught, start)
         finally:
             updater.revert()
-    rows = [Row(f"{kind}, {when}", case.joints, np.array(e)) for (kind, when), e in found.items()]
+    rows = [ResultRow(f"{kind}, {when}", case.joints, np.array(e)) for (kind, when), e in found.items()]
     rows.sort(key=lambda r: (r.name.split(",")[0] not in RELATIVE, r.name.split(",")[0]))
     measure = (
         "mean difference from the rightly zeroed absolute filter (JAEs-error), or to the truth, second half; "

@@ -17,7 +17,7 @@ from humanoid_control.studies.kawaharazuka2018.result import (
     MILLIMETRES,
     ErrorGoal,
     ExperimentResult,
-    Row,
+    ResultRow,
     Runs,
     Trace,
     spread,
@@ -139,7 +139,7 @@ def _puppet(path: Path) -> ForeignArm:
     return ForeignArm(PUPPET, mapping, walk, BOX_START, units, False)
 
 
-def _estimate(arm: ForeignArm, runs: Runs, show: Callable[[float], None]) -> tuple[list[Row], list[Trace]]:
+def _estimate(arm: ForeignArm, runs: Runs, show: Callable[[float], None]) -> tuple[list[ResultRow], list[Trace]]:
     joints = arm.mapping.joint_names
     group = TendonGroup(arm.name, joints, (), arm.mapping.muscle_names)
     kinds = {"absolute": "absolute", "relative r2": "r2"} if arm.relative else {"absolute": "absolute"}
@@ -165,7 +165,7 @@ def _estimate(arm: ForeignArm, runs: Runs, show: Callable[[float], None]) -> tup
         title = arm.name if unit == DEGREES else f"{arm.name} shifts"
         for name, errors in walks.items():
             goal = GOAL if unit == DEGREES else None
-            rows.append(Row(f"{title}, {name}", names, np.array([tail(e[:, which]) for e in errors]), unit, goal))
+            rows.append(ResultRow(f"{title}, {name}", names, np.array([tail(e[:, which]) for e in errors]), unit, goal))
         drawn = {name: line[:, which] for name, line in lines.items()}
         strip = {name: spread([e[:, which] for e in errors]) for name, errors in walks.items()}
         of = f"error, {walks_of(runs)}"

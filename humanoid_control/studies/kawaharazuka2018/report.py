@@ -19,7 +19,7 @@ from humanoid_control.terminal import Table, machine, warn
 from humanoid_control.warm_up import TENDONS, compile_first
 
 if TYPE_CHECKING:
-    from humanoid_control.studies.kawaharazuka2018.result import Row, Runs
+    from humanoid_control.studies.kawaharazuka2018.result import ResultRow, Runs
 
 
 # -------- Tables
@@ -42,7 +42,7 @@ def summary(found: Sequence[ExperimentResult], runs: Runs) -> list[Table | str]:
     return parts
 
 
-def summary_line(row: Row) -> list[Any]:
+def summary_line(row: ResultRow) -> list[Any]:
     """Cells of the summary after the first."""
     at, worst = int(np.argmax(row.median)), int(np.argmax(row.worst))
     name = row.joints[at] if len(row.joints) > 1 else ""
@@ -74,7 +74,7 @@ def detail_tables(f: ExperimentResult, runs: Runs) -> list[Table]:
     return tables
 
 
-def _pair(row: Row, k: int) -> str:
+def _pair(row: ResultRow, k: int) -> str:
     return f"{row.median[k]:.2f} ({row.worst[k]:.2f})"
 
 

@@ -54,7 +54,7 @@ class ErrorGoal:
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """Errors of one filter, or the cost of building some mappings.
 
     Attributes:
@@ -129,7 +129,7 @@ class ExperimentResult:
     title: str
     source: str
     measure: str = ""
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ResultRow, ...] = ()
     table: tuple[dict[str, Any], ...] = ()
     traces: tuple[Trace, ...] = ()
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors
-from humanoid_control.studies.kawaharazuka2018.result import ExperimentResult, Row, Runs, Trace, settled
+from humanoid_control.studies.kawaharazuka2018.result import ExperimentResult, ResultRow, Runs, Trace, settled
 from humanoid_control.studies.kawaharazuka2018.testbed import ARM, HandPushes, TendonTestbed, measured
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
@@ -76,7 +76,7 @@ def shared_and_conventional(testbed: TendonTestbed, runs: Runs) -> ExperimentRes
         Plant("pushed", HandPushes(testbed).walk, RIGHT_ARM, "constant tensions, arms pushed by hand (figure 7)"),
     )
     fitted = testbed.mappings | {f"{side}_shoulder": _polynomial(testbed, f"{side}_shoulder") for side in "lr"}
-    rows: list[Row] = []
+    rows: list[ResultRow] = []
     table: list[dict[str, Any]] = []
     traces: list[Trace] = []
     for k, plant in enumerate(plants):
@@ -108,7 +108,7 @@ def _estimator(testbed: TendonTestbed, variant: Variant, fitted: Mapping[str, Jo
 
 def _compare(
     testbed: TendonTestbed, runs: Runs, plant: Plant, fitted: Mapping[str, JointMuscleMapping]
-) -> tuple[list[Row], list[dict[str, Any]], list[Trace]]:
+) -> tuple[list[ResultRow], list[dict[str, Any]], list[Trace]]:
     estimators = [_estimator(testbed, v, fitted) for v in VARIANTS]
     joints, muscles = estimators[0].joint_names, estimators[0].muscle_names
     length = [testbed.whole.tendon_names.index(t) for t in muscles]
@@ -142,7 +142,7 @@ def _compare(
                     shown, actual=truth[:, :own], lines={**shown.lines, VARIANTS[k].name: estimate[:, :own]}
                 )
     names = [f"{plant.name}: {name}" for name in (v.name for v in VARIANTS)]
-    rows = [Row(n, a.group.joints, np.array(e)) for n, a, e in zip(names, arms, errors, strict=True)]
+    rows = [ResultRow(n, a.group.joints, np.array(e)) for n, a, e in zip(names, arms, errors, strict=True)]
     table = [
         {
             "filter": name,

@@ -16,7 +16,7 @@ from humanoid_control.simulation.drives.tendon_plant import EncoderErrors
 from humanoid_control.studies.kawaharazuka2018.result import (
     ErrorGoal,
     ExperimentResult,
-    Row,
+    ResultRow,
     Runs,
     Trace,
     spread,
@@ -36,7 +36,7 @@ POSTURES = 500  # that say how far wrong moment arms put the lengths
 
 
 @dataclass(frozen=True)
-class Variant:
+class ZeroVariant:
     """A filter, and what is wrong with its model.
 
     Attributes:
@@ -57,15 +57,15 @@ ABSOLUTE: dict[str, Any] = {"observation": "absolute"}
 R2: dict[str, Any] = {"observation": "r2"}
 R3: dict[str, Any] = {"observation": "r3", "step_noise": radians(1.0)}
 VARIANTS = (
-    Variant("absolute, right zero", ABSOLUTE),
-    Variant("absolute, wrong zero", {**ABSOLUTE, "gate": 0.0}),
-    Variant("relative as printed", {"observation": "literal", "limits": "off"}),
-    Variant("relative r1", {"observation": "r1", "step_noise": radians(0.02)}),
-    Variant("relative r2", R2),
-    Variant("relative r3", R3),
-    *(Variant(f"relative {k}, {m}", s, m) for m in (POLYNOMIALS, NETWORK) for k, s in (("r2", R2), ("r3", R3))),
+    ZeroVariant("absolute, right zero", ABSOLUTE),
+    ZeroVariant("absolute, wrong zero", {**ABSOLUTE, "gate": 0.0}),
+    ZeroVariant("relative as printed", {"observation": "literal", "limits": "off"}),
+    ZeroVariant("relative r1", {"observation": "r1", "step_noise": radians(0.02)}),
+    ZeroVariant("relative r2", R2),
+    ZeroVariant("relative r3", R3),
+    *(ZeroVariant(f"relative {k}, {m}", s, m) for m in (POLYNOMIALS, NETWORK) for k, s in (("r2", R2), ("r3", R3))),
     *(
-        Variant(f"{name}, arms {100 * scale:g} % wrong{'' if told else ', untold'}", s, scale=scale, told=told)
+        ZeroVariant(f"{name}, arms {100 * scale:g} % wrong{'' if told else ', untold'}", s, scale=scale, told=told)
         for scale in (0.02, 0.05)
         for told in (True, False)
         for name, s in (("absolute, right zero", ABSOLUTE), ("relative r2", R2), ("relative r3", R3))
@@ -112,7 +112,7 @@ def wrong_zero(testbed: TendonTestbed, runs: Runs) -> ExperimentResult:
             if seed == 0 and v.name in SHOWN:
                 lines[v.name], first = estimate, q
     rows = [
-        Row(v.name, ARM, np.array([tail(e) for e in errors]), goal=GOALS.get(v.name))
+        ResultRow(v.name, ARM, np.array([tail(e) for e in errors]), goal=GOALS.get(v.name))
         for v, errors in zip(VARIANTS, walks, strict=True)
     ]
     source = "absolute stays 'about 30 deg' off, relative ends 'almost the same' (figures 8, 9)"

@@ -19,7 +19,7 @@ LATE = 0.030  # [s]
 TICK = "observation one tick old"
 
 
-class Fault(NamedTuple):
+class PolicyFault(NamedTuple):
     """A fault.
 
     Attributes:
@@ -53,44 +53,44 @@ def _renamed(model: PolicyModel, names: dict[str, str]) -> PolicyModel:
     return replace(model, joints=of(model.joints), acted=of(model.acted), inputs=inputs)
 
 
-def _swap(model: PolicyModel, random: Random) -> Fault:
+def _swap(model: PolicyModel, random: Random) -> PolicyFault:
     """Two joints that stand in each other's place in the file."""
     a, b = random.choice(len(model.acted), 2, replace=False)
     names = {model.acted[a]: model.acted[b], model.acted[b]: model.acted[a]}
-    return Fault("two joints swapped", " and ".join(names), _renamed(model, names))
+    return PolicyFault("two joints swapped", " and ".join(names), _renamed(model, names))
 
 
-def _sign(model: PolicyModel, random: Random) -> Fault:
+def _sign(model: PolicyModel, random: Random) -> PolicyFault:
     joint = int(random.integers(len(model.acted)))
-    return Fault("sign of a joint", model.acted[joint], model, mirrored=(joint,))
+    return PolicyFault("sign of a joint", model.acted[joint], model, mirrored=(joint,))
 
 
-def _scaled(factor: float) -> Callable[[PolicyModel, Random], Fault]:
-    def make(model: PolicyModel, random: Random) -> Fault:
-        return Fault(f"scale x {factor:g}", "", replace(model, scale=factor * model.scale))
+def _scaled(factor: float) -> Callable[[PolicyModel, Random], PolicyFault]:
+    def make(model: PolicyModel, random: Random) -> PolicyFault:
+        return PolicyFault(f"scale x {factor:g}", "", replace(model, scale=factor * model.scale))
 
     return make
 
 
-def _unit_gains(model: PolicyModel, random: Random) -> Fault:
-    return Fault("kp 1", "", replace(model, kp=np.ones_like(model.kp)))
+def _unit_gains(model: PolicyModel, random: Random) -> PolicyFault:
+    return PolicyFault("kp 1", "", replace(model, kp=np.ones_like(model.kp)))
 
 
-def _other_gains(model: PolicyModel, random: Random) -> Fault:
+def _other_gains(model: PolicyModel, random: Random) -> PolicyFault:
     """Stiffness and damping of a robot that is lighter, or heavier."""
     name, kp, kd = (("a small robot", 20.0, 2.0), ("a large robot", 300.0, 6.0))[int(random.integers(2))]
     n = len(model.acted)
-    return Fault("gains of another robot", name, replace(model, kp=np.full(n, kp), kd=np.full(n, kd)))
+    return PolicyFault("gains of another robot", name, replace(model, kp=np.full(n, kp), kd=np.full(n, kd)))
 
 
-def _quaternion(model: PolicyModel, random: Random) -> Fault:
+def _quaternion(model: PolicyModel, random: Random) -> PolicyFault:
     def senses(state: RobotState, time: float) -> RobotState:
         return state._replace(orientation=state.orientation[[3, 0, 1, 2]])
 
-    return Fault("quaternion order", "w first", model, senses)
+    return PolicyFault("quaternion order", "w first", model, senses)
 
 
-def _turned(model: PolicyModel, random: Random) -> Fault:
+def _turned(model: PolicyModel, random: Random) -> PolicyFault:
     axis, angle = int(random.integers(3)), float(random.choice([0.5, -0.5, 1.0])) * np.pi
     R = pin.AngleAxis(angle, np.eye(3)[axis]).toRotationMatrix()
 
@@ -98,23 +98,23 @@ def _turned(model: PolicyModel, random: Random) -> Fault:
         turned = pin.Quaternion(pin.Quaternion(state.orientation).toRotationMatrix() @ R).coeffs()
         return state._replace(orientation=turned, angular_velocity=R.T @ state.angular_velocity)
 
-    return Fault("IMU turned", f"{np.degrees(angle):.0f} deg about {'xyz'[axis]}", model, senses)
+    return PolicyFault("IMU turned", f"{np.degrees(angle):.0f} deg about {'xyz'[axis]}", model, senses)
 
 
-def _other_link(model: PolicyModel, random: Random) -> Fault:
+def _other_link(model: PolicyModel, random: Random) -> PolicyFault:
     link = str(random.choice(["torso_link", "left_hip_yaw_link", "left_shoulder_pitch_link"]))
-    return Fault("IMU in another link", link, replace(model, imu=link))
+    return PolicyFault("IMU in another link", link, replace(model, imu=link))
 
 
-def _old(model: PolicyModel, random: Random) -> Fault:
-    return Fault(TICK, "", model, delay=1)
+def _old(model: PolicyModel, random: Random) -> PolicyFault:
+    return PolicyFault(TICK, "", model, delay=1)
 
 
-def _slow(model: PolicyModel, random: Random) -> Fault:
-    return Fault("inference of 30 ms", "", model, late=LATE, onset=ONSET)
+def _slow(model: PolicyModel, random: Random) -> PolicyFault:
+    return PolicyFault("inference of 30 ms", "", model, late=LATE, onset=ONSET)
 
 
-def _not_a_number(model: PolicyModel, random: Random) -> Fault:
+def _not_a_number(model: PolicyModel, random: Random) -> PolicyFault:
     field = str(random.choice(["q", "v", "orientation", "angular_velocity"]))
     place = float(random.random())
 
@@ -125,14 +125,14 @@ def _not_a_number(model: PolicyModel, random: Random) -> Fault:
         values[int(place * len(values))] = np.nan
         return state._replace(**{field: values})
 
-    return Fault("not a number", field, model, senses, onset=ONSET)
+    return PolicyFault("not a number", field, model, senses, onset=ONSET)
 
 
-def _wrong_robot(model: PolicyModel, random: Random) -> Fault:
-    return Fault("wrong robot", "names of another one", _renamed(model, {j: f"l_{j}" for j in model.joints}))
+def _wrong_robot(model: PolicyModel, random: Random) -> PolicyFault:
+    return PolicyFault("wrong robot", "names of another one", _renamed(model, {j: f"l_{j}" for j in model.joints}))
 
 
-def _history(model: PolicyModel, random: Random) -> Fault:
+def _history(model: PolicyModel, random: Random) -> PolicyFault:
     """Histories in the other order; that of the observation a tick ago where the policy has none."""
 
     def turned(block: Block) -> Block:
@@ -141,16 +141,16 @@ def _history(model: PolicyModel, random: Random) -> Fault:
     if not any(t.history > 1 for t in model.terms):
         return _old(model, random)
     inputs = tuple(replace(i, blocks=tuple(turned(b) for b in i.blocks)) for i in model.inputs)
-    return Fault("history order", "", replace(model, inputs=inputs))
+    return PolicyFault("history order", "", replace(model, inputs=inputs))
 
 
-KINDS: tuple[Callable[[PolicyModel, Random], Fault], ...] = (
+KINDS: tuple[Callable[[PolicyModel, Random], PolicyFault], ...] = (
     *(_swap, _sign, _scaled(2.0), _scaled(0.5), _unit_gains, _other_gains, _quaternion),
     *(_turned, _other_link, _old, _slow, _not_a_number, _wrong_robot, _history),
 )
 
 
-def fault_of(model: PolicyModel, number: int) -> Fault:
+def fault_of(model: PolicyModel, number: int) -> PolicyFault:
     """A fault by its number: kinds follow each other, and the number is the seed of what is random.
 
     Args:

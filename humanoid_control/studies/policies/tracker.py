@@ -74,7 +74,7 @@ NOTE = (
 )
 
 
-class Trial(NamedTuple):
+class TrackerTrial(NamedTuple):
     """What performs a motion, and how.
 
     Attributes:
@@ -141,7 +141,7 @@ def run_study(
     return StudyReport(data, parts, pictures=lambda: {"tracker.md": as_markdown("A tracker judges", HEAD, parts)})
 
 
-def chosen_trial(policy: Path | None = None, networks: Sequence[str] = (), **numbers: Any) -> Trial:
+def chosen_trial(policy: Path | None = None, networks: Sequence[str] = (), **numbers: Any) -> TrackerTrial:
     """A trial of what is given; the rest as of Trial.
 
     Raises:
@@ -154,7 +154,7 @@ def chosen_trial(policy: Path | None = None, networks: Sequence[str] = (), **num
             raise ConfigError(f"no file {path}: a policy is a description, a network an ONNX file")
     if not names:
         raise ConfigError("no network: name a checkpoint of the tracker, --network twist2_1017_20k.onnx")
-    trial = Trial(str(policy or share_dir() / "config" / "policies" / "twist2.yaml"), names, **numbers)
+    trial = TrackerTrial(str(policy or share_dir() / "config" / "policies" / "twist2.yaml"), names, **numbers)
     if trial.engine not in ENGINES:
         raise UnknownNameError("engine", trial.engine, ENGINES)
     if trial.seeds < 0 or not 0.0 <= trial.push <= MOST_PUSH or not 1.0 <= trial.seconds <= MOST_SECONDS:
@@ -192,12 +192,12 @@ def _try(job: tuple[Any, ...]) -> dict[str, Any]:
     """Make a motion, grade it, and let each checkpoint perform it; what goes wrong is an outcome, not an error."""
     clip, robot, method, *rest = job
     try:
-        return {"why": "", **perform_motion(clip, robot, method, Trial(*rest))}
+        return {"why": "", **perform_motion(clip, robot, method, TrackerTrial(*rest))}
     except CAUGHT as e:
         return {"why": f"{e.__class__.__name__}: {e}"}
 
 
-def perform_motion(clip: str, name: str, method: str, trial: Trial) -> dict[str, Any]:
+def perform_motion(clip: str, name: str, method: str, trial: TrackerTrial) -> dict[str, Any]:
     """Grade of a motion, and what became of each run of it.
 
     Args:
@@ -329,7 +329,7 @@ def _trunk(robot: Robot) -> str:
     return links[0] if links else robot.root_link
 
 
-def perform_once(policy: Policy, motion: Motion, seed: int | None, trial: Trial) -> dict[str, Any]:
+def perform_once(policy: Policy, motion: Motion, seed: int | None, trial: TrackerTrial) -> dict[str, Any]:
     """A run of the tracker: when it fell, and how well it followed.
 
     Args:

@@ -18,8 +18,8 @@ from humanoid_control.policy import (
     Limiter,
     Policy,
     PolicyPlayer,
+    PolicyTargets,
     RobotState,
-    Targets,
     examine,
     policy_engine,
     read_policy,
@@ -120,7 +120,7 @@ class DisturbedPlayer(PolicyPlayer):
         self._sign = np.ones(policy.robot.n)
         self._sign[list(senses.mirrored)] = -1.0
         self._seen: deque[RobotState] = deque(maxlen=senses.delay + 1)
-        self._before: Targets | None = None
+        self._before: PolicyTargets | None = None
         super().__init__(policy, policy_engine(policy.robot, engine), limiter, supervised)
 
     def state(self) -> RobotState:
@@ -131,7 +131,7 @@ class DisturbedPlayer(PolicyPlayer):
         state = self._seen[0]
         return state if s.change is None else s.change(state, self.engine.time)
 
-    def decide(self) -> Targets:
+    def decide(self) -> PolicyTargets:
         """See PolicyPlayer; late targets are those of the period before."""
         late = self.senses.late if self.engine.time >= self.senses.onset else 0.0
         if self.supervisor is not None:
@@ -139,7 +139,7 @@ class DisturbedPlayer(PolicyPlayer):
         else:
             made = self._held(self.policy.step(self.state(), self.command))
         targets = made._replace(q=self._sign * made.q, v=self._sign * made.v, tau=self._sign * made.tau)
-        before, self._before = self._before, Targets(*(a.copy() for a in targets))
+        before, self._before = self._before, PolicyTargets(*(a.copy() for a in targets))
         return before if late > 0.5 * self.policy.period and before is not None else targets
 
 

@@ -17,17 +17,17 @@ from humanoid_control import lazy
 
 if TYPE_CHECKING:
     from humanoid_control.studies.schwienbacher2014.momentum_claims import CLAIMS as CLAIMS
-    from humanoid_control.studies.schwienbacher2014.momentum_claims import Claim as Claim
-    from humanoid_control.studies.schwienbacher2014.momentum_claims import Judgement as Judgement
+    from humanoid_control.studies.schwienbacher2014.momentum_claims import MomentumClaim as MomentumClaim
+    from humanoid_control.studies.schwienbacher2014.momentum_claims import MomentumJudgement as MomentumJudgement
     from humanoid_control.studies.schwienbacher2014.momentum_walks import MAIN as MAIN
+    from humanoid_control.studies.schwienbacher2014.momentum_walks import MomentumWalkOutcome as MomentumWalkOutcome
     from humanoid_control.studies.schwienbacher2014.momentum_walks import WalkingLab as WalkingLab
-    from humanoid_control.studies.schwienbacher2014.momentum_walks import WalkOutcome as WalkOutcome
     from humanoid_control.studies.schwienbacher2014.momentum_walks import find_gait as find_gait
 
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
-        "momentum_claims": ["CLAIMS", "Claim", "Judgement"],
-        "momentum_walks": ["MAIN", "WalkOutcome", "WalkingLab", "find_gait"],
+        "momentum_claims": ["CLAIMS", "MomentumClaim", "MomentumJudgement"],
+        "momentum_walks": ["MAIN", "MomentumWalkOutcome", "WalkingLab", "find_gait"],
     },
 )

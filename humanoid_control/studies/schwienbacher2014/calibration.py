@@ -20,7 +20,7 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.simulation.encoder_calibration import (
     POSE,
     POSITION,
-    Calibration,
+    EncoderCalibration,
     JigAccuracy,
     LegChain,
     calibrate,
@@ -49,7 +49,7 @@ class MeasurementCase:
 
     measure: str
     poses: int
-    first: Calibration
+    first: EncoderCalibration
     errors: np.ndarray
     spread: np.ndarray
 
@@ -107,7 +107,7 @@ def study_calibration(
     legs, out = legs_of(robot), []
     for n, leg in enumerate(legs):
         postures = jig_poses(leg, poses)
-        found: dict[tuple[str, int], list[Calibration]] = {key: [] for key in kinds}
+        found: dict[tuple[str, int], list[EncoderCalibration]] = {key: [] for key in kinds}
         planted, means = [], []
         for seed in range(seeds):
             show((n + seed / seeds) / len(legs), leg.name)

@@ -23,7 +23,7 @@ from humanoid_control.walking import MomentumReference
 
 
 @dataclass(frozen=True)
-class Claim:
+class MomentumClaim:
     """A statement as an experiment.
 
     Attributes:
@@ -40,20 +40,20 @@ class Claim:
     experiment: Callable[[WalkingLab], list[Part]]
     reason: str = ""
 
-    def judge(self, lab: WalkingLab) -> Judgement:
+    def judge(self, lab: WalkingLab) -> MomentumJudgement:
         """Run the experiment: the claim fails with any part, and is open while any is open."""
         parts = self.experiment(lab)
         verdict = overall(parts)
         seen = [p.seen for p in parts if p.seen]
         reasons = [self.reason] * bool(verdict == FAILS and self.reason) + seen
-        return Judgement(self, tuple(parts), verdict, "; ".join(reasons))
+        return MomentumJudgement(self, tuple(parts), verdict, "; ".join(reasons))
 
 
 @dataclass(frozen=True)
-class Judgement:
+class MomentumJudgement:
     """Verdict on a claim for one robot; `reason` may be empty."""
 
-    claim: Claim
+    claim: MomentumClaim
     parts: tuple[Part, ...]
     verdict: str
     reason: str
@@ -148,20 +148,20 @@ def _first_or_second(lab: WalkingLab) -> list[Part]:
     ]
 
 
-T27 = Claim(
+T27 = MomentumClaim(
     "T-27",
     "Method 1 lowers the peaks of vertical momentum and of its rate by about 20 % against method 0",
     "peak-to-peak of both lower by at least 15 %, in the mode of method 1 that lowers L_z most and keeps joint ranges",
     lambda lab: _tracking(lab, lab.best_tracking()),
 )
-T27_PRINTED = Claim(
+T27_PRINTED = MomentumClaim(
     "T-27 as printed",
     "The same with the normalisation of eq. (7.9), its rates clamped",
     "peak-to-peak of both lower by at least 15 %",
     lambda lab: _tracking(lab, "method 1 thesis"),
     "eq. (7.9) divides by |J_r|^3: where |J_r| is below 1 kg m^2 it asks for 1 / |J_r| times what cancels (E-19)",
 )
-T28 = Claim(
+T28 = MomentumClaim(
     "T-28",
     "The benefit of method 1 grows with step length; method 0 meets singularities in long steps",
     "reduction of L_z against method 0 along x rises with each longer step; levers of method 0's rows fall with each, "
@@ -169,20 +169,20 @@ T28 = Claim(
     _longer_steps,
     "in per cent it does not; what is taken away does grow",
 )
-T29 = Claim(
+T29 = MomentumClaim(
     "T-29",
     "Method 1 lowers the vertical contact torque of both feet at 1.4 km/h (no number given)",
     "peak-to-peak of the torque lower on both feet than with method 0 along x, with steps a quarter longer in time",
     _slower,
 )
-T30 = Claim(
+T30 = MomentumClaim(
     "T-30",
     "Method 2 with delta 0.5 lowers vertical momentum by about 40 % and the torque's peaks by about 15 %",
     "both lower than with still arms, L_z by 30 to 50 %, torque by 5 to 25 %",
     _weighting_reductions,
     "delta weighs rates against momentum, so what it does depends on the inertia of the arms, which is estimated here",
 )
-T31 = Claim(
+T31 = MomentumClaim(
     "T-31",
     "Method 1 works better than method 2",
     "lower peak-to-peak and RMS of L_z and of its rate than with delta 0.5, and, each with the numbers of the sweep "
@@ -302,41 +302,41 @@ def _constrained(lab: WalkingLab) -> list[Part]:
     return [*parts, Part("soles to 1 mm, ranges, speeds, no contact", decide(kept), n)]
 
 
-T32 = Claim(
+T32 = MomentumClaim(
     "T-32",
     "Method 1 is stable although the arms cannot give what is asked of them",
     "in a walk whose momentum is left uncancelled by more than 5 %, in the modes unit and damped and without a clamp, "
     "the rates asked for stay below the speed limits and the walk repeats to 10 %",
     lambda lab: [*_saturating(lab, "unit"), *_saturating(lab, "damped")],
 )
-T32_PRINTED = Claim(
+T32_PRINTED = MomentumClaim(
     "T-32 as printed",
     "The same with the normalisation of eq. (7.9)",
     "the same, in the mode thesis",
     lambda lab: _saturating(lab, "thesis"),
     "eq. (7.9) asks for 1 / |J_r| times what cancels: with light arms the clamp alone bounds it (E-19)",
 )
-T33 = Claim(
+T33 = MomentumClaim(
     "T-33",
     "The reference ends at zero straight on and at I_zz dphi / T in a curve, level, and continuous at step changes",
     "all to 1e-9, over five steps",
     _reference,
 )
-T34 = Claim("T-34", "The rank-one inverse is the inverse", "to 1e-10", _inverse)
-T35 = Claim(
+T34 = MomentumClaim("T-34", "The rank-one inverse is the inverse", "to 1e-10", _inverse)
+T35 = MomentumClaim(
     "T-35",
     "Collision avoidance and method 1 work together",
     "with an arm posture that touches the body without avoidance: clear with it, and L_z at least 15 % lower; for a "
     "robot whose arms do not reach its body it is tried on HRP-2",
     _together,
 )
-T35_SECOND = Claim(
+T35_SECOND = MomentumClaim(
     "T-35 method 2",
     "Method 2 may defeat collision avoidance",
     "holds where it touches in that walk, with avoidance, at a delta of the sweep; else nothing is decided",
     _defeated,
 )
-CONSTRAINED = Claim(
+CONSTRAINED = MomentumClaim(
     "constrained",
     "The constrained solver with momentum as a task lowers L_z and its rate more than every published method",
     "each at its best within the same limits on ranges, speeds, accelerations and distances: its lowest of each of the "
@@ -347,6 +347,6 @@ CONSTRAINED = Claim(
     "are let swing",
 )
 
-CLAIMS: dict[str, Claim] = {
+CLAIMS: dict[str, MomentumClaim] = {
     c.name: c for c in (T27, T27_PRINTED, T28, T29, T30, T31, T32, T32_PRINTED, T33, T34, T35, T35_SECOND, CONSTRAINED)
 }

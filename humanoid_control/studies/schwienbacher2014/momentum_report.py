@@ -13,12 +13,12 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.evaluation.report.plots import SERIES, png, subplots
 from humanoid_control.studies.report import HOLDS, Progress, StudyReport, silent
 from humanoid_control.studies.schwienbacher2014 import momentum_sweep
-from humanoid_control.studies.schwienbacher2014.momentum_walks import MAIN, WalkingLab, WalkOutcome, find_gait
+from humanoid_control.studies.schwienbacher2014.momentum_walks import MAIN, MomentumWalkOutcome, WalkingLab, find_gait
 from humanoid_control.terminal import Table, machine
 from humanoid_control.walking import WalkTask
 
 if TYPE_CHECKING:
-    from humanoid_control.studies.schwienbacher2014.momentum_claims import Judgement
+    from humanoid_control.studies.schwienbacher2014.momentum_claims import MomentumJudgement
     from humanoid_control.walking import GaitSettings
 
 
@@ -38,7 +38,7 @@ class WalkRow:
     method: str
     free: str
     gait: GaitSettings
-    outcome: WalkOutcome
+    outcome: MomentumWalkOutcome
 
 
 def run_study(
@@ -108,7 +108,7 @@ def _play(lab: WalkingLab, show: Callable[[float, str], None]) -> list[WalkRow]:
     return out
 
 
-def to_json(lab: WalkingLab, walks: list[WalkRow], found: list[Judgement], notes: list[str]) -> dict[str, Any]:
+def to_json(lab: WalkingLab, walks: list[WalkRow], found: list[MomentumJudgement], notes: list[str]) -> dict[str, Any]:
     """The study as plain dictionaries."""
     rows = [
         {
@@ -151,12 +151,12 @@ def _walk_tables(lab: WalkingLab, walks: list[WalkRow]) -> list[Table | str]:
     return parts
 
 
-def _claim_table(found: list[Judgement]) -> Table:
+def _claim_table(found: list[MomentumJudgement]) -> Table:
     rows = [[f.claim.name, f.claim.statement, f.verdict, _told(f)] for f in found]
     return Table("claims of Schwienbacher 2014 on these models", ["", "claim", "verdict", "measured"], rows)
 
 
-def _details(found: list[Judgement]) -> list[Table | str]:
+def _details(found: list[MomentumJudgement]) -> list[Table | str]:
     parts = [[f.claim.name, p.claim, p.verdict, _numbers(p.numbers)] for f in found for p in f.parts]
     return [
         Table("rules", ["", "holds when"], [[f.claim.name, f.claim.rule] for f in found]),
@@ -182,7 +182,7 @@ def _label(walk: WalkRow) -> str:
     return walk.method if walk.free == "arms" else f"{walk.method}, {walk.free}"
 
 
-def _told(f: Judgement) -> str:
+def _told(f: MomentumJudgement) -> str:
     numbers = f"{f.parts[0].claim}: {_numbers(f.parts[0].numbers)}"
     return f.reason if f.verdict != HOLDS and f.reason else "; ".join(t for t in (numbers, f.reason) if t)
 
@@ -203,7 +203,7 @@ GREY = "#888888"
 def momentum_plot(lab: WalkingLab) -> bytes:
     """A PNG: still arms, method 0, method 1 in its best mode, method 2 with delta 0.5, and constrained."""
     shown = ["still", lab.reference(), lab.best_tracking(), "method 2 0.5", "constrained"]
-    runs: list[tuple[str, WalkOutcome]] = [(m, lab.outcome(m)) for m in shown]
+    runs: list[tuple[str, MomentumWalkOutcome]] = [(m, lab.outcome(m)) for m in shown]
     runs.append(("constrained, waist too", lab.outcome("constrained", "arms+waist")))
     walk = WalkTask(lab.robot, lab.gait, "arms", lab.dt)
     joint = int(walk.groups.l_arm[0])

@@ -109,7 +109,7 @@ VERTICAL = (False, False, True)
 RATE_SHARE = 0.8  # of a joint's speed limit up to which the rates of method 1 go
 
 
-class Walker(ABC):
+class MomentumWalker(ABC):
     """Turns the task of a walk into motion, tick by tick."""
 
     def __init__(self, robot: Robot, walk: WalkTask) -> None:
@@ -121,7 +121,7 @@ class Walker(ABC):
         """The velocity (nv,) at q and the configuration (nq,) a tick later; the walk's time `t` is set before."""
 
 
-class NullSpaceWalker(Walker):
+class NullSpaceWalker(MomentumWalker):
     """Resolved motion rate control, Euler steps, no limit but those in its null-space costs: arms hang (W = E).
 
     This is the baseline: without a task for the arms, and with the least norm of the velocities, they are almost still.
@@ -267,7 +267,7 @@ CONSTRAINED = IkSettings(
 )
 
 
-class ConstrainedWalker(Walker):
+class ConstrainedWalker(MomentumWalker):
     """One quadratic program: momentum is a task; range, speed, acceleration and self-collision are constraints.
 
     Attributes:

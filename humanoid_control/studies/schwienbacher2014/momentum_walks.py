@@ -15,10 +15,10 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
     ConstrainedWalker,
     FreeJointGains,
+    MomentumWalker,
     NullSpaceWalker,
     SwingWalker,
     TrackingWalker,
-    Walker,
     WeightingWalker,
 )
 from humanoid_control.walking import GaitPoint, GaitSettings, WalkTask, leg_length
@@ -55,7 +55,7 @@ class Replay:
     steady: slice
 
 
-def replay(robot: Robot, walk: WalkTask, walker: Walker, cycles: int = CYCLES) -> Replay:
+def replay(robot: Robot, walk: WalkTask, walker: MomentumWalker, cycles: int = CYCLES) -> Replay:
     """Walk from rest.
 
     Args:
@@ -167,7 +167,7 @@ ALL_AXES = (True, True, True)
 MUS = (MU, MU / 16)
 POSTURE_WEIGHTS = (0.07, 0.02, 0.005, 0.001)
 
-Factory = Callable[[Robot, WalkTask, FreeJointGains], Walker]
+Factory = Callable[[Robot, WalkTask, FreeJointGains], MomentumWalker]
 
 
 def _weighting(delta: float) -> Factory:
@@ -203,7 +203,7 @@ MAIN = ("still", "method 0", "method 0 x", *TRACKING, *(f"method 2 {d:g}" for d 
 
 
 @dataclass(frozen=True)
-class WalkOutcome:
+class MomentumWalkOutcome:
     """A walk and its numbers.
 
     Attributes:
@@ -214,7 +214,7 @@ class WalkOutcome:
 
     axes: tuple[Measures, Measures, Measures]
     run: Replay
-    walker: Walker
+    walker: MomentumWalker
 
     @property
     def z(self) -> Measures:
@@ -232,7 +232,7 @@ class WalkingLab:
 
     def __init__(self, robot: Robot, gait: GaitSettings, dt: float = 0.004) -> None:
         self.robot, self.gait, self.dt = robot, gait, dt
-        self._known: dict[object, WalkOutcome] = {}
+        self._known: dict[object, MomentumWalkOutcome] = {}
 
     def outcome(
         self,
@@ -242,7 +242,7 @@ class WalkingLab:
         gains: FreeJointGains | None = None,
         arms_in: float = 0.0,
         cycles: int = CYCLES,
-    ) -> WalkOutcome:
+    ) -> MomentumWalkOutcome:
         """The outcome of a walk.
 
         Args:
@@ -264,7 +264,7 @@ class WalkingLab:
             walker = METHODS[method](robot, walk, gains)
             run = replay(robot, walk, walker, cycles)
             x, y, z = (measure(robot, walk, run, axis) for axis in range(3))
-            self._known[key] = WalkOutcome((x, y, z), run, walker)
+            self._known[key] = MomentumWalkOutcome((x, y, z), run, walker)
         return self._known[key]
 
     def best_tracking(self) -> str:

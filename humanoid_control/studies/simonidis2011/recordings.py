@@ -18,7 +18,7 @@ VARIANCES = (1e7, 1e6, 1e5, 3e4, 1e4, 4e3, 1e3, 100.0, 1.0)  # [N^2, N^2 m^2] of
 FEWER = 24  # degrees of freedom of the humanoid in figure 8
 
 
-class Recording(NamedTuple):
+class StudyRecording(NamedTuple):
     """Files of a recording below the folder of human motion, and the cut-off [Hz]."""
 
     clip: str
@@ -29,21 +29,21 @@ class Recording(NamedTuple):
 
 
 RECORDINGS = {
-    "gait2354": Recording(
+    "gait2354": StudyRecording(
         "gait2354_walk/subject01_walk1.trc",
         "gait2354_walk/reference/subject01_simbody.osim",
         "gait2354_walk/subject01_walk1_grf.xml",
         "gait2354_walk/subject01_Setup_IK.xml",
         6.0,
     ),
-    "walk": Recording(
+    "walk": StudyRecording(
         "rajagopal_walk/motion_capture_walk.trc",
         "rajagopal_walk/computed_opensim46/subject_scaled_walk.osim",
         "rajagopal_walk/grf_walk.xml",
         "rajagopal_walk/ik_setup_walk.xml",
         6.0,
     ),
-    "run": Recording(
+    "run": StudyRecording(
         "rajagopal_run/motion_capture_run.trc",
         "rajagopal_run/computed_opensim46/subject_scaled_run.osim",
         "rajagopal_run/grf_run.xml",

@@ -37,7 +37,7 @@ LATE = 0.002  # [s] of lateness that is noted
 AFTER = 0.02  # [s] after a gap in which its cause may be noted
 
 
-class Heard:
+class SoakObservations:
     """Everything that counts of joint commands and joint states, as columns.
 
     Attributes:
@@ -132,7 +132,7 @@ def listen(robot: Robot, path: Path) -> None:
     from humanoid_control.nodes.base.messages import EVENTS
     from humanoid_control.nodes.base.runner import make_executor
 
-    stop, heard = threading.Event(), Heard(robot)
+    stop, heard = threading.Event(), SoakObservations(robot)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
 

@@ -21,8 +21,8 @@ from humanoid_control.simulation.worlds.winch_world import WinchWorld
 from humanoid_control.tendons.control.body_image import BodyImage, CorrectedGeometry, group_images
 from humanoid_control.tendons.control.commands import WinchCommand, WinchStates
 from humanoid_control.tendons.control.holdable import with_payload
-from humanoid_control.tendons.control.laws import Reference, TendonController
-from humanoid_control.tendons.control.settings import ControllerSettings
+from humanoid_control.tendons.control.laws import JointReference, TendonController
+from humanoid_control.tendons.control.settings import TendonControllerSettings
 from humanoid_control.tendons.estimator.estimator import TendonEstimator
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 
@@ -73,7 +73,7 @@ class LoopSettings:
     tension_noise: float = 1.0
     move: float = 1.0
     hold: float = 1.0
-    controller: ControllerSettings = field(default_factory=ControllerSettings)
+    controller: TendonControllerSettings = field(default_factory=TendonControllerSettings)
 
     def __post_init__(self) -> None:
         if self.angles not in ANGLES:
@@ -275,14 +275,14 @@ class ClosedLoop:
         return LoopTrace(columns[0], columns[1], columns[2], columns[3], columns[4], s)
 
 
-def minimum_jerk(begin: np.ndarray, goal: np.ndarray, share: float, duration: float) -> Reference:
+def minimum_jerk(begin: np.ndarray, goal: np.ndarray, share: float, duration: float) -> JointReference:
     """Reference on the way between two postures (D,), at a share of the time (Flash and Hogan 1985)."""
     x = min(max(share, 0.0), 1.0)
     way = goal - begin
     position = x**3 * (10 - 15 * x + 6 * x**2)
     velocity = 30 * x**2 * (1 - x) ** 2 / duration
     acceleration = 60 * x * (1 - x) * (1 - 2 * x) / duration**2
-    return Reference(begin + position * way, velocity * way, acceleration * way, np.zeros(len(way)))
+    return JointReference(begin + position * way, velocity * way, acceleration * way, np.zeros(len(way)))
 
 
 def loaded_robot(robot: Robot, mass: float, point: str = "l_wrist") -> Robot:

@@ -18,7 +18,7 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.tendons import tendon_geometry
 from humanoid_control.studies.tendon_control.closed_loop import ClosedLoop, LoopSettings, PlantErrors
-from humanoid_control.studies.tendon_control.foreign import LEAST, ForeignArm, arm_files
+from humanoid_control.studies.tendon_control.foreign import LEAST, MuscleArm, arm_files
 from humanoid_control.tendons.control.body_image import BodyImage
 from humanoid_control.tendons.control.commands import HOLD, OFF, PAY_OUT, WinchCommand
 from humanoid_control.tendons.control.holdable import HoldableSet, losses_by_tendon, ranges_held, tension_range
@@ -320,7 +320,7 @@ def foreign_arm(runs: ControlRuns) -> ControlResult:
     for k, (law, angles) in enumerate(cases):
         found = []
         for seed in range(runs.seeds):
-            arm = ForeignArm(path, LoopSettings(law, angles), seed)
+            arm = MuscleArm(path, LoopSettings(law, angles), seed)
             found.append(arm.run(arm.posture()).numbers())
             errors.append(arm.lengths_error())
             runs.show((k * runs.seeds + seed + 1) / (len(cases) * runs.seeds))

@@ -36,7 +36,7 @@ def arm_files(folder: Path) -> list[Path]:
     return found[:1]
 
 
-class ForeignArm:
+class MuscleArm:
     """The arm, its winches, and a controller that knows the file.
 
     Attributes:

@@ -12,7 +12,7 @@ from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.studies.report import KeptOutcomes, Progress, silent
-from humanoid_control.studies.walking.trial import Push, WalkConditions, steady, walk
+from humanoid_control.studies.walking.trial import TrialPush, WalkConditions, steady, walk
 from humanoid_control.terminal import Table
 from humanoid_control.walking import StepTimes, Walker, WalkSettings
 from humanoid_control.walking.ground.standing import stand_on_ground
@@ -80,10 +80,10 @@ def climb(job: tuple[str, str, float, int, int]) -> dict[str, Any]:
 def falls(kind: str, robot: str, speed: float, direction: int, seed: int, rung: float) -> bool:
     """Whether a robot falls that is pushed by an impulse [N s], or walks on a slope [deg]."""
     time, ground = STEP_TIME[kind], ""
-    pushes: tuple[Push, ...] = ()
+    pushes: tuple[TrialPush, ...] = ()
     if kind == PUSHES:
         angle, force = math.radians(direction), rung / PUSHED
-        pushes = (Push(BEFORE * time, (force * math.cos(angle), force * math.sin(angle), 0.0), PUSHED),)
+        pushes = (TrialPush(BEFORE * time, (force * math.cos(angle), force * math.sin(angle), 0.0), PUSHED),)
     else:
         ground = f"plane:slope={rung:g},direction={direction}"
     engine = SimulationConfig(robot, "floating", ground=ground).build()

@@ -23,7 +23,7 @@ from humanoid_control.simulation.contact.ground_recipe import ground_of
 from humanoid_control.studies.walking.trial import (
     NOISE,
     Program,
-    Push,
+    TrialPush,
     WalkConditions,
     WalkOutcome,
     WrongBody,
@@ -63,7 +63,7 @@ PLAN_WORDS = {"dcm": "closed form", "preview": "preview control", "mpc": "predic
 
 
 @dataclass(frozen=True)
-class Row:
+class StudyRow:
     """One walk of the study.
 
     Attributes:
@@ -115,7 +115,7 @@ class Row:
         return f"{self.name}{by}, without {self.without}" if self.without else f"{self.name}{by}"
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Row:
+    def of(cls, values: Mapping[str, Any]) -> StudyRow:
         """From plain values, as of `dataclasses.asdict`, also out of a file."""
 
         def plain(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,46 +138,48 @@ PUSHED_WAYS = {  # [N s]
 KERB = "stairs:rise=0.015,run=0.5,steps=1,start=0.6"
 STAIRS: dict[str, Any] = {"velocity": (0.29, 0.0, 0.0), "step_time": 1.2}
 ROWS = (
-    Row("robots", "0.4 m in 0.8 s"),
-    Row("robots", "0.2 m in 0.8 s", "hrp2", (0.25, 0.0, 0.0)),
-    Row("robots", "0.24 m in 0.8 s", "suralp", (0.3, 0.0, 0.0)),
-    Row("robots", "0.3 m in 0.8 s", "wabian2", (0.375, 0.0, 0.0)),
-    Row("speed", "0.5 m in 0.6 s", velocity=(0.8333, 0.0, 0.0), step_time=0.6),
-    Row("speed", "0.45 m in 0.45 s, arms balance", velocity=(1.0, 0.0, 0.0), step_time=0.45, arms="task"),
-    Row("speed", "0.67 m/s", "hrp2", (0.67, 0.0, 0.0), 0.0),
-    Row("speed", "0.6 m/s", "wabian2", (0.6, 0.0, 0.0), 0.0),
-    Row("speed", "0.4 m/s", "suralp", (0.4, 0.0, 0.0), 0.0),
-    Row("ways", "backward", velocity=(-0.3, 0.0, 0.0)),
-    Row("ways", "sideways", velocity=(0.0, 0.12, 0.0)),
-    Row("ways", "turning on the spot", velocity=(0.0, 0.0, 0.2)),
-    Row("ways", "an arc", velocity=(0.3, 0.0, 0.2)),
-    Row("worlds", "MuJoCo", engine="mujoco"),
-    Row("worlds", "elastic drives", drives="elastic"),
-    Row("worlds", "friction 0.4", friction=0.4),
-    Row("worlds", "sensors 10 ms later", delay=0.01),
-    Row("worlds", "all masses +10 %", body=WrongBody(masses=1.1)),
-    Row("worlds", "all masses -10 %", body=WrongBody(masses=0.9)),
-    Row("worlds", "centre of mass 15 mm ahead", body=WrongBody(shift=(0.015, 0.0, 0.0))),
-    Row("worlds", "centre of mass 15 mm back", body=WrongBody(shift=(-0.015, 0.0, 0.0))),
-    Row("worlds", "centre of mass 15 mm to the left", body=WrongBody(shift=(0.0, 0.015, 0.0))),
-    Row("worlds", "5 kg in the left hand", body=WrongBody(payload=5.0)),
-    Row("worlds", "30 N forward, always", pull=(30.0, 0.0)),
-    Row("worlds", "30 N back, always", pull=(-30.0, 0.0)),
-    Row("worlds", "20 N to the left, always", pull=(0.0, 20.0)),
-    *(Row("ground", f"{way} 8 deg", velocity=(0.375, 0, 0), ground=f"plane:{g}") for way, g in SLOPES.items()),
-    *(Row("ground", f"{way} 8 deg", "hrp2", (0.25, 0, 0), ground=f"plane:{g}") for way, g in SLOPES.items()),
-    Row("ground", "up 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=3", known=False),
-    Row("ground", "down 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=-3", known=False),
-    Row("ground", "across 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=3,direction=90", known=False),
-    Row("ground", "5 stairs up, 0.15 m", ground="stairs:rise=0.15,run=0.35,start=0.6", **STAIRS),
-    Row("ground", "5 stairs down, 0.10 m", ground="stairs:rise=-0.1,run=0.35,start=0.6", **STAIRS),
-    Row("ground", "5 stairs up, 0.10 m", "hrp2", ground="stairs:rise=0.1,run=0.35,start=0.6", **STAIRS),
-    Row("ground", "5 stairs down, 0.10 m", "hrp2", ground="stairs:rise=-0.1,run=0.35,start=0.6", **STAIRS),
-    Row("ground", "five times softer", contact_stiffness=2.0e4),
-    Row("ground", "waves of 10 mm by 0.4 m, unknown", velocity=(0.375, 0, 0), ground=WAVES, known=False),
-    Row("ground", "a kerb of 15 mm, unknown", velocity=(0.375, 0, 0), ground=KERB, known=False),
+    StudyRow("robots", "0.4 m in 0.8 s"),
+    StudyRow("robots", "0.2 m in 0.8 s", "hrp2", (0.25, 0.0, 0.0)),
+    StudyRow("robots", "0.24 m in 0.8 s", "suralp", (0.3, 0.0, 0.0)),
+    StudyRow("robots", "0.3 m in 0.8 s", "wabian2", (0.375, 0.0, 0.0)),
+    StudyRow("speed", "0.5 m in 0.6 s", velocity=(0.8333, 0.0, 0.0), step_time=0.6),
+    StudyRow("speed", "0.45 m in 0.45 s, arms balance", velocity=(1.0, 0.0, 0.0), step_time=0.45, arms="task"),
+    StudyRow("speed", "0.67 m/s", "hrp2", (0.67, 0.0, 0.0), 0.0),
+    StudyRow("speed", "0.6 m/s", "wabian2", (0.6, 0.0, 0.0), 0.0),
+    StudyRow("speed", "0.4 m/s", "suralp", (0.4, 0.0, 0.0), 0.0),
+    StudyRow("ways", "backward", velocity=(-0.3, 0.0, 0.0)),
+    StudyRow("ways", "sideways", velocity=(0.0, 0.12, 0.0)),
+    StudyRow("ways", "turning on the spot", velocity=(0.0, 0.0, 0.2)),
+    StudyRow("ways", "an arc", velocity=(0.3, 0.0, 0.2)),
+    StudyRow("worlds", "MuJoCo", engine="mujoco"),
+    StudyRow("worlds", "elastic drives", drives="elastic"),
+    StudyRow("worlds", "friction 0.4", friction=0.4),
+    StudyRow("worlds", "sensors 10 ms later", delay=0.01),
+    StudyRow("worlds", "all masses +10 %", body=WrongBody(masses=1.1)),
+    StudyRow("worlds", "all masses -10 %", body=WrongBody(masses=0.9)),
+    StudyRow("worlds", "centre of mass 15 mm ahead", body=WrongBody(shift=(0.015, 0.0, 0.0))),
+    StudyRow("worlds", "centre of mass 15 mm back", body=WrongBody(shift=(-0.015, 0.0, 0.0))),
+    StudyRow("worlds", "centre of mass 15 mm to the left", body=WrongBody(shift=(0.0, 0.015, 0.0))),
+    StudyRow("worlds", "5 kg in the left hand", body=WrongBody(payload=5.0)),
+    StudyRow("worlds", "30 N forward, always", pull=(30.0, 0.0)),
+    StudyRow("worlds", "30 N back, always", pull=(-30.0, 0.0)),
+    StudyRow("worlds", "20 N to the left, always", pull=(0.0, 20.0)),
+    *(StudyRow("ground", f"{way} 8 deg", velocity=(0.375, 0, 0), ground=f"plane:{g}") for way, g in SLOPES.items()),
+    *(StudyRow("ground", f"{way} 8 deg", "hrp2", (0.25, 0, 0), ground=f"plane:{g}") for way, g in SLOPES.items()),
+    StudyRow("ground", "up 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=3", known=False),
+    StudyRow("ground", "down 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=-3", known=False),
+    StudyRow(
+        "ground", "across 3 deg, unknown", velocity=(0.375, 0, 0), ground="plane:slope=3,direction=90", known=False
+    ),
+    StudyRow("ground", "5 stairs up, 0.15 m", ground="stairs:rise=0.15,run=0.35,start=0.6", **STAIRS),
+    StudyRow("ground", "5 stairs down, 0.10 m", ground="stairs:rise=-0.1,run=0.35,start=0.6", **STAIRS),
+    StudyRow("ground", "5 stairs up, 0.10 m", "hrp2", ground="stairs:rise=0.1,run=0.35,start=0.6", **STAIRS),
+    StudyRow("ground", "5 stairs down, 0.10 m", "hrp2", ground="stairs:rise=-0.1,run=0.35,start=0.6", **STAIRS),
+    StudyRow("ground", "five times softer", contact_stiffness=2.0e4),
+    StudyRow("ground", "waves of 10 mm by 0.4 m, unknown", velocity=(0.375, 0, 0), ground=WAVES, known=False),
+    StudyRow("ground", "a kerb of 15 mm, unknown", velocity=(0.375, 0, 0), ground=KERB, known=False),
     *(
-        Row("pushes", f"{name}, steps of {time:g} s", velocity=(0.4, 0.0, 0.0), step_time=time, push=push)
+        StudyRow("pushes", f"{name}, steps of {time:g} s", velocity=(0.4, 0.0, 0.0), step_time=time, push=push)
         for time in PUSHED_STEPS
         for name, push in PUSHED_WAYS.items()
     ),
@@ -191,7 +193,7 @@ TURNING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("0.45 m in 0.45 s", {"velocity": (1.0, 0.0, 0.0), "step_time": 0.45}),
     ("a curve of 1.3 m", {"velocity": (0.4, 0.0, 0.3)}),
 )
-ARM_ROWS = tuple(Row(MOMENTUM, name, arms=arms, **more) for name, more in TURNING for arms in ARM_SWINGS)
+ARM_ROWS = tuple(StudyRow(MOMENTUM, name, arms=arms, **more) for name, more in TURNING for arms in ARM_SWINGS)
 """Arms against the momentum of the legs: only where they are asked for."""
 
 
@@ -213,20 +215,24 @@ FASTER = {"hrp2": 0.83, "wabian2": 0.8, "suralp": 0.6}
 LONG, TWISTS_GROUP, TROUBLE, STOP_GO, BLOCKS = "long", "twists", "trouble", "stopgo", "blocks"
 TEN_MINUTES, FIVE_MINUTES = 600.0, 300.0  # [s]
 LONG_ROWS = (
-    *(Row(LONG, f"0.4 m in 0.8 s{name}", steps=1000, **world) for name, world in WORLDS),
-    *(Row(LONG, f"1 m/s{name}", steps=500, **FAST, **world) for name, world in WORLDS if name != ", rigid drives"),
-    *(Row(LONG, f"{speed:g} m/s", robot, (speed, 0.0, 0.0), 0.0, steps=100) for robot, speed in TOP.items()),
-    Row(TWISTS_GROUP, "random velocities, 10 min", "lola", (0.4, 0.12, 0.4), 0.0, program=TWISTS, seconds=TEN_MINUTES),
-    Row(TWISTS_GROUP, "random velocities, 10 min", "hrp2", (0.25, 0.08, 0.3), 0.0, program=TWISTS, seconds=TEN_MINUTES),
-    Row(TROUBLE, "30 N forward at the chest", pull=(30.0, 0.0), pulled="chest", steps=100),
-    Row(TROUBLE, "30 N back at the chest", pull=(-30.0, 0.0), pulled="chest", steps=100),
-    Row(TROUBLE, "30 N to the left at the chest", pull=(0.0, 30.0), pulled="chest", steps=100),
-    Row(TROUBLE, "10 N s every 2 s", harassed=10.0, seconds=FIVE_MINUTES, **PUSHED_WALK),
-    Row(TROUBLE, "8 N s every 2 s", "hrp2", (0.25, 0.0, 0.0), harassed=8.0, seconds=FIVE_MINUTES),
-    *(Row(BLOCKS, "0.4 m in 0.8 s", without=block) for block in WITHOUT if block not in IN_THE_WAY),
-    *(Row(BLOCKS, "20 N to the left, always", pull=(0.0, 20.0), without=block) for block in ("", OBSERVER)),
-    *(Row(BLOCKS, "20 N s to the left", push=(0.0, 20.0), without=b, **PUSHED_WALK) for b in ("", ADJUSTED)),
-    Row(STOP_GO, "200 stops", program=STOP_AND_GO, seconds=200 * (WALKING + RESTING)),
+    *(StudyRow(LONG, f"0.4 m in 0.8 s{name}", steps=1000, **world) for name, world in WORLDS),
+    *(StudyRow(LONG, f"1 m/s{name}", steps=500, **FAST, **world) for name, world in WORLDS if name != ", rigid drives"),
+    *(StudyRow(LONG, f"{speed:g} m/s", robot, (speed, 0.0, 0.0), 0.0, steps=100) for robot, speed in TOP.items()),
+    StudyRow(
+        TWISTS_GROUP, "random velocities, 10 min", "lola", (0.4, 0.12, 0.4), 0.0, program=TWISTS, seconds=TEN_MINUTES
+    ),
+    StudyRow(
+        TWISTS_GROUP, "random velocities, 10 min", "hrp2", (0.25, 0.08, 0.3), 0.0, program=TWISTS, seconds=TEN_MINUTES
+    ),
+    StudyRow(TROUBLE, "30 N forward at the chest", pull=(30.0, 0.0), pulled="chest", steps=100),
+    StudyRow(TROUBLE, "30 N back at the chest", pull=(-30.0, 0.0), pulled="chest", steps=100),
+    StudyRow(TROUBLE, "30 N to the left at the chest", pull=(0.0, 30.0), pulled="chest", steps=100),
+    StudyRow(TROUBLE, "10 N s every 2 s", harassed=10.0, seconds=FIVE_MINUTES, **PUSHED_WALK),
+    StudyRow(TROUBLE, "8 N s every 2 s", "hrp2", (0.25, 0.0, 0.0), harassed=8.0, seconds=FIVE_MINUTES),
+    *(StudyRow(BLOCKS, "0.4 m in 0.8 s", without=block) for block in WITHOUT if block not in IN_THE_WAY),
+    *(StudyRow(BLOCKS, "20 N to the left, always", pull=(0.0, 20.0), without=block) for block in ("", OBSERVER)),
+    *(StudyRow(BLOCKS, "20 N s to the left", push=(0.0, 20.0), without=b, **PUSHED_WALK) for b in ("", ADJUSTED)),
+    StudyRow(STOP_GO, "200 stops", program=STOP_AND_GO, seconds=200 * (WALKING + RESTING)),
 )
 """Only where they are asked for; most take minutes. BLOCKS: with and without each block of the walker."""
 
@@ -234,7 +240,7 @@ PLANNERS, FURTHER, ARM_SPEED = "planners", "further", "armspeed"
 SIDES = {"forward": (1.0, 0.0), "back": (-1.0, 0.0), "to the left": (0.0, 1.0), "to the right": (0.0, -1.0)}
 PLANNED = (("dcm", ""), ("dcm", ADJUSTED_TIMES), ("preview", ""), ("mpc", ""))  # plan, without what
 PLANNER_ROWS = tuple(
-    Row(PLANNERS, f"{j:g} N s {side}", push=(j * x, j * y), plan=plan, without=without, **PUSHED_WALK)
+    StudyRow(PLANNERS, f"{j:g} N s {side}", push=(j * x, j * y), plan=plan, without=without, **PUSHED_WALK)
     for j in (20.0, 25.0)
     for side, (x, y) in SIDES.items()
     for plan, without in PLANNED
@@ -243,7 +249,9 @@ PLANNER_ROWS = tuple(
 SLIPPERY, GRIPPING = 0.25, 0.8  # friction
 ARM_SPEEDS = {GRIPPING: (0.6, 0.7, 0.83, 0.9, 1.0, 1.1, 1.2), SLIPPERY: (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)}  # [m/s]
 ARM_SPEED_ROWS = tuple(
-    Row(ARM_SPEED, f"{v:g} m/s, friction {mu:g}", "lola", (v, 0.0, 0.0), step_time_at(v), arms, friction=mu, steps=40)
+    StudyRow(
+        ARM_SPEED, f"{v:g} m/s, friction {mu:g}", "lola", (v, 0.0, 0.0), step_time_at(v), arms, friction=mu, steps=40
+    )
     for mu, speeds in ARM_SPEEDS.items()
     for arms in ARM_SWINGS
     for v in speeds
@@ -253,40 +261,42 @@ STEEP: dict[str, Any] = {"velocity": (0.3, 0.0, 0.0)}
 TALL = "stairs:run=0.28,start=0.6,steps=10,"
 TALL_STEPS: dict[str, Any] = {"velocity": (0.28 / 1.2, 0.0, 0.0), "step_time": 1.2}
 FURTHER_ROWS = (
-    Row(FURTHER, "1.4 m/s", velocity=(1.4, 0.0, 0.0), step_time=0.45, arms="task", steps=100),
-    *(Row(FURTHER, f"{v:g} m/s", r, (v, 0.0, 0.0), 0.0, steps=100) for r, v in FASTER.items()),
-    *(Row(FURTHER, f"{way} 15 deg", ground=f"plane:{SLOPES[way].replace('8', '15')}", **STEEP) for way in SLOPES),
+    StudyRow(FURTHER, "1.4 m/s", velocity=(1.4, 0.0, 0.0), step_time=0.45, arms="task", steps=100),
+    *(StudyRow(FURTHER, f"{v:g} m/s", r, (v, 0.0, 0.0), 0.0, steps=100) for r, v in FASTER.items()),
+    *(StudyRow(FURTHER, f"{way} 15 deg", ground=f"plane:{SLOPES[way].replace('8', '15')}", **STEEP) for way in SLOPES),
     *(
-        Row(FURTHER, f"{way} 5 deg, unknown", ground=f"plane:{SLOPES[way].replace('8', '5')}", known=False, **STEEP)
+        StudyRow(
+            FURTHER, f"{way} 5 deg, unknown", ground=f"plane:{SLOPES[way].replace('8', '5')}", known=False, **STEEP
+        )
         for way in SLOPES
     ),
     *(
-        Row(FURTHER, f"10 stairs {way}, 0.185 m by 0.28 m", ground=f"{TALL}rise={rise}", **TALL_STEPS)
+        StudyRow(FURTHER, f"10 stairs {way}, 0.185 m by 0.28 m", ground=f"{TALL}rise={rise}", **TALL_STEPS)
         for way, rise in (("up", 0.185), ("down", -0.185))
     ),
     *(
-        Row(FURTHER, f"5 stairs {way}, 0.15 m", robot, ground=f"stairs:rise={rise},run=0.35,start=0.6", **STAIRS)
+        StudyRow(FURTHER, f"5 stairs {way}, 0.15 m", robot, ground=f"stairs:rise={rise},run=0.35,start=0.6", **STAIRS)
         for robot, way, rise in (("lola", "down", -0.15), ("hrp2", "up", 0.15), ("hrp2", "down", -0.15))
     ),
-    Row(FURTHER, "a kerb of 30 mm, unknown", ground=KERB.replace("0.015", "0.03"), known=False, **STEEP),
-    Row(FURTHER, "waves of 25 mm by 0.4 m, unknown", ground=WAVES.replace("0.01", "0.025"), known=False, **STEEP),
-    Row(FURTHER, "friction 0.2, arms balance", friction=0.2, arms="task"),
-    Row(FURTHER, "friction 0.1, arms balance", velocity=(0.375, 0.0, 0.0), friction=0.1, arms="task"),
-    Row(FURTHER, "twenty times softer", contact_stiffness=5.0e3),
-    Row(FURTHER, "36 N s to the left", push=(0.0, 36.0), **PUSHED_WALK),
-    Row(FURTHER, "36 N s to the right", push=(0.0, -36.0), **PUSHED_WALK),
-    Row(FURTHER, "45 N s forward", push=(45.0, 0.0), **PUSHED_WALK),
-    Row(FURTHER, "30 N s forward", "hrp2", (0.25, 0.0, 0.0), push=(30.0, 0.0)),
+    StudyRow(FURTHER, "a kerb of 30 mm, unknown", ground=KERB.replace("0.015", "0.03"), known=False, **STEEP),
+    StudyRow(FURTHER, "waves of 25 mm by 0.4 m, unknown", ground=WAVES.replace("0.01", "0.025"), known=False, **STEEP),
+    StudyRow(FURTHER, "friction 0.2, arms balance", friction=0.2, arms="task"),
+    StudyRow(FURTHER, "friction 0.1, arms balance", velocity=(0.375, 0.0, 0.0), friction=0.1, arms="task"),
+    StudyRow(FURTHER, "twenty times softer", contact_stiffness=5.0e3),
+    StudyRow(FURTHER, "36 N s to the left", push=(0.0, 36.0), **PUSHED_WALK),
+    StudyRow(FURTHER, "36 N s to the right", push=(0.0, -36.0), **PUSHED_WALK),
+    StudyRow(FURTHER, "45 N s forward", push=(45.0, 0.0), **PUSHED_WALK),
+    StudyRow(FURTHER, "30 N s forward", "hrp2", (0.25, 0.0, 0.0), push=(30.0, 0.0)),
     *(
-        Row(FURTHER, "random velocities, 10 min", robot, most, 0.0, program=TWISTS, seconds=TEN_MINUTES)
+        StudyRow(FURTHER, "random velocities, 10 min", robot, most, 0.0, program=TWISTS, seconds=TEN_MINUTES)
         for robot, most in (("suralp", (0.2, 0.06, 0.2)), ("wabian2", (0.3, 0.08, 0.3)))
     ),
-    Row(FURTHER, "10000 steps of 0.4 m in 0.8 s", steps=10_000),
+    StudyRow(FURTHER, "10000 steps of 0.4 m in 0.8 s", steps=10_000),
 )
 """Beyond what is aimed at: what falls here tells where the limits are."""
 
 
-def ground_rows(ground: str, robot: str) -> list[Row]:
+def ground_rows(ground: str, robot: str) -> list[StudyRow]:
     """Walks of a robot on a ground, known and unknown; slowly on stairs.
 
     Raises:
@@ -297,8 +307,8 @@ def ground_rows(ground: str, robot: str) -> list[Row]:
     speed, time = (0.29, 1.2) if ground.strip().startswith("stairs") else (speed, 0.8)
     velocity = (speed, 0.0, 0.0)
     return [
-        Row("ground", ground, robot, velocity, time, ground=ground),
-        Row("ground", f"{ground}, unknown", robot, velocity, time, ground=ground, known=False),
+        StudyRow("ground", ground, robot, velocity, time, ground=ground),
+        StudyRow("ground", f"{ground}, unknown", robot, velocity, time, ground=ground, known=False),
     ]
 
 
@@ -320,7 +330,7 @@ def is_stranger(robot: str) -> bool:
     return True
 
 
-def stranger_rows(robot: str, ground: str = "") -> list[Row]:
+def stranger_rows(robot: str, ground: str = "") -> list[StudyRow]:
     """Walks of a robot of which only a URDF is known: times and lengths of its steps are the walker's own.
 
     Args:
@@ -331,9 +341,9 @@ def stranger_rows(robot: str, ground: str = "") -> list[Row]:
     """
     velocity = (STRANGERS_SPEED, 0.0, 0.0)
     if not ground:
-        return [Row("robots", f"{STRANGERS_SPEED:g} m/s", robot, velocity, 0.0)]
+        return [StudyRow("robots", f"{STRANGERS_SPEED:g} m/s", robot, velocity, 0.0)]
     ground_of(ground)
-    known = Row("ground", ground, robot, velocity, 0.0, ground=ground)
+    known = StudyRow("ground", ground, robot, velocity, 0.0, ground=ground)
     return [known, replace(known, name=f"{ground}, unknown", known=False)]
 
 
@@ -358,7 +368,7 @@ def ready_to_walk(robot: str) -> Iterator[str]:
         yield str(path)
 
 
-def make_walker(row: Row) -> Walker:
+def make_walker(row: StudyRow) -> Walker:
     """The walker of a row."""
     ground = ground_of(row.ground) if row.ground and row.known else None
     settings = WalkSettings(arms=row.arms, ground=ground, plan=row.plan, **WITHOUT[row.without])
@@ -372,7 +382,7 @@ def make_walker(row: Row) -> Walker:
     return walker
 
 
-def try_row(row: Row, steps: int | None, seed: int) -> WalkOutcome:
+def try_row(row: StudyRow, steps: int | None, seed: int) -> WalkOutcome:
     """Walk a row; steps: None: as many as it says."""
     engine = SimulationConfig(
         row.robot,
@@ -384,14 +394,14 @@ def try_row(row: Row, steps: int | None, seed: int) -> WalkOutcome:
         contact_stiffness=row.contact_stiffness,
     ).build(row.body.put_on(load_robot(row.robot, "floating")))
     stand_on_ground(engine)
-    pushes: tuple[Push, ...] = ()
+    pushes: tuple[TrialPush, ...] = ()
     if row.push is not None:
         forward, left = row.push
-        pushes = (Push(6 * row.step_time, (forward / PUSHED, left / PUSHED, 0.0), PUSHED),)
+        pushes = (TrialPush(6 * row.step_time, (forward / PUSHED, left / PUSHED, 0.0), PUSHED),)
     elif any(row.pull):
         chest = engine.robot.model.frames[engine.robot.points["sternum"]]
         link = engine.robot.model.frames[chest.parentFrame].name if row.pulled == "chest" else ""
-        pushes = (Push(0.0, (*row.pull, 0.0), 1e6, link),)
+        pushes = (TrialPush(0.0, (*row.pull, 0.0), 1e6, link),)
     elif row.harassed:
         pushes = random_pushes(row.harassed, row.seconds, seed)
     noise = replace(NOISE, delay={sensor: old + row.delay for sensor, old in NOISE.delay.items()})
@@ -421,12 +431,12 @@ def stop_and_go(velocity: Sequence[float]) -> Program:
     return lambda t: velocity if t >= BEGIN and (t - BEGIN) % (WALKING + RESTING) < WALKING else (0.0, 0.0, 0.0)
 
 
-def random_pushes(impulse: float, seconds: float, seed: int) -> tuple[Push, ...]:
+def random_pushes(impulse: float, seconds: float, seed: int) -> tuple[TrialPush, ...]:
     """A push on the root link every HARASS seconds, in any horizontal direction, at random [N s]."""
     rng, force = np.random.default_rng((seed, 1)), impulse / PUSHED
     times = np.arange(HARASS, seconds, HARASS) + rng.uniform(0.0, 0.5 * HARASS)
     angles = rng.uniform(0.0, 2 * math.pi, len(times))
     return tuple(
-        Push(float(t), (force * math.cos(a), force * math.sin(a), 0.0), PUSHED)
+        TrialPush(float(t), (force * math.cos(a), force * math.sin(a), 0.0), PUSHED)
         for t, a in zip(times, angles, strict=True)
     )

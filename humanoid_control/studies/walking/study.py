@@ -27,7 +27,7 @@ from humanoid_control.studies.walking.rows import (
     ROWS,
     STEPS,
     TOP,
-    Row,
+    StudyRow,
     ground_rows,
     is_stranger,
     make_walker,
@@ -62,9 +62,9 @@ SLIPPING = 0.01  # [m a step] of loaded soles, from which on a speed does not co
 GROUPS = (*dict.fromkeys(r.group for r in ROWS), STOPS, *ALONE, MAPS)
 PHASES = 8  # of a cycle of two steps in which the emergency stop is tried
 STOPPED = (
-    Row(STOPS, "0.5 m/s"),
-    Row(STOPS, "1 m/s", velocity=(1.0, 0.0, 0.0), step_time=0.45, arms="task"),
-    *(Row(STOPS, f"{speed:g} m/s", robot, (speed, 0.0, 0.0), 0.0) for robot, speed in TOP.items()),
+    StudyRow(STOPS, "0.5 m/s"),
+    StudyRow(STOPS, "1 m/s", velocity=(1.0, 0.0, 0.0), step_time=0.45, arms="task"),
+    *(StudyRow(STOPS, f"{speed:g} m/s", robot, (speed, 0.0, 0.0), 0.0) for robot, speed in TOP.items()),
 )
 RESTING, RESTED = 0.05, 0.5  # [rad/s] of all joints; [s] for which they must be that slow
 FAST_AFTER = 25  # steps in which a robot gets up to speed
@@ -114,7 +114,7 @@ class Choice:
         """The robot is the path of a URDF; raises as `rows.is_stranger`."""
         return self.robot is not None and is_stranger(self.robot)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[StudyRow]:
         """The rows; what takes minutes only where its group is asked for.
 
         Raises:
@@ -162,11 +162,11 @@ def run_study(
     with ready_to_walk(str(chosen.robot)) if chosen.stranger else nullcontext() as urdf:
         do = _do if urdf is None else partial(_do, urdf=urdf)
         found = list(kept.all(jobs, do, workers, lambda share: show(share, "walking")))
-    outcomes = [(Row.of(job[1]), job, outcome) for job, outcome in zip(jobs, found, strict=True)]
+    outcomes = [(StudyRow.of(job[1]), job, outcome) for job, outcome in zip(jobs, found, strict=True)]
     return _report(outcomes, chosen.seeds)
 
 
-def _report(found: list[tuple[Row, tuple[Any, ...], dict[str, Any]]], seeds: int) -> StudyReport:
+def _report(found: list[tuple[StudyRow, tuple[Any, ...], dict[str, Any]]], seeds: int) -> StudyReport:
     walks = [(row, _outcome(o)) for row, job, o in found if job[0] != STOPS]
     parts: list[Table | str] = []
     for group in dict.fromkeys(row.group for row, _ in walks):
@@ -197,7 +197,7 @@ def _maps(rows: list[dict[str, Any]]) -> StudyReport:
 def _do(job: tuple[Any, ...], urdf: str | None = None) -> dict[str, Any]:
     """Walk or stop; the robot is loaded from `urdf` where that is given, since kept jobs name it as the user did."""
     kind, values, how, seed = job
-    row = Row.of(values)
+    row = StudyRow.of(values)
     if kind == STOPS:
         return try_stop(row, how, seed)
     return asdict(try_row(row if urdf is None else replace(row, robot=urdf), how, seed))
@@ -211,7 +211,7 @@ def _outcome(values: dict[str, Any]) -> WalkOutcome:
     return WalkOutcome(**{f.name: whole[f.name] for f in fields(WalkOutcome)})
 
 
-def try_stop(row: Row, phase: float, seed: int) -> dict[str, Any]:
+def try_stop(row: StudyRow, phase: float, seed: int) -> dict[str, Any]:
     """Stop a robot that walks as soon as possible, in a phase of the cycle 0..2, one a step, after it got up to speed.
 
     Returns:
@@ -255,7 +255,7 @@ def try_stop(row: Row, phase: float, seed: int) -> dict[str, Any]:
     return {**out, "speed": speed, "seconds": ended - start, "rest": moving - start}
 
 
-def _table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
+def _table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> Table:
     columns = ["robot", "walk", "", "steps", "m/s", "xi error mm", "tilt deg", "sole mm", "slip mm", "torque %"]
     columns += ["full s", "odometry %", "real time"]
     body = []
@@ -282,7 +282,7 @@ def _table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
     return Table(f"walking: {group}", columns, body)
 
 
-def _momentum_table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
+def _momentum_table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> Table:
     columns = ["robot", "walk", "arms", "", "steps", "m/s", "L_z N m s", "yaw torque N m", "slip mm", "sole turned deg"]
     columns += ["measured deg", "xi error mm", "tilt deg", "full s"]
     body = []
@@ -309,7 +309,7 @@ def _momentum_table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
     return Table("walking: arms against the momentum about the vertical", columns, body)
 
 
-def arm_speed_table(rows: list[tuple[Row, WalkOutcome]]) -> Table:
+def arm_speed_table(rows: list[tuple[StudyRow, WalkOutcome]]) -> Table:
     """For each way to swing the arms the last speed of its ladder before it fell, or slipped on slippery ground.
 
     The speed is measured, the least of the seeds at that rung; 0: the first rung was too fast.
@@ -332,7 +332,7 @@ def arm_speed_table(rows: list[tuple[Row, WalkOutcome]]) -> Table:
     )
 
 
-def _belief_table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
+def _belief_table(group: str, rows: list[tuple[StudyRow, WalkOutcome]]) -> Table:
     columns = [
         "robot",
         "walk",
@@ -367,7 +367,7 @@ def _belief_table(group: str, rows: list[tuple[Row, WalkOutcome]]) -> Table:
     return Table(f"walking: {group}, what the robot believed and how near its commands came to a limit", columns, body)
 
 
-def _stop_table(stops: list[tuple[Row, dict[str, Any]]]) -> Table:
+def _stop_table(stops: list[tuple[StudyRow, dict[str, Any]]]) -> Table:
     body = [
         [r.robot, r.name, round(s["phase"], 3), _two(s["speed"]), s["fell"] or "stands", s["steps"]]
         + [_two(s["rest"]), _two(s["seconds"])]
@@ -377,7 +377,7 @@ def _stop_table(stops: list[tuple[Row, dict[str, Any]]]) -> Table:
     return Table("emergency stop in each phase of a cycle", columns, body)
 
 
-def _stop_summary(stops: list[tuple[Row, dict[str, Any]]]) -> Table:
+def _stop_summary(stops: list[tuple[StudyRow, dict[str, Any]]]) -> Table:
     body = []
     for row in dict.fromkeys(r for r, _ in stops):
         own = [s for r, s in stops if r == row]

@@ -94,7 +94,7 @@ class WrongBody:
 
 
 @dataclass(frozen=True)
-class Push:
+class TrialPush:
     """A push: begin after the first lift-off [s], force (3,) in the world [N], duration [s], link (empty: the root)."""
 
     when: float
@@ -174,7 +174,7 @@ class WalkConditions:
     longest: float = 1e4
     noise: Imperfection | None = NOISE
     seed: int = 0
-    pushes: tuple[Push, ...] = ()
+    pushes: tuple[TrialPush, ...] = ()
 
 
 def walk(

@@ -43,7 +43,7 @@ from humanoid_control.tendons.control.distribution import (
     distribution_tables,
 )
 from humanoid_control.tendons.control.holdable import HoldableSet, ReferenceGovernor, tension_range
-from humanoid_control.tendons.control.settings import NEEDS_ANGLES, ControllerSettings
+from humanoid_control.tendons.control.settings import NEEDS_ANGLES, TendonControllerSettings
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.unit import MuscleUnit
 
@@ -58,7 +58,7 @@ SMOOTH = 40.0  # [Hz] of the velocity from lengths
 RIDGE = 1e-5  # [m^2] of the velocity from lengths: joints that lengths hardly show stay slow
 
 
-class Reference(NamedTuple):
+class JointReference(NamedTuple):
     """Where D joints should be.
 
     Attributes:
@@ -72,9 +72,9 @@ class Reference(NamedTuple):
     effort: np.ndarray
 
 
-def reference_at(theta: np.ndarray) -> Reference:
+def reference_at(theta: np.ndarray) -> JointReference:
     """Return the reference of rest at joints theta (D,) [rad]."""
-    return Reference(np.array(theta, dtype=float), *np.zeros((3, len(theta))))
+    return JointReference(np.array(theta, dtype=float), *np.zeros((3, len(theta))))
 
 
 class LawTable(NamedTuple):
@@ -194,7 +194,7 @@ class TendonController:
         model: pin.Model,
         geometry: TendonGeometry,
         units: Sequence[MuscleUnit],
-        settings: ControllerSettings | None = None,
+        settings: TendonControllerSettings | None = None,
         held: np.ndarray | None = None,
     ) -> None:
         """Prepare.
@@ -244,12 +244,12 @@ class TendonController:
         self._rate, self._last_tension = np.zeros(d), np.full(m, np.nan)
         self.slowed, self.held = 1.0, ""
         self.joints = np.array([model.joints[model.getJointId(n)].idx_v for n in geometry.joint_names])
-        self.settings = settings or ControllerSettings()
+        self.settings = settings or TendonControllerSettings()
         self.least, self.most = self._file[0], most
         self.governor = ReferenceGovernor(HoldableSet(model, geometry, held=held), self.settings.governor)
         self.change(self.settings)
 
-    def change(self, settings: ControllerSettings) -> None:
+    def change(self, settings: TendonControllerSettings) -> None:
         """Take other settings from the next tick on.
 
         Raises:
@@ -313,7 +313,7 @@ class TendonController:
                 raise NotANumberError(f"tendon controller: {what} of '{names[int(np.argmax(bad))]}' is not a number")
 
     def step(
-        self, reference: Reference, angles: np.ndarray | None, states: WinchStates, dt: float = 0.004
+        self, reference: JointReference, angles: np.ndarray | None, states: WinchStates, dt: float = 0.004
     ) -> WinchCommand:
         """Return the commands of the winches, in arrays that are used again.
 
@@ -372,7 +372,7 @@ class TendonController:
         else:
             shares.weight[:] = 1.0
 
-    def _advance(self, wanted: Reference) -> bool:
+    def _advance(self, wanted: JointReference) -> bool:
         """Move the reference on: not where its joint's angle is doubted, no faster than the slowest winch, held by the
         governor. Returns whether it moves as wanted, so that its velocity counts."""
         before, g = self.reference, self.governor
@@ -400,7 +400,7 @@ class TendonController:
         t = self.packed.record
         t.model[:] = pin.rnea(self.model, self._data, self._q, self._v, self._a)[self.joints] + more
 
-    def _hybrid(self, reference: Reference, moving: bool, angles: np.ndarray, dt: float) -> None:
+    def _hybrid(self, reference: JointReference, moving: bool, angles: np.ndarray, dt: float) -> None:
         t = self.packed.record
         self.geometry.raw_into(angles, self.lengths, t.G)
         t.error[:] = self.reference - angles
@@ -408,7 +408,7 @@ class TendonController:
         self._torque(angles, t.velocity, reference.acceleration * float(moving), reference.effort)
         self.slowed = float(hybrid_at(self.packed.table, dt))
 
-    def _by_lengths(self, reference: Reference, moving: bool, states: WinchStates) -> None:
+    def _by_lengths(self, reference: JointReference, moving: bool, states: WinchStates) -> None:
         """Laws stiffness and length, about the lengths of the references."""
         t, c = self.packed.record, self.command
         self.geometry.raw_into(self.reference, self.lengths, t.G)
@@ -420,7 +420,7 @@ class TendonController:
         np.clip(pull, t.shares.least, t.shares.most, out=c.tension)
         c.length[:] = self.lengths - t.shares.f / self.stiffness
 
-    def _computed_torque(self, reference: Reference, angles: np.ndarray, states: WinchStates, dt: float) -> None:
+    def _computed_torque(self, reference: JointReference, angles: np.ndarray, states: WinchStates, dt: float) -> None:
         t = self.packed.record
         self.geometry.raw_into(angles, self.lengths, t.G)
         v = self._velocity(states, dt)

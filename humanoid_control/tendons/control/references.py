@@ -9,7 +9,7 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.tendons.control.commands import no_states
-from humanoid_control.tendons.control.laws import Reference
+from humanoid_control.tendons.control.laws import JointReference
 
 TIMEOUT = 0.1  # [s] without a command after which the references rest
 SOFT_TIME, SOFT_SPEED = 2.0, 0.6  # [s], [rad/s]: how fast references come to commands at the beginning
@@ -45,9 +45,9 @@ class JointReferences:
         self.forget()
         self._wanted[:], self._position[:], self._since = theta, theta, now
 
-    def rest(self, theta: np.ndarray) -> Reference:
+    def rest(self, theta: np.ndarray) -> JointReference:
         """Return the reference of rest at joints theta (D,) [rad]."""
-        return Reference(np.array(theta, dtype=float), *np.zeros((3, len(theta))))
+        return JointReference(np.array(theta, dtype=float), *np.zeros((3, len(theta))))
 
     def add(self, position: np.ndarray, velocity: np.ndarray, effort: np.ndarray, now: float) -> None:
         """Take a command; NaN: not commanded, or not given.
@@ -68,7 +68,7 @@ class JointReferences:
         """Test whether a command came lately."""
         return now - self._last <= TIMEOUT
 
-    def at(self, now: float, dt: float) -> Reference:
+    def at(self, now: float, dt: float) -> JointReference:
         """Return the reference now, dt after the last one [s]."""
         if not self.heard(now):
             self._v[:], self._tau[:] = 0.0, 0.0
@@ -84,7 +84,7 @@ class JointReferences:
         a = np.clip((v - self._before) / dt, -STRONGEST, STRONGEST)
         self._a += share * (a - self._a)
         self._before[:] = v
-        return Reference(self._position, v, self._a, self._tau)
+        return JointReference(self._position, v, self._a, self._tau)
 
 
 class WinchReadings:

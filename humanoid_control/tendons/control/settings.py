@@ -31,7 +31,7 @@ RANGES = {  # least and greatest value
 
 
 @dataclass(frozen=True)
-class ControllerSettings:
+class TendonControllerSettings:
     """Settings of `TendonController`.
 
     Attributes:

@@ -38,7 +38,7 @@ PERIODS = 3.0  # of the tendon states without one, after which winches hold
 AMBIENT, HOTTEST, WARM = 25.0, 110.0, 95.0  # [deg C] around, of a winding at most, from which tensions are limited
 
 
-class Event(NamedTuple):
+class TendonEvent(NamedTuple):
     """Something happened to a tendon.
 
     Attributes:
@@ -142,7 +142,7 @@ class TendonSupervisor:
 
     def step(
         self, states: WinchStates, path: np.ndarray, dt: float, estimated: np.ndarray | None = None
-    ) -> list[Event]:
+    ) -> list[TendonEvent]:
         """Watch for a period; what began or ended in it.
 
         Args:
@@ -152,7 +152,7 @@ class TendonSupervisor:
             estimated: (M,) the same at the estimated angles; default: as at the reference.
         """
         paths = path, path if estimated is None else estimated
-        T, out = states.tension, list[Event]()
+        T, out = states.tension, list[TendonEvent]()
         taut = 0.5 * self.least <= T
         if not self._seen:
             taut, self._seen = np.ones(len(T), dtype=bool), True
@@ -164,20 +164,26 @@ class TendonSupervisor:
             wound = np.minimum(wound, (self._taut_at - states.wire) - (before - now))
         self._slack_for = np.where(taut, 0.0, self._slack_for + dt)
         slack = self._slack_for > SLACK_TIME
-        out += [Event(int(k), "slack", f"{self.names[k]} is slack") for k in np.flatnonzero(slack & ~self.slack)]
-        out += [Event(int(k), "taut", f"{self.names[k]} is taut again") for k in np.flatnonzero(self.slack & ~slack)]
+        out += [TendonEvent(int(k), "slack", f"{self.names[k]} is slack") for k in np.flatnonzero(slack & ~self.slack)]
+        out += [
+            TendonEvent(int(k), "taut", f"{self.names[k]} is taut again") for k in np.flatnonzero(self.slack & ~slack)
+        ]
         self.slack = slack
         self.unreadable = ~taut & (wound > TAKEN_UP)
         torn = ~self.snapped & (T < SILENT) & (wound > SNAPPED)
         for k in np.flatnonzero(torn):
-            out.append(Event(int(k), "snapped", f"{self.names[k]} snapped: {1e3 * wound[k]:.0f} mm wound, no tension"))
+            out.append(
+                TendonEvent(int(k), "snapped", f"{self.names[k]} snapped: {1e3 * wound[k]:.0f} mm wound, no tension")
+            )
         self.snapped |= torn
         self._over_for = np.where(OVER * self.most < T, self._over_for + dt, 0.0)
         over = (self._over_for > OVER_TIME) & ~self.over
         for k in np.flatnonzero(over):
             group = next((g for g, rows in self.groups.items() if k in rows), "")
             rows = self.groups.get(group, np.array([k]))
-            out.append(Event(int(k), "over", f"{self.names[k]} pulls with {T[k]:.0f} N: {group or 'it'} is paid out"))
+            out.append(
+                TendonEvent(int(k), "over", f"{self.names[k]} pulls with {T[k]:.0f} N: {group or 'it'} is paid out")
+            )
             self.over[rows] = True
         self.heat.step(T, dt)
         self.doubted = {g: left - dt for g, left in self.doubted.items() if left > dt}

@@ -15,10 +15,10 @@ from humanoid_control.numerics.cholesky import cholesky
 from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.estimator.diagnosis import Comparison, InnovationTest, innovation_test, is_honest
 from humanoid_control.tendons.estimator.kalman import (
+    AngleLimits,
     Estimate,
     Gate,
     Innovations,
-    JointLimits,
     allow,
     copy_angles,
     hold_limits,
@@ -55,7 +55,7 @@ class FilterArrays(NamedTuple):
     prediction: PredictionMemory
     measured: Measurements
     allowed: I1
-    limits: JointLimits
+    limits: AngleLimits
     update: UpdateMemory
     innovations: InnovationTest
 
@@ -174,7 +174,7 @@ class GroupFilter:
             float(2 * s.length_noise**2),
             float(s.cutoff),
         )
-        self._limits = JointLimits(mapping.limits[:, 0].copy(), mapping.limits[:, 1].copy(), float(s.limit_noise**2))
+        self._limits = AngleLimits(mapping.limits[:, 0].copy(), mapping.limits[:, 1].copy(), float(s.limit_noise**2))
         # What the kernels take, made once: its arrays are those above.
         self._packed = Packed(
             FilterArrays(

@@ -64,7 +64,7 @@ class Innovations(NamedTuple):
     dropped: int
 
 
-class JointLimits(NamedTuple):
+class AngleLimits(NamedTuple):
     """Range of the angles, lower and upper (D,) [rad], and the variance of a limit as a measurement [rad^2]."""
 
     lower: F1
@@ -116,7 +116,7 @@ def allow(measured: Measurements, allowed: np.ndarray) -> None:
 
 
 @kernel
-def hold_limits(estimate: Estimate, limits: JointLimits) -> int:
+def hold_limits(estimate: Estimate, limits: AngleLimits) -> int:
     """Pull the state back where an angle is beyond its limit, as a measurement of it would; count them.
 
     The covariance stays: a limit that is touched step after step says nothing new, and a filter that takes it for news

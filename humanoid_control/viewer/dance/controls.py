@@ -43,7 +43,7 @@ class Actions(NamedTuple):
     upload: Callable[[str, bytes], None]
 
 
-class Row(NamedTuple):
+class ControlRow(NamedTuple):
     """What the table tells of a dancer.
 
     Attributes:
@@ -263,14 +263,14 @@ class Controls:
             self._setting = False
         self._set(self.time, round(min(max(seconds, 0.0), longest), 2))
 
-    def set_rows(self, rows: Sequence[Row]) -> None:
+    def set_rows(self, rows: Sequence[ControlRow]) -> None:
         """The table of the dancers."""
         content = "".join(row_html(row) for row in rows)
         if self._table.content != content:
             self._table.content = content
 
 
-def row_html(row: Row) -> str:
+def row_html(row: ControlRow) -> str:
     """A dancer's numbers as HTML."""
     color = GRADE_COLORS.get(row.grade, "#868e96")
     grade = row.grade or "–"

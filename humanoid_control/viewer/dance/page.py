@@ -12,10 +12,10 @@ from typing import Any
 
 from humanoid_control.errors import HumanoidError
 from humanoid_control.retargeting.retargeter import JointTrajectory
-from humanoid_control.viewer.dance.controls import NO_JOINT, Actions, Controls, Row
+from humanoid_control.viewer.dance.controls import NO_JOINT, Actions, ControlRow, Controls
 from humanoid_control.viewer.dance.dancer import DancerView, advance
 from humanoid_control.viewer.dance.loader import AnyDancer, Cast, Loader, told
-from humanoid_control.viewer.dance.stage import Stage
+from humanoid_control.viewer.dance.stage import DanceStage
 from humanoid_control.viewer.dance.uploads import ROBOT, Uploads, let_files_drop
 from humanoid_control.viewer.server import HOST, open_server
 
@@ -68,7 +68,7 @@ class DancePage:
         self.programme = programme
         self.clips, self.titles = dict(programme.clips), dict[str, str]()
         self.server = open_server(port, host, origins)
-        self.stage = Stage(self.server, shadows)
+        self.stage = DanceStage(self.server, shadows)
         self._asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.controls = Controls(self.server, tuple(self.clips), programme.robots, self._actions())
         self.controls.offer_others(programme.others)
@@ -283,7 +283,7 @@ class DancePage:
         rows = []
         for dancer, view in zip(self.dancers, views, strict=True):
             name = next(name for name, d in self.cast.dancers.items() if d is dancer)
-            row = Row(
+            row = ControlRow(
                 self.titles.get(name, dancer.robot.title),
                 dancer.whole_body,
                 view.error,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.viewer.dance.dancer import Dancer, advance
-from humanoid_control.viewer.dance.stage import Stage
+from humanoid_control.viewer.dance.stage import DanceStage
 from humanoid_control.viewer.server import open_server
 
 ENDINGS = (".html", ".viser")
@@ -40,7 +40,7 @@ def record_dance(
         raise ConfigError(f"a recording is a {' or a '.join(ENDINGS)} file, not '{ending}'")
     server = open_server(ANY_PORT)
     try:
-        stage = Stage(server)
+        stage = DanceStage(server)
         stage.set_dancers(dancers)
         stage.look_at_all(ASPECT, panel=0.0)
         stage.draw(follow=True)

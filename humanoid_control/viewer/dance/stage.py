@@ -157,7 +157,7 @@ class StageRobot:
         self.frame.remove()
 
 
-class Stage:
+class DanceStage:
     """The scene of all dancers; a page follows them by moving the world, and leaves every camera alone."""
 
     def __init__(self, server: viser.ViserServer, shadows: bool = False) -> None:

@@ -33,7 +33,7 @@ PALETTE: tuple[Color, ...] = (
 
 
 @dataclass(frozen=True)
-class Gap:
+class VolumeGap:
     """The nearest volumes of one pair of segments.
 
     Attributes:
@@ -62,7 +62,7 @@ class Distances:
         segments: (S,) to the nearest partner; infinite without one.
     """
 
-    gaps: tuple[Gap, ...]
+    gaps: tuple[VolumeGap, ...]
     volumes: np.ndarray
     segments: np.ndarray
 
@@ -73,12 +73,12 @@ class Distances:
         return float(known.max()) if len(known) and known.max() > 0 else 1.0
 
     @property
-    def smallest(self) -> Gap | None:
+    def smallest(self) -> VolumeGap | None:
         """The nearest pair."""
         return self.gaps[0] if self.gaps else None
 
 
-class VolumeDistances:
+class EditorDistances:
     """Distances of a robot's volumes in any posture; forward kinematics of its own."""
 
     def __init__(self, robot: Robot) -> None:
@@ -104,7 +104,7 @@ class VolumeDistances:
             np.minimum.at(volumes, near.volumes[:, side], near.distance)
             np.minimum.at(segments, rows[:, side], near.distance)
         gaps = tuple(
-            Gap(
+            VolumeGap(
                 *model.names(int(near.pair[k])),
                 model.volume_name(int(near.volumes[k, 0])),
                 model.volume_name(int(near.volumes[k, 1])),

@@ -19,7 +19,7 @@ from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.volumes import find_pairs, fit_link
 from humanoid_control.viewer.meshes import link_meshes
 from humanoid_control.viewer.volume_editor import edits
-from humanoid_control.viewer.volume_editor.distances import Distances, VolumeDistances
+from humanoid_control.viewer.volume_editor.distances import Distances, EditorDistances
 from humanoid_control.viewer.volume_editor.document import Document, Selection, owners
 
 MESH_TYPES = (".stl", ".obj", ".ply", ".off")
@@ -43,7 +43,7 @@ class VolumeEditor:
         self.joints = robot.postures["neutral"].copy()
         self.message, self.failed = "", False
         self.choice: PairChoice | None = None
-        self._distances = VolumeDistances(robot)
+        self._distances = EditorDistances(robot)
 
     def attempt(self, act: Callable[[], object]) -> bool:
         """Do something; True where it was accepted. The reason why not is the message."""

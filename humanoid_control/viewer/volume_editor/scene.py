@@ -16,7 +16,7 @@ from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.viewer.meshes import core_axes, link_meshes, volume_mesh
 from humanoid_control.viewer.scene import quaternion_wxyz
 from humanoid_control.viewer.server import light_scene
-from humanoid_control.viewer.volume_editor.distances import PALETTE, UNKNOWN, Color, Distances, Gap, color_of
+from humanoid_control.viewer.volume_editor.distances import PALETTE, UNKNOWN, Color, Distances, VolumeGap, color_of
 from humanoid_control.viewer.volume_editor.document import Selection
 from humanoid_control.viewer.volume_editor.edits import moved, with_vertex
 
@@ -152,7 +152,7 @@ class GapLines:
         self._scene = server.scene
         self._handles: list[viser.SceneNodeHandle] = []
 
-    def draw(self, gaps: tuple[Gap, ...], largest: float) -> None:
+    def draw(self, gaps: tuple[VolumeGap, ...], largest: float) -> None:
         """Draw the first gaps of a list that is sorted by distance; largest: upper end of the colours [m]."""
         for handle in self._handles:
             handle.remove()

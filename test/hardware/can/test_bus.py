@@ -11,7 +11,7 @@ from humanoid_control.errors import HumanoidError, missing_package
 from humanoid_control.hardware.can import bus as can_bus
 from humanoid_control.hardware.can.bus import (
     CanBus,
-    Frame,
+    CanFrame,
     candump,
     check_socketcan,
     frame_bits,
@@ -58,7 +58,7 @@ def test_load_grows_with_what_is_asked_for():
 
 def test_a_frame_is_a_view_and_copies_are_not():
     buffer = bytearray(b"\x01\x02\x03\x04")
-    frame = Frame(0x201, memoryview(buffer)[1:3])
+    frame = CanFrame(0x201, memoryview(buffer)[1:3])
     kept = copy.deepcopy(frame)
     buffer[1] = 0xFF
     assert bytes(frame.data) == b"\xff\x03" and bytes(kept.data) == b"\x02\x03"
@@ -71,7 +71,7 @@ def test_a_frame_that_is_a_view_goes_through_an_interface(interface, worker_port
     one, two = CanBus("a", options), CanBus("b", options)
     one.open()
     two.open()
-    one.send(Frame(0x123, memoryview(bytearray(b"\x0a\x0b"))))
+    one.send(CanFrame(0x123, memoryview(bytearray(b"\x0a\x0b"))))
     end = can_bus.time.monotonic() + 2.0
     (got,) = two.receive(end)
     assert (got.arbitration_id, bytes(got.data), got.is_extended_id) == (0x123, b"\x0a\x0b", False)
@@ -200,7 +200,7 @@ def test_socketcan(tmp_path):
     one, two = (CanBus(n, {"interface": "socketcan", "channel": "vcan0"}) for n in "ab")
     one.open()
     two.open()
-    one.send(Frame(0x123, memoryview(bytearray(b"\x0a"))))
+    one.send(CanFrame(0x123, memoryview(bytearray(b"\x0a"))))
     (got,) = two.receive(can_bus.time.monotonic() + 2.0)
     assert (got.arbitration_id, bytes(got.data)) == (0x123, b"\x0a")
     one.close()

@@ -8,7 +8,7 @@ import pytest
 
 from humanoid_control.errors import RobotError
 from humanoid_control.hardware.commands.command_stream import JointCommand
-from humanoid_control.hardware.commands.limiter import Impedance, Reference, limit_effort, limit_step
+from humanoid_control.hardware.commands.limiter import Impedance, LimiterReference, limit_effort, limit_step
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import read_hardware_file
 from humanoid_control.hardware.power import PowerState
@@ -65,7 +65,7 @@ class Day:
         self.driver = Driver(hardware, late_tolerance=1000.0)
         self.names = hardware.names
         n, limits = len(self.names), hardware.command_limits()
-        zeros, ref = np.zeros((4, n)), Reference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
+        zeros, ref = np.zeros((4, n)), LimiterReference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
         limit_step(zeros[0], zeros[1], ref, limits, 0.01)  # compiles: the drives' watchdogs would not wait for it
         limit_effort(zeros[0], zeros[1], (zeros[2], zeros[3]), ref.v, Impedance(zeros[0], zeros[0]), limits, ref.q)
         self.target = self.direct = None

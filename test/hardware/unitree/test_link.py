@@ -14,7 +14,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.transport import ActuatorSpec, BusSpec, Flag, HardwareError, Mode, Silence
 from humanoid_control.hardware.unitree import link
 from humanoid_control.hardware.unitree.frames import BUTTONS
-from humanoid_control.hardware.unitree.link import Phase, UnitreeTransport
+from humanoid_control.hardware.unitree.link import LinkPhase, UnitreeTransport
 from test.hardware.unitree.conftest import DOMAIN, Drive, process, row, wait_for
 
 pytestmark = pytest.mark.drives
@@ -134,7 +134,7 @@ def test_another_writer_of_commands_keeps_power_away(robot, drive):
     robot.tell("rival")
     assert d.until(d.bus.trouble)
     assert d.bus.trouble() == ("another program commands this robot: 1 writer on rt/lowcmd; press L2+R2 for debug mode")
-    assert not d.bus.power(True) and d.bus.phase is Phase.OFF and d.bus.figures()["other_writers"] == 1
+    assert not d.bus.power(True) and d.bus.phase is LinkPhase.OFF and d.bus.figures()["other_writers"] == 1
     robot.tell("forget")
     assert d.until(lambda: not d.bus.trouble())
     d.enable()

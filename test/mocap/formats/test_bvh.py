@@ -10,7 +10,7 @@ import pytest
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap import load_clip
 from humanoid_control.mocap.formats.bvh import (
-    Joint,
+    BvhJoint,
     joint_positions,
     parse_bvh,
     parse_hierarchy,
@@ -134,16 +134,19 @@ def test_labels_are_joints_and_end_sites():
 
 
 def test_position_channel_replaces_its_part_of_the_offset():
-    joints = [Joint("Root", -1, np.zeros(3), ["Zrotation"]), Joint("Tip", 0, np.array([1.0, 2.0, 3.0]), ["Yposition"])]
+    joints = [
+        BvhJoint("Root", -1, np.zeros(3), ["Zrotation"]),
+        BvhJoint("Tip", 0, np.array([1.0, 2.0, 3.0]), ["Yposition"]),
+    ]
     positions = joint_positions(joints, np.array([[90.0, 7.0]]))
     np.testing.assert_allclose(positions[0, 1], [-7.0, 1.0, 3.0], atol=1e-12)
 
 
 def test_order_of_the_channels_matters():
-    tip = Joint("Tip", 0, np.array([0.0, 0.0, 1.0]), [])
+    tip = BvhJoint("Tip", 0, np.array([0.0, 0.0, 1.0]), [])
     values = np.array([[90.0, 90.0]])
-    xy = joint_positions([Joint("Root", -1, np.zeros(3), ["Xrotation", "Yrotation"]), tip], values)
-    yx = joint_positions([Joint("Root", -1, np.zeros(3), ["Yrotation", "Xrotation"]), tip], values)
+    xy = joint_positions([BvhJoint("Root", -1, np.zeros(3), ["Xrotation", "Yrotation"]), tip], values)
+    yx = joint_positions([BvhJoint("Root", -1, np.zeros(3), ["Yrotation", "Xrotation"]), tip], values)
     np.testing.assert_allclose(xy[0, 1], [1.0, 0.0, 0.0], atol=1e-12)
     np.testing.assert_allclose(yx[0, 1], [0.0, -1.0, 0.0], atol=1e-12)
 

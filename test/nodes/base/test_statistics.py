@@ -6,16 +6,16 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2: the nodes import rclpy")
 
 from humanoid_control.nodes.base.health import Health, Level
-from humanoid_control.nodes.base.statistics import Samples, TickStatistics
+from humanoid_control.nodes.base.statistics import SampleWindow, TickStatistics
 
 
 def test_percentiles_are_numpys_over_the_last_samples():
-    rng, samples = np.random.default_rng(0), Samples(500)
+    rng, samples = np.random.default_rng(0), SampleWindow(500)
     values = rng.exponential(size=1700)
     for v in values:
         samples.add(v)
     assert samples.percentiles() == pytest.approx(tuple(np.percentile(values[-500:], [50, 99])))
-    assert np.isnan(Samples(5).percentiles()).all()
+    assert np.isnan(SampleWindow(5).percentiles()).all()
 
 
 def test_periods_execution_and_missed_ticks():

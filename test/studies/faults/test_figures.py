@@ -9,10 +9,10 @@ import pytest
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.studies.faults.dance import holds
 from humanoid_control.studies.faults.figures import (
+    FaultRow,
     Joints,
-    Measured,
+    MeasuredFault,
     Plan,
-    Row,
     contest,
     longest_gap,
     moves_from,
@@ -100,8 +100,8 @@ def test_rest_is_a_false_stop_only_while_targets_move():
 
 
 def test_verdicts_and_percentiles():
-    assert [Measured("x", v, 1.0).verdict for v in (1.0, 1.1, math.nan)] == ["kept", "broken", "broken"]
-    assert Measured("x", 9.0).verdict == ""
+    assert [MeasuredFault("x", v, 1.0).verdict for v in (1.0, 1.1, math.nan)] == ["kept", "broken", "broken"]
+    assert MeasuredFault("x", 9.0).verdict == ""
     p50, most = spread("x", [0.1, math.inf, 0.2], {"p50": None, "max": 1.0})
     assert (p50.value, most.value, most.verdict) == (0.2, math.inf, "broken")
 
@@ -121,7 +121,7 @@ def row(log, fails):
 
         yield do
 
-    return Row("some", "", lambda plan: [[k] for k in range(plan.states)], start, lambda found: [])
+    return FaultRow("some", "", lambda plan: [[k] for k in range(plan.states)], start, lambda found: [])
 
 
 def test_an_interrupted_row_goes_on_and_a_stack_that_fails_is_started_anew(tmp_path):

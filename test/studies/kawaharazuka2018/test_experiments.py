@@ -10,7 +10,7 @@ from humanoid_control.studies.kawaharazuka2018 import experiments
 from humanoid_control.studies.kawaharazuka2018 import testbed as testbed_module
 from humanoid_control.studies.kawaharazuka2018.experiments import EXPERIMENTS, TABLE_ONE, chosen
 from humanoid_control.studies.kawaharazuka2018.other_arms import others
-from humanoid_control.studies.kawaharazuka2018.result import ErrorGoal, Row, Runs, settled, spread, tail
+from humanoid_control.studies.kawaharazuka2018.result import ErrorGoal, ResultRow, Runs, settled, spread, tail
 from humanoid_control.studies.kawaharazuka2018.sharing import BEYOND
 from humanoid_control.studies.kawaharazuka2018.testbed import HandPushes, TendonTestbed
 
@@ -30,16 +30,16 @@ def test_errors_are_averaged_over_the_end_and_summed_up_over_the_seeds():
     errors = np.zeros((60, 2))
     errors[:10, 0], errors[48:, 1] = 5.0, -2.0
     assert np.allclose(tail(errors), [0.0, 2.0]) and np.allclose(settled(errors), [0.0, np.sqrt(48 / 50)])
-    row = Row("r", ("a", "b"), np.radians([[1.0, 2.0], [3.0, 9.0], [2.0, 4.0]]))
+    row = ResultRow("r", ("a", "b"), np.radians([[1.0, 2.0], [3.0, 9.0], [2.0, 4.0]]))
     assert np.allclose(row.median, [2.0, 4.0]) and np.allclose(row.worst, [3.0, 9.0])
-    assert np.allclose(Row("r", ("a",), np.array([[0.002]]), "mm").worst, 2.0)
+    assert np.allclose(ResultRow("r", ("a",), np.array([[0.002]]), "mm").worst, 2.0)
     for goal, reached in (
         (None, None),
         (ErrorGoal(median=5), True),
         (ErrorGoal(median=4), False),
         (ErrorGoal(worst=9), False),
     ):
-        assert Row("r", row.joints, row.errors, goal=goal).reached is reached
+        assert ResultRow("r", row.joints, row.errors, goal=goal).reached is reached
     median, worst = spread([errors, -3 * errors])
     assert median[0] == 2.5 and worst[0] == 15.0 and worst[-1] == 6.0 and len(median) == 60
 

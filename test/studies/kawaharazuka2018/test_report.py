@@ -7,7 +7,7 @@ import pytest
 from humanoid_control.evaluation.report.plots import png
 from humanoid_control.studies.kawaharazuka2018 import report
 from humanoid_control.studies.kawaharazuka2018.report import summary_line
-from humanoid_control.studies.kawaharazuka2018.result import ErrorGoal, ExperimentResult, Row, Trace, spread
+from humanoid_control.studies.kawaharazuka2018.result import ErrorGoal, ExperimentResult, ResultRow, Trace, spread
 
 
 @pytest.fixture
@@ -71,11 +71,11 @@ def test_table_one_is_drawn_beside_the_source_on_a_logarithmic_scale(drawn):
 
 def test_a_line_of_the_summary_names_the_worst_joint_and_whether_the_goal_is_reached():
     errors = np.radians([[1.0, 2.0], [3.0, 1.0], [9.0, 4.0]])
-    row = Row("relative", ("elbow", "wrist"), errors, goal=ErrorGoal(median=5.0, worst=9.5))
+    row = ResultRow("relative", ("elbow", "wrist"), errors, goal=ErrorGoal(median=5.0, worst=9.5))
     assert summary_line(row) == [
         "relative", "2.50", "3.00 elbow", "9.00", "deg", "median < 5, worst < 9.5", "yes",
     ]  # fmt: skip
-    row = Row("relative", ("elbow", "wrist"), errors * [1, 2.5], goal=ErrorGoal(median=5.0))
+    row = ResultRow("relative", ("elbow", "wrist"), errors * [1, 2.5], goal=ErrorGoal(median=5.0))
     assert summary_line(row)[2:] == ["5.00 wrist", "10.00", "deg", "median < 5", "no"]
-    row = Row("absolute", ("elbow", "wrist"), np.radians([[2.0, 0.0], [2.0, 0.0], [2.0, 7.0]]))
+    row = ResultRow("absolute", ("elbow", "wrist"), np.radians([[2.0, 0.0], [2.0, 0.0], [2.0, 7.0]]))
     assert summary_line(row)[2:] == ["2.00 elbow", "7.00 (wrist)", "deg", "", ""]

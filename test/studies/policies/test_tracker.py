@@ -15,7 +15,7 @@ from humanoid_control.policy import load_motion, load_policy
 from humanoid_control.retargeting import retarget_whole_body
 from humanoid_control.studies.policies.tracker import (
     BLEND,
-    Trial,
+    TrackerTrial,
     Watch,
     as_motion,
     chosen_trial,
@@ -43,7 +43,7 @@ def tracker(g1, network):
 
 
 def trial(network, **changed):
-    return Trial(str(TWIST2), (str(network),), **changed)
+    return TrackerTrial(str(TWIST2), (str(network),), **changed)
 
 
 def test_a_motion_is_performed_and_a_hard_push_fells_it(tracker, network, model_file):

@@ -6,7 +6,7 @@ import pytest
 from humanoid_control.robots import load_robot
 from humanoid_control.studies.report import FAILS, HOLDS, OPEN, Part
 from humanoid_control.studies.schwienbacher2014 import CLAIMS, WalkingLab, find_gait, momentum_sweep
-from humanoid_control.studies.schwienbacher2014.momentum_claims import Claim, lower_by
+from humanoid_control.studies.schwienbacher2014.momentum_claims import MomentumClaim, lower_by
 from humanoid_control.walking import GaitSettings
 
 
@@ -74,7 +74,7 @@ def test_lower_is_told_in_per_cent_of_the_reference(lab):
 
 def test_a_claim_fails_with_any_part_and_is_open_without_any():
     def claim(*verdicts):
-        return Claim("x", "", "", lambda lab: [Part("", v, {}) for v in verdicts], "why").judge(None)
+        return MomentumClaim("x", "", "", lambda lab: [Part("", v, {}) for v in verdicts], "why").judge(None)
 
     assert claim(HOLDS, HOLDS).verdict == HOLDS and claim(HOLDS, HOLDS).reason == ""
     assert claim(HOLDS, FAILS).verdict == FAILS and claim(HOLDS, FAILS).reason == "why"

@@ -11,7 +11,7 @@ import pytest
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.soak.observer import COMMANDS, Heard, load, load_pulse, stood_still
+from humanoid_control.studies.soak.observer import COMMANDS, SoakObservations, load, load_pulse, stood_still
 from humanoid_control.studies.soak.soak import (
     FILL,
     HANG,
@@ -158,7 +158,7 @@ def test_an_intruder_is_not_judged_by_what_it_says_itself():
 
 def test_the_observer_measures_commands_and_keeps_them(tmp_path):
     robot = load_robot("hrp2", "fixed")
-    h, q, names = Heard(robot), robot.postures["neutral"].copy(), robot.joint_names
+    h, q, names = SoakObservations(robot), robot.postures["neutral"].copy(), robot.joint_names
     h.state(names, q, 0.5 * robot.velocity, 0.0)
     h.command(names, 0.0, q, np.zeros(robot.n), 0.0)
     moved = q.copy()
@@ -180,7 +180,7 @@ def test_the_observer_measures_commands_and_keeps_them(tmp_path):
 def test_a_command_after_a_silence_is_compared_with_the_states_that_come_next(tmp_path):
     """A new robot stands elsewhere than the one that died: what that one said last is no measure."""
     robot = load_robot("hrp2", "fixed")
-    h, q, names = Heard(robot), robot.postures["neutral"].copy(), robot.joint_names
+    h, q, names = SoakObservations(robot), robot.postures["neutral"].copy(), robot.joint_names
     elsewhere = q.copy()
     elsewhere[3] += 1.0
     h.state(names, q, q, 0.0)

@@ -5,19 +5,27 @@ import functools
 import numpy as np
 import pytest
 
-from humanoid_control.studies.walking.rows import ADJUSTED_TIMES, BLOCKS, LONG_ROWS, PLANNER_ROWS, WITHOUT, Row, try_row
+from humanoid_control.studies.walking.rows import (
+    ADJUSTED_TIMES,
+    BLOCKS,
+    LONG_ROWS,
+    PLANNER_ROWS,
+    WITHOUT,
+    StudyRow,
+    try_row,
+)
 
 ROWS = [r for r in LONG_ROWS if r.group == BLOCKS]
 
 
-def pair(block: str) -> tuple[Row, Row]:
+def pair(block: str) -> tuple[StudyRow, StudyRow]:
     """The row without a block, and the same with all of them."""
     off = next(r for r in ROWS if r.without == block)
     return next(r for r in ROWS if r.name == off.name and not r.without), off
 
 
 @functools.cache
-def walked(row: Row, steps: int):
+def walked(row: StudyRow, steps: int):
     """The row with all blocks is the same for several of them."""
     return try_row(row, steps, 0)
 

@@ -13,7 +13,7 @@ from humanoid_control.studies.walking.rows import (
     LONG_ROWS,
     ROWS,
     STOP_AND_GO,
-    Row,
+    StudyRow,
     random_pushes,
     stop_and_go,
 )
@@ -22,7 +22,7 @@ from humanoid_control.studies.walking.trial import WalkOutcome
 
 def test_rows_come_back_from_plain_values():
     for row in (*ROWS, *study.MORE_ROWS, *study.STOPPED):
-        assert Row.of(json.loads(json.dumps(study.asdict(row)))) == row
+        assert StudyRow.of(json.loads(json.dumps(study.asdict(row)))) == row
 
 
 def test_long_walks_are_made_only_where_they_are_asked_for():

@@ -10,7 +10,7 @@ import pytest
 from humanoid_control.cli.motion.dance import _grade
 from humanoid_control.errors import RobotError
 from humanoid_control.paths import share_dir
-from humanoid_control.viewer.dance.controls import NO_JOINT, Row, row_html
+from humanoid_control.viewer.dance.controls import NO_JOINT, ControlRow, row_html
 from humanoid_control.viewer.dance.loader import Loader, told
 from humanoid_control.viewer.dance.page import DancePage, Programme
 from humanoid_control.viewer.dance.stage import (
@@ -251,7 +251,7 @@ def test_the_camera_sees_all_of_a_row_in_what_the_panel_leaves(n, aspect, panel)
 
 
 def test_a_row_tells_numbers_and_no_html_of_others():
-    row = Row("<b>x</b>", True, 0.012, np.array([1, 0, 0, 1], bool), 1e-4, 2e-3, 3e-4, "A", "A: <i>fine</i>")
+    row = ControlRow("<b>x</b>", True, 0.012, np.array([1, 0, 0, 1], bool), 1e-4, 2e-3, 3e-4, "A", "A: <i>fine</i>")
     text = row_html(row)
     assert "&lt;b&gt;x" in text and "A: &lt;i&gt;" in text
     assert "1.2 cm" in text and "0.10 mm" in text and "2.00 mm" in text and "0.30 ms" in text

@@ -12,7 +12,7 @@ from humanoid_control.collision.ssv.segments import expand, read_segment_file
 from humanoid_control.errors import ConfigError, HumanoidError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.volumes import model_of, volumes_of_shapes
-from humanoid_control.viewer.volume_editor.distances import UNKNOWN, VolumeDistances, color_of
+from humanoid_control.viewer.volume_editor.distances import UNKNOWN, EditorDistances, color_of
 from humanoid_control.viewer.volume_editor.document import Document
 from humanoid_control.viewer.volume_editor.editor import INERTIA, VISUALS, VolumeEditor
 from test.viewer.volume_editor.editing import names
@@ -102,7 +102,7 @@ def test_the_scene_colours_the_nearest_volumes_and_marks_the_smallest_gap_in_red
     from humanoid_control.viewer.volume_editor import scene as drawing
 
     document = Document(volumes_of_shapes(lola), lambda f: model_of(lola, f))
-    measured, places = VolumeDistances(lola), []
+    measured, places = EditorDistances(lola), []
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
