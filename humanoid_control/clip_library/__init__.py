@@ -4,12 +4,12 @@
 import tempfile
 from pathlib import Path
 
-from humanoid_control.clip_library import LibrarySettings, RobotSource, do_job, find_clips, library_jobs
+from humanoid_control.clip_library import LibrarySettings, WorkerRobot, do_job, find_clips, library_jobs
 
 with tempfile.TemporaryDirectory() as folder:
     (Path(folder) / "clips.txt").write_text("gentle_dance")
     clips = find_clips(f"{folder}/clips.txt")
-jobs, failed = library_jobs(clips, [RobotSource.of("wabian2")], LibrarySettings())
+jobs, failed = library_jobs(clips, [WorkerRobot.of("wabian2")], LibrarySettings())
 outcome = do_job(jobs[0])
 print(outcome.record["grade"], outcome.record["verdict"], len(outcome.content))
 ```

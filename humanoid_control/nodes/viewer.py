@@ -29,7 +29,6 @@ from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.nodes.walking.gamepad import three_numbers
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.catalogue import urdf_path
-from humanoid_control.robots.tendons import tendons_of
 from humanoid_control.viewer import PanelActions, port_is_free, print_address
 from humanoid_control.viewer.panel import HIDDEN, MARKERS
 from humanoid_control.viewer.policy_controls import BUTTONS, PolicyActions
@@ -220,6 +219,8 @@ class Viewer(TickNode):
 
         def co_contract(tension: float) -> None:
             set_parameter(controller, "co_contraction", tension)
+
+        from humanoid_control.robots.tendons import tendons_of  # loads the compiler, which no other page needs
 
         return TendonActions(tendons_of(robot).names, request, cut, co_contract)
 

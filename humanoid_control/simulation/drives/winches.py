@@ -32,9 +32,10 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendons_of
 from humanoid_control.simulation.drives.tendon_plant import EncoderErrors, TendonEncoders, TendonPlant
 from humanoid_control.tendons.control.commands import HOLD, WinchStates
+from humanoid_control.tendons.control.unit_table import UnitTable, friction_rate, wire_tension
 from humanoid_control.tendons.control.winch_loop import LoopGains, LoopTable, WinchLoop, winch_forces
 from humanoid_control.tendons.tendon import Pulley, TendonSet, ViaPoint, Wrap
-from humanoid_control.tendons.unit import MuscleUnit, UnitTable, friction_rate, wire_tension
+from humanoid_control.tendons.unit import MuscleUnit
 
 CREEP = 0.01  # [m/s] v0, along a path, over which friction changes its sign
 FREE = 1e-6  # of a tension's size, below which it counts as none

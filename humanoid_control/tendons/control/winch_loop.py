@@ -44,7 +44,8 @@ from humanoid_control.tendons.control.commands import (
     WinchCommand,
     WinchStates,
 )
-from humanoid_control.tendons.unit import MuscleUnit, UnitTable, motor_force, unit_table
+from humanoid_control.tendons.control.unit_table import UnitTable, motor_force, unit_table
+from humanoid_control.tendons.unit import MuscleUnit
 
 LONGEST = 1.001e-3  # [s] between two runs of the loop
 LONGEST_WIRE = 10.0  # [m]: a longer one is given in another unit
