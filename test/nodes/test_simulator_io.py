@@ -18,6 +18,7 @@ from humanoid_control.nodes.simulating import outputs as simulator_outputs
 from humanoid_control.nodes.simulating.inputs import SimulatorInputs
 from humanoid_control.nodes.simulating.parameters import SimulatorParameters
 from humanoid_control.robots import load_robot
+from humanoid_control.robots.standard_frames import standard_frames
 from humanoid_control.simulation import make_engine
 from humanoid_control.simulation.drives.command_blend import ReferenceRate
 
@@ -41,7 +42,7 @@ def test_transforms_place_the_root_link_of_any_urdf_as_the_odometry_does(monkeyp
     engine = make_engine(load_robot(str(path), "fixed"))
     simulator_outputs.SimulatorOutputs(node, engine, SimulatorParameters()).publish()
     odometry = next(m for m in sent if isinstance(m, Odometry))
-    (root,) = next(m.transforms for m in sent if isinstance(m, SimpleNamespace))
+    (root,) = [t for m in sent if isinstance(m, SimpleNamespace) for t in m.transforms if t.child_frame_id == "hull"]
     assert root.child_frame_id == odometry.child_frame_id == "hull"
     assert root.transform.translation.z == odometry.pose.pose.position.z
 
@@ -76,7 +77,10 @@ def test_imu_and_wrenches_come_as_often_as_a_walker_needs_and_the_truth_stays_of
     assert kinds.count(Imu) == expected and kinds.count(WrenchStamped) == expected * len(engine.robot.feet)
     assert kinds.count(Odometry) == 2 and kinds.count(JointState) == 10
     frames = {t.child_frame_id for m in sent if isinstance(m, SimpleNamespace) for t in m.transforms}
-    assert frames == {f"{f.name}_sole" for f in engine.robot.feet}, "soles, but not the root link"
+    fixed = {name for name, f in standard_frames(engine.robot).items() if not f.own}
+    assert frames == {f"{f.name}_sole" for f in engine.robot.feet} | fixed, (
+        "soles and frames of links, but not the root link"
+    )
 
 
 def test_every_sole_has_a_frame_on_its_link_in_the_middle_of_its_corners(monkeypatch):

@@ -105,8 +105,10 @@ def loaded_simulator(clock, monkeypatch):
         lead=lambda _: None,
         note_errors=lambda: None,
         arbiter=SimpleNamespace(report=lambda _: None),
+        gained=SimpleNamespace(step=lambda n: node.engine.step(n)),
     )
     node.health = SimpleNamespace(check=lambda *_: False)
+    node.winches = SimpleNamespace(watch=lambda: None, restart=lambda: None)
     node.pacer, node._pace_checked, node._active_since = Pacer(0.002, 1.0), 1e9, 0.0
     node.pacer.restart(clock.time)
     node.outgoing = Recorder(clock, node.pacer)

@@ -46,6 +46,7 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
     "sensor_msgs/Joy": {"header": "not used: a button is held or not"},
     "std_msgs/Bool": {},
     "std_msgs/Float64": {},
+    "std_msgs/Float64MultiArray": {},
     "std_msgs/String": {},
     "tf2_msgs/TFMessage": {"header": "read by tf2", "child_frame_id": "read by tf2"},
     "trajectory_msgs/JointTrajectory": {

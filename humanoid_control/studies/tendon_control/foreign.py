@@ -30,6 +30,8 @@ def arm_files(folder: Path) -> list[Path]:
     Raises:
         ConfigError: there is none.
     """
+    if not folder.is_dir():
+        raise ConfigError(f"the folder {folder} does not exist: give --models")
     found = sorted(folder.rglob("myoelbow_2dof6muscles*.xml"))
     if not found:
         raise ConfigError(f"no myoelbow_2dof6muscles*.xml in {folder}")

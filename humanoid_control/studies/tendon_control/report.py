@@ -35,12 +35,20 @@ def run_study(
     Raises:
         UnknownNameError: no such experiment or robot. RobotError: a robot without tendons. ConfigError: no seed.
     """
-    from humanoid_control.studies.tendon_control.experiments import ControlRuns, chosen, plain, run_control
+    from humanoid_control.studies.tendon_control.experiments import (
+        NEEDS_MODELS,
+        ControlRuns,
+        chosen,
+        plain,
+        run_control,
+    )
+    from humanoid_control.studies.tendon_control.foreign import arm_files
 
     data = os.environ.get("HUMANOID_TEST_DATA", "")
     models = models or (Path(data) / "muscles" if data else None)
     runs = ControlRuns(robot, 3 if seeds is None else seeds, models, lambda share: show(share, ""))
-    chosen(only)
+    if NEEDS_MODELS in chosen(only) and models is not None:
+        arm_files(models)
     tendon_geometry(runs.load())  # what cannot be is said before anything is compiled
     compile_first(TENDONS)
     found = run_control(only, runs)

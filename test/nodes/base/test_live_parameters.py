@@ -16,6 +16,7 @@ from humanoid_control.robots import load_robot
 
 STILL = "moves nothing: reports, patience, tolerances, or what a service does when it is called"
 LIMITED = "what follows from it passes the limits of speed and acceleration, as every command does"
+DRIVEN = "changes tensions, which the drives of the winches reach within their own limits of speed and tension"
 RAMPED = "reached at the acceleration limit"
 EACH = dict.fromkeys(("missed_warn", "missed_error"), STILL)
 RULES = {
@@ -27,7 +28,8 @@ RULES = {
              "goal_time", "brake_joint"), STILL),
     },
     "controller_bridge": dict.fromkeys(("soft_start", "soft_speed", "max_step"), LIMITED),
-    "state_estimator": {"bandwidth": LIMITED, **dict.fromkeys(("timeout", "zero_posture", "markers_rate"), STILL)},
+    "state_estimator": {
+        "bandwidth": LIMITED, **dict.fromkeys(("timeout", "zero_posture", "markers_rate", "colour"), STILL)},
     "whole_body_ik": {
         "velocity_scale": RAMPED,
         **dict.fromkeys(
@@ -46,6 +48,16 @@ RULES = {
     },
     "human_motion": {},
     "viewer": {},
+    "whole_body_controller": dict.fromkeys(
+        ("loop", "markers_rate", "sensor_late", "sensor_lost", "sensor_off"), STILL),
+    "policy": dict.fromkeys(
+        ("body_timeout", "cmd_vel_timeout", "late", "reference_timeout", "sensor_lost", "terms_rate"), STILL),
+    "tendon_controller": {
+        **dict.fromkeys(
+            ("co_contraction", "k_i", "kappa", "least", "load_cutoff", "load_most", "stiffness", "weights", "law"),
+            DRIVEN),
+        "governor": STILL,
+    },
 }  # fmt: skip
 RATE, DT, SECONDS = 250, 0.004, 6.0
 FAST = 1e-6  # [rad/s^2] of rounding

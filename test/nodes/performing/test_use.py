@@ -2,6 +2,7 @@
 
 import copy
 import select
+import signal
 
 import numpy as np
 import pytest
@@ -207,6 +208,7 @@ def test_preparing_that_fails_is_said_and_nothing_is_commanded(stack):
     select.select([node.preparation._process.stdout], [], [], PREPARED)
     d.run(0.1)
     assert "/nowhere/motion.npz" in node.health.open["prepare"][1]
+    node.preparation._process.send_signal(signal.SIGSTOP)  # it cannot answer before it ends
     node.preparation._ask({"do": "way", "q": []})
     node.preparation._process.kill()
     node.preparation._process.wait()

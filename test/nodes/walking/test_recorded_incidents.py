@@ -14,7 +14,9 @@ import pytest
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
 from geometry_msgs.msg import Twist, WrenchStamped
+from rclpy.clock import Clock
 from rclpy.serialization import serialize_message
+from rclpy.time import Time
 from rosbags.serde.errors import SerdeError
 from sensor_msgs.msg import JointState
 
@@ -46,6 +48,8 @@ class Recorded(Direct):
 
     def __init__(self, monkeypatch, folder):
         self.bag = None
+        # Stamps of commands come from the clock of ROS, which here goes as fast as the walk.
+        monkeypatch.setattr(Clock, "now", lambda s: Time(nanoseconds=round(1e9 * self.now), clock_type=s.clock_type))
         super().__init__(monkeypatch, robot=ROBOT)
         self.bag, publish = BagWriter(folder), self.bus.publish
 
