@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pinocchio as pin
 from geometry_msgs.msg import Twist, TwistStamped
 from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu, JointState
@@ -43,7 +42,6 @@ class PolicyInputs:
             policies: of one robot.
         """
         self.node, self.robot, p = node, policies[0].robot, node.params
-        self._links = RootImu(self.robot)
         self.sensors = Sensors(self.robot, (), node.health)
         self.velocity = VelocityRequest(node.health, self.robot.root_link, p.cmd_vel_timeout)
         self.references = {id(q): LiveReference(q) for q in policies if isinstance(q.reference, MotionReference)}
@@ -52,7 +50,7 @@ class PolicyInputs:
         self._clock = TickClock(policies[0].period)
         self.restart()
         node.listen(JointState, "joint_states", self._sensed(self.sensors.on_joints))
-        node.listen(Imu, "imu", self._sensed(self._on_imu))
+        node.listen(Imu, "imu", self._sensed(self.sensors.on_imu))
         node.listen(Odometry, "odom", self._named("odom", self._on_odometry))
         twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
         listen_to_one(node, twist, "cmd_vel", self._on_velocity, p.cmd_vel_timeout)
@@ -108,13 +106,6 @@ class PolicyInputs:
                 getattr(reference, name)(message)
 
         return call
-
-    def _on_imu(self, m: Imu) -> bool:
-        try:
-            return self.sensors.on_imu(self._links.in_root(m, self.sensors))
-        except HumanoidError as e:
-            self.node.health.report("imu", Level.ERROR, str(e))
-            return False
 
     def _on_odometry(self, m: Odometry) -> None:
         p, v = m.pose.pose.position, m.twist.twist.linear
@@ -195,47 +186,3 @@ class PolicyInputs:
         for policy in policies:
             if (reference := self.references.get(id(policy))) is not None:
                 reference.advance(now, self.node.params.reference_timeout, policy.period, self.pace)
-
-
-class RootImu:
-    """Readings of an IMU in any link of the robot, made those of one in its root link by the joints between."""
-
-    def __init__(self, robot: Any) -> None:
-        self._robot, self._model, self._data = robot, robot.model, robot.model.createData()
-        self._links = {f.name for f in self._model.frames if f.type == pin.FrameType.BODY}
-        self._v = np.zeros(robot.nv)
-
-    def in_root(self, m: Imu, sensors: Sensors) -> Imu:
-        """The reading in the root link; the one that is given where it is there.
-
-        Raises:
-            ConfigError: a frame that is no link, or joints that are not measured yet.
-        """
-        frame, root = m.header.frame_id, self._robot.root_link
-        if frame in ("", root):
-            return m
-        if frame not in self._links:
-            raise ConfigError(f"imu in frame '{frame[:60]}': no link of {self._robot.name} has that name: passed over")
-        if sensors.joint_instant is None or "joint_states" in " ".join(sensors.missing):
-            raise ConfigError(f"imu in frame '{frame}': the joints between are not measured yet: passed over")
-        measured = sensors.joints()
-        self._v[self._robot.iv :] = measured[1]
-        model, data = self._model, self._data
-        pin.forwardKinematics(model, data, self._robot.q(measured[0], pin.SE3.Identity()), self._v)
-        ids = [model.getFrameId(f, pin.FrameType.BODY) for f in (root, frame)]
-        R_root, R_link = (pin.updateFramePlacement(model, data, k).rotation for k in ids)
-        R = R_root.T @ R_link  # axes of the link in those of the root
-        turning = pin.getFrameVelocity(model, data, ids[1], pin.ReferenceFrame.LOCAL)
-        o, w = m.orientation, m.angular_velocity
-        world = pin.Quaternion(o.w, o.x, o.y, o.z)
-        length = world.norm()
-        out = pin.Quaternion(world.normalized().toRotationMatrix() @ R.T) if length > 0.0 else world
-        own = R @ (np.array([w.x, w.y, w.z]) - turning.angular)
-        moved = Imu(header=m.header, linear_acceleration=m.linear_acceleration)
-        moved.header.frame_id = root
-        (q := moved.orientation).x, q.y, q.z, q.w = (length * out.coeffs()).tolist()
-        (t := moved.angular_velocity).x, t.y, t.z = own.tolist()
-        moved.orientation_covariance, moved.angular_velocity_covariance = (
-            m.orientation_covariance, m.angular_velocity_covariance,
-        )  # fmt: skip
-        return moved

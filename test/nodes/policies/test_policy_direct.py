@@ -4,17 +4,14 @@ import copy
 import shutil
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 pytest.importorskip("onnxruntime", reason="needs the extra 'policy': pip install 'humanoid_control[policy]'")
 
 from geometry_msgs.msg import Twist
-from sensor_msgs.msg import Imu, JointState
+from sensor_msgs.msg import JointState
 
-from humanoid_control.nodes.policies.inputs import RootImu
-from humanoid_control.robots import load_robot
 from test.nodes.policies.direct_policy import GAINS, DirectPolicy
 
 
@@ -252,34 +249,6 @@ def test_gains_with_a_mistake_are_refused_by_name_and_change_nothing(stack):
         del d.bus.change[GAINS]
         d.run(0.1)
         assert "command" not in d.simulator.health.open and d.state == "RUN"
-
-
-def test_an_imu_elsewhere_is_made_one_of_the_root_link(g1_urdf):
-    """Against pinocchio's own velocities of both links, in postures and motions at random."""
-    robot, rng = load_robot(str(g1_urdf), "floating"), np.random.default_rng(4)
-    links, data = RootImu(robot), robot.model.createData()
-
-    class Joints:
-        joint_instant, missing = 1, ()
-
-    for _ in range(20):
-        q = pin.randomConfiguration(robot.model, -np.ones(robot.nq), np.ones(robot.nq))
-        v = rng.normal(size=robot.nv)
-        sensors = Joints()
-        sensors.joints = lambda q=q, v=v: (q[robot.iq :], v[robot.iv :])
-        pin.forwardKinematics(robot.model, data, q, v)
-        frames = [robot.model.getFrameId(link) for link in (robot.root_link, "torso_link")]
-        R = [pin.updateFramePlacement(robot.model, data, f).rotation for f in frames]
-        w = [pin.getFrameVelocity(robot.model, data, f, pin.LOCAL).angular for f in frames]
-        m = Imu()
-        m.header.frame_id = "torso_link"
-        o, t = m.orientation, m.angular_velocity
-        o.x, o.y, o.z, o.w = pin.Quaternion(R[1]).coeffs().tolist()
-        t.x, t.y, t.z = w[1].tolist()
-        found = links.in_root(m, sensors)
-        o, t = found.orientation, found.angular_velocity
-        assert np.allclose(pin.Quaternion(o.w, o.x, o.y, o.z).toRotationMatrix(), R[0])
-        assert np.allclose([t.x, t.y, t.z], w[0]) and found.header.frame_id == robot.root_link
 
 
 def test_another_publisher_of_commands_is_named_and_not_joined(stack):
