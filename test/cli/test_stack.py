@@ -243,9 +243,9 @@ def test_a_killed_supervisor_takes_its_nodes_with_it(humanoid, profile):
         assert memory.look() or not profile, "they talk through shared memory"
         os.kill(up.pid, signal.SIGKILL)
         up.wait()
-    wait_for(lambda: not nodes_of(humanoid.home), "no orphans", timeout=5)
+    wait_for(lambda: not nodes_of(humanoid.home), "no orphans", timeout=30)
     assert not nodes_of(humanoid.home), "and none comes back"
-    wait_for(lambda: not memory.left(), "no shared memory may stay", timeout=5)
+    wait_for(lambda: not memory.left(), "no shared memory may stay", timeout=30)
 
 
 @pytest.mark.nightly

@@ -65,11 +65,11 @@ class Hub(AbstractScheduler):
             due = self._heap[0][0] - time.monotonic() if self._heap else 0.01
             frame = self.bus.recv(min(max(due, 0.0), 0.01))
             with self._lock:
-                if frame is not None and not frame.is_error_frame:
-                    for network in list(self.callbacks.get(frame.arbitration_id, ())):
-                        network.callbacks[frame.arbitration_id](frame.arbitration_id, bytes(frame.data))
-                    for drive in self.drives:
-                        drive.saw(frame)
+                while (
+                    frame is not None
+                ):  # all that came, before a watchdog judges: after a pause its heartbeat may be queued
+                    self.receive(frame)
+                    frame = self.bus.recv(0)
                 now = time.monotonic()
                 while self._heap and self._heap[0][0] <= now:
                     _, _, callback, args, kwargs = heapq.heappop(self._heap)
@@ -77,6 +77,14 @@ class Hub(AbstractScheduler):
                         callback(*args, **kwargs)
                 for drive in self.drives:
                     drive.watch(now)
+
+    def receive(self, frame):
+        if frame.is_error_frame:
+            return
+        for network in list(self.callbacks.get(frame.arbitration_id, ())):
+            network.callbacks[frame.arbitration_id](frame.arbitration_id, bytes(frame.data))
+        for drive in self.drives:
+            drive.saw(frame)
 
 
 class Network(NetworkABC):

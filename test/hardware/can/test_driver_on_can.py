@@ -16,17 +16,19 @@ from test.hardware.can.durand_drives import Drive, Hub
 from test.hardware.can.test_mit import Motors
 from test.hardware.test_hardware_file import URDF
 
-pytestmark = pytest.mark.drives
+pytestmark = [pytest.mark.timed, pytest.mark.drives]
 
+# Of a cycle [s]. A drive that is silent for ten of them is lost, and next to other tests this process can pause for longer.
+PERIOD = 0.02
 FILE = """schema: humanoid_hardware/1
 robot: arm.urdf
-rate: 100
-command_timeout: 0.5
+rate: 50
+command_timeout: 2.0
 soft_start: 0.1
 soft_speed: 5.0
 guardian: never
 buses:
-  leg: {transport: canopen, interface: virtual, channel: whole driver leg, heartbeat: 0.1, drive_heartbeat: 0.3}
+  leg: {transport: canopen, interface: virtual, channel: whole driver leg, heartbeat: 0.5, drive_heartbeat: 0.5}
   arm: {transport: mit_can, interface: virtual, channel: whole driver arm, silence: DAMPS}
 joints:
   shoulder: {bus: leg, id: 4, ratio: 10, sign: -1, counts: 4096, brake: true, vendor: 0x9A}
@@ -49,7 +51,7 @@ def read(folder, text=FILE):
 
 @pytest.fixture
 def drives():
-    hub = Hub(can.Bus("whole driver leg", "virtual"), 0.01)
+    hub = Hub(can.Bus("whole driver leg", "virtual"), PERIOD)
     made = [Drive(hub, 4), Drive(hub, 5)]
     hub.start()
     motors = Motors("whole driver arm", [3], (12.5, 50.0, 500.0, 5.0, 18.0))
@@ -66,7 +68,7 @@ class Day:
         self.names = hardware.names
         n, limits = len(self.names), hardware.command_limits()
         zeros, ref = np.zeros((4, n)), LimiterReference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
-        limit_step(zeros[0], zeros[1], ref, limits, 0.01)  # compiles: the drives' watchdogs would not wait for it
+        limit_step(zeros[0], zeros[1], ref, limits, PERIOD)  # compiles: the drives' watchdogs would not wait for it
         limit_effort(zeros[0], zeros[1], (zeros[2], zeros[3]), ref.v, Impedance(zeros[0], zeros[0]), limits, ref.q)
         self.target = self.direct = None
         self.driver.open()
@@ -82,7 +84,7 @@ class Day:
             if self.direct is not None:
                 self.driver.command(self.direct, begin, begin)
             self.driver.cycle()
-            time.sleep(max(0.0, begin + 0.01 - time.monotonic()))
+            time.sleep(max(0.0, begin + PERIOD - time.monotonic()))
 
     def measured(self):
         return self.driver.joints.q
@@ -143,4 +145,4 @@ def test_a_mistake_in_the_file_names_its_line(folder):
     with pytest.raises(RobotError, match=r"^arm.hardware.yaml:13: counts must be int, got 'many'$"):
         read(folder, FILE.replace("counts: 4096, limits", "counts: many, limits"))
     with pytest.raises(RobotError, match=r"^arm.hardware.yaml:9: bus 'leg' would carry \d+ % of its capacity"):
-        read(folder, FILE.replace("heartbeat: 0.1", "load: 0.01"))
+        read(folder, FILE.replace("heartbeat: 0.5, drive", "load: 0.01, drive"))

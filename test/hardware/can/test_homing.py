@@ -17,7 +17,7 @@ PER_RAD = COUNTS / (2 * np.pi)
 def ready(rig, homing=SWITCH, **drive):
     """Two drives with power that do not know their zeros."""
     options = {"homing": homing, "options": {"absolute": False}}
-    r = rig(2, actuator=options, drive=drive, heartbeat=0.2)  # a busy machine is no computer that died
+    r = rig(2, actuator=options, drive=drive)
     for d in r.drives:
         d.machine.switch, d.machine.stop = -500.0, -700.0
     r.open().enable()

@@ -114,14 +114,22 @@ def test_the_simulator_takes_states_of_one_publisher_at_a_time(graph):
         joint = states[-1].name[0]
         start = states[-1].position[0]
 
-        def both():
-            first.publish(JointState(name=[joint], position=[start]))
-            other.publish(JointState(name=[joint], position=[start + 0.2]))
+        def ask(publisher, angle):
+            publisher.publish(JointState(name=[joint], position=[angle]))
 
+        def both():
+            ask(first, start + 0.1)
+            ask(other, start + 0.3)
+
+        graph.until(
+            lambda: abs(states[-1].position[0] - start - 0.1) < 0.02,
+            "the first",
+            meanwhile=lambda: ask(first, start + 0.1),
+        )
         n = len(states)
         said = graph.until_said("simulator", "~/set_state from several publishers", both)
         assert said["level"] == 2 and "/test is followed, /second is not" in said["message"]
-        assert max(abs(m.position[0] - start) for m in states[n:]) < 0.05
+        assert max(abs(m.position[0] - start - 0.1) for m in states[n:]) < 0.05
     finally:
         second.destroy_node()
 
