@@ -65,9 +65,7 @@ class Hub(AbstractScheduler):
             due = self._heap[0][0] - time.monotonic() if self._heap else 0.01
             frame = self.bus.recv(min(max(due, 0.0), 0.01))
             with self._lock:
-                while (
-                    frame is not None
-                ):  # all that came, before a watchdog judges: after a pause its heartbeat may be queued
+                while frame is not None:  # all of them before a watchdog judges: a heartbeat may be queued
                     self.receive(frame)
                     frame = self.bus.recv(0)
                 now = time.monotonic()

@@ -18,7 +18,7 @@ from test.hardware.test_hardware_file import URDF
 
 pytestmark = [pytest.mark.timed, pytest.mark.drives]
 
-# Of a cycle [s]. A drive that is silent for ten of them is lost, and next to other tests this process can pause for longer.
+# Of a cycle [s]. A drive that is silent for ten of them is lost; next to other tests this process can pause longer.
 PERIOD = 0.02
 FILE = """schema: humanoid_hardware/1
 robot: arm.urdf

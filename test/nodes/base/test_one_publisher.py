@@ -121,10 +121,9 @@ def test_the_simulator_takes_states_of_one_publisher_at_a_time(graph):
             ask(first, start + 0.1)
             ask(other, start + 0.3)
 
+        asked = start + 0.1
         graph.until(
-            lambda: abs(states[-1].position[0] - start - 0.1) < 0.02,
-            "the first",
-            meanwhile=lambda: ask(first, start + 0.1),
+            lambda: abs(states[-1].position[0] - asked) < 0.02, "the first", meanwhile=lambda: ask(first, asked)
         )
         n = len(states)
         said = graph.until_said("simulator", "~/set_state from several publishers", both)
