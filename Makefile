@@ -11,7 +11,7 @@ export PYTHONUNBUFFERED := 1
 # Byte code is kept, whatever the environment says: tests start hundreds of interpreters, and each worker reads every test.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-walk quick test nightly nightly-tests nightly-mutants thorough durations retries setup check boundscheck plain mutants bench bench-peers peers docs site wheel picture clean
+.PHONY: help demo demo-walk quick test nightly nightly-tests nightly-mutants thorough durations busy retries setup check boundscheck plain mutants bench bench-peers peers docs site wheel picture clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo "make nightly   all tests, with every index checked and as plain Python too, mutants, other libraries (hours)"
 	@echo "make thorough  longer runs of what tests of the suite show in short"
 	@echo "make durations how long each test file took in the last 'make test', for test/durations.json"
+	@echo "make busy [RUNS=20] [LOOPS=1] [FRESH=1]   tests of nodes, processes and the browser next to busy loops, many times"
 	@echo "make retries   tests that are tried once more where they fail, with the reasons"
 	@echo "make setup     only the environment (.venv); demo and test do it by themselves"
 	@echo "make check     ruff, mypy and the tests"
@@ -100,6 +101,13 @@ thorough: setup
 # Seconds of each test file in the last `make test`: fresh clones begin with what takes longest.
 durations:
 	@$(RUN)/python test/durations.py
+
+# The tests of nodes, processes and the browser again and again, next to busy loops; it goes on where it was interrupted.
+RUNS ?= 20
+LOOPS ?= 1
+busy: setup
+	@$(RUN)/humanoid warm >/dev/null
+	@$(RUN)/python test/busy.py --runs $(RUNS) --loops $(LOOPS) $(if $(FRESH),--fresh)
 
 # Tests that are tried once more where they fail, with the reasons.
 retries:
