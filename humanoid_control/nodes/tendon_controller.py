@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from rcl_interfaces.msg import ParameterType
+from rcl_interfaces.srv import GetParameters
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
@@ -42,11 +44,14 @@ from humanoid_control.tendons.control.supervision import COMMAND_TIMEOUT, PERIOD
 
 STATES, COMMANDS = "tendon_states", "tendon_commands"
 COVARIANCE = "state_estimator/covariance"
+ESTIMATED, ESTIMATOR_PARAMETERS = "estimated_joint_states", "state_estimator/get_parameters"
+SAFE_MODES = ("absolute", "r2")  # of the state estimator; the others find or keep no start while the loop is closed
 DOUBTED = 5.0  # [deg] deviation of a joint's estimate beyond which it is not corrected by its angle
 AWAY = 10.0  # times the patience for which tendon states are silent: the controller begins anew
 LONG = 5.0  # times the patience for which angles are silent: they are doubted
 TOLD = 3.0  # [s] for which an event is reported
 STABILITY_PERIOD = 5.0  # [s] between two looks at the joints' stiffness
+MODE_PERIOD = 2.0  # [s] between two questions for the mode of the state estimator
 LEAST_SHARE = 0.3  # of the tendons' own stiffness, below which the joints' is reported
 EXTRA_RATE = 50.0  # [Hz] of ~/missed and ~/references
 
@@ -61,7 +66,10 @@ class TendonControllerParameters(NodeParameters):
 
     rate: float = param(500.0, "rate of the commands", "Hz", 50.0, 1000.0)
     law: str = param("hybrid", "how joints are led by the winches", choices=tuple(LAWS), live=True)
-    angles: str = param("estimated_joint_states", "topic of the joint angles; laws stiffness and length need none")
+    angles: str = param(ESTIMATED, "topic of the joint angles; laws stiffness and length need none")
+    force: bool = param(
+        False, "follow angles that the state estimator finds in another mode than absolute or r2; they may drift"
+    )
     tendon_rate: float = param(250.0, "rate at which tendon_states come", "Hz", 10.0, 2000.0)
     patience: float = param(
         0.05, "silence of tendon states or angles after which they are not used, at least 3 periods", "s", 0.005, 10.0
@@ -125,6 +133,8 @@ class TendonControllerNode(TickNode):
         self.listen(JointState, STATES, self.on_states)
         self.listen(JointState, p.angles, self.on_angles)
         self.create_subscription(Float64MultiArray, COVARIANCE, self.on_covariance, 1)
+        self._estimator = self.create_client(GetParameters, ESTIMATOR_PARAMETERS)
+        self._mode, self._asked = "", -np.inf
         self.create_subscription(Bool, "emergency_stop", self.on_emergency_stop, 10)
         self.create_service(Trigger, "~/relax", self.on_relax)
         self.create_service(SetBool, "~/hold", self.on_hold)
@@ -206,8 +216,29 @@ class TendonControllerNode(TickNode):
             return
         names = m.layout.dim[0].label.split(",")
         variance = np.asarray(m.data).reshape(len(names), len(names)).diagonal()
-        sure = dict(zip(names, np.degrees(np.sqrt(np.maximum(variance, 0.0))).tolist(), strict=True))
-        self.uncertain[:] = [sure.get(n, 0.0) > DOUBTED for n in self.control.geometry.joint_names]
+        deviation = np.degrees(np.sqrt(np.maximum(variance, 0.0)))
+        sure = dict(zip(names, (deviation <= DOUBTED).tolist(), strict=True))  # one that is not a number is not sure
+        self.uncertain[:] = [not sure.get(n, True) for n in self.control.geometry.joint_names]
+
+    def _ask_for_mode(self, now: float) -> None:
+        """Ask the state estimator for its mode, again and again: it may be restarted with another one."""
+        if self.params.angles != ESTIMATED or now - self._asked < MODE_PERIOD or not self._estimator.service_is_ready():
+            return
+        self._asked = now
+        self._estimator.call_async(GetParameters.Request(names=["source", "mode"])).add_done_callback(self._on_mode)
+
+    def _on_mode(self, future: Any) -> None:
+        answer = future.result()
+        words = [v.string_value for v in answer.values if v.type == ParameterType.PARAMETER_STRING] if answer else []
+        self._mode = words[1] if len(words) == 2 and words[0] == "tendons" else ""
+
+    def _refuses_angles(self) -> bool:
+        """Refuse angles whose start is unknown: neither finds itself while the loop is closed."""
+        refused = bool(self._mode) and self._mode not in SAFE_MODES and not self.params.force
+        refused = refused and self.params.law in NEEDS_ANGLES
+        text = f"state_estimator runs in mode {self._mode}, whose angles may drift: use absolute or r2, or force:=true"
+        self.health.check("mode", refused, Level.ERROR, text)
+        return refused
 
     def on_emergency_stop(self, m: Bool) -> None:
         if m.data:
@@ -257,6 +288,10 @@ class TendonControllerNode(TickNode):
         if self.begun and self.age(STATES, now) > AWAY * self._patience:
             self.begin_anew()
         if not self.commands.look(now, self.begun or not lost) or lost:
+            return
+        if self._refuses_angles():
+            if self.begun:
+                self.begin_anew()
             return
         angles, old = self._angles(now)
         needs = self.params.law in NEEDS_ANGLES
@@ -379,6 +414,7 @@ class TendonControllerNode(TickNode):
     def slack_time(self, left: float) -> None:
         """Look at the stability of the posture now and then; left: time to the next tick [s]."""
         now = time.monotonic()
+        self._ask_for_mode(now)
         if not self.begun or now - self._looked < STABILITY_PERIOD:
             return
         self._looked, c = now, self.control

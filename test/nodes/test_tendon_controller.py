@@ -92,6 +92,23 @@ def test_an_emergency_stop_and_faulty_messages_change_nothing_but_reports(graph)
     graph.until(lambda: len(commands) > 5, "commands again")
 
 
+def test_angles_that_may_drift_are_not_followed_unless_forced(graph):
+    settings = ("source:=tendons", "mode:=r3", "tendon_stiffness:=5e4")
+    graph.start("simulator", "robot:=kengoro_upper", "drives:=winches", "tendon_every:=1")
+    graph.start("state_estimator", "robot:=kengoro_upper", *settings)
+    commands = graph.listen(JointState, "tendon_commands")
+    graph.start("tendon_controller", "robot:=kengoro_upper", "rate:=100.0")
+    said = graph.until_said("tendon_controller", "state_estimator runs in mode r3, whose angles may drift")
+    assert said["level"] == 2
+    commands.clear()
+    graph.spin(0.5)
+    assert not commands
+    given = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value="stiffness")
+    request = SetParameters.Request(parameters=[Parameter(name="law", value=given)])
+    assert graph.call(SetParameters, "tendon_controller/set_parameters", request).results[0].successful
+    graph.until(lambda: commands, "commands of a law that needs no angles")
+
+
 def test_a_robot_without_tendons_is_refused_in_one_line(graph):
     process = graph.start("tendon_controller", "robot:=unicycle", wait=False)
     graph.until(lambda: process.poll() is not None or "unknown robot" in graph.output(process), "the refusal")
