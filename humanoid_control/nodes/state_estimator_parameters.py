@@ -36,6 +36,9 @@ class StateEstimatorParameters(WorldParameters):
         "", "topic of true joint states, of a simulator or encoders, that the angles from tendons are compared with"
     )
     groups: str = param("completed", "how the tendons' joints are grouped (docs/tendons.md)", choices=GROUPS)
+    body_image: str = param(
+        "", "what was learnt of the tendons: file of a tendon controller, or 'live': as it publishes it; empty: nothing"
+    )
     mapping: str = param("", "file of a fitted joint-muscle mapping for one of the groups; empty: the geometry")
     lengths: str = param(
         "path",

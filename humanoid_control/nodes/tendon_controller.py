@@ -26,9 +26,11 @@ from humanoid_control.nodes.base.messages import STREAM_OUT, JointPositions, fil
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.estimating.body_images import BodyImageLearner
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.tendons import tendon_geometry, tendons_of
 from humanoid_control.simulation.drives.winches import units_of
+from humanoid_control.tendons.control.body_image import BodyImage
 from humanoid_control.tendons.control.commands import WinchCommand, fields_of
 from humanoid_control.tendons.control.laws import TendonController
 from humanoid_control.tendons.control.references import JointReferences, WinchReadings
@@ -96,6 +98,10 @@ class TendonControllerParameters(NodeParameters):
     )
     weights: str = param("heat", "of the tensions in their distribution", choices=WEIGHTS, live=True)
     stop: str = param("hold", "how winches stop at emergency_stop", choices=STOPS)
+    learn_from: str = param(
+        "", "topic of true joint angles, as of motion capture, from which ~/learn corrects the tendons; empty: none"
+    )
+    body_image: str = param("", "file of what was learnt: used from the start where it exists, written by ~/save")
     tension_up: bool = param(False, "bring the tensions up, one winch after another, before the first command")
 
 
@@ -133,14 +139,15 @@ class TendonControllerNode(TickNode):
         self.listen(JointState, STATES, self.on_states)
         self.listen(JointState, p.angles, self.on_angles)
         self.create_subscription(Float64MultiArray, COVARIANCE, self.on_covariance, 1)
-        self._estimator = self.create_client(GetParameters, ESTIMATOR_PARAMETERS)
+        self._estimator: Any = self.create_client(GetParameters, ESTIMATOR_PARAMETERS)
         self._mode, self._asked = "", -np.inf
         self.create_subscription(Bool, "emergency_stop", self.on_emergency_stop, 10)
         self.create_service(Trigger, "~/relax", self.on_relax)
         self.create_service(SetBool, "~/hold", self.on_hold)
         self.create_service(Trigger, "~/tension_up", self.on_tension_up)
         self.power_on: PowerOn | None = None
-        self._event = ("", -TOLD)
+        self.begun, self._event = False, ("", -TOLD)
+        self.learner = BodyImageLearner(self, robot, geometry, self.control.stiffness, self._use_image)
         self._stiffness, self._looked = (float("nan"), float("nan")), -np.inf
         self._extra_sent = 0.0
         return p.rate
@@ -180,6 +187,12 @@ class TendonControllerNode(TickNode):
         self.supervisor.release()
         self.begin_anew()
         self._raise_tensions = self.params.tension_up
+
+    def _use_image(self, image: BodyImage) -> None:
+        """Use what was learnt, from where the joints are by the new lengths."""
+        self.control.use(image)
+        if self.begun:
+            self.begin_anew()
 
     def begin_anew(self) -> None:
         """Start where the robot is: commands wait for its tendons and angles."""
@@ -415,6 +428,8 @@ class TendonControllerNode(TickNode):
         """Look at the stability of the posture now and then; left: time to the next tick [s]."""
         now = time.monotonic()
         self._ask_for_mode(now)
+        self.learner.add(self.readings, now)
+        self.learner.slack_time()
         if not self.begun or now - self._looked < STABILITY_PERIOD:
             return
         self._looked, c = now, self.control
@@ -441,6 +456,7 @@ class TendonControllerNode(TickNode):
             "hottest_tendon": c.geometry.tendon_names[int(np.argmax(s.heat.core))],
             "joint_stiffness_min": round(self._stiffness[0], 2),
             "held": c.held,
+            "learning": self.learner.state,
         }
         theta = self.estimate.values[self.joints]
         if np.isfinite(theta).all():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.estimation import CLOCK_BACK, ClockOffsets, JointFilter
 from humanoid_control.nodes.base.messages import STREAM_OUT, fill_joint_state, joint_state, seconds, stamp_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.estimating.body_images import FollowedImage
 from humanoid_control.nodes.estimating.tendon_reports import GroundTruthComparison, TendonOutputs, TendonReport
 from humanoid_control.nodes.state_estimator_parameters import StateEstimatorParameters
 from humanoid_control.robots import Robot
@@ -32,16 +34,22 @@ from humanoid_control.tendons import (
     TendonSamples,
 )
 from humanoid_control.tendons.estimator.plausibility import TendonPlausibility
-from humanoid_control.tendons.mappings.mapping import Array
+from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 from humanoid_control.tendons.mappings.postures import random_postures
 
+Mappings = dict[str, JointMuscleMapping]
 ERROR_RATE = 50.0  # [Hz] of ~/jae_error at most
 
 
-def estimator_of(robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
+def estimator_of(
+    robot: Robot, p: StateEstimatorParameters, corrected: Callable[[Mappings], Mappings] | None = None
+) -> TendonEstimator:
     """The estimator that the parameters ask for, at its start posture.
 
     Lengths of whole paths are zeroed where all joints are zero, so that they need no calibration.
+
+    Args:
+        robot: with tendons. p: parameters. corrected: what becomes of the groups' mappings; default: they stay.
 
     Raises:
         HumanoidError: no tendons, no groups, a mapping of another robot, an unknown posture.
@@ -57,6 +65,8 @@ def estimator_of(robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
     )
     groups = tendon_groups(robot, p.groups)
     mappings = tendon_mappings(robot, groups, Path(p.mapping).expanduser() if p.mapping else None)
+    if corrected is not None:
+        mappings = corrected(mappings)
     return _started(TendonEstimator(groups, mappings, settings), robot, p)
 
 
@@ -213,7 +223,8 @@ class TendonInput:
         """
         self.node, self.robot, self.filter, self.health = node, robot, joint_filter, node.health
         p, self._now, self.clocks = self.params, node.clock, ClockOffsets()
-        self.estimator = estimator_of(robot, p)
+        self.image: FollowedImage | None = None
+        self.estimator = estimator_of(robot, p, self._corrected if p.body_image else None)
         self.pair = PairedEstimation(node, robot, self.estimator, p) if p.side_by_side else None
         self.truth = GroundTruthComparison(node, self.estimator, p.compare) if p.compare else None
         names, m = self.estimator.muscle_names, len(self.estimator.muscle_names)
@@ -229,6 +240,11 @@ class TendonInput:
         self.services = TendonServices(node, self, robot)
         self.reset()
         node.listen(JointState, self.topic, self.on_tendon_states)
+
+    def _corrected(self, mappings: Mappings) -> Mappings:
+        p = self.params
+        self.image = FollowedImage(self.node, tendon_geometry(self.robot), mappings, p.tendon_stiffness, p.body_image)
+        return self.image.mappings
 
     def reset(self) -> None:
         """Back to the start posture; a calibration and the counts are kept."""
@@ -263,6 +279,8 @@ class TendonInput:
         p, lengths, k = self.params, sample.lengths, self.params.tendon_stiffness
         if k and sample.tensions is not None:
             lengths = lengths + np.nan_to_num(sample.tensions) / k
+        if self.image is not None:
+            lengths = self.image.paths(lengths, sample.tensions, self.estimator.muscle_names)
         if not self.plausible.check(stamp, lengths):
             lengths = self._no_lengths  # left out as a sample in which all tendons lack
         zeros = [name for name, x in zip(m.name, m.position, strict=True) if x == 0.0 and p.lengths == "path"]

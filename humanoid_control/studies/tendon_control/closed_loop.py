@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from humanoid_control.robots.tendons import tendon_geometry, tendon_groups, tend
 from humanoid_control.simulation.drives.winches import perturbed, units_of
 from humanoid_control.simulation.settings import WINCHES, WorldSettings
 from humanoid_control.simulation.worlds.winch_world import WinchWorld
-from humanoid_control.tendons.control.body_image import BodyImage, CorrectedGeometry, group_images
+from humanoid_control.tendons.control.body_image import BodyImage, group_images
 from humanoid_control.tendons.control.commands import WinchCommand, WinchStates
 from humanoid_control.tendons.control.holdable import with_payload
 from humanoid_control.tendons.control.laws import JointReference, TendonController
@@ -187,8 +186,7 @@ class ClosedLoop:
         self.image = image
         if self.settings.angles not in ("true", "none"):
             self.estimator = self._estimator()
-        corrected: Any = CorrectedGeometry(image, self.geometry)
-        self.controller.geometry = self.controller.governor.holdable.geometry = corrected
+        self.controller.use(image)
 
     # -- a run ------------------------------------------------------------------------------------------------------
 

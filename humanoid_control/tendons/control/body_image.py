@@ -230,11 +230,16 @@ class CorrectedMapping(JointMuscleMapping):
         ):
             if missing := [n for n in names if n not in known]:
                 raise ConfigError(f"body image: knows no {what} '{missing[0]}'")
-        rows = [own.muscle_names.index(n) for n in base.muscle_names]
-        columns = np.array([own.joint_names.index(n) for n in base.joint_names])
-        d, p = len(own.joint_names), image.parameters[rows]
-        self.base, self.a = base, p[:, A].copy()
-        self.c, self.d = p[:, FIRST + columns].copy(), p[:, FIRST + d + columns].copy()
+        self.base = base
+        self._tendons = [own.muscle_names.index(n) for n in base.muscle_names]
+        self._joints = np.array([own.joint_names.index(n) for n in base.joint_names])
+        self.take(image)
+
+    def take(self, image: BodyImage) -> None:
+        """Take another snapshot, of an image of the same joints and tendons."""
+        d, p = len(image.base.joint_names), image.parameters[self._tendons]
+        self.a = p[:, A].copy()
+        self.c, self.d = p[:, FIRST + self._joints].copy(), p[:, FIRST + d + self._joints].copy()
 
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
         """As the interface says."""

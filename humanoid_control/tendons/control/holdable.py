@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, SizeError
+from humanoid_control.tendons.control.body_image import CorrectedGeometry
 from humanoid_control.tendons.control.distribution import TensionDistribution
 from humanoid_control.tendons.routing.geometry import TendonGeometry, link_frame
 
@@ -79,7 +80,8 @@ class HoldableSet:
         """
         if model.nq != model.nv:
             raise ConfigError("tendons hold a robot whose base is fixed; load it with a fixed base")
-        self.model, self.geometry = with_payload(model, payload or {}), geometry
+        self.model = with_payload(model, payload or {})
+        self.geometry: TendonGeometry | CorrectedGeometry = geometry
         usual = tension_range(geometry)
         self.distribution = TensionDistribution(
             len(geometry.joint_names), usual[0] if least is None else least, usual[1] if most is None else most

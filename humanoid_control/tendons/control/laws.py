@@ -28,6 +28,7 @@ from humanoid_control.errors import ConfigError, NotANumberError, SizeError
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2
 from humanoid_control.numerics.packed import Packed, Table, unpack
+from humanoid_control.tendons.control.body_image import BodyImage, CorrectedGeometry
 from humanoid_control.tendons.control.commands import (
     HYBRID,
     LENGTH,
@@ -210,7 +211,8 @@ class TendonController:
         m, d = len(geometry.tendon_names), len(geometry.joint_names)
         if len(units) != m:
             raise SizeError(f"tendon controller: {m} tendons, {len(units)} units")
-        self.model, self.geometry, self.units = model, geometry, tuple(units)
+        self.model, self.units = model, tuple(units)
+        self.geometry: TendonGeometry | CorrectedGeometry = geometry
         self._data = model.createData()
         self._v, self._a = np.zeros((2, model.nv))
         self._q = np.array(pin.neutral(model) if held is None else held, dtype=float)
@@ -266,6 +268,15 @@ class TendonController:
         s, t = settings, self.packed.record
         t.gains[:] = s.kappa, s.k_i, s.load_cutoff, s.load_most
         self.governor.most_missed = s.governor
+
+    def use(self, image: BodyImage) -> None:
+        """Correct lengths and moment arms by what a body image has learnt, from the next tick on.
+
+        Raises:
+            ConfigError: a joint or tendon that the image does not have.
+        """
+        base = self.geometry.base if isinstance(self.geometry, CorrectedGeometry) else self.geometry
+        self.geometry = self.governor.holdable.geometry = CorrectedGeometry(image, base)
 
     def with_law(self, law: str) -> None:
         """Change the law alone.
