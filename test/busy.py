@@ -1,7 +1,7 @@
 """Repeat the tests that start nodes, processes or a browser, next to busy loops: `make busy [RUNS=20] [LOOPS=1]`.
 
 A test that fails here fails by chance elsewhere: on a machine with other work. Each run and its failures are appended
-to `.junit/busy.json` with the commit, so that a series can be interrupted and resumed; `--fresh` begins a new one.
+to `.junit/busy.json` with the commit, so that a series can be interrupted and resumed; `--fresh` begins a new one. `.junit/busy.log` holds the output of the last run.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def run_once() -> dict[str, Any]:
     report.unlink(missing_ok=True)
     begin = time.monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(WORKERS), "--dist", "loadfile", "-m", SELECTION]
-    subprocess.run([*command, f"--junitxml={report}", *files()], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    with KEPT.with_name("busy.log").open("w") as log:
+        subprocess.run([*command, f"--junitxml={report}", *files()], cwd=ROOT, stdout=log, stderr=log, check=False)
     seconds = time.monotonic() - begin
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     count, failed = read(report)
