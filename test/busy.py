@@ -1,7 +1,8 @@
 """Repeat the tests that start nodes, processes or a browser, next to busy loops: `make busy [RUNS=20] [LOOPS=1]`.
 
 A test that fails here fails by chance elsewhere: on a machine with other work. Each run and its failures are appended
-to `.junit/busy.json` with the commit, so that a series can be interrupted and resumed; `--fresh` begins a new one. `.junit/busy.log` holds the output of the last run.
+to `.junit/busy.json` with the commit, so that a series can be interrupted and resumed; `--fresh` begins a new one.
+`.junit/busy.log` holds the output of the last run.
 """
 
 from __future__ import annotations
