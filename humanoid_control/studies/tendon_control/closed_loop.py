@@ -27,6 +27,7 @@ from humanoid_control.tendons.estimator.settings import EstimatorSettings
 
 ANGLES = ("true", "absolute", "r2", "r3", "none")
 KNOWN = np.radians(2.0)  # [rad] to which a start is known for r2 and r3
+SLACK = 4.0  # [N] below which the estimator leaves a tendon out, as in the stack `tendons`
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,7 @@ class ClosedLoop:
             self.settings.angles,
             length_noise=max(5e-4, self.settings.length_noise),
             start_noise=KNOWN if self.settings.angles != "absolute" else np.radians(5.0),
+            slack_tension=SLACK,
         )
         mappings = tendon_mappings(self.robot, groups)
         if self.image is not None:
