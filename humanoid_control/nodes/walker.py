@@ -5,16 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import KeyValue
-from geometry_msgs.msg import PoseArray, PoseStamped, Twist, TwistStamped, WrenchStamped
+from geometry_msgs.msg import PoseArray, PoseStamped, Twist, TwistStamped
 from nav_msgs.msg import Path
 from rclpy.serialization import serialize_message
-from sensor_msgs.msg import Imu, JointState, Joy
-from std_msgs.msg import Bool
+from sensor_msgs.msg import Joy
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
@@ -24,7 +22,6 @@ from humanoid_control.nodes.base.command_owner import TARGETS_IN, TARGETS_TIMEOU
 from humanoid_control.nodes.base.messages import (
     EVENTS,
     LATCHED,
-    PAUSED,
     STREAM_OUT,
     stamp_of,
 )
@@ -32,8 +29,8 @@ from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, MarkerReader
 from humanoid_control.nodes.base.statistics import SampleWindow
 from humanoid_control.nodes.base.target_frames import TargetFrames
-from humanoid_control.nodes.base.tick_node import Level, TickNode
-from humanoid_control.nodes.simulating.outputs import foot_topic
+from humanoid_control.nodes.base.tick_node import Level
+from humanoid_control.nodes.walking.balancing_node import PATIENCE, WAITING, BalancingNode
 from humanoid_control.nodes.walking.gamepad import Gamepad
 from humanoid_control.nodes.walking.joint_commands import JointCommands
 from humanoid_control.nodes.walking.outputs import WalkOutputs, figures_of, plan_markers
@@ -62,17 +59,15 @@ from humanoid_control.walking.start_check import ShiftCheck, StartCheck
 __all__ = ["WalkerNode", "WalkerParameters", "main"]
 
 FOOTSTEP_MESSAGES = {"markers": MarkerArray, "poses": PoseArray, "path": Path}
-WAITING, OFF = "WAITING", "OFF"
-JUMP = 0.5  # [s] of the sensors' clock from one instant to the next: another world
-RECOVERED = 1.0  # [s] for which all sensors are heard before the robot goes on after an emergency stop
-CHECK_PERIOD = 0.25  # [s] between looks at who else is there
+RECOVERED = 1.0  # [s] with readings of all sensors before the robot walks again after an emergency stop
 
 
-class WalkerNode(TickNode):
-    """Ticks when a measurement of one instant is complete, or a little later with what is known then."""
+class WalkerNode(BalancingNode):
+    """Node of the walker: velocity or footsteps to joint commands."""
 
     Parameters = WalkerParameters
     params: WalkerParameters
+    commands: JointCommands
     node_name = "walker"
 
     def configure(self) -> float:
@@ -93,7 +88,6 @@ class WalkerNode(TickNode):
         self.velocity = VelocityRequest(self.health, robot.root_link, p.cmd_vel_timeout)
         self.upper = UpperRequest(robot, self.health) if p.upper == "imitate" else None
         self.gamepad = Gamepad(p.joy_axes, p.joy_speeds, p.joy_held, p.joy_stop)
-        self.paused = False
         self.every = max(1, round(p.rate / p.odom_rate))
         n = int(p.rate * max(1.0, p.window))
         self.took, self.errors, self.margins = SampleWindow(n), SampleWindow(n), SampleWindow(n)
@@ -109,25 +103,17 @@ class WalkerNode(TickNode):
 
     def _listen(self) -> None:
         p = self.params
-        self.listen(JointState, "joint_states", self._sensed(self.sensors.on_joints))
-        self.listen(Imu, "imu", self._sensed(self.sensors.on_imu))
-        for sole in self.soles:
-            self.listen(WrenchStamped, foot_topic(sole), self._sensed(partial(self.sensors.on_wrench, sole)))
+        self.listen_to_sensors(self.soles)
         twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
-        take = self._guarded("cmd_vel_failed", self.on_velocity)
-        listen_to_one(self, twist, "cmd_vel", take, p.cmd_vel_timeout)
+        listen_to_one(self, twist, "cmd_vel", self.on_velocity, p.cmd_vel_timeout)
         if self.upper is not None:
             self.reader, self.frames = MarkerReader(), TargetFrames(self, self.robot, p.world_frame)
-            take = self._guarded("targets_failed", self.on_targets)
-            listen_to_one(self, MarkerArray, "targets", take, TARGETS_TIMEOUT, TARGETS_IN, raw=True)
+            listen_to_one(self, MarkerArray, "targets", self.on_targets, TARGETS_TIMEOUT, TARGETS_IN, raw=True)
         steps = FOOTSTEP_MESSAGES[p.footsteps_type]
         self.asking = RequestOwner(self)  # of footsteps and goals, which fill the same list
-        take = self._guarded("footsteps_failed", self.on_footsteps)
-        self.create_subscription(steps, "footsteps", take, EVENTS, takes_info=True)
-        take = self._guarded("goal_failed", self.on_goal)
-        self.create_subscription(PoseStamped, "goal_pose", take, EVENTS, takes_info=True)
-        listen_to_one(self, Joy, "joy", self._guarded("joy_failed", self.on_joy), p.cmd_vel_timeout)
-        self.create_subscription(Bool, PAUSED, self._guarded("paused_failed", self.on_paused), LATCHED)
+        self.create_subscription(steps, "footsteps", self.on_footsteps, EVENTS, takes_info=True)
+        self.create_subscription(PoseStamped, "goal_pose", self.on_goal, EVENTS, takes_info=True)
+        listen_to_one(self, Joy, "joy", self.on_joy, p.cmd_vel_timeout)
 
     def activate(self) -> None:
         """Wait for the sensors; whatever the robot does goes on meanwhile."""
@@ -155,25 +141,6 @@ class WalkerNode(TickNode):
         self.outputs.say(WAITING)
 
     # -- callbacks --------------------------------------------------------------------------------------------------
-
-    def _sensed(self, take: Callable[[Any], bool]) -> Callable[[Any], None]:
-        """A callback that wakes the tick when the measurement of an instant is complete."""
-
-        def call(message: Any) -> None:
-            if take(message) and self.active and self.sensors.instant is not None:
-                self.wake = True
-
-        return self._guarded("sensor_failed", call)
-
-    def _guarded(self, key: str, callback: Callable[..., None]) -> Callable[..., None]:
-        def call(*given: Any) -> None:
-            try:
-                callback(*given)
-                self.health.clear(key)
-            except Exception as e:  # a message that nobody thought of must not end a robot that walks
-                self.health.report(key, Level.ERROR, f"{key.replace('_', ' ')}: {type(e).__name__}: {e}")
-
-        return call
 
     def on_velocity(self, m: Twist | TwistStamped) -> None:
         """Take a velocity."""
@@ -236,11 +203,6 @@ class WalkerNode(TickNode):
         if twist is not None:
             self.velocity.take(twist)
 
-    def on_paused(self, message: Bool) -> None:
-        """The simulator's time stands still, or goes on: what does not come meanwhile is not missed."""
-        self.paused = bool(message.data)
-        self._rest(time.monotonic())
-
     def on_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Come to rest with the next step, and stay there until `~/stand`."""
         self.stopped = "stop was called"
@@ -259,8 +221,9 @@ class WalkerNode(TickNode):
 
     def on_stand(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Stand, ready to walk: takes back a stop."""
-        fallen = self.report is not None and self.report.state == WalkState.FALLEN
-        problem = "the robot has fallen: put it on its feet" if fallen else self.shift.problem or self.commands.fault
+        problem = (
+            "the robot has fallen: put it on its feet" if self.fallen else self.shift.problem or self.commands.fault
+        )
         response.success = not problem
         response.message = f"{problem}; then call ~/reset" if problem else "ready to walk"
         if not problem:
@@ -282,69 +245,38 @@ class WalkerNode(TickNode):
 
     # -- the tick ---------------------------------------------------------------------------------------------------
 
-    def tick(self, now: float) -> None:
-        s, clock = self.sensors, self.clock
-        instant = clock.choose(s.instant, s.joint_instant, now)
-        if self.paused and not clock.newer(instant):
-            self._rest(now)
-            return
-        s.look(now, 1.5 / self.rate, clock.pace)
-        if now - self.checked > CHECK_PERIOD:
-            self.checked = now
-            self._look_around()
-        fallen = self.report is not None and self.report.state == WalkState.FALLEN
-        where = s.elsewhere if self.running and not fallen else ""
-        if clock.jumped(instant, JUMP) or where:
-            self.health.report("jump", Level.WARN, f"{where or 'the clock of the sensors jumped'}: standing anew")
-            self.restart()
-            return
-        if self.running and JOINTS in s.quiet(self.params.sensor_off):
-            self._off(f"no {JOINTS} for {self.params.sensor_off:g} s: the joints are only damped")
-            return
-        ticks = clock.step(instant, now)
-        if not ticks or s.missing:
-            return
-        if not self.running:
-            self._prepare(now)
-            return
-        if not self.commands.owner.look(now):
-            self.restart()
-            return
-        begin = time.monotonic()
+    def show_state(self, state: str) -> None:
+        self.outputs.say(state)
+
+    @property
+    def fallen(self) -> bool:
+        """True after a fall, until `restart`."""
+        return self.report is not None and self.report.state == WalkState.FALLEN
+
+    def check_sources(self, now: float) -> None:
+        """Report missing sensors and other publishers of joint commands; neither needs a tick."""
+        if self.sensors.missing and not self.running:
+            self.commands.owner.look(time.monotonic(), ready=False)
+        self.report_waiting(not self.running and time.monotonic() - self.waiting_since > PATIENCE)
+
+    def control(self, ticks: int, now: float) -> int:
+        """Control the walk for a number of ticks, until the robot is no longer controlled."""
         for _ in range(ticks):
             if self.running:
                 self._control(now)
-        self.took.add((time.monotonic() - begin) / ticks)
+        return ticks
 
-    def _rest(self, now: float) -> None:
-        """Nothing is late while time stands still."""
-        self.clock.rest(now)
-        self.sensors.look(now, 0.0)
-
-    def _look_around(self) -> None:
-        """Report what needs no tick: sensors that were never heard, others who command the same."""
-        s = self.sensors
-        if s.missing and not self.running:
-            self.commands.owner.look(time.monotonic(), ready=False)
-        waits = time.monotonic() - self.waiting_since > 2.0
-        missing = s.missing
-        problems = [f"no {name} yet" for name in missing[:3]] if missing else self.check.problems
-        text = "not standing yet: " + "; ".join(problems or ["not steady"])
-        self.health.check("start", not self.running and waits, Level.WARN, text)
-
-    def _prepare(self, now: float) -> None:
-        """Stand, where the robot is found at rest and nobody else commands it."""
+    def stand_up(self, now: float) -> None:
+        """Start the control if the robot stands at rest and no other node commands it."""
         ready = not self.params.start_check or self.check.ready(self.sensors.measurement(), 1.0 / self.rate)
         if not self.commands.owner.look(now, ready):
             return
-        self.running = True
-        for key in ("start", "jump", "off"):
-            self.health.clear(key)
+        self.begin_running()
         self.commands.begin(self.sensors.measurement().joints.q)
 
     def _control(self, now: float) -> None:
         p, w, s = self.params, self.walker, self.sensors
-        if self.report is not None and self.report.state == WalkState.FALLEN:
+        if self.fallen:
             self.commands.damp()
             return
         measured = s.measurement()
@@ -406,12 +338,6 @@ class WalkerNode(TickNode):
         text = f"{', '.join(lost) or 'a sensor'} was lost: emergency stop"
         self.health.check("lost", self.emergency, Level.ERROR, text)
         return late or ([JOINTS] if self.emergency else [])
-
-    def _off(self, why: str) -> None:
-        self.health.report("off", Level.ERROR, why)
-        self.commands.damp()
-        self.restart()
-        self.outputs.say(OFF)
 
     def _tell(self, report: WalkReport) -> None:
         """Publish what the tick found."""

@@ -9,32 +9,27 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import WrenchStamped
 from rclpy.serialization import serialize_message
-from sensor_msgs.msg import Imu, JointState
-from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.errors import ClipError
 from humanoid_control.estimation.floating_base import FloatingBaseEstimator
-from humanoid_control.nodes.base.messages import LATCHED, PAUSED, STREAM_OUT, stamp_of
+from humanoid_control.nodes.base.messages import STREAM_OUT, stamp_of
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher
 from humanoid_control.nodes.base.statistics import SampleWindow
-from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.base.tick_node import Level
 from humanoid_control.nodes.performing.outputs import PerformingOutputs, plan_markers
 from humanoid_control.nodes.performing.parameters import WholeBodyControllerParameters
 from humanoid_control.nodes.performing.preparation import Preparation
 from humanoid_control.nodes.performing.torque_commands import TorqueCommands
-from humanoid_control.nodes.simulating.outputs import foot_topic
 from humanoid_control.nodes.streaming.clip_source import clip_points
-from humanoid_control.nodes.walking.sensors import IMU, JOINTS, Sensors, TickClock
+from humanoid_control.nodes.walking.balancing_node import PATIENCE, WAITING, BalancingNode
+from humanoid_control.nodes.walking.sensors import IMU, Sensors, TickClock
 from humanoid_control.performing import (
     ControllerSettings,
     DynamicMotion,
@@ -56,17 +51,13 @@ from humanoid_control.walking.start_check import StartCheck
 
 __all__ = ["WholeBodyControllerNode", "WholeBodyControllerParameters", "main"]
 
-WAITING, OFF = "WAITING", "OFF"
-JUMP = 0.5  # [s] of the sensors' clock from one instant to the next: another world
-CHECK_PERIOD = 0.25  # [s] between looks at what is missing
-PATIENCE = 2.0  # [s] after which it is said why nothing is commanded
 
-
-class WholeBodyControllerNode(TickNode):
-    """Ticks when a measurement of one instant is complete, or a little later with what is known then."""
+class WholeBodyControllerNode(BalancingNode):
+    """Node of the whole-body controller: a feasible motion to joint torques."""
 
     Parameters = WholeBodyControllerParameters
     params: WholeBodyControllerParameters
+    commands: TorqueCommands
     node_name = "whole_body_controller"
 
     def configure(self) -> float:
@@ -84,10 +75,10 @@ class WholeBodyControllerNode(TickNode):
         self.plan = IdlePublisher(self.create_publisher(MarkerArray, "footsteps/planned", STREAM_OUT))
         self.preparation = Preparation(p)
         self.stage: Stage | None = None
-        self.paused, self.every = False, max(1, round(p.rate / p.odom_rate))
+        self.every = max(1, round(p.rate / p.odom_rate))
         n = int(p.rate * max(1.0, p.window))
         self.took, self.errors = SampleWindow(n), SampleWindow(n)
-        self._listen()
+        self.listen_to_sensors(self.names)
         for name in ("start", "stop", "emergency_stop", "reset", "play", "pause", "restart"):
             self.create_service(Trigger, f"~/{name}", getattr(self, f"on_{name}"))
         return p.rate
@@ -107,22 +98,6 @@ class WholeBodyControllerNode(TickNode):
         if not shows_legs(body):
             raise ClipError(f"{body.name} does not show knees, ankles and toes: it cannot be performed on two feet")
         return None
-
-    def _listen(self) -> None:
-        self.listen(JointState, "joint_states", self._sensed(self.sensors.on_joints))
-        self.listen(Imu, "imu", self._sensed(self.sensors.on_imu))
-        for sole in self.names:
-            self.listen(WrenchStamped, foot_topic(sole), self._sensed(partial(self.sensors.on_wrench, sole)))
-        self.create_subscription(Bool, PAUSED, self.on_paused, LATCHED)
-
-    def _sensed(self, take: Callable[[Any], bool]) -> Callable[[Any], None]:
-        """A callback that wakes the tick when the measurement of an instant is complete."""
-
-        def call(message: Any) -> None:
-            if take(message) and self.active and self.sensors.instant is not None:
-                self.wake = True
-
-        return call
 
     def activate(self) -> None:
         """Wait for the sensors and the motion; whatever the robot does goes on meanwhile."""
@@ -148,16 +123,11 @@ class WholeBodyControllerNode(TickNode):
 
     # -- services ---------------------------------------------------------------------------------------------------
 
-    def on_paused(self, message: Bool) -> None:
-        """The simulator's time stands still, or goes on: what does not come meanwhile is not missed."""
-        self.paused = bool(message.data)
-        self._still(time.monotonic())
-
     def on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Perform, as soon as the robot stands; takes back a stop."""
-        response.success = not self._fallen
+        response.success = not self.fallen
         response.message = "performing"
-        if self._fallen:
+        if self.fallen:
             response.message = "the robot has fallen: put it on its feet; then call ~/reset"
         elif self.stage is None or self.stage.state != StageState.PERFORM:
             self.stopped, self.wanted = "", True
@@ -196,58 +166,26 @@ class WholeBodyControllerNode(TickNode):
     # -- the tick ---------------------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
-        s, clock = self.sensors, self.clock
         self._prepared()
-        instant = clock.choose(s.instant, s.joint_instant, now)
-        if self.paused and not clock.newer(instant):
-            self._still(now)
-            return
-        s.look(now, 1.5 / self.rate, clock.pace)
-        if now - self.checked > CHECK_PERIOD:
-            self.checked = now
-            self._look_around(now)
-        where = s.elsewhere if self.running and not self._fallen else ""
-        if clock.jumped(instant, JUMP) or where:
-            self.health.report("jump", Level.WARN, f"{where or 'the clock of the sensors jumped'}: standing anew")
-            self.restart()
-            return
-        if self.running and JOINTS in s.quiet(self.params.sensor_off):
-            self._off(f"no {JOINTS} for {self.params.sensor_off:g} s: the joints are only damped")
-            return
-        ticks = clock.step(instant, now)
-        if not ticks or s.missing:
-            return
-        if not self.running:
-            self._stand_up(now)
-            return
-        if not self.commands.owner.look(now):
-            self.restart()
-            return
-        begin = time.monotonic()
-        self._control(ticks / self.params.rate)
-        self.took.add(time.monotonic() - begin)
+        super().tick(now)
+
+    def show_state(self, state: str) -> None:
+        self.outputs.base.say(state)
 
     @property
-    def _fallen(self) -> bool:
+    def fallen(self) -> bool:
+        """True after a fall, until `restart`."""
         return self.stage is not None and self.stage.state == StageState.FALLEN
 
-    def _still(self, now: float) -> None:
-        """Nothing is late while time stands still."""
-        self.clock.rest(now)
-        self.sensors.look(now, 0.0)
-
-    def _look_around(self, now: float) -> None:
-        """Report why nothing is commanded."""
-        s, busy = self.sensors, self.preparation.progress
+    def check_sources(self, now: float) -> None:
+        """Report the progress of the preparation, missing sensors and other publishers of joint commands."""
+        busy = self.preparation.progress
         self.health.check("preparing", bool(busy), Level.OK, f"preparing: {busy}")
         if self.running:
             return
-        if s.missing:
+        if self.sensors.missing:
             self.commands.owner.look(now, ready=False)
-        problems = [f"no {name} yet" for name in s.missing[:3]] if s.missing else self.check.problems
-        waits = now - self.waiting_since > PATIENCE and not busy
-        text = "not standing yet: " + "; ".join(problems or ["not steady"])
-        self.health.check("start", waits, Level.WARN, text)
+        self.report_waiting(now - self.waiting_since > PATIENCE and not busy)
 
     def _prepared(self) -> None:
         """Take what the other process has made: the motion, then the way to its first posture."""
@@ -283,8 +221,8 @@ class WholeBodyControllerNode(TickNode):
         else:
             self.stage.give(plan)
 
-    def _stand_up(self, now: float) -> None:
-        """Control the robot, where it is found at rest, nobody else commands it, and the plan is there."""
+    def stand_up(self, now: float) -> None:
+        """Start the control if the robot stands at rest, no other node commands it, and the plan is complete."""
         measured = self.sensors.measurement()
         steady = not self.params.start_check or self.check.ready(measured, 1.0 / self.rate)
         if self.stage is None and steady and self.motion is not None and not self.preparation.asked:
@@ -292,19 +230,22 @@ class WholeBodyControllerNode(TickNode):
         if not self.commands.owner.look(now, steady and self.stage is not None) or self.stage is None:
             return
         self.stage.begin(measured)
-        self.running = True
-        for key in ("start", "jump", "off"):
-            self.health.clear(key)
+        self.begin_running()
 
     def _ask_way(self, q: np.ndarray) -> None:
         self.asked_from = q
         self.preparation.find_way(q)
 
+    def control(self, ticks: int, now: float) -> int:
+        """Run the controller once, for the time of some ticks."""
+        self._control(ticks / self.params.rate)
+        return 1
+
     def _control(self, dt: float) -> None:
-        """One tick of the stage, and its command."""
+        """Advance the stage by dt [s], and command its torques."""
         stage = self.stage
         assert stage is not None
-        if self._fallen:
+        if self.fallen:
             self.commands.damp()
             return
         measured = self.sensors.measurement()
@@ -318,7 +259,7 @@ class WholeBodyControllerNode(TickNode):
         if self.wanted and not late and stage.start():
             self.wanted = False
         torque = stage.step(measured, dt)
-        if self._fallen:
+        if self.fallen:
             self.commands.damp()
         elif torque is None or not self.commands.send(torque):
             self.health.report("number", Level.ERROR, "a torque is not a number: damped, standing anew")
@@ -342,12 +283,9 @@ class WholeBodyControllerNode(TickNode):
         self.health.check("lost", self.stopped.endswith("was lost"), Level.ERROR, text)
         return late
 
-    def _off(self, why: str) -> None:
-        self.health.report("off", Level.ERROR, why)
-        self.stopped = why
-        self.commands.damp()
-        self.restart()
-        self.outputs.base.say(OFF)
+    def switch_off(self, why: str) -> None:
+        self.stopped = why  # before the restart, which would perform again otherwise
+        super().switch_off(why)
 
     def _tell(self) -> None:
         """Publish what the tick found."""
@@ -356,7 +294,7 @@ class WholeBodyControllerNode(TickNode):
         c = stage.controller
         self.errors.add(float(np.linalg.norm(c.dcm_error)))
         self.outputs.base.say(stage.state.name)
-        self.health.check("fallen", self._fallen, Level.ERROR, f"fallen: {stage.why}; put it up and call ~/reset")
+        self.health.check("fallen", self.fallen, Level.ERROR, f"fallen: {stage.why}; put it up and call ~/reset")
         instant = self.sensors.joint_instant
         if self.commands.ticks % self.every == 0 and instant is not None and instant != self.stamped:
             self.stamped = instant
