@@ -1,3 +1,3 @@
 """Real-time humanoid robot control on ROS 2: estimation, inverse kinematics, streaming, simulation."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import humanoid_control
 from test.package.violations import assert_none
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,6 +69,32 @@ def test_the_recipe_of_conda_has_what_setup_and_package_xml_have():
     assert ros == released - tests_and_windows
     root = ET.parse(ROOT / "package.xml").getroot()
     assert recipe["context"]["version"] == root.findtext("version")
+
+
+def test_one_version_stands_everywhere():
+    root = ET.parse(ROOT / "package.xml").getroot()
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M).group(1)
+    assert {root.findtext("version"), str(citation["version"]), newest} == {humanoid_control.__version__}
+
+
+def test_the_newest_section_of_the_changelog_can_be_read():
+    """Keep a Changelog: a version or 'Unreleased', known kinds of changes, and at most 10 KB."""
+    sections = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)[1:]
+    assert re.match(r"\[(\d+\.\d+\.\d+|Unreleased)\] - (unreleased|\d{4}-\d\d-\d\d)\n", sections[0])
+    kinds = re.findall(r"^### (.+)$", sections[0], re.M)
+    assert set(kinds) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert len(kinds) == len(set(kinds)) and len(sections[0].encode()) <= 10_000
+
+
+def test_hooks_before_a_commit_run_tools_of_the_environment():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    hooks = [hook for repo in config["repos"] for hook in repo["hooks"]]
+    assert {"ruff-check", "ruff-format", "mypy"} <= {hook["id"] for hook in hooks}
+    for hook in hooks:
+        assert hook["entry"].startswith(".venv/bin/"), hook["id"]
+        for path in re.findall(r"test/\S+", hook["entry"]):
+            assert (ROOT / path).exists(), path
 
 
 def test_markers_are_those_of_the_machine_that_is_asked_about():
