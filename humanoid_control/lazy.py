@@ -1,7 +1,7 @@
-"""Faces of rooms that load lazily: a name is imported from its module when somebody first asks for it.
+"""Lazy public APIs: a package imports a name from its module at the first use.
 
-What is compiled loads the compiler (60 MB and 0.2 s), SciPy and pinocchio take as long: a node that needs one noun of a
-room does not wait for all of them.
+Compiled modules load the compiler (60 MB and 0.2 s); SciPy and pinocchio take as long. A node that needs one name of a
+package does not wait for all of them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any
 
 
 def attach(
-    package: str, modules: Mapping[str, Sequence[str]]
+    package: str, modules: Mapping[str, Sequence[str]], public: Sequence[str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package whose names come from its modules.
+    """Return `__getattr__`, `__dir__` and `__all__` of a package that exports names of its modules.
 
     Args:
-        package: its `__name__`.
-        modules: module below the package -> the names that it gives to the face.
+        package: `__name__` of the package.
+        modules: names that the package exports, by module below the package.
+        public: names with a promise of stability (`docs/public_api.md`); the others are internal. Default: all.
     """
     module_of = {name: module for module, names in modules.items() for name in names}
 
@@ -27,8 +28,8 @@ def attach(
         if name not in module_of:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
         value = getattr(importlib.import_module(f"{package}.{module_of[name]}"), name)
-        setattr(sys.modules[package], name, value)  # the next time it is found without asking
+        setattr(sys.modules[package], name, value)  # later uses skip this function
         return value
 
     names = sorted(module_of)
-    return load, lambda: names, names
+    return load, lambda: names, names if public is None else sorted(public)

@@ -1,4 +1,4 @@
-"""Pages of the Python API, one for each room, made while the site is built from what the rooms' faces export."""
+"""Pages of the Python API, one for each package, generated from its public names while the site is built."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ ROOMS = (
     "walking",
     "reaching",
     "policy",
+    "performing",
+    "human",
+    "human.models",
     "collision",
     "collision.ssv",
     "kinematics",
@@ -29,7 +32,12 @@ ROOMS = (
     "estimation",
     "tendons",
     "evaluation",
+    "evaluation.incidents",
+    "evaluation.report",
+    "hardware",
+    "clip_library",
     "viewer",
+    "nodes",
 )
 
 
@@ -48,8 +56,13 @@ def _page(room: str) -> str:
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages to those of the folder."""
-    index = ["# Python API", "", "What each room exports; everything else is private to its room.", ""]
-    index += ["| room | what it is |", "|---|---|"]
+    index = [
+        "# Python API",
+        "",
+        "Public names of each package; all other names are internal. [Stability](../public_api.md) of each name.",
+        "",
+    ]
+    index += ["| package | content |", "|---|---|"]
     for room in ROOMS:
         face = importlib.import_module(f"humanoid_control.{room}")
         first = (inspect.getdoc(face) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")

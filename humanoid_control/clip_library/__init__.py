@@ -52,4 +52,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "work": ["Job", "LibrarySettings", "ClipOutcome", "WorkerRobot", "do_job"],
         "workers": ["LocalWorkers"],
     },
+    public=["Cluster", "LibrarySettings", "LocalWorkers", "place_for", "retarget_library"],
 )

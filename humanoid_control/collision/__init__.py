@@ -49,4 +49,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "Sphere",
         ],
     },
+    public=["Box", "Capsule", "CollisionPairs", "Cylinder", "Ellipsoid", "LinkShape", "NearPairs", "Sphere"],
 )

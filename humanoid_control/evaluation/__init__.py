@@ -68,4 +68,15 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "shoulder_singularity": ["gh_singularity"],
         "tracking_error": ["ErrorPeak", "link_errors"],
     },
+    public=[
+        "BagReader",
+        "BagWriter",
+        "ClipQuality",
+        "MotionQuality",
+        "measure_clip",
+        "measure_ground_contact",
+        "measure_motion",
+        "read_run",
+        "score_clip",
+    ],
 )

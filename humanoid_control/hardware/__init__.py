@@ -61,4 +61,15 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "Transport",
         ],
     },
+    public=[
+        "ActuatorCommand",
+        "ActuatorSpec",
+        "ActuatorState",
+        "Driver",
+        "Hardware",
+        "HardwareError",
+        "Mode",
+        "Transport",
+        "read_hardware_file",
+    ],
 )

@@ -70,4 +70,15 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "model": ["Person"],
         "osim": ["read_osim"],
     },
+    public=[
+        "Analysis",
+        "AnalysisSettings",
+        "CalibrationSettings",
+        "FitSettings",
+        "Person",
+        "analyse",
+        "calibrate",
+        "fit",
+        "read_osim",
+    ],
 )

@@ -41,4 +41,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "joint_limits": ["JointLimits", "velocity_bounds"],
         "forward_kinematics": ["JointPoses", "KinematicTree"],
     },
+    public=["JointPoses", "JointState", "KinematicTree", "centroidal_momentum_map", "centroidal_momentum_rate"],
 )

@@ -88,4 +88,17 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "functional_joint": ["Axis", "FunctionalTree"],
         "mechanisms": ["AnkleScrews", "FourBar", "HarmonicDrive", "KneeScrew", "DriveMechanism", "Vergence"],
     },
+    public=[
+        "AnkleScrews",
+        "Body",
+        "DriveMechanism",
+        "ForceElements",
+        "ForwardDynamics",
+        "FourBar",
+        "FunctionalTree",
+        "HarmonicDrive",
+        "Joint",
+        "Model",
+        "from_pinocchio",
+    ],
 )

@@ -49,4 +49,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "session.supervisor": ["InputRefused", "StackFailure"],
         "stacks": ["NODES", "STACKS", "Stack", "find_stack", "parse_settings"],
     },
+    public=["NodeParameters", "STACKS", "Session", "Stack", "TickNode", "find_stack", "list_runs", "main_of", "param"],
 )

@@ -39,4 +39,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "rotation_matrix",
         ],
     },
+    public=["rotation_error", "rotation_matrix", "solve_box_qp"],
 )

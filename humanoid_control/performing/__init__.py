@@ -66,4 +66,17 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "transitions": ["approach", "coming_to_rest", "joined", "placed_on", "standing_motion", "stopping_frame"],
         "whole_body_controller": ["ControllerSettings", "WholeBodyController"],
     },
+    public=[
+        "ControllerSettings",
+        "DynamicMotion",
+        "FeasibilitySettings",
+        "Performance",
+        "WholeBodyController",
+        "check_performer",
+        "contact_forces",
+        "feasibility_row",
+        "make_feasible",
+        "perform",
+        "read_motion",
+    ],
 )

@@ -68,4 +68,18 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "supervision": ["PolicySupervisor", "SupervisionSettings", "blend_by_torque"],
         "terms": ["KINDS", "kind_of"],
     },
+    public=[
+        "Command",
+        "GateSettings",
+        "Policy",
+        "PolicyPlayer",
+        "PolicySupervisor",
+        "SupervisionSettings",
+        "TorqueGate",
+        "examine",
+        "load_motion",
+        "load_policy",
+        "play",
+        "read_policy",
+    ],
 )

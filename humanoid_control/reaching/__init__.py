@@ -80,4 +80,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "optimal.person_arm": ["person_arm"],
         "optimal.reach": ["CRITERIA", "Reach", "ReachSettings", "criteria_of", "synthesise"],
     },
+    public=["CRITERIA", "Goal", "Reach", "ReachSettings", "compare", "robot_arm", "synthesise"],
 )

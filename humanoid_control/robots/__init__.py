@@ -37,4 +37,13 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "robot": ["Robot"],
         "self_collision": ["CollisionMonitor"],
     },
+    public=[
+        "CATALOGUE",
+        "CollisionMonitor",
+        "Robot",
+        "acceleration_limits",
+        "guess_robot_file",
+        "load_robot",
+        "load_robots",
+    ],
 )

@@ -48,4 +48,15 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "many_worlds": ["simulate_many"],
         "worlds.multibody_world": ["MultibodyWorld"],
     },
+    public=[
+        "ContactSettings",
+        "DriveGains",
+        "Engine",
+        "Ground",
+        "Imperfection",
+        "MultibodyWorld",
+        "SimulationConfig",
+        "make_engine",
+        "simulate_many",
+    ],
 )

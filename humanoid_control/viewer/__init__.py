@@ -53,4 +53,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "volume_editor.editor": ["VolumeEditor"],
         "volume_editor.page": ["VolumeEditorPage"],
     },
+    public=["LineUp", "ViewerPage", "VolumeEditor", "photograph"],
 )

@@ -70,4 +70,16 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "walk_task": ["WalkTask", "leg_length"],
         "walker": ["WalkReport", "WalkState", "Walker"],
     },
+    public=[
+        "AdjustmentSettings",
+        "Footstep",
+        "GaitSettings",
+        "StabilizerGains",
+        "StepLimits",
+        "StepTimes",
+        "WalkReport",
+        "WalkSettings",
+        "WalkState",
+        "Walker",
+    ],
 )

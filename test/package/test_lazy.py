@@ -30,6 +30,12 @@ def test_a_name_is_imported_when_it_is_asked_for(tmp_path, monkeypatch):
         _ = lazy_room.MISSING
 
 
+def test_only_public_names_are_in_all():
+    load, shown, public = lazy.attach("humanoid_control", {"errors": ["HumanoidError", "RobotError"]}, ["RobotError"])
+    assert public == ["RobotError"] and shown() == ["HumanoidError", "RobotError"]
+    assert load("HumanoidError").__name__ == "HumanoidError"
+
+
 def test_the_face_of_a_room_does_not_load_the_compiler():
     code = f"import sys, {face.__name__}; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

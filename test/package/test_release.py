@@ -1,6 +1,8 @@
 """Releases: keys of rosdep, the recipe of conda, names of the command, and the tests that docs/hazards.md names."""
 
 import ast
+import importlib
+import pkgutil
 import re
 import runpy
 import subprocess
@@ -85,6 +87,24 @@ def test_the_newest_section_of_the_changelog_can_be_read():
     kinds = re.findall(r"^### (.+)$", sections[0], re.M)
     assert set(kinds) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert len(kinds) == len(set(kinds)) and len(sections[0].encode()) <= 10_000
+
+
+def test_the_page_of_public_names_agrees_with_the_packages():
+    rows = re.findall(r"^\| `([\w.]+)` \| (.*) \| (.*) \|$", (ROOT / "docs" / "public_api.md").read_text(), re.M)
+    page = {row[0]: [re.findall(r"`(\w+)`", cell) for cell in row[1:]] for row in rows}
+    packages = {
+        name.removeprefix("humanoid_control."): importlib.import_module(name)
+        for _, name, package in pkgutil.walk_packages(humanoid_control.__path__, "humanoid_control.")
+        if package and not name.startswith("humanoid_control.studies")
+    }
+    public = {name: module.__all__ for name, module in packages.items() if hasattr(module, "__all__")}
+    assert page.keys() == public.keys()
+    distinct = set()
+    for name, (stable, provisional) in page.items():
+        assert sorted(stable + provisional) == sorted(public[name]), name
+        distinct |= {id(getattr(packages[name], one)) for one in public[name]}
+    assert 200 < len(distinct) <= 250
+    assert all(getattr(packages["ik"], one) is getattr(packages["ik.limits"], one) for one in public["ik.limits"])
 
 
 def test_hooks_before_a_commit_run_tools_of_the_environment():

@@ -53,4 +53,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
             "write_segment_file",
         ],
     },
+    public=["Segment", "SegmentPairs", "SsvModel", "Volume", "fit_volumes", "read_segment_file", "write_segment_file"],
 )

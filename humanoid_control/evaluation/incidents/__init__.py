@@ -39,4 +39,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "streams": ["JointStream", "RobotStreams", "RunStreams", "read_streams"],
         "timeline": ["Timeline", "Violation"],
     },
+    public=["compare_runs", "find_violations", "read_streams"],
 )

@@ -30,4 +30,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "page": ["score_page"],
         "tables": ["detail_tables", "summary_tables", "to_json"],
     },
+    public=["score_page", "to_json", "write_scores"],
 )

@@ -39,4 +39,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "subject": ["Subject", "SubjectSettings", "analyse_subject", "find_subject", "own_person"],
         "urdf_export": ["UrdfExport", "urdf_of"],
     },
+    public=["SubjectSettings", "analyse_subject", "fit_robot", "own_person"],
 )

@@ -41,4 +41,14 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "self_collision": ["CollisionRecovery", "SelfCollisionLimit", "default_limits"],
         "stopping_path": ["StoppingPathCheck"],
     },
+    public=[
+        "AccelerationLimit",
+        "ConfigurationLimit",
+        "IdleJointLimit",
+        "IkState",
+        "Limit",
+        "SelfCollisionLimit",
+        "VelocityLimit",
+        "default_limits",
+    ],
 )

@@ -74,4 +74,15 @@ __getattr__, __dir__, __all__ = lazy.attach(
         ],
         "velocity_solver": ["SolverSettings", "SwitchSettings", "VelocitySolver"],
     },
+    public=[
+        "DampedLeastSquares",
+        "Hierarchy",
+        "JacobianTranspose",
+        "JointLimitCost",
+        "MomentumTracking",
+        "ResolvedAcceleration",
+        "ResolvedRate",
+        "SolverSettings",
+        "TruncatedSvd",
+    ],
 )

@@ -60,4 +60,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
         ],
         "solver": ["LevenbergMarquardt", "NewtonRaphson", "PositionSolver", "Solution", "Stop", "StopSettings"],
     },
+    public=["Bfgs", "GaussNewton", "LevenbergMarquardt", "NewtonRaphson", "SteepestDescent", "StopSettings"],
 )

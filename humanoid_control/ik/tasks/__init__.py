@@ -11,5 +11,7 @@ if TYPE_CHECKING:
     from humanoid_control.ik.tasks.task import prepare_second_order as prepare_second_order
 
 __getattr__, __dir__, __all__ = lazy.attach(
-    __name__, {"task": ["Task", "VectorTask", "prepare", "prepare_second_order"]}
+    __name__,
+    {"task": ["Task", "VectorTask", "prepare", "prepare_second_order"]},
+    public=["Task", "VectorTask"],
 )

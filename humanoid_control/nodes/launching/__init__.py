@@ -7,4 +7,8 @@ from humanoid_control import lazy
 if TYPE_CHECKING:
     from humanoid_control.nodes.launching.description import stack_launch_description as stack_launch_description
 
-__getattr__, __dir__, __all__ = lazy.attach(__name__, {"description": ["stack_launch_description"]})
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {"description": ["stack_launch_description"]},
+    public=["stack_launch_description"],
+)

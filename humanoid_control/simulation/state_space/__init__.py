@@ -38,4 +38,5 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "integrators": ["INTEGRATORS", "IntegratorSettings", "integrate"],
         "closed_loop": ["ControlLevel", "DriveInputs", "run_loop", "run_robot"],
     },
+    public=["INTEGRATORS", "IntegratorSettings", "StateSpaceModel", "integrate"],
 )
