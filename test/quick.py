@@ -70,7 +70,7 @@ def _plan(change, seconds, budget):
     tests, count = reached.reached_tests(change, seconds)
     eligible = [test for test in tests if not test.left_out]
     chosen = reached.cut_at(eligible, WORKERS * max(budget - BEGINNING, 0.0))
-    edited = any(path.startswith("humanoid_control/") and path.endswith(".py") for path in change.files)
+    edited = any(path.startswith(("humanoid_control/", "evidence/")) and path.endswith(".py") for path in change.files)
     readers = [path for path in reached.READ_SOURCES if edited and (reached.REPOSITORY / path).is_file()]
     return {
         "order": [test.nodeid for test in chosen],

@@ -28,7 +28,7 @@ from humanoid_control.source_graph import (
 from humanoid_control.source_names import STATEMENTS, Source
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-FOLDERS = ("humanoid_control", "test", "examples")
+FOLDERS = ("humanoid_control", "evidence", "test", "examples")
 # Tests with these are left out, as are tests that start processes.
 MARKS = ("ros", "browser", "stack", "drives", "processes", "timed", "nightly", "thorough")
 UNKNOWN = 0.2  # [s] of a test that no earlier run has measured
@@ -277,7 +277,7 @@ class Reach:
         if (
             user.startswith(f"{COMMANDS}:")
             and name == ALL
-            and home.startswith("humanoid_control.cli.")
+            and home.startswith(("humanoid_control.cli.", "evidence.commands."))
             and home != COMMANDS
         ):
             return home.rpartition(".")[2]
@@ -396,7 +396,7 @@ def _near_folders(change: Change, graph: SourceGraph) -> Iterator[str]:
     for path in _other_files(change):
         if not any(_mentions(PurePosixPath(path).name, change.after)):
             parts = PurePosixPath(path).parts[:-1]
-            parts = parts[1:] if parts and parts[0] in ("humanoid_control", "test") else parts
+            parts = parts[1:] if parts and parts[0] in ("humanoid_control", "evidence", "test") else parts
             for k in range(len(parts), 0, -1):
                 if (folder := "/".join(("test", *parts[:k]))) in folders:
                     yield folder

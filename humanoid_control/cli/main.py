@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from humanoid_control import __version__
+from humanoid_control.cli.checkout import evidence_module
 from humanoid_control.cli.parser import EXIT_BAD_INPUT, Parser
 from humanoid_control.errors import HumanoidError, missing_package, nearest_names
 
@@ -46,7 +47,6 @@ FOLDERS = {
     "doctor": "machine",
     "warm": "machine",
     "hardware": "deployment",
-    "soak": "deployment",
     "ros2_control": "deployment",
     "why": "deployment",
     "analyse": "motion",
@@ -54,7 +54,9 @@ FOLDERS = {
     "perform": "motion",
     "reach": "motion",
 }
-"""Of commands that do not lie beside this file."""
+"""Folders of commands that are not in the folder of this file."""
+OF_EVIDENCE = ("study", "bench", "soak")
+"""Commands in `evidence.commands`, which only a checkout has."""
 EXIT_INTERRUPTED = 130
 ENDED_BY_CTRL_C = ("up", "record", "dance", "segments", "replay --loop")
 """They run until Ctrl-C and say so: it is their usual end, with exit code 0. All others are cut off by it."""
@@ -81,7 +83,13 @@ def build_parser() -> Parser:
 
 
 def command_module(name: str) -> Any:
-    """The module of a command: its examples, `add_arguments` and `run`."""
+    """Return the module of a command: its examples, `add_arguments` and `run`.
+
+    Raises:
+        EnvironmentProblem: a study or benchmark without a checkout.
+    """
+    if name in OF_EVIDENCE:
+        return evidence_module(f"commands.{name}")
     folder = f".{FOLDERS[name]}" if name in FOLDERS else ""
     return importlib.import_module(f"humanoid_control.cli{folder}.{name}")
 

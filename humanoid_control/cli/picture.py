@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from humanoid_control.benchmarks.branched_system import DillView
+from humanoid_control.cli.checkout import evidence_module
 from humanoid_control.cli.parser import (
     CLIP_HELP,
     CLIP_OPTIONS,
@@ -341,7 +341,7 @@ def _strip(robots: Sequence[Robot], shot: Shot) -> bytes:
 
 def _dill(level: int, shot: Shot) -> bytes:
     """The branched test system."""
-    view = DillView(level, shot.port, shot.shadows)
+    view = evidence_module("benchmarks.branched_system").DillView(level, shot.port, shot.shadows)
     try:
         view.set_camera(shot.aspect)
         return shot.take()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from humanoid_control.benchmarks.motion import batch
+from evidence.benchmarks.motion import batch
 from humanoid_control.clip_library import find_clips
 from humanoid_control.mocap import load_clip
 

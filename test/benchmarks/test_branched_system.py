@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from humanoid_control.benchmarks.branched_system import LENGTH, RADIUS, DillView, cylinder_mesh, laid_out, size_color
+from evidence.benchmarks.branched_system import LENGTH, RADIUS, DillView, cylinder_mesh, laid_out, size_color
 from humanoid_control.cli.main import main
 
 

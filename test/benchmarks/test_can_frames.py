@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks.drivers import can_frames
+from evidence.benchmarks.drivers import can_frames
 from test.places import port
 
 

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks.nodes.command_arrival import COMMAND_STAMP, MARKER_STAMP, answers, stamp_at
+from evidence.benchmarks.nodes.command_arrival import COMMAND_STAMP, MARKER_STAMP, answers, stamp_at
 
 
 def stream(period, delays, jitter, seed=0):

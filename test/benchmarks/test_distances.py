@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from humanoid_control.benchmarks import self_distance, ssv_distance
-from humanoid_control.benchmarks.page import SECTIONS
+from evidence.benchmarks import self_distance, ssv_distance
+from evidence.benchmarks.page import SECTIONS
 from humanoid_control.cli.main import main
 
 

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks import driver as bench
-from humanoid_control.benchmarks import load_bench
-from humanoid_control.benchmarks.drivers import cycle, scheduling
+from evidence.benchmarks import driver as bench
+from evidence.benchmarks import load_bench
+from evidence.benchmarks.drivers import cycle, scheduling
 from humanoid_control.cli.main import main
 from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.transport import HardwareError
@@ -91,7 +91,7 @@ def test_the_guardian_of_a_killed_driver_is_timed(capsys):
 
 
 def test_marks_tell_commands_apart_also_when_they_begin_anew():
-    round_trip = pytest.importorskip("humanoid_control.benchmarks.drivers.round_trip")
+    round_trip = pytest.importorskip("evidence.benchmarks.drivers.round_trip")
     published = {k: 1000 * k for k in range(1500)}
     seen = [5, 6, 6, 8, 999, 1000, 1001, 1499]
     times = np.array([1000 * k + 250 * (i != 2) + 300 * (i == 2) for i, k in enumerate(seen)])
@@ -105,7 +105,7 @@ def test_marks_tell_commands_apart_also_when_they_begin_anew():
 def test_commands_and_stops_travel_through_the_node_to_a_robot(capsys, monkeypatch):
     pytest.importorskip("rclpy", reason="needs ROS 2")
     pytest.importorskip("cyclonedds")
-    round_trip = pytest.importorskip("humanoid_control.benchmarks.drivers.round_trip")
+    round_trip = pytest.importorskip("evidence.benchmarks.drivers.round_trip")
     monkeypatch.setenv("ROS_DOMAIN_ID", domain("commands"))
     rows, _ = measured(capsys, "--only", "round_trip,command_to_bus,estop", "--seconds", "1", "--trials", "10")
     assert rows["robot_round_trip"]["n"] > 50 and rows["robot_round_trip"]["median"] < 2000

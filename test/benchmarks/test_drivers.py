@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("serial", reason="needs pyserial")
 pytest.importorskip("dynamixel_sdk", reason="needs dynamixel-sdk")
 
-from humanoid_control.benchmarks.drivers import dynamixel
+from evidence.benchmarks.drivers import dynamixel
 
 
 def test_frames_of_thirty_servos_take_a_small_share_of_the_makers_time():

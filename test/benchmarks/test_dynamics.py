@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks import dynamics as bench_dynamics
-from humanoid_control.benchmarks.closed_chains import chains_of
-from humanoid_control.benchmarks.dynamics import growth, slope
-from humanoid_control.benchmarks.page import SECTIONS
+from evidence.benchmarks import dynamics as bench_dynamics
+from evidence.benchmarks.closed_chains import chains_of
+from evidence.benchmarks.dynamics import growth, slope
+from evidence.benchmarks.page import SECTIONS
 from humanoid_control.cli.main import main
 from humanoid_control.multibody import ForwardDynamics, Model
 from humanoid_control.robots import load_robot

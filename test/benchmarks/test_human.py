@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks.motion import reaching
-from humanoid_control.benchmarks.motion.person import COLUMNS, REACHES, measure, notes
-from humanoid_control.benchmarks.motion.reaching import tasks as reaching_tasks
+from evidence.benchmarks.motion import reaching
+from evidence.benchmarks.motion.person import COLUMNS, REACHES, measure, notes
+from evidence.benchmarks.motion.reaching import tasks as reaching_tasks
 from humanoid_control.errors import EnvironmentProblem
 
 

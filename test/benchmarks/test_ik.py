@@ -5,8 +5,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.benchmarks import ik as bench
-from humanoid_control.benchmarks.ik_cases import (
+from evidence.benchmarks import ik as bench
+from evidence.benchmarks.ik_cases import (
     DT,
     CaseMotion,
     chain_robot,
@@ -14,9 +14,9 @@ from humanoid_control.benchmarks.ik_cases import (
     peer_program,
     saturated_program,
 )
-from humanoid_control.benchmarks.page import SECTIONS
-from humanoid_control.benchmarks.peers import mink_case, pink_case, urdf_with_shapes
-from humanoid_control.benchmarks.placo_peer import placo_folder, tick_cases
+from evidence.benchmarks.page import SECTIONS
+from evidence.benchmarks.peers import mink_case, pink_case, urdf_with_shapes
+from evidence.benchmarks.placo_peer import placo_folder, tick_cases
 from humanoid_control.ik import IkSettings, WholeBodyIk, default_limits
 from humanoid_control.robots import load_robot
 
@@ -128,7 +128,7 @@ def test_the_urdf_for_pinocchio_has_our_shapes_where_they_are():
 
 
 def pairs_of(robot, moving):
-    from humanoid_control.benchmarks.peers import pairs_moved
+    from evidence.benchmarks.peers import pairs_moved
 
     return pairs_moved(robot, moving)
 

@@ -24,7 +24,7 @@ def test_rows_of_a_person_at_240_hz(humanoid, model_file):
 
 
 def test_without_the_recording_it_says_so(monkeypatch):
-    from humanoid_control.benchmarks.motion.live_person import measure
+    from evidence.benchmarks.motion.live_person import measure
 
     monkeypatch.delenv("HUMANOID_TEST_DATA", raising=False)
     with pytest.raises(EnvironmentProblem, match="HUMANOID_TEST_DATA"):

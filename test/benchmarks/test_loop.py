@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from humanoid_control.benchmarks.page import SECTIONS
+from evidence.benchmarks.page import SECTIONS
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow]

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from humanoid_control.benchmarks import BENCHES, page
-from humanoid_control.benchmarks.page import (
+from evidence.benchmarks import BENCHES, page
+from evidence.benchmarks.page import (
     BEGIN,
     END,
     SECTIONS,

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.benchmarks.motion import reaching
+from evidence.benchmarks.motion import reaching
 
 
 def test_a_reach_is_judged_by_the_best_of_ten():

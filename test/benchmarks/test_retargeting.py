@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks import retargeting as bench
-from humanoid_control.benchmarks.page import METHODS, SECTIONS
-from humanoid_control.benchmarks.peers import mink_stepper, pink_stepper
-from humanoid_control.benchmarks.placo_peer import PlacoRetargeting
-from humanoid_control.benchmarks.retargeting import quality
+from evidence.benchmarks import retargeting as bench
+from evidence.benchmarks.page import METHODS, SECTIONS
+from evidence.benchmarks.peers import mink_stepper, pink_stepper
+from evidence.benchmarks.placo_peer import PlacoRetargeting
+from evidence.benchmarks.retargeting import quality
 from humanoid_control.errors import ConfigError
 from humanoid_control.mocap import load_body_points
 from humanoid_control.paths import TEST_DATA

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from humanoid_control.benchmarks.page import markdown_page
+from evidence.benchmarks.page import markdown_page
 from test.places import port
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.ros, pytest.mark.stack, pytest.mark.slow]
 NODES = ("simulator", "state_estimator", "whole_body_ik", "trajectory_streamer", "viewer")
 SHORT = """
 import json
-from humanoid_control.benchmarks.nodes import start
+from evidence.benchmarks.nodes import start
 start.KILLS, start.SETTLE, start.PORT = 1, 0.5, {port}
 rows = start.measure(rounds=1{more})
 print(json.dumps({{"rows": rows, "notes": start.notes(rows)}}))

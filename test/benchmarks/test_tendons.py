@@ -6,11 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks import tendons as bench_tendons
-from humanoid_control.benchmarks.page import SECTIONS
-from humanoid_control.benchmarks.tendons import NOISE, SIZES, KalmanUpdate, problem
+from evidence.benchmarks import tendons as bench_tendons
+from evidence.benchmarks.page import SECTIONS
+from evidence.benchmarks.tendons import NOISE, SIZES, KalmanUpdate, problem
+from evidence.studies.kawaharazuka2018.experiments import TABLE_ONE
 from humanoid_control.cli.main import main
-from humanoid_control.studies.kawaharazuka2018.experiments import TABLE_ONE
 
 ROWS = ["jmm_neck_s", "jmm_scapula_s", "jmm_shoulder_s", *(f"update_{size}" for size in SIZES)]
 

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("cyclonedds", reason="needs cyclonedds, the DDS binding of Unitree's robots")
 
-from humanoid_control.benchmarks.drivers import unitree_frames
+from evidence.benchmarks.drivers import unitree_frames
 
 
 @pytest.mark.timed

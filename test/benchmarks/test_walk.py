@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks import walk
-from humanoid_control.benchmarks.page import markdown_page
+from evidence.benchmarks import walk
+from evidence.benchmarks.page import markdown_page
+from evidence.studies.walking.trial import WalkOutcome
 from humanoid_control.cli.main import main
-from humanoid_control.studies.walking.trial import WalkOutcome
 
 NAMES = [
     "tick_ms", "real_time_factor", "lola_speed", "hrp2_speed", "wabian2_speed", "suralp_speed", "lola_steps_500",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks.motion import whole_body
+from evidence.benchmarks.motion import whole_body
 from test.walking_person import walking_person
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from humanoid_control.benchmarks import BENCHES, load_bench
+from evidence.benchmarks import BENCHES, load_bench
 from humanoid_control.cli.main import main
 
 
@@ -62,7 +62,7 @@ def test_rows_are_printed_as_a_table_and_as_json(capsys, monkeypatch):
         def notes(self, rows):
             return [f"{len(rows)} row"]
 
-    monkeypatch.setattr("humanoid_control.cli.bench.load_bench", lambda name: Two())
+    monkeypatch.setattr("evidence.commands.bench.load_bench", lambda name: Two())
     assert main(["bench", "ik", "--robot", "hrp2"]) == 0
     said = capsys.readouterr().out
     assert "bench ik, hrp2" in said and "1.5" in said and "1 row" in said and "more" not in said

@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
+from evidence.studies import schwienbacher2014 as momentum_study
+from evidence.studies.schwienbacher2014 import momentum_sweep
 from humanoid_control.cli.main import main
-from humanoid_control.studies import schwienbacher2014 as momentum_study
-from humanoid_control.studies.schwienbacher2014 import momentum_sweep
 
 
 @pytest.fixture

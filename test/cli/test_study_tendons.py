@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from evidence.studies.kawaharazuka2018 import report, testbed
 from humanoid_control.cli.main import main
-from humanoid_control.studies.kawaharazuka2018 import report, testbed
 from test.cli.conftest import INTERRUPTED
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from evidence.studies.dube2012.capsule_test import dube_distances
 from humanoid_control.collision.coal_backend import shape_arrays
 from humanoid_control.collision.pair_distance import (
     CollisionPairs,
@@ -14,7 +15,6 @@ from humanoid_control.collision.pair_distance import (
 )
 from humanoid_control.collision.shapes import ELLIPSOID, KIND_NAMES, ShapeArrays, bounding_radius
 from humanoid_control.robots import CATALOGUE, load_robot
-from humanoid_control.studies.dube2012.capsule_test import dube_distances
 
 
 class Buffers:

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evidence.studies.dube2012.hypotheses import OPENED
+from evidence.studies.dube2012.robot_variants import with_locked, with_ranges
 from humanoid_control.cli.demo import DANCER, MOTION, SECONDS
 from humanoid_control.evaluation import measure_limit_costs
 from humanoid_control.evaluation.limit_costs import LIMITS, REACH, VISIBLE
@@ -14,8 +16,6 @@ from humanoid_control.mocap import find_body_points, load_body_points, load_clip
 from humanoid_control.nodes.session.demo import DANCE_LEAD_IN
 from humanoid_control.retargeting import RetargetSettings, retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.dube2012.hypotheses import OPENED
-from humanoid_control.studies.dube2012.robot_variants import with_locked, with_ranges
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from humanoid_control.studies.hosts.link import ADDRESSES, TwoHosts, why_not
+from evidence.studies.hosts.link import ADDRESSES, TwoHosts, why_not
 from test.places import domain
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())

@@ -5,10 +5,10 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from humanoid_control.studies.hosts import split
-from humanoid_control.studies.hosts.link import why_not
-from humanoid_control.studies.hosts.split import ROBOT_SIDE, SplitStack, speeds
-from humanoid_control.studies.hosts.study import AGAIN, FOLLOWABLE, NAMED, SPEED, TINY, cut_row, jobs_of
+from evidence.studies.hosts import split
+from evidence.studies.hosts.link import why_not
+from evidence.studies.hosts.split import ROBOT_SIDE, SplitStack, speeds
+from evidence.studies.hosts.study import AGAIN, FOLLOWABLE, NAMED, SPEED, TINY, cut_row, jobs_of
 from test.places import domain
 
 pytestmark = [
@@ -50,8 +50,8 @@ def rows(robot, seconds, jump=None):
 
 
 def test_speeds_tell_a_reference_that_steps_and_a_robot_that_stands():
+    from evidence.studies.hosts.split import Window
     from humanoid_control.robots import load_robot
-    from humanoid_control.studies.hosts.split import Window
 
     robot = load_robot("hrp2", "fixed")
     calm, still = rows(robot, 2.0), rows(robot, 2.0)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evidence.studies.dube2012.sternum_report import sternum_report
 from humanoid_control.mocap import MarkerClip, find_body_points, load_clip
-from humanoid_control.studies.dube2012.sternum_report import sternum_report
 from test.conftest import DATA
 
 RECORDINGS = Path(os.environ.get("HUMANOID_TEST_RECORDINGS", DATA / "recordings"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.benchmarks.closed_chains import ClosedChains, KneeScrewLoop, ScrewShaft
+from evidence.benchmarks.closed_chains import ClosedChains, KneeScrewLoop, ScrewShaft
 from humanoid_control.multibody import Body, Inertia, Joint, Model
 from humanoid_control.multibody.couplings import (
     COUPLER_SCREW,

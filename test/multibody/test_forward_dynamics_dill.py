@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks.branched_system import dill, dill_state
+from evidence.benchmarks.branched_system import dill, dill_state
 from humanoid_control.multibody import ForwardDynamics, Model
 from humanoid_control.multibody.kinematics_pass import kinematics_pass
 from humanoid_control.multibody.mass_matrix import fill_mass_matrix, sparse_factor

@@ -5,7 +5,7 @@ import pinocchio as pin
 import pytest
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.benchmarks.branched_system import dill
+from evidence.benchmarks.branched_system import dill
 from humanoid_control.errors import RobotError
 from humanoid_control.multibody import (
     ENVIRONMENT,

@@ -39,8 +39,7 @@ def test_every_name_of_a_face_is_there():
     found = []
     for name in ROOMS:
         face, at = importlib.import_module(name), f"{name.replace('.', '/')}/__init__.py"
-        names = set(face.__all__)
-        shown = set(dir(face)) if "__getattr__" in vars(face) else names
+        names, shown = set(face.__all__), set(dir(face))
         modules = {m.name for m in pkgutil.iter_modules(face.__path__)}
         if not names or len(names) != len(face.__all__):
             found.append(f"{at}: __all__ is empty, or holds a name twice")

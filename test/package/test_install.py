@@ -63,6 +63,24 @@ def test_the_installed_command_works_away_from_the_source_tree(prefix):
     assert refused.returncode == 2 and len(refused.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("command", ["study", "bench", "soak"])
+def test_studies_and_benchmarks_need_a_checkout(prefix, command):
+    site = next(prefix.glob("lib/python*/site-packages"))
+    assert not (site / "evidence").exists()
+    refused = run(prefix, command, "--help")
+    assert refused.returncode == 2 and not refused.stdout
+    assert refused.stderr.startswith(f"humanoid {command}: needs a checkout") and len(refused.stderr.splitlines()) == 1
+
+
+def test_a_picture_of_evidence_needs_a_checkout(prefix, tmp_path):
+    words = ["from humanoid_control.cli.checkout import evidence_module", "evidence_module('benchmarks')"]
+    site = next(prefix.glob("lib/python*/site-packages"))
+    env = os.environ | {"PYTHONPATH": str(site)}
+    done = subprocess.run([sys.executable, "-c", "; ".join(words)], cwd=tmp_path, env=env, text=True,
+                          capture_output=True, check=False)  # fmt: skip
+    assert "EnvironmentProblem: needs a checkout" in done.stderr
+
+
 def test_every_node_has_its_command(prefix):
     for node in ("trajectory_streamer", "whole_body_ik", "simulator", "state_estimator", "viewer"):
         assert (prefix / "bin" / node).is_file()

@@ -374,7 +374,7 @@ if len(sys.argv) > 2:  # a process that has more modules than others, imported i
     import warnings
     warnings.simplefilter("ignore")
     import numpy.core, numpy.testing, numpy.ma, scipy.spatial
-    import humanoid_control.studies, humanoid_control.benchmarks
+    import evidence.studies, evidence.benchmarks
 for path in sorted(__import__("pathlib").Path(humanoid_control.__path__[0]).rglob("*.py"), reverse=len(sys.argv) > 2):
     if re.search(r"^@(kernel|inlined)$", path.read_text(), re.MULTILINE):
         name = ".".join(path.relative_to(sys.argv[1]).with_suffix("").parts).removesuffix(".__init__")

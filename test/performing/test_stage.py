@@ -9,7 +9,7 @@ from humanoid_control.performing import Stage, StageState, approach, check_perfo
 from humanoid_control.retargeting import retarget_whole_body
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.trial import NOISE, NoisySensors
+from humanoid_control.simulation.noisy_sensors import NOISE, NoisySensors
 from test.performing.pieces import piece
 
 

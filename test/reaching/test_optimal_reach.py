@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.benchmarks.motion.reaching import pinocchio_model
+from evidence.benchmarks.motion.reaching import pinocchio_model
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.reaching import Parametrisation, ReachSettings, criteria_of, person_arm, robot_arm, synthesise

@@ -4,6 +4,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from evidence.studies.schwienbacher2014.calibration import study_calibration
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation.encoder_calibration import (
@@ -17,7 +18,6 @@ from humanoid_control.simulation.encoder_calibration import (
     mean_offsets,
 )
 from humanoid_control.simulation.sensors.encoders import AbsoluteEncoders
-from humanoid_control.studies.schwienbacher2014.calibration import study_calibration
 
 ACCURACY, EXACT = JigAccuracy(), JigAccuracy(0.0, 0.0)
 NOISE = np.radians(0.02)

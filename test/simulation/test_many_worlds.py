@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from evidence.studies.standing_worlds import make_observer, make_world, standing_study
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.simulation.engine import SimulationConfig
 from humanoid_control.simulation.many_worlds import name_of, simulate_many
-from humanoid_control.studies.standing_worlds import make_observer, make_world, standing_study
 
 CONFIG = SimulationConfig(robot="suralp", step=0.002)
 VARIED = [

@@ -6,6 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from evidence.studies.simonidis2011.controllers import DT, HAND, LIMIT, START, TIP, C, arm, swing
 from humanoid_control.errors import ConfigError, SizeError
 from humanoid_control.simulation.drives.torque_control import (
     ComputedTorque,
@@ -17,7 +18,6 @@ from humanoid_control.simulation.drives.torque_control import (
     contraction,
     largest_step,
 )
-from humanoid_control.studies.simonidis2011.controllers import DT, HAND, LIMIT, START, TIP, C, arm, swing
 
 Q, V, A = swing()
 

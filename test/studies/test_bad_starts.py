@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from evidence.studies import bad_starts as study
+from evidence.studies.bad_starts import BadStart, bad_starts, recover, summary
 from humanoid_control.ik import WholeBodyIk
 from humanoid_control.robots import load_robot
-from humanoid_control.studies import bad_starts as study
-from humanoid_control.studies.bad_starts import BadStart, bad_starts, recover, summary
 
 DT = 0.004
 

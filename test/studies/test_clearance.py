@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from evidence.studies.clearance import KEPT_SHARE, PublishedShapes, check_chunk, run_study
 from humanoid_control.errors import ConfigError
 from humanoid_control.ik.limits import self_collision
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.clearance import KEPT_SHARE, PublishedShapes, check_chunk, run_study
 from test.robots_under_test import nightly
 
 

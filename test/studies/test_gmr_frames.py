@@ -7,8 +7,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from evidence.studies import gmr
 from humanoid_control.mocap import BodyPoints, load_body_points
-from humanoid_control.studies import gmr
 
 RATE = 100.0
 REST = np.array([[0.0, 0, 1], [1, 0, 0], [0, 1, 0]])  # columns: left, up, forward, in a world of x forward, z up

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from evidence.studies.report import FAILS, HOLDS, OPEN
+from evidence.studies.simonidis2011 import report
+from evidence.studies.simonidis2011.controllers import CASES, swing_arm
+from evidence.studies.simonidis2011.recordings import RECORDINGS, fewer_joints, map_markers
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.human import read_osim
-from humanoid_control.studies.report import FAILS, HOLDS, OPEN
-from humanoid_control.studies.simonidis2011 import report
-from humanoid_control.studies.simonidis2011.controllers import CASES, swing_arm
-from humanoid_control.studies.simonidis2011.recordings import RECORDINGS, fewer_joints, map_markers
 from test.conftest import DATA
 
 

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
+from evidence.studies.humanoids import REFUSED, UPPER, WHOLE, run_study
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import retarget_whole_body
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.humanoids import REFUSED, UPPER, WHOLE, run_study
 from humanoid_control.terminal import Table
 
 ONE_ARM = """<robot name="stump">
@@ -55,7 +55,7 @@ def test_robots_that_move_that_stand_and_that_fail_are_all_in_the_table(tmp_path
 
 
 def test_nothing_to_study_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("humanoid_control.studies.humanoids.found_humanoids", list)
+    monkeypatch.setattr("evidence.studies.humanoids.found_humanoids", list)
     with pytest.raises(ConfigError, match="humanoid robots list"):
         run_study()
     with pytest.raises(RobotError, match="there is no URDF file"):

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
+from evidence.studies import performing
+from evidence.studies.performing import BLOCKS, COMPLETE, first_seconds, run_study
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.mocap import load_body_points
 from humanoid_control.performing import ControllerSettings, FeasibilitySettings
 from humanoid_control.retargeting import retarget_whole_body
 from humanoid_control.robots import load_robot
-from humanoid_control.studies import performing
-from humanoid_control.studies.performing import BLOCKS, COMPLETE, first_seconds, run_study
 from humanoid_control.terminal import Table
 
 

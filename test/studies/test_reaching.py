@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.io import loadmat, savemat
 
+from evidence.studies import reaching
+from evidence.studies.report import FAILS, HOLDS
 from humanoid_control.errors import ConfigError
 from humanoid_control.reaching.optimal.measured import VARIABLE
-from humanoid_control.studies import reaching
-from humanoid_control.studies.report import FAILS, HOLDS
 from test.conftest import DATA
 
 FOLDER = DATA / "human_motion" / "reaching_hug_mp"

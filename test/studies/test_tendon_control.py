@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evidence.studies.tendon_control.closed_loop import ClosedLoop, LoopSettings, PlantErrors, minimum_jerk
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.tendon_control.closed_loop import ClosedLoop, LoopSettings, PlantErrors, minimum_jerk
 
 
 @pytest.fixture(scope="module")

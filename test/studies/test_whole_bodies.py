@@ -8,14 +8,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
-from humanoid_control.evaluation.ground_contact import corner_paths
-from humanoid_control.mocap import BodyPoints, load_body_points
-from humanoid_control.retargeting import WholeBodyTask
-from humanoid_control.retargeting.whole_body.contacts import find_floor, level
-from humanoid_control.robots import load_robot
-from humanoid_control.studies import gmr
-from humanoid_control.studies.whole_bodies import (
+from evidence.studies import gmr
+from evidence.studies.whole_bodies import (
     CLIP,
     GMR,
     OURS,
@@ -25,6 +19,12 @@ from humanoid_control.studies.whole_bodies import (
     median_tables,
     run_study,
 )
+from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
+from humanoid_control.evaluation.ground_contact import corner_paths
+from humanoid_control.mocap import BodyPoints, load_body_points
+from humanoid_control.retargeting import WholeBodyTask
+from humanoid_control.retargeting.whole_body.contacts import find_floor, level
+from humanoid_control.robots import load_robot
 from humanoid_control.terminal import Table
 
 
@@ -61,8 +61,8 @@ def stand_in(monkeypatch):
     monkeypatch.setitem(sys.modules, gmr.PEER, package)
     monkeypatch.setitem(sys.modules, f"{gmr.PEER}.motion_retarget", module)
     monkeypatch.setitem(gmr.GMR_ROBOTS, "hrp2", "its_hrp2")
-    monkeypatch.setattr("humanoid_control.studies.whole_bodies.gmr_installed", lambda: True)
-    monkeypatch.setattr("humanoid_control.studies.whole_bodies.KeptOutcomes", Here)
+    monkeypatch.setattr("evidence.studies.whole_bodies.gmr_installed", lambda: True)
+    monkeypatch.setattr("evidence.studies.whole_bodies.KeptOutcomes", Here)
     return robot
 
 

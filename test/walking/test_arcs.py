@@ -11,10 +11,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from evidence.studies.walking.trial import NOISE, NoisySensors, WalkConditions, steady, walk
 from humanoid_control.errors import HumanoidError
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.trial import NOISE, NoisySensors, WalkConditions, steady, walk
 from humanoid_control.walking import Walker, WalkState
 from humanoid_control.walking.footsteps import VelocityPlanner, middle_of
 from humanoid_control.walking.planning.step import Footstep, StepTimes

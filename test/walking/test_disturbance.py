@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from evidence.studies.walking.trial import NOISE, TrialPush, WalkConditions, WrongBody, steady, walk
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.trial import NOISE, TrialPush, WalkConditions, WrongBody, steady, walk
 from humanoid_control.walking import Walker
 from humanoid_control.walking.disturbance import DisturbanceObserver, MeasuredMotion
 from humanoid_control.walking.feet import Reaction

@@ -4,11 +4,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from evidence.studies.walking.trial import NOISE, NoisySensors, TrialPush, WalkConditions, steady, walk
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.guess.robot_file import guess_robot_file
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.trial import NOISE, NoisySensors, TrialPush, WalkConditions, steady, walk
 from humanoid_control.walking import StepTimes, Walker, WalkSettings, WalkState
 from humanoid_control.walking.replanner import Commanded
 from test.robots_under_test import nightly

@@ -12,7 +12,7 @@ import pytest
 
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.trial import NOISE, NoisySensors
+from humanoid_control.simulation.noisy_sensors import NOISE, NoisySensors
 from humanoid_control.walking import Footstep, Walker, WalkState
 from humanoid_control.walking.footsteps import middle_of
 

@@ -4,9 +4,9 @@ import sys
 
 from numba.core.dispatcher import Dispatcher
 
+from evidence.studies.walking.trial import WalkConditions, steady, walk
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.trial import WalkConditions, steady, walk
 from humanoid_control.walking import Walker
 from humanoid_control.warm_up.walking import KERNELS, compile_kernels, compiled
 

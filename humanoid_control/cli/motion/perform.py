@@ -152,7 +152,7 @@ def _performed(
 def _performer(motion: Any, world: Any, seed: int, args: argparse.Namespace) -> Any:
     """The controller with its sensors, or the open loop."""
     from humanoid_control.performing import OpenLoop, PositionDrives, WholeBodyController
-    from humanoid_control.studies.walking.trial import NOISE, NoisySensors
+    from humanoid_control.simulation.noisy_sensors import NOISE, NoisySensors
 
     if args.open_loop:
         return OpenLoop(motion)

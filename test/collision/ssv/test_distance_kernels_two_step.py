@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from humanoid_control.benchmarks.ssv_distance import line_triangle_two_step, measure_blocks_two_step, region
+from evidence.benchmarks.ssv_distance import line_triangle_two_step, measure_blocks_two_step, region
 from humanoid_control.collision.ssv.distance import from_blocks, to_blocks
 from humanoid_control.collision.ssv.distance import volume_distances as distances
 

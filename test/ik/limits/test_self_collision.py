@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence.studies.bad_starts import bad_starts, recover
 from humanoid_control.collision.pair_distance import NearPairs, PairsFound
 from humanoid_control.errors import HumanoidError, RobotError
 from humanoid_control.ik import IkSettings, IkStatus, PointsTask, PostureTask, WholeBodyIk
@@ -25,7 +26,6 @@ from humanoid_control.ik.limits.self_collision import (
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.robots import CATALOGUE, load_robot
 from humanoid_control.robots.robot import joint_columns
-from humanoid_control.studies.bad_starts import bad_starts, recover
 from test.robots_under_test import KINDS, by_kind, nightly
 
 
@@ -261,7 +261,7 @@ def test_settings_that_make_no_sense_are_refused():
 def test_a_robot_that_cannot_touch_itself_is_told_and_not_searched_for_ever(monkeypatch):
     with pytest.raises(RobotError, match="kengoro_upper has no pairs of shapes to keep apart"):
         next(bad_starts(load_robot("kengoro_upper", "fixed"), 1))
-    monkeypatch.setattr("humanoid_control.studies.bad_starts.MOST_TRIED", 1)
+    monkeypatch.setattr("evidence.studies.bad_starts.MOST_TRIED", 1)
     with pytest.raises(RobotError, match="wabian2: none of 1 postures inside its ranges is in collision"):
         list(bad_starts(load_robot("wabian2", "fixed"), 60))
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence.studies.schwienbacher2014.momentum_walkers import FreeJointGains
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.ik import DofSelection, lola_tasks
 from humanoid_control.ik.null_space import ComfortCost, MomentumTracking, ResolvedRate, repulsion
@@ -16,7 +17,6 @@ from humanoid_control.ik.task_rows import stacked
 from humanoid_control.ik.tasks import prepare
 from humanoid_control.kinematics.centroidal import centroidal_momentum_map
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.schwienbacher2014.momentum_walkers import FreeJointGains
 
 DT = 0.004
 VERTICAL = (False, False, True)

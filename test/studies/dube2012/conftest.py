@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from humanoid_control.studies.report import conclude
+from evidence.studies.report import conclude
 from test.collision.conftest import brute as brute
 from test.collision.conftest import forearms as forearms
 from test.collision.conftest import rng as rng

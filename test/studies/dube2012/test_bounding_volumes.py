@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from humanoid_control.studies.dube2012.bounding_volumes import (
+from evidence.studies.dube2012.bounding_volumes import (
     CIRCULAR,
     ELLIPSE,
     ELLIPTICAL,

@@ -5,12 +5,7 @@ import pinocchio as pin
 import pytest
 from scipy.spatial.transform import Rotation
 
-from humanoid_control.collision.capsule_distance import capsule_capsule, segment_solid
-from humanoid_control.collision.coal_backend import shape_arrays
-from humanoid_control.collision.pair_distance import pair_distance, shape_poses
-from humanoid_control.collision.shapes import ELLIPTIC_CAPSULE, ShapeArrays
-from humanoid_control.robots import load_robot
-from humanoid_control.studies.dube2012.capsule_test import (
+from evidence.studies.dube2012.capsule_test import (
     BOTTOM,
     CYLINDER,
     TOP,
@@ -19,6 +14,11 @@ from humanoid_control.studies.dube2012.capsule_test import (
     dube_pairs,
     nearest_on_axis,
 )
+from humanoid_control.collision.capsule_distance import capsule_capsule, segment_solid
+from humanoid_control.collision.coal_backend import shape_arrays
+from humanoid_control.collision.pair_distance import pair_distance, shape_poses
+from humanoid_control.collision.shapes import ELLIPTIC_CAPSULE, ShapeArrays
+from humanoid_control.robots import load_robot
 
 
 @pytest.mark.nightly

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from humanoid_control.studies.dube2012 import (
+from evidence.studies.dube2012 import (
     FAILS,
     HOLDS,
     HYPOTHESES,
@@ -17,8 +17,8 @@ from humanoid_control.studies.dube2012 import (
     girdle_waist,
     hypotheses,
 )
-from humanoid_control.studies.dube2012.lab import ROBOTS
-from humanoid_control.studies.report import DEPENDS, conclude, decide, lower, over_clips, similar
+from evidence.studies.dube2012.lab import ROBOTS
+from evidence.studies.report import DEPENDS, conclude, decide, lower, over_clips, similar
 from test.studies.dube2012.conftest import verdict
 
 error = st.floats(0, 1)

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence.studies.dube2012 import FAILS, HOLDS, OPEN, hypotheses, judge_hypotheses
+from evidence.studies.dube2012.lab import DUBE2012, RATE, RetargetingLab, singular_motion
+from evidence.studies.dube2012.robot_variants import with_locked
 from humanoid_control.errors import ClipError
 from humanoid_control.evaluation.shoulder_singularity import gh_singularity
 from humanoid_control.mocap import find_body_points, load_clip
 from humanoid_control.retargeting import retarget_clip, scale_to_robot
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.dube2012 import FAILS, HOLDS, OPEN, hypotheses, judge_hypotheses
-from humanoid_control.studies.dube2012.lab import DUBE2012, RATE, RetargetingLab, singular_motion
-from humanoid_control.studies.dube2012.robot_variants import with_locked
 from test.studies.dube2012.conftest import verdict
 
 

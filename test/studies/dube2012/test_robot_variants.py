@@ -6,10 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
-from humanoid_control.evaluation.shoulder_singularity import GH_MOTIONS, gh_singularity, gh_smallest_singular_value
-from humanoid_control.robots import CATALOGUE, MODELS, load_robot
-from humanoid_control.studies.dube2012.robot_variants import (
+from evidence.studies.dube2012.robot_variants import (
     add_fourth_shoulder_axis,
     girdle_offset,
     joints_named,
@@ -19,6 +16,9 @@ from humanoid_control.studies.dube2012.robot_variants import (
     with_ranges,
     with_waist_at,
 )
+from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
+from humanoid_control.evaluation.shoulder_singularity import GH_MOTIONS, gh_singularity, gh_smallest_singular_value
+from humanoid_control.robots import CATALOGUE, MODELS, load_robot
 
 POINTS = ["mid_hip", "sternum", "l_gh", "r_gh", "l_elbow", "r_elbow", "l_wrist", "r_wrist"]
 GIRDLES = ("we4rii", "recommended")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evidence.studies.dube2012.sternum_report import COLUMNS, PUBLISHED, leave_one_out, sternum_report
 from humanoid_control.cli.main import main
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap import (
@@ -19,7 +20,6 @@ from humanoid_control.mocap import (
     synthetic_dance,
 )
 from humanoid_control.mocap.sternum import METHODS
-from humanoid_control.studies.dube2012.sternum_report import COLUMNS, PUBLISHED, leave_one_out, sternum_report
 from test.mocap.conftest import distance, of
 
 DANCE = synthetic_dance(duration=24, rate=25)

@@ -6,9 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.studies.faults.dance import holds
-from humanoid_control.studies.faults.figures import (
+from evidence.studies.faults.dance import holds
+from evidence.studies.faults.figures import (
     FaultRow,
     Joints,
     MeasuredFault,
@@ -20,8 +19,9 @@ from humanoid_control.studies.faults.figures import (
     rest,
     spread,
 )
-from humanoid_control.studies.faults.study import outcomes, run_study
-from humanoid_control.studies.report import KeptOutcomes, silent
+from evidence.studies.faults.study import outcomes, run_study
+from evidence.studies.report import KeptOutcomes, silent
+from humanoid_control.errors import ConfigError, UnknownNameError
 
 VELOCITY = np.array([2.0, 4.0])
 PERIOD = 0.004

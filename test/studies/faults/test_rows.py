@@ -8,18 +8,18 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
+from evidence.studies.companion import Companion
+from evidence.studies.faults import floods, starts, states
+from evidence.studies.faults.dance import dance, dance_cases, judge_dance
+from evidence.studies.faults.figures import BROKEN, Plan
+from evidence.studies.faults.kills import judge_kills, kill
+from evidence.studies.faults.messages import MESSAGES_ROW
+from evidence.studies.faults.relay import TRUE_STATES
+from evidence.studies.faults.stack import COMMANDS, STATES, ObservedStack
+from evidence.studies.faults.study import key_of, own_domain
+from evidence.studies.report import KeptOutcomes
 from humanoid_control.cli.main import main
 from humanoid_control.nodes import find_stack
-from humanoid_control.studies.companion import Companion
-from humanoid_control.studies.faults import floods, starts, states
-from humanoid_control.studies.faults.dance import dance, dance_cases, judge_dance
-from humanoid_control.studies.faults.figures import BROKEN, Plan
-from humanoid_control.studies.faults.kills import judge_kills, kill
-from humanoid_control.studies.faults.messages import MESSAGES_ROW
-from humanoid_control.studies.faults.relay import TRUE_STATES
-from humanoid_control.studies.faults.stack import COMMANDS, STATES, ObservedStack
-from humanoid_control.studies.faults.study import key_of, own_domain
-from humanoid_control.studies.report import KeptOutcomes
 from humanoid_control.terminal import plain_values
 from test.places import domain
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
+from evidence.studies.kawaharazuka2018 import baselines as study_baselines
+from evidence.studies.kawaharazuka2018 import experiments
+from evidence.studies.kawaharazuka2018 import testbed as testbed_module
+from evidence.studies.kawaharazuka2018.experiments import EXPERIMENTS, TABLE_ONE, chosen
+from evidence.studies.kawaharazuka2018.other_arms import others
+from evidence.studies.kawaharazuka2018.result import ErrorGoal, ResultRow, Runs, settled, spread, tail
+from evidence.studies.kawaharazuka2018.sharing import BEYOND
+from evidence.studies.kawaharazuka2018.testbed import HandPushes, TendonTestbed
 from humanoid_control.errors import ConfigError
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.kawaharazuka2018 import baselines as study_baselines
-from humanoid_control.studies.kawaharazuka2018 import experiments
-from humanoid_control.studies.kawaharazuka2018 import testbed as testbed_module
-from humanoid_control.studies.kawaharazuka2018.experiments import EXPERIMENTS, TABLE_ONE, chosen
-from humanoid_control.studies.kawaharazuka2018.other_arms import others
-from humanoid_control.studies.kawaharazuka2018.result import ErrorGoal, ResultRow, Runs, settled, spread, tail
-from humanoid_control.studies.kawaharazuka2018.sharing import BEYOND
-from humanoid_control.studies.kawaharazuka2018.testbed import HandPushes, TendonTestbed
 
 
 @pytest.fixture(scope="module")

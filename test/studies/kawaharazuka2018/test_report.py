@@ -4,10 +4,10 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from evidence.studies.kawaharazuka2018 import report
+from evidence.studies.kawaharazuka2018.report import summary_line
+from evidence.studies.kawaharazuka2018.result import ErrorGoal, ExperimentResult, ResultRow, Trace, spread
 from humanoid_control.evaluation.report.plots import png
-from humanoid_control.studies.kawaharazuka2018 import report
-from humanoid_control.studies.kawaharazuka2018.report import summary_line
-from humanoid_control.studies.kawaharazuka2018.result import ErrorGoal, ExperimentResult, ResultRow, Trace, spread
 
 
 @pytest.fixture

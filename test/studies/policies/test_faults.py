@@ -7,11 +7,11 @@ import pytest
 pytest.importorskip("onnxruntime", reason="needs the extra 'policy': pip install 'humanoid_control[policy]'")
 pytest.importorskip("mujoco")
 
+from evidence.studies.policies.fault_list import KINDS, ONSET, fault_of
+from evidence.studies.policies.faults import kind_table, run_study, try_fault, worst_line
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.policy import RobotState, read_policy
 from humanoid_control.policy.model import NEWEST_FIRST
-from humanoid_control.studies.policies.fault_list import KINDS, ONSET, fault_of
-from humanoid_control.studies.policies.faults import kind_table, run_study, try_fault, worst_line
 
 SWAP, SIGN, UNIT, QUATERNION, TURNED, LATE, NUMBER, ROBOT, HISTORY = 0, 1, 4, 6, 7, 10, 11, 12, 13
 

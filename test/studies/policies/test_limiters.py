@@ -6,10 +6,10 @@ import pytest
 pytest.importorskip("onnxruntime", reason="needs the extra 'policy': pip install 'humanoid_control[policy]'")
 pytest.importorskip("mujoco")
 
+from evidence.studies.policies.limiters import engine_table, fall_line, run_once, run_study
+from evidence.studies.policies.trials import NOISE_Q, chosen_policies, noisy, policy_name
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.policy import RobotState
-from humanoid_control.studies.policies.limiters import engine_table, fall_line, run_once, run_study
-from humanoid_control.studies.policies.trials import NOISE_Q, chosen_policies, noisy, policy_name
 
 
 @pytest.fixture(scope="module")

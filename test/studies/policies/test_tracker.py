@@ -9,11 +9,7 @@ import pytest
 pytest.importorskip("onnxruntime", reason="needs the extra 'policy': pip install 'humanoid_control[policy]'")
 pytest.importorskip("mujoco")
 
-from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.mocap import load_body_points
-from humanoid_control.policy import load_motion, load_policy
-from humanoid_control.retargeting import retarget_whole_body
-from humanoid_control.studies.policies.tracker import (
+from evidence.studies.policies.tracker import (
     BLEND,
     TrackerTrial,
     Watch,
@@ -28,6 +24,10 @@ from humanoid_control.studies.policies.tracker import (
     way_between,
     worst_grade_line,
 )
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.mocap import load_body_points
+from humanoid_control.policy import load_motion, load_policy
+from humanoid_control.retargeting import retarget_whole_body
 
 TWIST2 = Path(__file__).parents[3] / "config" / "policies" / "twist2.yaml"
 

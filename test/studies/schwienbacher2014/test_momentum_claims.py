@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from evidence.studies.report import FAILS, HOLDS, OPEN, Part
+from evidence.studies.schwienbacher2014 import CLAIMS, WalkingLab, find_gait, momentum_sweep
+from evidence.studies.schwienbacher2014.momentum_claims import MomentumClaim, lower_by
 from humanoid_control.robots import load_robot
-from humanoid_control.studies.report import FAILS, HOLDS, OPEN, Part
-from humanoid_control.studies.schwienbacher2014 import CLAIMS, WalkingLab, find_gait, momentum_sweep
-from humanoid_control.studies.schwienbacher2014.momentum_claims import MomentumClaim, lower_by
 from humanoid_control.walking import GaitSettings
 
 

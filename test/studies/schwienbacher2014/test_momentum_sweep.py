@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from humanoid_control.robots import load_robot
-from humanoid_control.studies.schwienbacher2014 import momentum_sweep
-from humanoid_control.studies.schwienbacher2014.momentum_sweep import (
+from evidence.studies.schwienbacher2014 import momentum_sweep
+from evidence.studies.schwienbacher2014.momentum_sweep import (
     FAMILIES,
     SweptRun,
     best,
@@ -18,7 +17,8 @@ from humanoid_control.studies.schwienbacher2014.momentum_sweep import (
     sweep,
     sweep_parts,
 )
-from humanoid_control.studies.schwienbacher2014.momentum_walks import Measures, WalkingLab
+from evidence.studies.schwienbacher2014.momentum_walks import Measures, WalkingLab
+from humanoid_control.robots import load_robot
 from humanoid_control.walking import GaitSettings
 
 GOOD = Measures(1.0, 0.3, 9.0, 3.0, 1.0, 1.0, 1e-5, 0.05, -0.1, 0.5, 0.0, 0.4, 0.6, 20.0)

@@ -6,10 +6,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from humanoid_control.kinematics.centroidal import centroidal_momentum_map
-from humanoid_control.robots import load_robot
-from humanoid_control.studies.schwienbacher2014 import WalkingLab
-from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
+from evidence.studies.schwienbacher2014 import WalkingLab
+from evidence.studies.schwienbacher2014.momentum_walkers import (
     ConstrainedWalker,
     FreeJointGains,
     NullSpaceWalker,
@@ -17,7 +15,9 @@ from humanoid_control.studies.schwienbacher2014.momentum_walkers import (
     TrackingWalker,
     WeightingWalker,
 )
-from humanoid_control.studies.schwienbacher2014.momentum_walks import measure, replay
+from evidence.studies.schwienbacher2014.momentum_walks import measure, replay
+from humanoid_control.kinematics.centroidal import centroidal_momentum_map
+from humanoid_control.robots import load_robot
 from humanoid_control.walking import GaitSettings, WalkTask
 from test.robots_under_test import by_kind
 

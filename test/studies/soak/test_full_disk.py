@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("rclpy", reason="needs ROS 2")
 
-from humanoid_control.studies.companion import Companion
-from humanoid_control.studies.soak.soak import fill_disk
+from evidence.studies.companion import Companion
+from evidence.studies.soak.soak import fill_disk
 from test.places import domain
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]

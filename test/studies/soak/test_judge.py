@@ -9,10 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.robots import load_robot
-from humanoid_control.studies.soak.observer import COMMANDS, SoakObservations, load, load_pulse, stood_still
-from humanoid_control.studies.soak.soak import (
+from evidence.studies.soak.observer import COMMANDS, SoakObservations, load, load_pulse, stood_still
+from evidence.studies.soak.soak import (
     FILL,
     HANG,
     INTRUDE,
@@ -25,6 +23,8 @@ from humanoid_control.studies.soak.soak import (
     run_soak,
     soak_report,
 )
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.robots import load_robot
 
 CALM = np.zeros((0, 2))  # a machine that never stood still
 
@@ -74,7 +74,7 @@ def test_a_machine_that_stands_still_is_no_ones_fault(late, stood, ok):
 
 def test_the_pulse_notes_a_process_that_was_stopped(tmp_path):
     """Halted for 0.3 s it is woken that much late; without the right to be above all others it says nothing."""
-    code = "import sys\nfrom pathlib import Path\nfrom humanoid_control.studies.soak import observer\n"
+    code = "import sys\nfrom pathlib import Path\nfrom evidence.studies.soak import observer\n"
     for right in (True, False):
         own = f"{code}observer.granted = lambda: {right}\nobserver.beat(Path(sys.argv[1]))"
         path = tmp_path / f"{right}.npz"

@@ -12,9 +12,9 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import Trigger
 
+from evidence.studies.companion import Companion
+from evidence.studies.soak.intruder import NOTHING_DONE, OPERATE, TOLD_TO_GO_ON
 from humanoid_control.nodes.base.messages import EVENTS
-from humanoid_control.studies.companion import Companion
-from humanoid_control.studies.soak.intruder import NOTHING_DONE, OPERATE, TOLD_TO_GO_ON
 from test.places import domain
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]

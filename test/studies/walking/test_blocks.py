@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from humanoid_control.studies.walking.rows import (
+from evidence.studies.walking.rows import (
     ADJUSTED_TIMES,
     BLOCKS,
     LONG_ROWS,

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from evidence.studies.report import KeptOutcomes
+from evidence.studies.walking import maps
+from evidence.studies.walking.rows import random_twists
+from evidence.studies.walking.study import run_study
 from humanoid_control.errors import ConfigError, UnknownNameError
-from humanoid_control.studies.report import KeptOutcomes
-from humanoid_control.studies.walking import maps
-from humanoid_control.studies.walking.rows import random_twists
-from humanoid_control.studies.walking.study import run_study
 
 
 def row(kind, direction, most, fell_at=None, seed=0, speed=0.2):

@@ -5,10 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
-from humanoid_control.robots import load_robot
-from humanoid_control.studies.walking import study
-from humanoid_control.studies.walking.rows import (
+from evidence.studies.walking import study
+from evidence.studies.walking.rows import (
     ARM_SPEED_ROWS,
     LONG_ROWS,
     ROWS,
@@ -17,7 +15,9 @@ from humanoid_control.studies.walking.rows import (
     random_pushes,
     stop_and_go,
 )
-from humanoid_control.studies.walking.trial import WalkOutcome
+from evidence.studies.walking.trial import WalkOutcome
+from humanoid_control.errors import ConfigError, RobotError, UnknownNameError
+from humanoid_control.robots import load_robot
 
 
 def test_rows_come_back_from_plain_values():

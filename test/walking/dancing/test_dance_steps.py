@@ -7,6 +7,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from evidence.studies.walking.dance_study import dance
 from humanoid_control.errors import ClipError, ConfigError, UnknownNameError
 from humanoid_control.mocap import load_body_points
 from humanoid_control.mocap.dance import BEATS, STEPS
@@ -14,7 +15,6 @@ from humanoid_control.mocap.formats.c3d import decode_c3d
 from humanoid_control.retargeting import scale_to_robot
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.dance_study import dance
 from humanoid_control.walking import StepLimits, StepTimes, Walker
 from humanoid_control.walking.dancing.dance_steps import (
     DanceLimits,
@@ -146,7 +146,7 @@ def test_a_turn_is_given_up_before_a_place_and_feet_that_cross_stand_beside_each
 
 
 def test_a_study_keeps_what_was_danced_and_says_what_cannot_be(tmp_path):
-    from humanoid_control.studies.walking import dance_study
+    from evidence.studies.walking import dance_study
 
     file = tmp_path / "kept.jsonl"
     outcome = {"robot": "lola", "clip": "dance", "way": "standing", "seed": 0, "told": [], "refused": "nothing"}

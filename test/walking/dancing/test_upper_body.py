@@ -4,13 +4,13 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from evidence.studies.walking.dance_study import dance, held
 from humanoid_control.errors import ClipError
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import scale_to_robot
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.joint_groups import JointGroups
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.dance_study import dance, held
 from humanoid_control.walking import Walker, WalkSettings, balance_tasks
 from humanoid_control.walking.balance_tasks import BalanceTasks
 from humanoid_control.walking.dancing.upper_body import (

@@ -7,10 +7,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from evidence.studies.walking.trial import WalkConditions, steady, walk
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
 from humanoid_control.simulation.contact.ground_recipe import ground_of
-from humanoid_control.studies.walking.trial import WalkConditions, steady, walk
 from humanoid_control.walking import Walker, WalkSettings
 from humanoid_control.walking.ground.standing import stand_on_ground
 from humanoid_control.walking.ground.terrain import FeltGround

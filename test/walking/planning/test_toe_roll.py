@@ -8,12 +8,12 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from evidence.studies.walking.trial import WalkConditions, steady, walk
 from humanoid_control.errors import ConfigError
 from humanoid_control.estimation.floating_base import FloatingBaseEstimator
 from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.studies.walking.trial import WalkConditions, steady, walk
 from humanoid_control.walking import StepTimes, Walker, WalkSettings
 from humanoid_control.walking.feet import Feet
 from humanoid_control.walking.planning.plan import References, WalkPlan, schedule

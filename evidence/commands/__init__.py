@@ -1,0 +1,1 @@
+"""Commands of `humanoid` that need a checkout: `study`, `bench` and `soak`."""

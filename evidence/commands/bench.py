@@ -1,0 +1,128 @@
+"""`humanoid bench`: measurements as a table, as JSON, or all of them as a page."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from evidence.benchmarks import BENCHES, COLUMNS, load_bench, yardstick
+from humanoid_control.cli.parser import CLIP_HELP, add_commands, comma_list, file_path, folder_path, given
+from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.files import check_file, check_folder
+from humanoid_control.terminal import console, machine, print_json, stdout_to_stderr, table, warn
+
+EXAMPLES = """examples:
+  humanoid bench stack
+  humanoid bench stack --seconds 60 --robot lola --json
+  humanoid bench start --rounds 10
+  humanoid bench start --cold --json
+  humanoid bench retarget --motion my.trc --robot wabian2
+  humanoid bench bounding_volumes
+  humanoid bench self_distance --robot we4rii
+  humanoid bench distance --json
+  humanoid bench dynamics --json
+  humanoid bench tendons --json
+  humanoid bench ik
+  humanoid bench loop --seconds 20
+  humanoid bench reaching --json
+  humanoid bench human_node --seconds 30
+  humanoid bench driver --only cycle_compute,unitree
+  humanoid bench walk --quick
+  humanoid bench walk --keep trials/
+  humanoid bench retarget --motion 05_02.bvh --robot suralp,hrp2
+  humanoid bench all -o docs/benchmarks.md --keep results/
+"""
+HELP = {
+    "robot": "name of the catalogue or path of a URDF; retarget: several with commas",
+    "motion": f"{CLIP_HELP} (default: dance, and 05_02.bvh of $HUMANOID_TEST_DATA)",
+    "marker_set": "marker set of the clip, or the path of an own one",
+    "unit": "of the clip's numbers: mm, cm, m, inch",
+    "scale": "factor on the clip's size",
+    "seconds": "how long to measure",
+    "clips": "clips in a round",
+    "only": "some parts, with commas between them",
+    "rounds": "how often each thing is timed, or the stack started",
+    "trials": "how often a driver is killed; a tenth of it: how often an emergency stop is called",
+    "quick": "a sample of all trials",
+    "cold": "also all kernels compiled anew, and `make demo` in a new checkout, with the network",
+    "keep": "folder of trials; those that are there are not done again",
+}
+ALL = "all benches one after the other, as a page (about 20 min)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A sub-command for each bench, with its own options, and one for all."""
+    parsers = add_commands(parser, "bench", {name: bench.task for name, bench in BENCHES.items()} | {"all": ALL})
+    for name, bench in BENCHES.items():
+        for option, value in bench.options.items():
+            if isinstance(value, bool):
+                parsers[name].add_argument(f"--{option}", action="store_true", help=HELP[option])
+                continue
+            text = HELP[option] + (f" (default: {value})" if value != "" else "")
+            parsers[name].add_argument(
+                f"--{option.replace('_', '-')}",
+                type=folder_path if option == "keep" else given if isinstance(value, str) else type(value),
+                default=None if value == "" else value,  # argparse would check the text that stands for none, too
+                help=text,
+            )
+        parsers[name].add_argument("--json", action="store_true", help="print one JSON object")
+    parsers["all"].add_argument("-o", "--output", type=file_path, help="Markdown file to write (default: print it)")
+    parsers["all"].add_argument("--only", type=comma_list, default=[], help="some benches: ik,loop")
+    parsers["all"].add_argument(
+        "--keep",
+        type=folder_path,
+        help="folder for the results of each bench; those that are there are not measured again",
+    )
+    parsers["all"].add_argument(
+        "--summary", type=file_path, help="Markdown file with a small table, between two marks, to be written anew"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, and print what was measured."""
+    if args.bench == "all":
+        return _all(args)
+    bench = load_bench(args.bench)
+    given_ones = {name: getattr(args, name) for name in BENCHES[args.bench].options}
+    options: dict[str, Any] = {name: "" if value is None else value for name, value in given_ones.items()}
+    with stdout_to_stderr() if args.json else contextlib.nullcontext():  # libraries print there, too
+        rows = bench.measure(**options, quiet=args.json)
+    notes = bench.notes(rows)
+    beside, robot = yardstick(), options.get("robot", "")
+    if args.json:
+        told = {"bench": args.bench, "robot": robot, "machine": machine(), "rows": rows, "notes": notes}
+        print_json({**told, "yardstick": beside})
+        return 0
+    columns = getattr(bench, "COLUMNS", COLUMNS)
+    title = getattr(bench, "TITLE", f"bench {args.bench}, {robot}")
+    table(title, columns, [[r.get(c, "") for c in columns] for r in rows])
+    for line in (*notes, f"{beside['name']}, Lola, in this run: {beside['median']} us, p99 {beside['p99']} us"):
+        console.print(line)
+    return 0
+
+
+def _all(args: argparse.Namespace) -> int:
+    """Run benches with their default options, and write the page; 1 where one failed."""
+    from evidence.benchmarks.page import measure_all, write_page, write_summary
+
+    for name in args.only:
+        if name not in BENCHES:
+            raise UnknownNameError("bench", name, BENCHES)
+    for what, path in (("output", args.output), ("summary", args.summary)):
+        if path is not None and path.suffix != ".md":
+            raise ConfigError(f"the {what} must be a .md file, got {path}")
+        check_file(path, what)
+    check_folder(args.keep, "folder of results")
+    with tempfile.TemporaryDirectory() as passing:
+        results = measure_all(args.only or BENCHES, args.keep or Path(passing), say=warn)
+    text = write_page(args.output, results)
+    if args.summary is not None:
+        write_summary(args.summary, results)
+    if args.output is None:
+        print(text, end="")
+    else:
+        console.print(f"written: {args.output}")
+    return int(any("failed" in r for r in results))

@@ -1,0 +1,53 @@
+"""`humanoid soak`: a running stack, and faults of many kinds at random; what was promised beside what was seen."""
+
+from __future__ import annotations
+
+import argparse
+
+from humanoid_control.cli.parser import comma_list, folder_path, given
+from humanoid_control.errors import ConfigError
+from humanoid_control.files import check_folder
+from humanoid_control.nodes import find_stack, parse_settings, require_ros
+from humanoid_control.terminal import console, print_json, print_parts, progress
+
+EXAMPLES = """examples:
+  humanoid soak --hours 0.2
+  humanoid soak --hours 8 --seed 3 --robot wabian2 -o soak
+  humanoid soak --hours 0.1 --only kill,flood
+
+Kills and halts nodes; publishes a second stream of commands, joint states and targets that cannot be, floods of
+markers; records until the recorder's disk is full.
+The exit code is 1 where a promise was broken.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--hours", type=float, default=1.0, help="how long (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="of the faults (default: 0)")
+    parser.add_argument("--robot", type=given, default="hrp2", help="of the catalogue, or a URDF (default: hrp2)")
+    parser.add_argument("--stack", type=given, default="imitation", help="what runs (default: imitation)")
+    parser.add_argument("--only", type=comma_list, default=[], help="faults with one of these words in their name")
+    parser.add_argument("--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="change a parameter")
+    parser.add_argument("-o", "--output", type=folder_path, help="folder to write")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+
+
+def run(args: argparse.Namespace) -> int:
+    require_ros()
+    if args.seed < 0:
+        raise ConfigError(f"--seed must be 0 or more, got {args.seed}")
+    settings = parse_settings(find_stack(args.stack), args.set)
+    check_folder(args.output)
+    from evidence.studies.soak.soak import run_soak
+
+    with progress("soak", 1.0, quiet=args.json) as show:
+        report = run_soak(args.robot, args.hours, args.seed, args.stack, args.only, show, settings)
+    if args.json:
+        print_json(report.data)
+    else:
+        print_parts(report.parts)
+    if args.output is not None:
+        report.write(args.output)
+        if not args.json:
+            console.print(f"written: {args.output}")
+    return 1 if report.data["broken"] else 0

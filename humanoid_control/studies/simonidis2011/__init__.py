@@ -1,9 +1,0 @@
-"""Claims of Simonidis, Stelzner, Bauer and Seemann 2011 about human motion, tried on public recordings.
-
-    from humanoid_control.studies import load_study
-
-    report = load_study("human").run_study(only=["R5"])
-    print(report.data["verdicts"]["R5"])
-
-`humanoid study human` prints the report.
-"""
