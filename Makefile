@@ -42,11 +42,10 @@ setup: $(VENV)/.ready
 $(VENV)/.installed: setup.py constraints.txt .ci/make_environment.sh
 	@sh .ci/make_environment.sh $(VENV)
 
-# Next to the kernels the asserts of all tests are compiled, once: else each worker of the first run would do it.
 $(VENV)/.ready: $(VENV)/.installed
 	@echo "setup: tools and tests, and all other kernels (a minute and a half on two cores)" >&2
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,test,check]'
-	@{ $(RUN)/python -m pytest --collect-only -qq >/dev/null 2>&1 || true; } & $(RUN)/humanoid warm && wait
+	@$(RUN)/humanoid warm
 	@touch $@
 
 # A demo waits for no kernels but its own; what other commands need is compiled after it.

@@ -210,7 +210,7 @@ def test_in_silence_drives_do_what_was_configured(rig, when_silent, state, silen
     if state == "OPERATION ENABLED":
         time.sleep(0.2)
     r.wait(lambda: all(d.machine.state == state for d in r.drives))
-    assert time.monotonic() - begin < 1.0
+    assert time.monotonic() - begin < 3.0
     r.hub.drives.clear()  # what follows is not looked at
 
 

@@ -281,7 +281,7 @@ def test_read_waits_no_longer_than_it_may(three, driver):
         d.cycle(wait=0.0)
         begin = time.monotonic()
         d.cycle(wait=0.02)
-        assert time.monotonic() - begin < 0.1 and not d.state.have(Flag.FRESH).any()
+        assert time.monotonic() - begin < 0.5 and not d.state.have(Flag.FRESH).any()
 
 
 # -------- Faults

@@ -67,6 +67,7 @@ def test_an_occupied_port_is_said(graph):
     assert f"port {taken} is occupied" in graph.output(process)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("node", "number", "fresh"),
     [

@@ -120,7 +120,7 @@ def test_the_driver_ends_first_while_its_commanders_go_on(running, graph, hardwa
     graph.until(up.off, "no power")
     assert up.stop_time() < STOP + 1.0
     heard = len(up.commands)
-    graph.until(lambda: len(up.commands) > heard, "commands after the driver has switched off", timeout=5.0)
+    graph.until(lambda: len(up.commands) > heard, "commands after the driver has switched off")
     assert up.process.wait(30) in (0, EXIT_INTERRUPTED), "the robot has power before all other nodes are ready"
     words = up.words()
     assert words.index("STOPPING: switching off") < words.index("MONITOR")
@@ -166,7 +166,7 @@ def test_one_interrupt_brings_to_rest_and_a_second_one_stops_at_once(running, gr
     if interrupts == 2:
         graph.spin(0.35)
         up.interrupt()
-        graph.until(lambda: "ESTOP: interrupted twice" in up.words(), "the quick stop", timeout=10.0)
+        graph.until(lambda: "ESTOP: interrupted twice" in up.words(), "the quick stop")
     else:
         graph.until(up.off, "no power", meanwhile=mover)
         assert up.stop_time() < STOP + 1.0

@@ -91,6 +91,7 @@ def test_what_the_stack_needs_ends_it_when_it_keeps_dying(supervised):
     assert not supervised.watch_until(lambda: supervised.children["control"].gave_up)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("fault", ["stopped", "sleeping", "turning"])
 def test_a_loop_that_stands_still_is_found_within_a_second_and_started_again(supervised, tmp_path, fault):
     """By SIGSTOP, by a call that never returns, and by one that never returns and turns."""
