@@ -23,6 +23,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2, I1
 from humanoid_control.numerics.box_program import BoxQp, Guess
 from humanoid_control.numerics.box_qp import solve_box_qp_from
+from humanoid_control.numerics.finite import all_finite
 from humanoid_control.numerics.packed import Packed, Table, unpack
 
 EPS = 1e-6  # price of a tension against that of a missed torque, weights of 1 / N^2
@@ -189,7 +190,7 @@ class TensionDistribution:
             )
         t.tau[:], t.bias[:] = tau, t.least if bias is None else bias
         for what, numbers in (("G", G), ("tau", t.tau), ("bias", t.bias), ("most", t.most), ("weight", t.weight)):
-            if not np.isfinite(numbers).all():
+            if not all_finite(numbers):
                 raise NotANumberError(f"tension distribution: {what} contains a value that is not finite")
         if (t.least > t.most).any():
             raise ConfigError(

@@ -26,7 +26,8 @@ import pinocchio as pin
 
 from humanoid_control.errors import ConfigError, NotANumberError, SizeError
 from humanoid_control.jit import kernel
-from humanoid_control.numerics.array_types import F1, F2
+from humanoid_control.numerics.array_types import B1, F1, F2
+from humanoid_control.numerics.finite import all_finite
 from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.tendons.control.body_image import BodyImage, CorrectedGeometry
 from humanoid_control.tendons.control.commands import (
@@ -44,7 +45,7 @@ from humanoid_control.tendons.control.distribution import (
     distribution_tables,
 )
 from humanoid_control.tendons.control.holdable import HoldableSet, ReferenceGovernor, tension_range
-from humanoid_control.tendons.control.settings import NEEDS_ANGLES, TendonControllerSettings
+from humanoid_control.tendons.control.settings import NEEDS_ANGLES, WEIGHTS, TendonControllerSettings
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.unit import MuscleUnit
 
@@ -56,6 +57,7 @@ STRONGEST = 1e4  # [N] of a tendon without a greatest tension
 WN, WI = 16.0, 2.0  # [1/s] of law torque: larger ones swing through the winches' friction
 TENSION_GAIN = 4.0  # kT of the drive's tension loop, by which it lightens the winch
 SMOOTH = 40.0  # [Hz] of the velocity from lengths
+ACTIVATION, HEAT = WEIGHTS.index("activation"), WEIGHTS.index("heat")
 RIDGE = 1e-5  # [m^2] of the velocity from lengths: joints that lengths hardly show stay slow
 
 
@@ -78,10 +80,29 @@ def reference_at(theta: np.ndarray) -> JointReference:
     return JointReference(np.array(theta, dtype=float), *np.zeros((3, len(theta))))
 
 
+class TensionBounds(NamedTuple):
+    """What bounds and weighs the tensions of M tendons.
+
+    Attributes:
+        least, most: (M,) range of each tendon [N]. warm_most: (M,) tension that its winch can hold for ever [N].
+        warmth: (M,) 0..1 of its winch. used: (M,) False where it is left out. dead: (M,) True where its winch is off.
+        options: co-contraction [N], and the number of the weights in `WEIGHTS`.
+    """
+
+    least: F1
+    most: F1
+    warm_most: F1
+    warmth: F1
+    used: B1
+    dead: B1
+    options: F1
+
+
 class LawTable(NamedTuple):
     """Arrays of a tick, of M tendons over D joints.
 
     Attributes:
+        bounds: of the tensions.
         shares: of the torques. G: (M, D) moment arms [m].
         error, integral: (D,) of the angles [rad], [rad s]. velocity: (D,) of the reference [rad/s].
         trusted: (D,) 1 where a joint's angle is believed, 0 where not.
@@ -91,6 +112,7 @@ class LawTable(NamedTuple):
         gains: kappa, k_i, load_cutoff, load_most.
     """
 
+    bounds: TensionBounds
     shares: DistributionTables
     G: F2
     error: F1
@@ -104,6 +126,32 @@ class LawTable(NamedTuple):
     fastest: F1
     speed: F1
     gains: F1
+
+
+@kernel
+def bound_tensions_at(table: Table[LawTable]) -> None:
+    """Fill range, bias and weights of `shares` from `bounds`, of the packed table.
+
+    A tendon that is left out pulls with `LEFT_OUT` at most, a dead one not at all.
+    """
+    t = unpack(table, LawTable)
+    b, s = t.bounds, t.shares
+    co_contraction, weights = b.options[0], int(b.options[1])
+    for i in range(t.used.shape[0]):
+        used = b.used[i] and not b.dead[i]
+        t.used[i] = 1.0 if used else 0.0
+        if used:
+            s.least[i] = b.least[i]
+            s.most[i] = min(b.most[i], max(b.warm_most[i], b.least[i]))
+            s.bias[i] = min(b.least[i] + co_contraction, s.most[i])
+        else:
+            s.least[i] = 0.0
+            s.most[i] = s.bias[i] = 0.0 if b.dead[i] else LEFT_OUT
+        s.weight[i] = 1.0
+        if weights == HEAT:
+            s.weight[i] = 1.0 / max(1.0 - b.warmth[i], 0.05) ** 2
+        elif weights == ACTIVATION:
+            s.weight[i] = 1.0 / max(b.most[i], 1.0) ** 2
 
 
 @kernel
@@ -222,8 +270,13 @@ class TendonController:
         self.mass = np.array([u.mass for u in units])
         speeds = SHARE * np.array([u.speed for u in units])
         shares = distribution_tables(np.minimum(self._file[0], most), most, np.ones(m), d)
+        nothing, everything = np.zeros(m, dtype=bool), np.ones(m, dtype=bool)
+        bounds = TensionBounds(
+            self._file[0].copy(), most.copy(), np.full(m, np.inf), np.zeros(m), everything, nothing, np.zeros(2)
+        )
         self.packed = Packed(
             LawTable(
+                bounds=bounds,
                 shares=shares,
                 G=np.zeros((m, d)),
                 error=np.zeros(d),
@@ -239,15 +292,14 @@ class TendonController:
                 gains=np.zeros(4),
             )
         )
-        self.used, self.dead, self.trusted = np.ones(m, dtype=bool), np.zeros(m, dtype=bool), np.ones(d, dtype=bool)
-        self.warmth, self.warm_most = np.zeros(m), np.full(m, np.inf)
+        self.least, self.most, self.used, self.dead = bounds.least, bounds.most, bounds.used, bounds.dead
+        self.warmth, self.warm_most, self.trusted = bounds.warmth, bounds.warm_most, np.ones(d, dtype=bool)
         self.command = no_command(m)
         self.lengths, self.missed = np.zeros(m), shares.missed
         self._rate, self._last_tension = np.zeros(d), np.full(m, np.nan)
         self.slowed, self.held = 1.0, ""
         self.joints = np.array([model.joints[model.getJointId(n)].idx_v for n in geometry.joint_names])
         self.settings = settings or TendonControllerSettings()
-        self.least, self.most = self._file[0], most
         self.governor = ReferenceGovernor(HoldableSet(model, geometry, held=held), self.settings.governor)
         self.change(self.settings)
 
@@ -264,8 +316,9 @@ class TendonController:
             raise ConfigError(
                 f"tendon '{name}': least {self._file[0][k]:g} + {settings.least:g} N is above its most, {most[k]:g} N"
             )
-        self.settings, self.least, self.most = settings, least, most
         s, t = settings, self.packed.record
+        self.settings, self.least[:], self.most[:] = settings, least, most
+        t.bounds.options[:] = s.co_contraction, WEIGHTS.index(s.weights)
         t.gains[:] = s.kappa, s.k_i, s.load_cutoff, s.load_most
         self.governor.most_missed = s.governor
 
@@ -319,9 +372,9 @@ class TendonController:
                 continue
             if np.shape(row) != (len(names),):
                 raise SizeError(f"tendon controller: expected {len(names)} {what}, got {np.shape(row)}")
-            bad = ~np.isfinite(row)
-            if bad.any():
-                raise NotANumberError(f"tendon controller: {what} of '{names[int(np.argmax(bad))]}' is not a number")
+            if not all_finite(np.asarray(row, dtype=float)):
+                name = names[int(np.argmin(np.isfinite(row)))]
+                raise NotANumberError(f"tendon controller: {what} of '{name}' is not a number")
 
     def step(
         self, reference: JointReference, angles: np.ndarray | None, states: WinchStates, dt: float = 0.004
@@ -341,9 +394,10 @@ class TendonController:
             raise ConfigError(f"law {law} needs angles: use stiffness or length without them")
         self._check(angles, states)
         for row in reference:
-            if not np.isfinite(row).all():
+            if not all_finite(row):
                 raise NotANumberError("tendon controller: the reference contains a value that is not finite")
-        self._limit_tensions()
+        t.trusted[:] = self.trusted
+        bound_tensions_at(self.packed.table)
         moving = self._advance(reference)
         t.measured[:] = states.tension
         kind = HYBRID
@@ -365,23 +419,6 @@ class TendonController:
         return c
 
     # -- parts of a tick ----------------------------------------------------------------------------------------
-
-    def _limit_tensions(self) -> None:
-        """Range, bias and weights of the distribution, by the tendons that take part and how warm their winches are."""
-        t, s = self.packed.record, self.settings
-        shares, used = t.shares, self.used & ~self.dead
-        t.used[:] = used
-        t.trusted[:] = self.trusted
-        shares.least[:] = np.where(used, self.least, 0.0)
-        most = np.minimum(self.most, np.maximum(self.warm_most, self.least))
-        shares.most[:] = np.where(used, most, np.where(self.dead, 0.0, LEFT_OUT))
-        shares.bias[:] = np.where(used, np.minimum(self.least + s.co_contraction, most), shares.most)
-        if s.weights == "heat":
-            shares.weight[:] = 1.0 / np.maximum(1.0 - self.warmth, 0.05) ** 2
-        elif s.weights == "activation":
-            shares.weight[:] = 1.0 / np.maximum(self.most, 1.0) ** 2
-        else:
-            shares.weight[:] = 1.0
 
     def _advance(self, wanted: JointReference) -> bool:
         """Move the reference on: not where its joint's angle is doubted, no faster than the slowest winch, held by the
