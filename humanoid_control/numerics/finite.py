@@ -11,7 +11,7 @@ from humanoid_control.numerics.array_types import F1
 @kernel
 def all_finite_in(row: F1) -> bool:
     """As `all_finite`, of one row."""
-    for x in row:
+    for x in row:  # noqa: SIM110 -- numba compiles no generators
         if not np.isfinite(x):
             return False
     return True
