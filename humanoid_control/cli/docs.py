@@ -20,8 +20,15 @@ EXAMPLES = """examples:
 TOPICS = {
     "targets": (
         "visualization_msgs/MarkerArray",
-        "where points or links should be: ns is the name, pose the target, in the frame `world` or the root link's, or "
-        "where tf2_ros is installed in any that has a transform to `world`; at most 256 markers a message are read",
+        "where points or links should be: ns is the name, pose the target, in the frame `world` or the root link's, "
+        "for whole_body_ik also in that of a link, or where tf2_ros is installed in any that has a transform to "
+        "`world`; at most 256 markers a message are read",
+    ),
+    "targets/NAME": (
+        "geometry_msgs/PoseStamped",
+        "where one point (position) or link (pose) should be, for each name in `pose_targets`; frames as of `targets`. "
+        "A target has one owner: its first source, until that is silent for half a second. With `tf_targets` the "
+        "frames `target/NAME` on /tf are targets, too",
     ),
     "goals": (
         "visualization_msgs/MarkerArray",

@@ -127,7 +127,7 @@ NODES = {
             "whole_body_ik",
             "WholeBodyIkParameters",
             "targets to joint commands, every limit kept",
-            ("targets", "estimated_joint_states", "simulator/paused", "hardware_state"),
+            ("targets", "targets/NAME", "estimated_joint_states", "simulator/paused", "hardware_state"),
             ("joint_commands", "ik_markers"),
             kernels=INVERSE_KINEMATICS,
         ),

@@ -28,8 +28,8 @@ from humanoid_control.nodes.base.messages import (
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.serialized_markers import IdlePublisher, MarkerReader
 from humanoid_control.nodes.base.statistics import SampleWindow
-from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level
+from humanoid_control.nodes.targets.target_frames import TargetFrames
 from humanoid_control.nodes.walking.balancing_node import PATIENCE, WAITING, BalancingNode
 from humanoid_control.nodes.walking.gamepad import Gamepad
 from humanoid_control.nodes.walking.joint_commands import JointCommands

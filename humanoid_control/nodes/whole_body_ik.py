@@ -38,11 +38,18 @@ from humanoid_control.nodes.base.messages import (
 )
 from humanoid_control.nodes.base.parameters import WorldParameters, param
 from humanoid_control.nodes.base.runner import main_of
-from humanoid_control.nodes.base.serialized_markers import MOST_MARKERS, IdlePublisher, MarkerReader, SerializedMarkers
+from humanoid_control.nodes.base.serialized_markers import (
+    MOST_MARKERS,
+    IdlePublisher,
+    MarkerPoses,
+    MarkerReader,
+    SerializedMarkers,
+)
 from humanoid_control.nodes.base.statistics import SampleWindow
 from humanoid_control.nodes.base.supervised_robot import SupervisedRobot
-from humanoid_control.nodes.base.target_frames import TargetFrames
 from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.targets.pose_targets import PoseTargets, TargetOwners
+from humanoid_control.nodes.targets.target_frames import TargetFrames
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.self_collision import BALL_PART, BOX_PART, CYLINDER_PART, ShapeParts
 
@@ -182,6 +189,7 @@ NAMED = 4  # targets in a report
 TOLD = 2.0  # [s] for which a crowded message is reported, also where others come between
 MAX_TARGET_RATE = 120.0  # [Hz]
 STATES = "estimated_joint_states"
+WRISTS = "l_wrist, r_wrist"
 
 
 @dataclass(frozen=True)
@@ -240,6 +248,12 @@ class WholeBodyIkParameters(WorldParameters):
     max_jump: float = param(
         0.4, "jump of a target beyond which a sample is rejected at first", "m", 0.01, 10.0, live=True
     )
+    pose_targets: str = param(
+        WRISTS,
+        "points (position) or links (pose) with a topic targets/NAME of their own, PoseStamped, divided by commas; "
+        "empty: none",
+    )
+    tf_targets: bool = param(False, "frames target/NAME on /tf are targets of the points and links of these names")
     target_timeout: float = param(0.25, "silence of a target after which it is held", "s", 0.02, 10.0, live=True)
     markers_rate: float = param(20.0, "rate of ik_markers while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True)
     feedback: float = param(
@@ -289,9 +303,14 @@ class WholeBodyIkNode(TickNode):
         self.commands = CommandOwner(self, "joint_commands")
         self.markers = IkMarkers(self, robot, p.world_frame)
         timeout = max(p.target_timeout, TARGETS_TIMEOUT)
-        listen_to_one(self, MarkerArray, "targets", self.on_targets, timeout, TARGETS_IN, raw=True, wakes=True)
-        self.reader, self.frames = MarkerReader(), TargetFrames(self, robot, p.world_frame)
+        many = listen_to_one(self, MarkerArray, "targets", self.on_targets, timeout, TARGETS_IN, raw=True, wakes=True)
+        self.markers_owner = many
+        single = PoseTargets(self, robot, p.pose_targets, WRISTS, p.tf_targets, self.take_targets)
+        self.target_owners = TargetOwners(self, single.names, timeout)
+        self.reader, self.frames = MarkerReader(), TargetFrames(self, robot, p.world_frame, self.measured_joints)
         self.crowd, self.crowd_at = 0, -math.inf
+        self.bad_frames: dict[str, tuple[str, float]] = {}  # by topic: what is wrong, and when it came [s]
+        self.reports.append(self.report_frames)
         self.listen(JointState, STATES, self.on_joint_states)
         self.supervised = SupervisedRobot(self, robot, STATES, self.begin_anew)
         self.supervised.configure(p.following_error, p.robot_timeout)
@@ -343,19 +362,47 @@ class WholeBodyIkNode(TickNode):
         self.robot_clock.time(seconds(m.header.stamp), self.clock(), time.monotonic())
         self.supervised.hear(m)
 
+    def measured_joints(self) -> np.ndarray:
+        """Position (n,) of each joint as it was measured last, or commanded where nothing measures it [rad]."""
+        q = self.supervised.estimate.values
+        return np.where(np.isfinite(q), q, self.robot.joints(self.follower.q))
+
+    @property
+    def follows_targets(self) -> bool:
+        """The robot can follow targets now."""
+        return self.active and not (self.waiting or self.supervised.away or self.supervised.stopped)
+
     def on_targets(self, data: bytes) -> None:
-        if not self.active or self.waiting or self.supervised.away or self.supervised.stopped:
+        if not self.follows_targets:
             return
         m = self.reader.read(data)
         if m.passed_over:
             self.crowd, self.crowd_at = m.passed_over, time.monotonic()
         text = f"{self.crowd} markers in a message of targets beyond the first {MOST_MARKERS}: passed over"
         self.health.check("crowd", time.monotonic() - self.crowd_at < TOLD, Level.WARN, text)
+        self.take_targets(m, "targets", self.markers_owner.owner)
+
+    def take_targets(self, m: MarkerPoses, topic: str, gid: bytes) -> None:
+        """Follow the targets of a message, of those of several sources the ones that its publisher owns."""
+        if not self.follows_targets:
+            return
+        m = self.target_owners.owned(m, topic, gid)
+        if not m.names:
+            return
         at = self.target_clocks.time(m.names, m.stamp, self.clock(), time.monotonic())
         names, poses = self.frames.in_world(m)
-        self.health.check("frame", bool(self.frames.problem), Level.WARN, self.frames.problem)
+        if problem := self.frames.problem:
+            self.bad_frames[topic] = problem if topic == "targets" else f"{topic}: {problem}", time.monotonic()
+        elif topic in self.bad_frames:
+            del self.bad_frames[topic]
         self.follower.update_many(names, poses, at)
         self.stamp = at if names else None
+
+    def report_frames(self, now: float) -> None:
+        """Report targets that were refused for their frames, topic by topic; called in each tick, at `now` [s]."""
+        self.bad_frames = {topic: row for topic, row in self.bad_frames.items() if now - row[1] < TOLD}
+        text = "; ".join(text for text, _ in self.bad_frames.values())
+        self.health.check("frame", bool(text), Level.WARN, text)
 
     def nanoseconds(self) -> int:
         """ROS time [ns]; where it was set, the times of all targets go along."""

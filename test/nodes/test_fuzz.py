@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.ros, pytest.mark.patient]
 STARTED = fuzzed_nodes("hrp2", port(7))
 WHILE_SHOWN = {"contacts", "joint_commands", "ik_markers", "tendon_markers", "human/markers", "footsteps/planned"}
 """Topics of the viewer that it hears with a page open."""
-MANY = {"FOOT": "*", "plateN": "plate*"}  # what stands for several topics
+MANY = {"FOOT": "*", "plateN": "plate*", "targets/NAME": "targets/*"}  # what stands for several topics
 ANY = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 HEARD = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 MESSAGES, DIFFERENT = 300, 100  # for each topic, and for each type

@@ -61,6 +61,7 @@ def test_every_wire_has_two_ends():
         "joy",
         "footsteps",
         "targets",
+        "targets/NAME",
         "joint_gains",  # of a policy
         "tendon_commands",  # of who moves winches
         "hardware_state",  # of the user's own driver, if he has one

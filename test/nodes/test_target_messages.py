@@ -14,9 +14,9 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker, MarkerArray
 
-from humanoid_control.nodes.base import target_frames
 from humanoid_control.nodes.base.messages import stamp_of, target_markers
 from humanoid_control.nodes.base.serialized_markers import MarkerPoses
+from humanoid_control.nodes.targets import target_frames
 from humanoid_control.robots import load_robot
 from test.robots_under_test import nightly
 

@@ -18,7 +18,9 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
     "builtin_interfaces/Time": {},
     "diagnostic_msgs/DiagnosticArray": {"header": SHOWN},
     "geometry_msgs/PoseArray": {"header": f"footsteps: {FRAMES}; live markers: one frame for all, {STAMP}"},
-    "geometry_msgs/PoseStamped": {"header": f"{FRAMES}; the newest counts, whatever its stamp"},
+    "geometry_msgs/PoseStamped": {
+        "header": f"{FRAMES}; targets: {STAMP}; others: the newest counts, whatever its stamp"
+    },
     "geometry_msgs/Twist": {},
     "geometry_msgs/TwistStamped": {
         "header": "base_footprint or the root link, other frames are refused by name; so is a stamp older than "
@@ -48,7 +50,10 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
     "std_msgs/Float64": {},
     "std_msgs/Float64MultiArray": {},
     "std_msgs/String": {},
-    "tf2_msgs/TFMessage": {"header": "read by tf2", "child_frame_id": "read by tf2"},
+    "tf2_msgs/TFMessage": {
+        "header": f"read by tf2; frames that are targets: {FRAMES}, {STAMP}",
+        "child_frame_id": "read by tf2; target/NAME is a target where `tf_targets` is set",
+    },
     "trajectory_msgs/JointTrajectory": {
         "header": "time at which it begins; zero: now; out of date: refused by name. frame_id is " + NO_FRAME,
         "velocities": "empty: the segments are lines",

@@ -19,6 +19,7 @@ from test.nodes.test_robot_driver import Desk
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 MOVING = {"joint_commands", "joint_trajectory", "cmd_vel", "targets", "joy", "TOPIC"}  # TOPIC: of live markers
+MOVING |= {"TF", "f'{POSE_TOPIC}{name}'"}  # targets as frames of tf, and one by one
 MOVING |= {"footsteps", "goal_pose", "clip/seek", "~/set_state", "~/set_base", "~/push"}
 SENSORS = {"tendon_estimation.py", "state_estimator.py", "machine_checks.py"}  # whose TOPIC moves nothing
 WATCHERS = {"viewer.py"}  # that move nothing
@@ -140,7 +141,7 @@ def subscriptions():
             if isinstance(call, ast.Call) and len(call.args) > 1:
                 name = getattr(call.func, "attr", getattr(call.func, "id", ""))
                 if name in ("listen", "create_subscription", "listen_to_one"):
-                    words = [getattr(a, "value", getattr(a, "id", "")) for a in call.args]
+                    words = [getattr(a, "value", getattr(a, "id", ast.unparse(a))) for a in call.args]
                     yield path.name, name, words, {k.arg for k in call.keywords}
 
 

@@ -39,7 +39,8 @@ def subscribed_types():
                 f"humanoid_control.{path.relative_to(root).with_suffix('')}".replace("/", ".")
             )
             for kind in CHOSEN.get(given, (given,)):
-                yield path.name, getattr(module, kind)
+                if (message := getattr(module, kind)) is not None:  # the wheels lack tf2_msgs
+                    yield path.name, message
 
 
 def kind_of(message):

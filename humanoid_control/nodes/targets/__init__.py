@@ -1,0 +1,1 @@
+"""Targets of a robot as they come: frames of markers, PoseStamped topics and frames of tf."""
