@@ -19,6 +19,7 @@ NODES = [
     "controller_bridge",
     "state_estimator",
     "tendon_controller",
+    "tendon_driver",
     "walker",
     "policy",
     "whole_body_controller",

@@ -95,6 +95,14 @@ TOPICS = {
         "winches, by the fields that are filled: velocity (of the wire's length [m/s]) and effort [N]: hybrid; effort: "
         "tension; position [m] and effort: length. Without commands drives hold their wires",
     ),
+    "tendon_tensions": (
+        "sensor_msgs/JointState",
+        "effort = tensions [N] of sensors that are not on the bus of the drives, by tendon",
+    ),
+    "body_image": (
+        "std_msgs/Float64MultiArray",
+        "what was learnt of the tendons, latched; its label is the hash of the routing",
+    ),
     "tendon_controller/missed": ("sensor_msgs/JointState", "effort = torque that the tendons do not give [N m]"),
     "tendon_controller/references": ("sensor_msgs/JointState", "position = where the joints are led to [rad]"),
     "tendon_markers": (
@@ -272,6 +280,11 @@ SERVICES = {
     "group at a time; commands are followed only then",
     "robot_driver/set_zero": "calibrate: `zero_joints` are at `zero_posture` now; written beside the hardware file",
     "robot_driver/release_brake": "std_srvs/SetBool: release or engage the brake of `brake_joint`, without power",
+    "tendon_driver/enable": "std_srvs/SetBool: give power, or follow commands again after `tendon_driver/stop`; false: "
+    "hold the wires, engage the brakes and switch off. Refused with the reasons",
+    "tendon_driver/stop": "hold all wires; commands are not followed until `tendon_driver/enable`",
+    "tendon_driver/emergency_stop": "std_srvs/SetBool: the drives stop by themselves, then power goes; false releases",
+    "tendon_driver/clear_faults": "after a fault or a stop whose cause is gone: measure again, without power",
     "tendon_controller/hold": "std_srvs/SetBool: hold all wires (true), or follow commands again (false)",
     "tendon_controller/relax": "pay all tensions out to 5 N; the robot sinks",
     "tendon_controller/tension_up": "bring the tensions up, one winch after another in each group, and follow then",

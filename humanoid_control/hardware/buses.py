@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.calibration import Zero
 from humanoid_control.hardware.guardian import GuardedBus
-from humanoid_control.hardware.hardware_file import Hardware
+from humanoid_control.hardware.hardware_file import Bus, Hardware
 from humanoid_control.hardware.transmission import Transmission
 from humanoid_control.hardware.transport import (
     ActuatorCommand,
@@ -33,6 +33,19 @@ RECENT = 1.0  # [s] over which lost samples are counted
 STILL_TIME = 0.5  # [s] for which a joint must have been at rest whose zero is set
 
 Record = Callable[[str], None]
+
+
+class BusFile(Protocol):
+    """What `Buses` needs of a hardware file: the buses, the names of all their actuators, the rate [Hz]."""
+
+    @property
+    def buses(self) -> tuple[Bus, ...]: ...
+
+    @property
+    def actuators(self) -> tuple[str, ...]: ...
+
+    @property
+    def rate(self) -> float: ...
 
 
 class BusReport(NamedTuple):
@@ -63,7 +76,7 @@ class Buses:
         sent: frames that a dry run did not send. held: buses to which no commands go.
     """
 
-    def __init__(self, hardware: Hardware, dry_run: bool = False, record: Record | None = None) -> None:
+    def __init__(self, hardware: BusFile, dry_run: bool = False, record: Record | None = None) -> None:
         """Make the transports; nothing is opened.
 
         Args:

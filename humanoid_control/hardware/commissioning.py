@@ -10,9 +10,12 @@ import numpy as np
 
 from humanoid_control.documents import yaml_text
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.hardware.buses import BusFile
 from humanoid_control.hardware.commands.command_stream import JointCommand
 from humanoid_control.hardware.driver import Driver
-from humanoid_control.hardware.hardware_file import SCHEMA, Hardware
+from humanoid_control.hardware.hardware_file import SCHEMA
+from humanoid_control.hardware.muscle_units.driver import TendonDriver
+from humanoid_control.hardware.muscle_units.file import TendonHardware
 from humanoid_control.hardware.power import PowerState
 from humanoid_control.hardware.transport import HardwareError, transport_class
 from humanoid_control.robots import Robot
@@ -69,7 +72,7 @@ def _flow(row: dict[str, Any]) -> str:
     return ", ".join(f"{k}: {yaml_text(v) if isinstance(v, str) else v}" for k, v in row.items())
 
 
-def bus_rows(hardware: Hardware) -> list[tuple[str, str, int, float, str]]:
+def bus_rows(hardware: BusFile) -> list[tuple[str, str, int, float, str]]:
     """One row for each bus: name, transport, number of actuators, load [%], what its drives do in silence."""
     rows = []
     for bus in hardware.buses:
@@ -80,7 +83,20 @@ def bus_rows(hardware: Hardware) -> list[tuple[str, str, int, float, str]]:
     return rows
 
 
-def scan_rows(hardware: Hardware) -> list[tuple[str, str, str]]:
+def tendon_rows(hardware: TendonHardware) -> list[tuple[str, str, int, str, str, str, str]]:
+    """One row for each muscle unit: tendon, bus, id, mode, travel [m], range of the tension [N] and its source."""
+    rows, k = [], 0
+    for bus, mode in zip(hardware.buses, hardware.modes, strict=True):
+        for spec in bus.spec.actuators:
+            row, least = hardware.rows[k], hardware.least[k]
+            travel, tensions = f"{row.shortest:.3f} .. {row.longest:.3f}", f"{least:.0f} .. {row.tension:.0f}"
+            source = "sensor" if row.sensor else "current"
+            rows.append((row.tendon, bus.spec.name, spec.id, mode.name, travel, tensions, source))
+            k += 1
+    return rows
+
+
+def scan_rows(hardware: BusFile) -> list[tuple[str, str, str]]:
     """One row for each bus: name, what answers on it, what the file expects."""
     rows = []
     for bus in hardware.buses:
@@ -144,7 +160,7 @@ class Jog:
         return float(self.driver.joints.q[self.joint])
 
 
-def run_cycles(driver: Driver, cycle: Callable[[], None], goes_on: Callable[[], bool]) -> None:
+def run_cycles(driver: Driver | TendonDriver, cycle: Callable[[], None], goes_on: Callable[[], bool]) -> None:
     """Call a cycle at the driver's rate, in real time, as long as it goes on."""
     deadline = time.monotonic()
     while goes_on():

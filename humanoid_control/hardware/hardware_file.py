@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -267,16 +267,23 @@ def read_hardware_file(path: Path, robot: Robot | None = None, rate: float = 0.0
     """
     values = schema_file(path, SCHEMA, "hardware file")
     file = Row(values, path, key_lines(path))
+    if "tendons" in file:
+        raise file.error("the file is of muscle units: start tendon_driver instead of robot_driver", "tendons")
     file.check(FILE_KEYS, ("robot", "buses", "joints"))
     named = file.text("robot")
     if robot is None:
-        robot = _robot_of(file)
+        robot = robot_of(file)
     elif not named.endswith(".urdf") and named != robot.name:
         raise file.error(f"the file is of {named}, the robot is {robot.name}", "robot")
     return _HardwareReader(file, robot, rate).hardware()
 
 
-def _robot_of(file: Row) -> Robot:
+def robot_of(file: Row) -> Robot:
+    """Return the robot that a hardware file names, with a fixed base: of the catalogue, or a URDF next to the file.
+
+    Raises:
+        RobotError: no such robot, at the line that names it.
+    """
     name = file.text("robot")
     beside = file.path.parent / name
     try:
@@ -326,6 +333,44 @@ def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> Dri
     )
 
 
+def bus_of(name: str, row: Row, actuators: Sequence[ActuatorSpec], rate: float) -> Bus:
+    """Return a bus of a hardware file.
+
+    Args:
+        name: of the bus. row: of the file. actuators: on it. rate: of the driver [Hz].
+
+    Raises:
+        RobotError: an unknown key, no actuator, or more traffic than the bus carries at this rate.
+    """
+    transport = row.text("transport")
+    cls = class_of(row, transport)
+    row.check(("transport", "load", *cls.bus_keys))
+    options = row.options(cls.bus_keys)
+    if not actuators:
+        raise row.error(f"no actuator is on bus {name}")
+    spec = BusSpec(name, tuple(actuators), 1.0 / rate, options, row.where())
+    load, most = cls.bus_load(spec), row.number("load", LOAD, 0.0, 1.0)
+    if load > most:
+        slower = int(rate * most / load / 10) * 10
+        raise row.error(
+            f"bus '{name}' would carry {100 * load:.0f} % of its capacity at {rate:g} Hz (limit "
+            f"{100 * most:.0f} %): lower the rate to {slower} Hz, or use two buses"
+        )
+    return Bus(transport, spec)
+
+
+def class_of(row: Row, transport: str) -> Any:
+    """Return the class of a transport, by its name in the row of a bus.
+
+    Raises:
+        RobotError: no such transport, or an optional package that is missing.
+    """
+    try:
+        return transport_class(transport)
+    except HumanoidError as e:
+        raise row.error(str(e), "transport") from None
+
+
 class _HardwareReader:
     """One hardware file on its way to `Hardware`."""
 
@@ -362,7 +407,7 @@ class _HardwareReader:
         return Hardware(
             self.robot,
             self.file.path,
-            tuple(self._bus(name, row) for name, row in self.buses.rows()),
+            tuple(bus_of(name, row, self.on_bus[name], self.rate) for name, row in self.buses.rows()),
             tuple(ordered),
             self.gears,
             tuple(self.linkages),
@@ -401,31 +446,6 @@ class _HardwareReader:
         most = self.joints[name]
         self.homing[name] = read_homing(row.row("homing"), (most.lower, most.upper), most.velocity, most.effort)
         return self.homing[name]
-
-    def _bus(self, name: str, row: Row) -> Bus:
-        transport = row.text("transport")
-        cls = self._class(row, transport)
-        row.check(("transport", "load", *cls.bus_keys))
-        options = row.options(cls.bus_keys)
-        actuators = tuple(self.on_bus[name])
-        if not actuators:
-            raise self.buses.error(f"no joint is on bus {name}", name)
-        spec = BusSpec(name, actuators, 1.0 / self.rate, options, row.where())
-        load, most = cls.bus_load(spec), row.number("load", LOAD, 0.0, 1.0)
-        if load > most:
-            slower = int(self.rate * most / load / 10) * 10
-            raise row.error(
-                f"bus '{name}' would carry {100 * load:.0f} % of its capacity at {self.rate:g} Hz (limit "
-                f"{100 * most:.0f} %): lower the rate to {slower} Hz, or use two buses"
-            )
-        return Bus(transport, spec)
-
-    @staticmethod
-    def _class(row: Row, transport: str) -> Any:
-        try:
-            return transport_class(transport)
-        except HumanoidError as e:
-            raise row.error(str(e), "transport") from None
 
     def _joint(self, name: str, row: Row) -> None:
         if "fixed" in row:
@@ -483,7 +503,7 @@ class _HardwareReader:
 
     def _class_of(self, row: Row) -> Any:
         bus = row.known("bus", row.text("bus"), self.buses.values, "bus")
-        return self._class(self.buses.row(bus), self.buses.row(bus).text("transport"))
+        return class_of(self.buses.row(bus), self.buses.row(bus).text("transport"))
 
     def _on_bus(self, row: Row, spec: ActuatorSpec, key: str) -> None:
         bus = row.text("bus")

@@ -110,6 +110,14 @@ NODES = {
             kernels="",
         ),
         NodeSpec(
+            "tendon_driver",
+            "TendonDriverParameters",
+            "the winches of a real tendon-driven robot on their buses: commands in, wires and tensions out",
+            ("tendon_commands", "tendon_tensions", "emergency_stop"),
+            ("tendon_states", "hardware_state"),
+            kernels=TENDONS,
+        ),
+        NodeSpec(
             "tendon_controller",
             "TendonControllerParameters",
             "joint commands to commands of the winches of a tendon-driven robot",

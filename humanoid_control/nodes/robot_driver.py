@@ -10,7 +10,7 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from sensor_msgs.msg import BatteryState, Imu, JointState
-from std_msgs.msg import Bool, String
+from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
@@ -37,7 +37,7 @@ from humanoid_control.hardware.realtime import become_real_time, real_time_advic
 from humanoid_control.hardware.supervision import WARN
 from humanoid_control.kinematics.joint_state import NodeStatus
 from humanoid_control.nodes.base.command_messages import read_command
-from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter, gid_of, publishers_of
+from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbiter, gid_of
 from humanoid_control.nodes.base.joint_gains import GainedCommands, gains_of
 from humanoid_control.nodes.base.messages import (
     EVENTS,
@@ -53,6 +53,7 @@ from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.base.transforms import FrameNames
 from humanoid_control.nodes.driving.driver_reports import BusRates, battery_message, fill_imu, parts_of
+from humanoid_control.nodes.driving.requests import EmergencyStopTopic, answered
 from humanoid_control.nodes.driving.torque_gate import install_gate
 from humanoid_control.nodes.driving.trajectory_action import TrajectoryAction, points_of
 from humanoid_control.robots import Robot, load_robot
@@ -199,10 +200,7 @@ class RobotDriver(TickNode):
         lower, upper = hardware.column("lower"), hardware.column("upper")
         follower = GoalFollower(self.sources.player, hardware.names, lower, upper, hardware.column("acceleration"))
         self.action = TrajectoryAction(self, self.driver, follower)
-        # An emergency stop must be heard from any publisher: one that keeps its last message, and one that does not.
-        for qos in (LATCHED, EVENTS):
-            self.create_subscription(Bool, hardware.estop_topic, self.on_emergency_stop_topic, qos, takes_info=True)
-        self.pressed: set[bytes] = set()  # publishers of the emergency stop whose last word is to stop
+        self.stop_topic = EmergencyStopTopic(self, hardware.estop_topic, self.on_emergency_stop_topic)
         d = self.driver
         self.create_service(SetBool, "~/enable", answered(lambda on: d.enable() if on else d.disable()))
         self.create_service(SetBool, "~/emergency_stop", answered(lambda on: d.emergency_stop("~/emergency_stop", on)))
@@ -264,17 +262,10 @@ class RobotDriver(TickNode):
             return ""
         return f"joint_commands of {self.owner.owner_name} are followed"
 
-    def on_emergency_stop_topic(self, m: Bool, info: Mapping[str, Any]) -> None:
-        """Stop as soon as one publisher says so; released once each that said so has released it, or is gone."""
-        topic, gid = self.driver.hardware.estop_topic, gid_of(info)
+    def on_emergency_stop_topic(self, on: bool) -> None:
+        """Every message is a sign of life, too."""
         self.driver.heartbeat(time.monotonic())
-        if m.data:
-            self.pressed.add(gid)
-        else:
-            self.pressed.discard(gid)
-            if self.pressed:
-                self.pressed &= publishers_of(self, topic).keys()
-        self.driver.emergency_stop("topic", bool(self.pressed), f"emergency stop on {topic}")
+        self.driver.emergency_stop("topic", on, f"emergency stop on {self.driver.hardware.estop_topic}")
 
     # -- services -----------------------------------------------------------------------------------------------------
 
@@ -466,20 +457,6 @@ class FrameFile:
 def listed(text: str) -> list[str]:
     """Names in a parameter, divided by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:
-    """A service that does what it is asked for and answers why not; nothing: done."""
-
-    def serve(message: Any, response: Any) -> Any:
-        try:
-            reason = request(getattr(message, "data", None)) or ""
-        except HumanoidError as e:
-            reason = str(e)
-        response.success, response.message = not reason, reason
-        return response
-
-    return serve
 
 
 def main() -> int:

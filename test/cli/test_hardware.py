@@ -105,3 +105,32 @@ def test_a_joint_is_jogged_while_enter_is_held(humanoid, draft):
     assert code == 0, said
     assert positions[0] == pytest.approx(start, abs=0.01) and positions[-1] == pytest.approx(start + 0.1, abs=0.02)
     assert "MONITOR" in said
+
+
+WINCHES = """schema: humanoid_hardware/1
+robot: kengoro_upper
+rate: 100
+buses:
+  left: {transport: loopback}
+tendons:
+  l_biceps: {bus: left, id: 1, ratio: 2.0e-3, zero: 0.30}
+  l_triceps: {bus: left, id: 2, ratio: -2.0e-3, zero: ZERO, sensor: true}
+"""
+
+
+def test_a_file_of_muscle_units_is_checked_and_measured(humanoid):
+    path = humanoid.folder / "arm.hardware.yaml"
+    path.write_text(WINCHES.replace("ZERO", "0.30"))
+    said = humanoid("hardware", "check", path, "--live")
+    assert said.returncode == 0, said.stderr
+    assert "2 tendons are driven" in said.stdout and "nothing speaks against power" in said.stdout
+    assert "1: l_biceps" in humanoid("hardware", "scan", path).stdout
+    path.write_text(WINCHES.replace("ZERO", "0.90"))
+    said = humanoid("hardware", "check", path, "--live")
+    assert said.returncode == 1 and "l_triceps: 0.900 m of wire is outside its travel" in " ".join(said.stdout.split())
+    for words, refusal in (
+        (("jog", path, "l_biceps", "--to", "1"), "tendons are moved by tendon_driver, all together"),
+        (("check", path, "--calibration", path), "--calibration belongs to joints"),
+    ):
+        said = humanoid("hardware", *words)
+        assert said.returncode == 2 and refusal in said.stderr and len(said.stderr.splitlines()) == 1

@@ -105,7 +105,11 @@ MISTAKES = [
     ("transport: loopback, delay", "transport: lopback, delay", ":7: unknown transport 'lopback': did you mean loop"),
     ("delay: 0.002", "dely: 0.002", ":7: unknown key 'dely': did you mean delay"),
     ("delay: 0.002", "delay: soon", ":7: delay must be float, got 'soon'"),
-    ("right: {transport: loopback}", "right: {transport: loopback}\n  spare: {transport: loopback}", "no joint is on"),
+    (
+        "right: {transport: loopback}",
+        "right: {transport: loopback}\n  spare: {transport: loopback}",
+        "no actuator",
+    ),
     ("  elbow: {bus: right", "  elbw: {bus: right", ":10: unknown joint 'elbw': did you mean elbow"),
     ("  elbow: {bus: right", "  shoulder: {bus: right", "the key 'shoulder' appears twice (line 11)"),
     ("bus: right, id: 7", "bus: rigt, id: 7", ":10: unknown bus 'rigt': did you mean right"),

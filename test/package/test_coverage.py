@@ -18,7 +18,7 @@ EXPECTED = (
     + [f"F-{k:02d}" for k in range(1, 71)]
     + [f"S{k:02d}" for k in range(1, 49)]
     + [f"TE-{k:02d}" for k in range(1, 22)]
-    + [f"TC-{k:02d}" for k in (*range(1, 10), *range(20, 27))]
+    + [f"TC-{k:02d}" for k in (*range(1, 10), *range(20, 29))]
     + [f"HM-{k:02d}" for k in range(1, 22)]
     + [f"W{k:02d}" for part in WALKING for k in range(part[0], part[1] + 1)]
     + [f"PF-{k:02d}" for k in range(1, 24)]

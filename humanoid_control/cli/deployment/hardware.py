@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.cli.parser import add_commands, file_path, given, require_range
-from humanoid_control.errors import ConfigError, EnvironmentProblem
+from humanoid_control.errors import ConfigError, EnvironmentProblem, first_few
 from humanoid_control.files import check_file, whole_file
 from humanoid_control.hardware.calibration import missing_calibration, named_calibration, read_calibration
-from humanoid_control.hardware.commissioning import Jog, bus_rows, draft_file, run_cycles, scan_rows
+from humanoid_control.hardware.commissioning import Jog, bus_rows, draft_file, run_cycles, scan_rows, tendon_rows
 from humanoid_control.hardware.driver import Driver
 from humanoid_control.hardware.hardware_file import Hardware, read_hardware_file
+from humanoid_control.hardware.muscle_units.driver import TendonDriver
+from humanoid_control.hardware.muscle_units.file import TendonHardware, is_of_tendons, read_tendon_hardware
 from humanoid_control.hardware.power import REQUESTS, PowerState
 from humanoid_control.hardware.realtime import become_real_time
 from humanoid_control.nodes import require_ros
 from humanoid_control.nodes.base.ros_env import check_namespace
 from humanoid_control.robots.catalogue import load_robot
+from humanoid_control.robots.tendons import tendon_geometry
 from humanoid_control.terminal import console, table
 
 EXAMPLES = """examples:
@@ -74,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
         return _new(args.robot, args.bus, args.output)
     if args.action == "call":
         return _call(*REQUESTS[args.service], args.namespace or "")
+    if is_of_tendons(args.file):
+        return _tendons(read_tendon_hardware(args.file), args)
     hardware = read_hardware_file(args.file)
     if args.action == "scan":
         table("devices", ["bus", "answers", "expected"], scan_rows(hardware))
@@ -84,6 +89,43 @@ def run(args: argparse.Namespace) -> int:
         driver = Driver(hardware, zeros, late_tolerance=args.late_tolerance)
         return _jog(driver, args.joint, args.to)
     return _check(hardware, Driver(hardware, zeros), args.live)
+
+
+def _tendons(hardware: TendonHardware, args: argparse.Namespace) -> int:
+    """The same for a file of muscle units; none of them is moved by hand."""
+    if args.action == "jog":
+        raise ConfigError("jog moves joints: tendons are moved by tendon_driver, all together")
+    if args.action == "scan":
+        table("devices", ["bus", "answers", "expected"], scan_rows(hardware))
+        return 0
+    if args.calibration is not None:
+        raise ConfigError("--calibration belongs to joints: zero in the file says how much wire is out")
+    columns = ["bus", "transport", "actuators", "load %", "when this computer is silent, its drives"]
+    table("buses", columns, bus_rows(hardware))
+    columns = ["tendon", "bus", "id", "mode", "wire m", "tension N", "measured by"]
+    table("muscle units", columns, tendon_rows(hardware))
+    undriven = [n for n in tendon_geometry(hardware.robot).tendon_names if n not in hardware.actuators]
+    console.print(f"{len(hardware.rows)} tendons are driven" + (f", not {first_few(undriven)}" if undriven else ""))
+    return _measure_tendons(TendonDriver(hardware)) if args.live else 0
+
+
+def _measure_tendons(driver: TendonDriver) -> int:
+    """Open the buses and measure for a second; 1 where power would be refused."""
+    driver.open()
+    try:
+        end = driver.clock() + LIVE_TIME
+        run_cycles(driver, driver.cycle, lambda: driver.clock() < end)
+        s, fresh = driver.states, driver.fresh
+        rows = [
+            (name, float(s.wire[k]), float(s.speed[k]), float(s.tension[k]), "yes" if fresh[k] else "no")
+            for k, name in enumerate(driver.names)
+        ]
+        table("measured", ["tendon", "wire m", "winding m/s", "tension N", "fresh"], rows)
+        refusals = driver.refusals()
+    finally:
+        driver.close()
+    console.print("power would be refused: " + "; ".join(refusals) if refusals else "nothing speaks against power")
+    return 1 if refusals else 0
 
 
 def _new(robot: str, bus: str, output: Path) -> int:

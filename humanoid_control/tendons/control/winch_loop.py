@@ -381,6 +381,29 @@ class WinchLoop:
             names = ", ".join(self.names[k] for k in np.flatnonzero(~good)[:3])
             raise NotANumberError(f"winch command: not a number for {names}: the last command is kept")
 
+    def check(
+        self, names: Sequence[str], position: Sequence[float], velocity: Sequence[float], effort: Sequence[float]
+    ) -> tuple[int, np.ndarray]:
+        """Check a command without taking it; arguments and errors as of `take`.
+
+        Returns:
+            Its kind, and position, velocity and effort (3, M) in the order of the tendons; NaN where none is given.
+        """
+        self._check_fields(names, position, velocity, effort)
+        rows = np.full((3, len(self.names)), np.nan)
+        which = [self._index[name] for name in names]
+        for row, values in zip(rows, (position, velocity, effort), strict=True):
+            if len(values):
+                row[which] = values
+        x, _, f = rows
+        if (f < 0).any():
+            k = int(np.flatnonzero(f < 0)[0])
+            raise ConfigError(f"tendon command: tension of {self.names[k]} is {f[k]:.4g} N, wires do not push: refused")
+        if (np.abs(x) > LONGEST_WIRE).any():
+            k = int(np.flatnonzero(np.abs(x) > LONGEST_WIRE)[0])
+            raise ConfigError(f"tendon command: length of {self.names[k]} is {x[k]:.4g} m; is it in mm? refused")
+        return LENGTH if len(position) else HYBRID if len(velocity) else TENSION, rows
+
     def take(
         self, names: Sequence[str], position: Sequence[float], velocity: Sequence[float], effort: Sequence[float]
     ) -> None:
@@ -398,20 +421,8 @@ class WinchLoop:
             UnknownNameError: no such tendon. ConfigError: a name twice, a field of another size, fields that make no
                 kind of command, a negative tension, a length in millimetres. Nothing is taken then.
         """
-        self._check_fields(names, position, velocity, effort)
-        rows = np.full((3, len(self.names)), np.nan)
-        which = [self._index[name] for name in names]
-        for row, values in zip(rows, (position, velocity, effort), strict=True):
-            if len(values):
-                row[which] = values
+        kind, rows = self.check(names, position, velocity, effort)
         x, rate, f = rows
-        if (f < 0).any():
-            k = int(np.flatnonzero(f < 0)[0])
-            raise ConfigError(f"tendon command: tension of {self.names[k]} is {f[k]:.4g} N, wires do not push: refused")
-        if (np.abs(x) > LONGEST_WIRE).any():
-            k = int(np.flatnonzero(np.abs(x) > LONGEST_WIRE)[0])
-            raise ConfigError(f"tendon command: length of {self.names[k]} is {x[k]:.4g} m; is it in mm? refused")
-        kind = LENGTH if len(position) else HYBRID if len(velocity) else TENSION
         f = np.where(np.isfinite(x) & np.isnan(f), self.record.tension, f) if kind == LENGTH and not len(effort) else f
         needed = {LENGTH: x + f, HYBRID: rate + f, TENSION: f}[kind]
         good, r = np.isfinite(needed), self.record

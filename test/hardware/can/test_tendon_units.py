@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from humanoid_control.errors import ConfigError, SizeError
-from humanoid_control.hardware.tendon_units import MuscleUnits, UnitRow, travel_of
+from humanoid_control.hardware.muscle_units.units import MuscleUnits, UnitRow, travel_of
 from humanoid_control.hardware.transport import ActuatorState, Mode
 from humanoid_control.tendons.control.commands import HOLD, HYBRID, LENGTH, OFF, TENSION, WinchCommand, WinchStates
 from humanoid_control.tendons.control.winch_loop import WinchLoop

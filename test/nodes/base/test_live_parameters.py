@@ -52,6 +52,7 @@ RULES = {
         ("loop", "markers_rate", "sensor_late", "sensor_lost", "sensor_off"), STILL),
     "policy": dict.fromkeys(
         ("body_timeout", "cmd_vel_timeout", "late", "reference_timeout", "sensor_lost", "terms_rate"), STILL),
+    "tendon_driver": {},
     "tendon_controller": {
         **dict.fromkeys(
             ("co_contraction", "k_i", "kappa", "least", "load_cutoff", "load_most", "stiffness", "weights", "law"),

@@ -179,13 +179,22 @@ class MuscleUnits:
         """
         kinds = np.asarray(command.kind)
         for k in np.flatnonzero(~np.isin(kinds, KINDS[self.mode])):
-            name = KIND_NAMES[kinds[k]] if 0 <= kinds[k] < len(KIND_NAMES) else str(kinds[k])
+            self.check_kind(int(kinds[k]), self.rows[k].tendon)
+        self.loop.command(command)
+
+    def check_kind(self, kind: int, tendon: str) -> None:
+        """Refuse a kind of command that these drives lack.
+
+        Raises:
+            ConfigError: naming the tendon, and the kinds that they have.
+        """
+        if kind not in KINDS[self.mode]:
+            name = KIND_NAMES[kind] if 0 <= kind < len(KIND_NAMES) else str(kind)
             have = ", ".join(KIND_NAMES[i] for i in KINDS[self.mode])
             raise ConfigError(
-                f"tendon '{self.rows[k].tendon}': drives in mode {self.mode.name.lower()} take no command of kind "
-                f"'{name}' (have: {have})"
+                f"tendon '{tendon}': drives in mode {self.mode.name.lower()} take no command of kind '{name}' "
+                f"(have: {have})"
             )
-        self.loop.command(command)
 
     def act(self, states: WinchStates) -> ActuatorCommand:
         """Command of the actuators for what is measured now; runs the loops by one period of the bus."""
