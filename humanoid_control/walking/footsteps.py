@@ -279,6 +279,13 @@ class VelocityPlanner:
         self.queue = [s for s in self.queue[:1] if s is self._handed]
         self.goal = None
 
+    def arrives(self) -> bool:
+        """Whether the step that was given out last ends the way to a goal; its list is over then."""
+        if self.goal is None or len(self.queue) != 1 or self.queue[0] is not self._handed:
+            return False
+        self.queue, self.goal, self._handed = [], None, None
+        return True
+
     def aim(self, X_goal: pin.SE3) -> None:
         """Take the list for one that leads to a goal."""
         self.goal, self._retries = X_goal.copy(), RETRIES

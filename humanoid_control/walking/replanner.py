@@ -220,6 +220,8 @@ class Replanner:
             steps, before = self.footsteps.closing_steps(stance, 1), np.zeros(3)
         else:
             steps, before = self.footsteps.next_steps(stance, self._before, AHEAD)
+            if self.footsteps.arrives():  # side by side at the goal: a further step in place may lead away from it
+                steps, before, closing = steps[:1], np.zeros(3), True
         phases, self._swaying = schedule(soles, steps, lift, self.terrain), False
         self.coming = Coming(phases, before, closing)
         self._climb(now.t, soles, phases)

@@ -154,7 +154,7 @@ class Walker:
         if self.roll is not None:
             self.roll.reset()
         self.replanner.filter.reset()
-        self.planner.command, self.planner.queue = np.zeros(3), []
+        self.planner.command, self.planner.queue, self.planner.goal = np.zeros(3), [], None
         self.state, self.why, self.t, self.steps = WalkState.STAND, "", 0.0, 0
         self.upper: UpperMotion | None = None
         self._rise, self._raised = CenterRise(self.robot, self.settings.crouch), 0.0

@@ -5,11 +5,14 @@ import pytest
 
 from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.commands.command_stream import JointCommand
+from humanoid_control.hardware.commands.gained_command import Gains
 from humanoid_control.hardware.commands.sources import CommandSources
 from humanoid_control.hardware.commands.trajectory import AHEAD, LATE, TrajectoryPoint, scheduled
 from humanoid_control.hardware.power import Event, PowerState
+from humanoid_control.hardware.transport import Mode
 from humanoid_control.robots import load_robot
 from test.hardware.test_driver import Rig
+from test.hardware.test_gained_joints import IMPEDANCE
 
 OFFLINE, MONITOR, ENABLING, HOLD, BLEND, RUN, STOPPING, FAULT, ESTOP = PowerState
 FAR = 0.4  # [rad] from where the robot is
@@ -19,8 +22,8 @@ NONE = np.full(2, np.nan)
 class Sourced(Rig):
     """The elbows of HRP-2 with everything that may move them; `advance` runs before each cycle, as in the node."""
 
-    def __init__(self, robot, clock):
-        super().__init__(robot, clock)
+    def __init__(self, robot, clock, **changed):
+        super().__init__(robot, clock, **changed)
         self.sources = CommandSources(self.driver)
         cycle = self.driver.cycle
 
@@ -35,6 +38,16 @@ class Sourced(Rig):
         q = NONE.copy()
         q[list(joints)] = self.hold_at[list(joints)] + FAR
         self.sources.command(JointCommand(q, NONE, NONE), self.clock.now, self.clock.now)
+
+    def velocities(self):
+        """Command both joints a velocity and no place."""
+        self.sources.command(JointCommand(NONE, np.full(2, 0.5), NONE), self.clock.now, self.clock.now)
+
+    def with_gains(self):
+        """Command both joints, far away, with gains of the sender's."""
+        gains = Gains(np.full(2, 60.0), np.full(2, 1.5))
+        now = self.clock.now
+        self.sources.command(JointCommand(self.hold_at + FAR, np.zeros(2), np.zeros(2)), now, now, gains)
 
     def trajectory(self, age=0.0, seconds=0.5):
         """Send a trajectory of both joints; True where it was taken."""
@@ -69,6 +82,13 @@ def robot():
 @pytest.fixture
 def rig(robot, clock):
     return Sourced(robot, clock)
+
+
+@pytest.fixture
+def rig_for(robot, clock):
+    """Return a function that makes a rig whose drives take a source."""
+    drives = {"commands with gains": IMPEDANCE, "velocities": {"mode": Mode.VELOCITY}}
+    return lambda source: Sourced(robot, clock, joint=drives.get(source))
 
 
 def monitored(r):
@@ -117,18 +137,75 @@ def emergency(r):
     r.to(ESTOP)
 
 
+def holding(r):
+    r.enabled()
+
+
+def blending(r):
+    r.enabled().to(BLEND, r.still)
+
+
+def running(r):
+    r.running(r.still)
+
+
+FOLLOWING = [holding, blending, running]
 STATES = [monitored, enabling, stopping, stopped, switching_off, switched_off, faulty, emergency]
+STATE_OF = {
+    monitored: MONITOR,
+    enabling: ENABLING,
+    holding: HOLD,
+    blending: BLEND,
+    running: RUN,
+    stopping: STOPPING,
+    stopped: HOLD,
+    switching_off: STOPPING,
+    switched_off: MONITOR,
+    faulty: FAULT,
+    emergency: ESTOP,
+}
 SOURCES = {
     "commands": lambda r: r.single(0, 1),
     "commands of one joint, then of the other": lambda r: (r.single(0), r.single(1)),
     "trajectory": lambda r: r.trajectory(),
     "trajectory that begins later": lambda r: r.trajectory(age=-3.0),
+    "velocities": lambda r: r.velocities(),
+    "commands with gains": lambda r: r.with_gains(),
 }
+SENT_ONCE = ("trajectory", "trajectory that begins later")
+
+
+@pytest.mark.parametrize("state", [*STATES, *FOLLOWING])
+def test_a_state_of_the_table_is_reached(rig, state):
+    state(rig)
+    assert rig.state is STATE_OF[state]
+
+
+def test_the_table_has_every_state():
+    assert set(STATE_OF.values()) == set(PowerState) - {OFFLINE}, "commands are heard once the buses are open"
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("state", FOLLOWING)
+def test_every_source_moves_a_robot_that_follows_within_its_speed(rig_for, state, source):
+    rig = rig_for(source)
+    state(rig)
+    at, seen = rig.left.q[0], len(rig.trace)
+    for k in range(3000):
+        if source not in SENT_ONCE or k == 0:
+            SOURCES[source](rig)
+        rig.run(0.002)
+        if abs(rig.left.q[0] - at) > FAR / 2:
+            break
+    assert abs(rig.left.q[0] - at) > FAR / 2, rig.driver.machine
+    if "gains" not in source:  # these reach the drive at once and are bounded by their torque: another test
+        assert np.abs(rig.speeds()[seen:]).max() < 3.0 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("state", STATES)
-def test_nothing_of_the_time_without_power_or_before_a_stop_moves_the_robot(rig, state, source):
+def test_nothing_of_the_time_without_power_or_before_a_stop_moves_the_robot(rig_for, state, source):
+    rig = rig_for(source)
     state(rig)
     began = rig.state
     for _ in range(5):
@@ -136,9 +213,10 @@ def test_nothing_of_the_time_without_power_or_before_a_stop_moves_the_robot(rig,
             SOURCES[source](rig)
             rig.run(0.002)
     assert rig.driver.commands.last == -np.inf and rig.sources.player.spline is None
+    assert not rig.driver.gained.command.any
     rig.to_power()
     at = rig.hold_at
-    rig.run(4.0)
+    rig.run(4.0 if "later" in source else 0.8)
     assert rig.state is HOLD and np.abs(rig.hold_at - at).max() < 1e-9
 
 

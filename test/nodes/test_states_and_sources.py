@@ -13,7 +13,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from test.nodes.interfaces import CONTROL_MSGS, with_package
 from test.nodes.test_robot_driver import Desk
+from test.nodes.test_trajectory_action import Planner
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 JOINT, WAY, STILL = "l_elbow_flexion", 0.2, 2e-3  # [rad]
@@ -25,13 +27,15 @@ PATIENCE = 60.0  # multiple of usual lateness at which the driver faults, here 3
 class Table(Desk):
     """A desk with every source of commands, and the way to every state."""
 
-    def __init__(self, graph):
-        super().__init__(graph, "hardware:=loopback", f"late_tolerance:={PATIENCE}")
+    def __init__(self, graph, fresh=False):
+        super().__init__(graph, "hardware:=loopback", f"late_tolerance:={PATIENCE}", fresh=fresh)
         self.second = rclpy.create_node("second")
         self.others = self.second.create_publisher(JointState, "joint_commands", 5)
+        self.gained = self.second.create_publisher(JointState, "joint_commands", 5)
+        self.gains = self.second.create_publisher(JointState, "joint_gains", 5)
         self.plans = graph.publisher(JointTrajectory, "joint_trajectory")
         self.button = graph.publisher(Bool, "emergency_stop", 10)
-        for p in (self.commands, self.others, self.plans, self.button):
+        for p in (self.commands, self.others, self.gained, self.gains, self.plans, self.button):
             graph.until(lambda p=p: p.get_subscription_count() > 0, "the driver")
         self.start = self.q[JOINT]
 
@@ -49,6 +53,21 @@ class Table(Desk):
         m.points[0].time_from_start.nanosec = 300_000_000
         self.plans.publish(m)
 
+    def with_gains(self):
+        stamp = self.stamp()
+        self.gains.publish(JointState(header=_header(stamp), name=[JOINT], position=[50.0], velocity=[1.0]))
+        self.single(self.gained, stamp)
+
+    def action(self, age=0.0):
+        """Send a goal of the action follow_joint_trajectory, and do not wait for its end."""
+        if self.planner is None:
+            self.planner = Planner(self.graph)
+        goal = self.planner.goal((0.3, self.goal), joint=JOINT)
+        goal.trajectory.header = _header(self.stamp(age) if age else Time())
+        self.planner.send(goal)
+
+    planner = None
+
     @property
     def at(self):
         self.graph.spin(0.05)
@@ -61,7 +80,7 @@ class Table(Desk):
         while time.monotonic() < end:
             SOURCES[source][0](self)
             self.graph.spin(0.02)
-            if "trajectory" in source:
+            if once(source):
                 return
 
     def to_hold(self):
@@ -111,6 +130,11 @@ def _header(stamp):
     return JointState().header.__class__(stamp=stamp)
 
 
+def once(source):
+    """Whether a source is sent once, and not again and again."""
+    return "trajectory" in source or "goal" in source
+
+
 SOURCES = {  # how it is sent, and whether it may move a robot that follows commands
     "commands": (lambda t: t.single(t.commands, t.stamp()), True),
     "commands without a stamp": (lambda t: t.single(t.commands, Time()), True),
@@ -119,7 +143,11 @@ SOURCES = {  # how it is sent, and whether it may move a robot that follows comm
     "a trajectory": (lambda t: t.trajectory(), True),
     "a trajectory that begins later": (lambda t: t.trajectory(-1.0), True),
     "a trajectory an hour old": (lambda t: t.trajectory(HOUR), False),
+    "commands with gains, which these drives do not take": (lambda t: t.with_gains(), False),
+    "a goal of the action": (lambda t: t.action(), True),
+    "a goal of the action, an hour old": (lambda t: t.action(HOUR), False),
 }
+TOPICS = [name for name in SOURCES if "goal" not in name]
 STATES = {  # how it is reached from HOLD, and whether the robot follows commands there
     "MONITOR": (Table.off, False),
     "HOLD": (lambda t: None, True),
@@ -147,7 +175,7 @@ def check(table, state, sources):
         table.send(source)
     where = f"{state}, {', '.join(sources)}"
     if follows and all(SOURCES[s][1] for s in sources):
-        send = (lambda: None) if "trajectory" in source else lambda: SOURCES[source][0](table)
+        send = (lambda: None) if once(source) else lambda: SOURCES[source][0](table)
         table.graph.until(lambda: abs(table.q[JOINT] - table.goal) < 0.01, f"the goal: {where}", meanwhile=send)
         table.graph.spin(0.5)
         return
@@ -163,8 +191,8 @@ def check(table, state, sources):
 def test_the_robot_moves_where_the_table_allows_it(table):
     """Sources that may not move it all together, in one state after the other; the others one by one."""
     for state in ("MONITOR", "HOLD after a stop", "ESTOP"):
-        check(table, state, list(SOURCES))
-    check(table, "HOLD", [name for name, (_, may) in SOURCES.items() if not may])
+        check(table, state, TOPICS)
+    check(table, "HOLD", [name for name in TOPICS if not SOURCES[name][1]])
     for source in ("commands", "a trajectory that begins later"):
         check(table, "HOLD", [source])
 
@@ -172,6 +200,20 @@ def test_the_robot_moves_where_the_table_allows_it(table):
 @pytest.mark.nightly
 @pytest.mark.parametrize("state", STATES)
 def test_every_source_in_every_state(table, state):
-    for source in SOURCES:
-        if not (state == "RUN" and "trajectory" in source):  # refused where commands are followed: another test
+    for source in TOPICS:
+        if not (state == "RUN" and once(source)):  # refused where commands are followed: another test
             check(table, state, [source])
+
+
+@pytest.mark.nightly
+def test_every_goal_of_the_action_in_every_state(graph, monkeypatch):
+    """Its own driver, which finds control_msgs."""
+    with_package("control_msgs", CONTROL_MSGS, monkeypatch)
+    table = Table(graph, fresh=True)
+    try:
+        for state in STATES:
+            for source in SOURCES:
+                if "goal" in source and state != "RUN":
+                    check(table, state, [source])
+    finally:
+        table.second.destroy_node()

@@ -318,6 +318,27 @@ def test_a_list_that_ends_away_from_its_goal_is_continued():
     assert off < 0.03 and turned < 0.05 and made < 60
 
 
+def test_the_last_step_of_a_way_to_a_goal_arrives_and_a_list_without_a_goal_never_does():
+    goal = planar_exp([0.3, 0.0, 0.0])
+    for aim in (True, False):
+        p, feet = planner(), soles()
+        p.follow(p.walk_to(goal, feet), feet)
+        if aim:
+            p.aim(goal)
+        stance, d, arrived = stance_at(1 - p.first_foot), np.zeros(3), []
+        for _ in range(12):
+            (step, *_), d = p.next_steps(stance, d, 1)
+            arrived.append(p.arrives())
+            if arrived[-1] or not p.queue:
+                break
+            feet[step.foot], stance = step.X, step
+        assert arrived.count(True) == aim and arrived[-1] is aim
+        if aim:
+            feet[step.foot] = step.X
+            assert np.linalg.norm(middle_of(feet).actInv(goal).translation[:2]) < 0.015
+            assert not p.queue and p.goal is None and not p.moving
+
+
 STIFF_HIPS = StepLimits(width=0.19, gap=0.15, outlines=(SOLE, SOLE), turn_out=0.0, turn_in=0.0)
 
 
