@@ -48,12 +48,11 @@ class Table:
         items[:] = sorted((i for i in items if not self._only or named[i] in self._only), key=named.__getitem__)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        reports = self._reports.setdefault(report.nodeid, [])
-        if report.outcome == "rerun":  # tried once more
-            reports.clear()
-            return
+        if report.when == "setup":
+            self._reports[report.nodeid] = []
+        reports = self._reports[report.nodeid]
         reports.append(report)
-        if report.when != "teardown":
+        if report.when != "teardown" or any(r.outcome == "rerun" for r in reports):  # else tried once more
             return
         kept = dict(report.user_properties)
         bad = next((r for r in reports if r.outcome != "passed"), report)

@@ -24,6 +24,7 @@ from humanoid_control.mocap.formats.npz import parse_npz, parse_pickle, parse_te
 from humanoid_control.mocap.formats.trc import parse_trc
 from humanoid_control.mocap.marker_set_draft import sure_marker_set
 from humanoid_control.mocap.marker_sets import REQUIRED, match_sets
+from humanoid_control.mocap.unrecorded import report_unrecorded
 
 _BUILT_IN: dict[str, Callable[[], MarkerClip]] = {"dance": synthetic_dance, "gentle_dance": gentle_dance}
 CLIP_NAMES = tuple(_BUILT_IN)
@@ -130,7 +131,7 @@ def load_clip(
             )
         if rate is not None and suffix not in _WITHOUT_RATE:
             raise ClipError(f"{file.where}: a {suffix} file states its own frame rate: leave the rate out")
-        clip = _READERS[suffix](file, rate, size)
+        clip = report_unrecorded(_READERS[suffix](file, rate, size))
         clip = replace(clip, up=axis, up_told=True) if axis else clip
         return replace(clip, name=file.name.stem) if file.archived else clip
     except (OSError, ValueError, RuntimeError) as error:  # the last two: a null byte, or ~ of an unknown user

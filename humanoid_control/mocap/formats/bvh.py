@@ -32,6 +32,7 @@ _REST_SHARE = 0.75  # of the rotations that turn later, exactly 0: a recording h
 _ZERO = 1e-3  # [deg] "exactly": as files are rounded
 _REST_STEP = 3.0  # times the step after it: a motion that begins in the rest pose begins slowly
 _REST_DISTANCE = 0.005  # of the skeleton's size, from the rest pose to the motion: less is no jump to anybody
+_MOVES = 0.5  # that some rotation changes: less is no motion in radians either
 _JOINT_BYTES = 24  # of the position of a joint in a frame
 _BLOCK, _FRAMES = 1_000_000, 4096  # characters, and frames, that are worked on at a time
 _TWO_LINES = re.compile(r"\s*([^\n]*)\n([^\n]*)\n(?=\s*\S)")
@@ -99,6 +100,8 @@ def parse_bvh(data: bytes, source: str, rate: float | None = None, size: Size = 
         beside = f"{factor:.4g} times its height beside the legs"
         warnings += (f"the root stands at a height that is another unit's than that of the bones ({beside}): check it",)
     n_rest, jump = rest_frames(joints, values, positions)
+    if small := _in_radians(joints, values[n_rest:]):
+        warnings += (small,)
     positions, R_head = positions[n_rest:], R_head[n_rest:]
     scale, unit_note = scale_of_skeleton(
         ankle_to_head([j.name for j in joints], [j.parent for j in joints], positions), source, size=size
@@ -116,6 +119,16 @@ _ROOT_UNITS = (1.0, 100.0, 0.01, 1000.0, 0.001, 10.0, 0.1, 39.37, 1 / 39.37, 2.5
 _STILL = 0.25  # speed of the standing foot, of that without a factor, below which the factor is believed
 _FAR, _ALIKE = 30.0, 0.15  # factor on a height that no posture makes; relative difference of it and the legs
 _FEWEST, _LEAST_WAY = 10, 0.3  # frames, and way of the feet about the root in lengths of the legs: less tells nothing
+
+
+def _in_radians(joints: list[BvhJoint], values: np.ndarray) -> str:
+    """A warning where no rotation exceeds a turn in radians, though joints move; values: (T, C) in file units."""
+    channels = [name for joint in joints for name in joint.channels]
+    turns = values[:, [name.endswith("rotation") for name in channels]]
+    most = float(np.abs(turns).max(initial=0.0))
+    if turns.size and float(np.ptp(turns, axis=0).max()) > _MOVES and most <= 2 * np.pi:
+        return f"no rotation is larger than {most:.3g}: BVH files are in degrees, is this one in radians?"
+    return ""
 
 
 def root_factor(joints: list[BvhJoint], positions: np.ndarray) -> tuple[float, bool]:
@@ -199,6 +212,8 @@ def _channels(words: list[str], what: str) -> list[str]:
     names = [word[:1].upper() + word[1:].lower() for word in words[1:]]
     if not words or words[0] != str(len(names)) or not _CHANNELS.issuperset(names):
         raise ClipError(f"{what}: {' '.join(words)[:60]!r} is not a count and that many of Xposition ... Zrotation")
+    if len(set(names)) < len(names):
+        raise ClipError(f"{what}: {' '.join(words)[:60]!r} names a channel twice: correct the order of its axes")
     return names
 
 

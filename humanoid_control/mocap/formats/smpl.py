@@ -145,7 +145,9 @@ def find_smpl(arrays: Mapping[str, np.ndarray], source: str) -> SmplMotion | Non
         raise ClipError(
             f"{source}: has joint rotations but no path of the root ({', '.join(_PATH[:3])}): export it too"
         )
-    path = _numbers(path, source, "path of the root").reshape(-1, 3)
+    path = np.squeeze(_numbers(path, source, "path of the root"))
+    if path.ndim != 2 or path.shape[1] != 3:
+        raise ClipError(f"{source}: the path of the root has shape {path.shape}, it needs three numbers a frame")
     if len(path) != len(vectors):
         raise ClipError(
             f"{source}: {len(vectors)} frames of rotations, {len(path)} of the root's path: export it again"
@@ -168,6 +170,8 @@ def _numbers(array: np.ndarray, source: str, what: str) -> np.ndarray:
         ClipError: it holds something else.
     """
     try:
+        if np.iscomplexobj(array):
+            raise TypeError
         numbers = np.asarray(array, dtype=float)
     except (TypeError, ValueError):
         raise ClipError(f"{source}: the {what} are no numbers: the file is damaged, or of another kind") from None

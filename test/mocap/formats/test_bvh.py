@@ -271,6 +271,7 @@ def test_hierarchy_in_another_style():
         (bvh([[0, 95, "nan"] + [0] * 9] * 3), "the frames"),
         (bvh(still(), SKELETON.replace("Zrotation Xrotation", "Zrotation Wrotation")), "CHANNELS of 'Hips'"),
         (bvh(still(), SKELETON.replace("CHANNELS 6", "CHANNELS 5")), "CHANNELS of 'Hips'"),
+        (bvh(still(), SKELETON.replace("Zrotation Xrotation", "Zrotation Zrotation")), "names a channel twice"),
         (bvh(still(), SKELETON.replace("OFFSET 0 60 5", "OFFSET 0 60")), "OFFSET of 'Head' has 2 numbers"),
         (bvh(still(), SKELETON.replace("0 60 5", "0 many 5")), "OFFSET of 'Head'"),
         (bvh(still(), SKELETON.rstrip().removesuffix("}")), "brace is missing"),

@@ -164,6 +164,8 @@ def test_a_frame_without_numbers_is_a_gap():
     [
         ({"trans": None}, "no path of the root"),
         ({"trans": TRANS[:-1]}, "12 frames of rotations, 11 of the root's path"),
+        ({"trans": np.zeros((T // 2, 6))}, r"the path of the root has shape \(6, 6\), it needs three numbers a frame"),
+        ({"poses": np.zeros((T, 66), complex)}, "are no numbers"),
         ({"poses": np.zeros((T, 48))}, "48 numbers a frame are no joint rotations"),
         ({"mocap_framerate": None}, "states no frame rate: give it"),
         ({"mocap_framerate": np.array("fast")}, "'mocap_framerate' is no frame rate"),

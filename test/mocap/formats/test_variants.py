@@ -41,6 +41,17 @@ def test_a_root_in_another_unit_than_the_bones_is_brought_to_theirs(mocap, tmp_p
     assert not any("another unit" in w for w in right.warnings)
 
 
+def test_rotations_in_radians_are_asked_about(mocap, tmp_path):
+    path = mocap("cmu_bvh/07_01.bvh")
+    head, dt, rows = re.split(r"(?im)^(\s*Frame Time:.*\n)", path.read_text(), maxsplit=1)
+    values = np.array([[float(w) for w in row.split()] for row in rows.strip().splitlines()])
+    values[:, 3:] = np.radians(values[:, 3:])  # but for the root, all channels are rotations
+    wrong = tmp_path / "radians.bvh"
+    wrong.write_text(head + dt + "\n".join(" ".join(f"{x:.6f}" for x in row) for row in values) + "\n")
+    assert any("is this one in radians?" in w for w in load_clip(wrong).warnings)
+    assert not any("radians" in w for w in load_clip(path).warnings)
+
+
 @pytest.mark.parametrize("name", ["02_01", "02_05", "05_02", "07_01"])
 def test_a_root_in_the_unit_of_the_bones_is_left_alone_and_another_is_noticed(mocap, name):
     joints, values = parts(mocap(f"cmu_bvh/{name}.bvh"))
