@@ -26,7 +26,7 @@ def report_unrecorded(clip: MarkerClip) -> MarkerClip:
     """The clip with stand-ins hidden, and a warning for each kind of place or frame that was not recorded."""
     clip, said = _hide_stand_ins(clip)
     moved = _changed(clip.positions)
-    repeated = _repeated_frames(moved.any(axis=1), clip)
+    repeated = _repeated_frames(np.flatnonzero(moved.any(axis=1)), clip)
     held = _held_markers(moved, clip) if clip.noun == "marker" and not repeated else ()
     return replace(clip, warnings=(*clip.warnings, *said, *repeated, *held))
 
@@ -62,9 +62,8 @@ def _changed(P: np.ndarray) -> np.ndarray:
     return np.asarray(~same.all(axis=2))
 
 
-def _repeated_frames(changed: np.ndarray, clip: MarkerClip) -> tuple[str, ...]:
-    """A warning where frames are repeated all along, as (T - 1,) `changed` tells; rests are no such thing."""
-    at = np.flatnonzero(changed)
+def _repeated_frames(at: np.ndarray, clip: MarkerClip) -> tuple[str, ...]:
+    """A warning where frames are repeated all along, at tells which changed; rests are no such thing."""
     if len(at) < _FEWEST:
         return ()
     span = int(at[-1] - at[0])

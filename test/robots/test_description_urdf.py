@@ -71,6 +71,15 @@ BROKEN = {
         ),
         "a xacro file; turn it into a URDF first",
     ),
+    "name of two lines": (ARM.replace('name="bend"', 'name="be&#10;nd"'), "the joint name 'be.*nd' holds a line break"),
+    "negative friction": (
+        ARM.replace('<limit lower="-2"', '<dynamics damping="0" friction="-1"/><limit lower="-2"'),
+        "friction of its <dynamics> must not be negative",
+    ),
+    "negative damping": (
+        ARM.replace('<limit lower="-2"', '<dynamics damping="-1"/><limit lower="-2"'),
+        "damping of its <dynamics> must not be negative",
+    ),
     "double name": (ARM.replace('<link name="lower">', '<link name="upper">'), "used twice"),
 }
 
@@ -331,6 +340,15 @@ def test_a_mesh_that_is_cut_off_is_missing(tmp_path):
     (tmp_path / "b.stl").write_bytes((tmp_path / "a.stl").read_bytes()[:-30])
     assert missing_meshes(parse_urdf((tmp_path / "arm.urdf").read_text(), "arm"), tmp_path) == ["b.stl", "c.stl"]
     assert "b.stl, c.stl" in missing_text(["b.stl", "c.stl"], "arm")
+
+
+def test_a_mesh_with_a_vertex_that_no_robot_has_is_none(tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    ball = trimesh.creation.icosphere(radius=0.1)
+    ball.export(tmp_path / "good.stl")
+    ball.vertices[3] = 1e30, 0, 0
+    ball.export(tmp_path / "far.stl")
+    assert load_mesh(tmp_path / "good.stl") is not None and load_mesh(tmp_path / "far.stl") is None
 
 
 def arm_with(tmp_path, **limits):

@@ -59,6 +59,17 @@ def test_each_kind_is_noted_by_name_and_value(kind):
     assert any(says in note for note in notes(text)), notes(text)
 
 
+def test_efforts_that_cannot_hold_the_robot_are_noted():
+    def chain(effort):
+        links = "".join(LINK.format(name=f"l{k}") for k in range(8))
+        joints = "".join(JOINT.format(name=f"j{k}", parent=f"l{k}", child=f"l{k + 1}") for k in range(7))
+        return f'<robot name="chain">{links}{joints}</robot>'.replace('effort="50"', f'effort="{effort}"')
+
+    (said,) = notes(chain("0.4"))
+    assert "no joint has more than 0.4 N m, and the links weigh 16 kg" in said
+    assert notes(chain("2")) == []
+
+
 def test_a_type_that_is_missing_or_misspelt_is_named():
     for old, new, says in (
         ('type="revolute"', 'type="Revolute"', "joint 'shoulder' is 'Revolute'; did you mean revolute?"),

@@ -17,6 +17,7 @@ FOLDERS_UP = 5  # from the URDF's folder: where a package may begin
 SIDES = 24  # of what stands for a cylinder; as many around a ball
 SHOWN = 4  # names in a message
 SCHEMES = ("file://", "package://", "model://")
+FARTHEST = 1e6  # [m], or units of the file, of a vertex: beyond it the file is damaged
 LARGEST = 10.0  # [m] between the farthest points of a link
 CONFINED: set[Path] = set()
 """Folders of strangers' robots, such as those dropped on a page: their meshes are looked for within them alone."""
@@ -65,7 +66,7 @@ def load_mesh(path: Path, scale: np.ndarray | None = None) -> Triangles | None:
     found = _binary_stl(path)
     if found is None and (read := read_mesh(path)) is not None:
         found = Triangles(read[0] * mesh_unit(path), read[1])
-    if found is None or not len(found.faces) or not np.isfinite(found.vertices).all():
+    if found is None or not len(found.faces) or not (np.abs(found.vertices) < FARTHEST).all():  # also not for NaN
         return None
     if scale is None:
         return found

@@ -17,6 +17,7 @@ NARROW = 0.1  # [rad] of a range: where most joints have less, their ends were h
 FULL_TURN = 2 * math.pi + 0.01  # [rad] beyond which angles of a placement are more likely degrees
 FAR = 5.0  # [m] between a joint and the one before: no robot's limb is as long
 HEAVY, LIGHT = 1000.0, 0.05  # [kg] of a whole robot
+FEW, FEEBLE = 6, 0.1  # joints; [N m/kg] of the strongest joint, with which no humanoid carries its arm
 WIDE = 3.0  # [m] radius of gyration of a link
 
 
@@ -92,6 +93,10 @@ def _masses(document: ET.Element, joints: list[ET.Element]) -> Iterator[str]:
         )
         if m > 0 and moment > m * WIDE**2:
             wide.append(f"{shown(link.get('name'))}: {moment:.3g} kg m^2 at {m:.3g} kg")
+    strongest = max((_number(limit, "effort") for j in joints if (limit := j.find("limit")) is not None), default=0.0)
+    if len(joints) > FEW and 0 < strongest < FEEBLE * total:
+        them = f"no joint has more than {strongest:.3g} N m, and the links weigh {total:.3g} kg"
+        yield f"{them}: the robot cannot hold itself; are efforts in other units?"
     if total > HEAVY:
         yield f"the links weigh {total:.4g} kg: masses are in kilograms; are these grams?"
     elif joints and total == 0:

@@ -229,6 +229,8 @@ def _check_topology(tree: UrdfTree) -> None:
             raise RobotError(f"{where}: {kind} name '{shown(double[0])}' is used twice")
         if not all(n.strip() for n in given):
             raise RobotError(f"{where}: a {kind} has no name")
+        if odd := next((n for n in given if not n.isprintable()), None):
+            raise RobotError(f"{where}: the {kind} name '{shown(odd)}' holds a line break or another control character")
     for j in tree.joints:
         for role in ("parent", "child"):
             if link_of(j, role) not in links:
@@ -290,7 +292,7 @@ _NUMBERS: dict[str, dict[str, _Numbers]] = {  # by element
     "inertia": dict.fromkeys(("ixx", "iyy", "izz", "ixy", "ixz", "iyz"), _ANY),
     "limit": {"lower": _Numbers(), "upper": _Numbers(), "velocity": _NOT_NEGATIVE, "effort": _NOT_NEGATIVE},
     "mimic": {"multiplier": _ANY, "offset": _ANY},
-    "dynamics": {"damping": _ANY, "friction": _ANY},
+    "dynamics": dict.fromkeys(("damping", "friction"), _Numbers(1, 0.0, MOST)),
     "box": {"size": _Numbers(3, 0.0, FARTHEST)},
     "sphere": {"radius": _SIZE},
     "cylinder": {"radius": _SIZE, "length": _SIZE},
