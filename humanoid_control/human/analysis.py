@@ -152,6 +152,7 @@ def analyse(
     tasks, settings = tasks or FitTasks(), settings or AnalysisSettings()
     check_cutoff(settings.cutoff, clip.rate)
     said = [*person.notes, *clip.warnings]
+    said += _said_of_time(clip, tasks.time_range)
     person = with_free_root(person)
     if calibrate_by:
         person, found_sizes = calibrated(person, calibrate_by, tasks)
@@ -199,6 +200,14 @@ def analyse(
             )
     out = Analysis(clip, person, found, motion, tau, before, after, loads, carriers, settings, tuple(said))
     return replace(out, tracking=tracking)
+
+
+def _said_of_time(clip: MarkerClip, asked: tuple[float, float] | None) -> tuple[str, ...]:
+    """A warning where a task set asks for less than the whole clip."""
+    first, last = clip.timestamps[[0, -1]].tolist()
+    if asked is None or (asked[0] <= first + 0.5 / clip.rate and asked[1] >= last - 0.5 / clip.rate):
+        return ()
+    return (f"the task set asks for {asked[0]:g} to {asked[1]:g} s: all frames, {first:g} to {last:g} s, are analysed",)
 
 
 def _check_same_set(person: Person, clip: MarkerClip) -> None:

@@ -15,6 +15,8 @@ from humanoid_control.files import why
 from humanoid_control.human.model import Person
 from humanoid_control.human.osim import flag, numbers_of, text_of
 
+HEAVIEST = 1e6  # of a task
+
 
 @dataclass(frozen=True, eq=False)
 class CoordinateTask:
@@ -39,7 +41,7 @@ class FitTasks:
         markers: weight of each marker by name. 0 leaves it out.
         coordinates: by name.
         others: weight of the markers of the person that are not named.
-        time_range: first and last time [s] that a setup file asks for, or None.
+        time_range: first and last time [s] that a setup file asks for, or None. It is reported, not applied.
     """
 
     markers: Mapping[str, float] = field(default_factory=dict)
@@ -61,8 +63,8 @@ class FitTasks:
                 )
         weights = {**self.markers, **{n: t.weight for n, t in self.coordinates.items()}, "others": self.others}
         for name, weight in weights.items():
-            if not (np.isfinite(weight) and weight >= 0):
-                raise ConfigError(f"the weight of '{name}' is {weight}: it must be 0 or more")
+            if not 0 <= weight <= HEAVIEST:  # so large a weight takes the digits of all others; NaN is refused too
+                raise ConfigError(f"the weight of '{name}' is {weight:g}: it must be from 0 to {HEAVIEST:g}")
 
 
 def read_ik_setup(path: str | Path, person: Person, motion: Mapping[str, np.ndarray] | None = None) -> FitTasks:

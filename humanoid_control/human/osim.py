@@ -118,7 +118,7 @@ def numbers_of(element: ET.Element, key: str, count: int = 0, default: tuple[flo
         values = np.array([math.nan])
     if not np.isfinite(values).all() or (count and len(values) != count) or not len(values):
         named = shown(element.get("name", element.tag))
-        wanted = f"{count} numbers" if count else "numbers"
+        wanted = "a number" if count == 1 else f"{count} numbers" if count else "numbers"
         raise RobotError(f"'{named}': {key} must be {wanted}, got '{shown(text)}'")
     return values
 

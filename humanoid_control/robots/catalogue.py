@@ -144,12 +144,14 @@ def urdf_path(name_or_path: str | Path) -> Path:
             raise RobotError(f"{path} is a folder: give the URDF file in it")
         if path.is_file():
             return path
+        if path.exists():
+            raise RobotError(f"{path} is a device or a pipe: give a URDF file")
     except (OSError, ValueError, RuntimeError) as e:  # too long; a null byte; ~ of an unknown user
         raise RobotError(
             f"'{shown(text)}' is no path of a URDF file: {shown(getattr(e, 'strerror', None) or e)}"
         ) from None
     if path.suffix or "/" in text:
-        near = sorted(p.name for p in path.parent.glob("*.urdf")) if path.parent.is_dir() else []
+        near = sorted(p.name for p in path.parent.glob("*.urdf") if p.is_file()) if path.parent.is_dir() else []
         offer = f"; URDF files there: {', '.join(near[:5])}" if near else ""
         raise RobotError(f"there is no URDF file {path}{offer}")
     near = nearest_names(text, (*KNOWN, *humanoids()))

@@ -6,6 +6,7 @@ test_force_plates), clocks half a second apart and their offset (test_plate_assi
 (test_optimal_reach, test_reach_command).
 """
 
+import re
 import resource
 from dataclasses import replace
 
@@ -55,6 +56,26 @@ def test_times_that_do_not_overlap_are_refused_with_both_ranges(standing):
     with pytest.raises(ClipError, match=r"from 0\.00 to 2\.99 s, the forces from 99\.80 to .* no time in common"):
         analyse(person, clip, later)
     assert analyse(person, clip, later, settings=AnalysisSettings(offset=-100.0)).explained.sum() > 250
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"), [((0.5, 2.0), True), ((50.0, 60.0), True), ((0.0, 2.99), False), (None, False)]
+)
+def test_a_time_range_of_a_task_set_that_leaves_frames_out_is_named(standing, asked, said):
+    person, clip, _ = standing
+    warnings = analyse(person, clip, tasks=FitTasks(time_range=asked)).warnings
+    found = [w for w in warnings if "the task set asks for" in w]
+    assert bool(found) == said
+    assert not said or f"{asked[0]:g} to {asked[1]:g} s: all frames, 0 to 2.99 s, are analysed" in found[0]
+
+
+@pytest.mark.parametrize("weight", [-1.0, 1e300, float("nan"), float("inf")])
+def test_weights_that_leave_no_digits_to_others_are_refused_by_name(standing, weight):
+    person, clip, _ = standing
+    with pytest.raises(
+        ConfigError, match=re.escape(f"the weight of '{clip.labels[0]}' is {weight:g}: it must be from 0")
+    ):
+        fit(person, clip.positions, clip.labels, FitTasks(markers={clip.labels[0]: weight}))
 
 
 @pytest.mark.parametrize(("factor", "words"), [(1000, "1000 times too large"), (0.001, "1000 times too small")])

@@ -244,7 +244,7 @@ def test_bad_input_is_told(walker, tmp_path, human_motion):
         fit(walker, markers, labels[:-1])
     with pytest.raises(UnknownNameError, match="knee_angle_r"):
         fit(walker, markers, labels, FitTasks(coordinates={"knee_angel_r": None}))
-    with pytest.raises(ConfigError, match="0 or more"):
+    with pytest.raises(ConfigError, match="from 0 to 1e"):
         fit(walker, markers, labels, FitTasks(markers={"R.Knee": -1.0}))
     # Subject and case of a label do not matter.
     assert fit(walker, markers, [f"Bob:{name.upper()}" for name in labels], None, PLAIN).labels == tuple(labels)

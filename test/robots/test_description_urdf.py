@@ -1,5 +1,6 @@
 """Any URDF: what is wrong with it is said in one line; what is right with it works without a robot file."""
 
+import os
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -107,6 +108,9 @@ def test_paths_that_are_not_urdfs(tmp_path):
     write(tmp_path, ARM)
     with pytest.raises(RobotError, match=r"arm\.urdf"):
         load_robot(tmp_path / "amr.urdf")
+    os.mkfifo(tmp_path / "pipe.urdf")
+    with pytest.raises(RobotError, match=r"pipe\.urdf is a device or a pipe: give a URDF file"):
+        load_robot(tmp_path / "pipe.urdf")
     binary = tmp_path / "binary.urdf"
     binary.write_bytes(bytes(range(256)))
     with pytest.raises(RobotError):
