@@ -13,7 +13,11 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Imu
 from std_msgs.msg import String
 
+from evidence.studies.walking.trial import WalkConditions, walk
 from humanoid_control.nodes.base.messages import LATCHED
+from humanoid_control.robots import load_robot
+from humanoid_control.simulation import SimulationConfig
+from humanoid_control.walking import Walker
 
 pytestmark = [pytest.mark.ros, pytest.mark.patient]
 SIMULATOR = ("robot:=lola", "base:=floating", "rate:=250.0", "sensor_every:=1", "publish_tf:=false", "stamp:=sim",
@@ -136,10 +140,22 @@ def test_all_tendons_say_nought_once(graph, script, result):
     assert all(speed < 2.0 and step < 15.0 for speed, step in found.values())
 
 
+W1 = {  # velocity [m/s, m/s, rad/s] at a time [s], and steps
+    "reverses": (lambda t: (0.3 if int(t / 0.9) % 2 == 0 else -0.3, 0.0, 0.0), 30),
+    "to the sides": (lambda t: (0.0, 0.25 if int(t / 0.8) % 2 == 0 else -0.25, 0.0), 30),
+    "all at once": (lambda t: (0.4, 0.3, 1.5), 30),
+    "100 m/s": (lambda t: (100.0, 0.0, 0.0), 15),
+    "1e-4 m/s": (lambda t: (1e-4, 0.0, 0.0), 10),
+}
+
+
 @fault("W1", "no fall, speeds within limits: reversals, sideways, all axes at once, 100 m/s, 1e-4 m/s")
-def test_sudden_changes_of_the_commanded_velocity(script, result):
-    out = script("walking.py", "flip", "side", "twist", "huge", "tiny")
-    rows = re.findall(r"fell='(.*?)' steps (\d+) .*?speed\(true\) (\S+) commands (\S+)", out)
-    result(*[f"{fell or 'stands'}, {steps} steps, speed {speed};" for fell, steps, speed, _ in rows])
-    assert len(rows) == 5 and not any(fell for fell, *_ in rows)
-    assert all(float(command) <= 1.0 + 1e-6 and float(speed) < 1.1 for *_, speed, command in rows)
+def test_sudden_changes_of_the_commanded_velocity(folder, result):
+    """The programs of the folder's script."""
+    found = {}
+    for name, (program, steps) in W1.items():
+        walker = Walker(load_robot("lola", "floating"))
+        found[name] = walk(SimulationConfig("lola", "floating").build(), walker, WalkConditions(program, steps, 25.0))
+    result(*[f"{n}: {o.fell or 'stands'}, {o.steps} steps, speed {o.speed_share:.2f};" for n, o in found.items()])
+    assert not any(o.fell for o in found.values())
+    assert all(o.command_share <= 1.0 + 1e-6 and o.speed_share < 1.1 for o in found.values())
