@@ -20,30 +20,30 @@ EXAMPLES = """examples:
 TOPICS = {
     "targets": (
         "visualization_msgs/MarkerArray",
-        "where points or links should be: ns is the name, pose the target, in the frame `world` or the root link's, "
+        "target poses of points or links: ns is the name, pose the target, in the frame `world` or the root link's, "
         "for whole_body_ik also in that of a link, or where tf2_ros is installed in any that has a transform to "
         "`world`; at most 256 markers a message are read",
     ),
     "targets/NAME": (
         "geometry_msgs/PoseStamped",
-        "where one point (position) or link (pose) should be, for each name in `pose_targets`; frames as of `targets`. "
+        "target of one point (position) or link (pose), for each name in `pose_targets`; frames as of `targets`. "
         "A target has one owner: its first source, until that is silent for half a second. With `tf_targets` the "
         "frames `target/NAME` on /tf are targets, too",
     ),
     "goals": (
         "visualization_msgs/MarkerArray",
-        "a goal, when the targets have come to it: id is its number, text its kind (reachable, far, inside)",
+        "a goal that the targets have reached: id is its number, text its kind (reachable, far, inside)",
     ),
     "ik_markers": (
         "visualization_msgs/MarkerArray",
-        "while somebody listens: collision shapes coloured by distance, near pairs, centre of mass, momentum",
+        "with subscribers only: collision shapes coloured by distance, near pairs, centre of mass, momentum",
     ),
     "joint_commands": (
         "sensor_msgs/JointState",
         "position and velocity for every joint, always inside the limits (with `feedback` velocities alone, of "
         "whole_body_controller efforts alone); the "
         "simulator also takes velocities alone "
-        "(velocity drives) and efforts alone (torques), for the joints that a message names; an effort beside a "
+        "(velocity drives) and efforts alone (torques), for the joints that a message names; an effort with a "
         "position is feed-forward",
     ),
     "reference_joint_states": (
@@ -52,8 +52,8 @@ TOPICS = {
     ),
     "joint_states": (
         "sensor_msgs/JointState",
-        "measured position, velocity and torque; what is beyond range or speed is refused until three in a row agree; "
-        "clocks of senders may be apart or absent: stamps are corrected, or arrival is taken, and it is said",
+        "measured position, velocity and torque; values beyond range or speed are refused until three in a row agree;"
+        " wrong or absent stamps of senders are corrected or replaced by the arrival time, and reported",
     ),
     "CONTROLLER/commands": (
         "std_msgs/Float64MultiArray",
@@ -65,13 +65,12 @@ TOPICS = {
     ),
     "joint_trajectory": (
         "trajectory_msgs/JointTrajectory",
-        "executed from where the reference is, at its stamp (zero: now): lines, cubics or quintics through its points; "
-        "refused where the robot does not follow commands or the stamp is out of date; "
-        "an empty one ends the one that runs",
+        "executed from the present reference, at its stamp (zero: now): lines, cubics or quintics through its points; "
+        "refused if the robot does not follow commands or the stamp is out of date; an empty one ends the running one",
     ),
     "applied_commands": (
         "sensor_msgs/JointState",
-        "what goes to the buses with power, after interpolation, blend and limits; of a simulator the references of "
+        "commands on the buses with power, after interpolation, blend and limits; of a simulator, the references of "
         "its drives",
     ),
     "hardware_state": (
@@ -81,18 +80,18 @@ TOPICS = {
     ),
     "emergency_stop": (
         "std_msgs/Bool",
-        "true stops; released (then `robot_driver/clear_faults`) once each publisher that said so says false, or is "
+        "true stops; released (then `robot_driver/clear_faults`) when each publisher of true has sent false or is "
         "gone; every message is a heartbeat",
     ),
     "estimated_joint_states": ("sensor_msgs/JointState", "filtered position and velocity"),
     "tendon_states": (
         "sensor_msgs/JointState",
         "tendons: name, position = length of the whole path [m], effort = tension [N]; missing tendons are left out "
-        "(simulator: `tendons`); by winches: position = wire that is out, velocity = its rate [m/s]",
+        "(simulator: `tendons`); by winches: position = wire length, velocity = its rate [m/s]",
     ),
     "tendon_commands": (
         "sensor_msgs/JointState",
-        "winches, by the fields that are filled: velocity (of the wire's length [m/s]) and effort [N]: hybrid; effort: "
+        "winches, by the filled fields: velocity (of the wire's length [m/s]) and effort [N]: hybrid; effort: "
         "tension; position [m] and effort: length. Without commands drives hold their wires",
     ),
     "tendon_tensions": (
@@ -101,55 +100,56 @@ TOPICS = {
     ),
     "body_image": (
         "std_msgs/Float64MultiArray",
-        "what was learnt of the tendons, latched; its label is the hash of the routing",
+        "learnt body image of the tendons, latched; its label is the hash of the routing",
     ),
-    "tendon_controller/missed": ("sensor_msgs/JointState", "effort = torque that the tendons do not give [N m]"),
-    "tendon_controller/references": ("sensor_msgs/JointState", "position = where the joints are led to [rad]"),
+    "tendon_controller/missed": ("sensor_msgs/JointState", "effort = torque that the tendons lack [N m]"),
+    "tendon_controller/references": ("sensor_msgs/JointState", "position = references of the joints [rad]"),
     "tendon_markers": (
         "visualization_msgs/MarkerArray",
-        "while somebody listens: the tendons, green where they agree, red where one contradicts, violet where left "
-        "out; with `colour` tension from blue at the least tension to red at the most",
+        "with subscribers only: the tendons, green where they agree, red where one contradicts, violet where "
+        "excluded; with `colour` tension from blue at the least tension to red at the greatest",
     ),
     "state_estimator/covariance": (
         "std_msgs/Float64MultiArray",
-        "while somebody listens, `source` tendons: covariance of the joints in the label of both dimensions [rad^2]",
+        "with subscribers only, `source` tendons: covariance of the joints in the label of both dimensions [rad^2]",
     ),
     "state_estimator/jae_error": (
         "sensor_msgs/JointState",
-        "while somebody listens, `side_by_side`: position = relative minus absolute estimate of each joint [rad]",
+        "with subscribers only, `side_by_side`: position = relative minus absolute estimate of each joint [rad]",
     ),
     "imu": ("sensor_msgs/Imu", "orientation, angular velocity and specific force of the root link"),
     "battery": (
         "sensor_msgs/BatteryState",
-        "once a second from each bus whose drives measure their supply, `location` is the bus; what is not measured "
-        "is NaN",
+        "once a second from each bus whose drives measure their supply, `location` is the bus; unmeasured values are "
+        "NaN",
     ),
     "ground_truth/odometry": (
         "nav_msgs/Odometry",
-        "true pose and twist of the root link in the frame `world`; nothing that controls the robot reads it",
+        "true pose and twist of the root link in the frame `world`; no controller reads it",
     ),
     "cmd_vel": (
         "geometry_msgs/Twist or TwistStamped",
-        "velocity to walk with: linear.x forward, linear.y to the left, angular.z turning to the left; old after "
+        "commanded velocity: linear.x forward, linear.y to the left, angular.z turning to the left; outdated after "
         "`cmd_vel_timeout`",
     ),
     "footsteps": (
         "visualization_msgs/MarkerArray, geometry_msgs/PoseArray or nav_msgs/Path",
-        "where the soles are to come down, in the frame of `odom` or in `base_footprint`; of markers the ns is "
-        "l_foot or r_foot (text `append` in the first: after those before), of the others the feet alternate; while a "
-        "list or a goal of one node is carried out, those of another are refused",
+        "places of the coming soles, in the frame of `odom` or in `base_footprint`; of markers the ns is "
+        "l_foot or r_foot (text `append` in the first: after the previous ones), of the others the feet alternate; "
+        "while a "
+        "list or a goal of one node is carried out, others are refused",
     ),
-    "footsteps/status": ("diagnostic_msgs/KeyValue", "accepted or refused, and which footstep is bad, and why"),
+    "footsteps/status": ("diagnostic_msgs/KeyValue", "accepted or refused, with the bad footstep and the reason"),
     "footsteps/planned": (
         "visualization_msgs/MarkerArray",
-        "while somebody listens: coming soles (ns l_foot, r_foot), support polygon, zero-moment point asked for, "
+        "with subscribers only: coming soles (ns l_foot, r_foot), support polygon, commanded zero-moment point, "
         "divergent component of motion, centre of mass; of whole_body_controller the forces on both feet, too "
-        "(ns l_force, r_force), zmp as it is felt and zmp_planned",
+        "(ns l_force, r_force), the measured zmp and zmp_planned",
     ),
     "footprint": (
         "geometry_msgs/Polygon",
-        "once a second: outline of the standing robot on the floor, in the frame `base_footprint`, as costmaps of Nav2 "
-        "take it on their topic of this name",
+        "once a second: outline of the standing robot on the floor, in the frame `base_footprint`, for the topic of "
+        "this name of Nav2 costmaps",
     ),
     "odom": (
         "nav_msgs/Odometry",
@@ -166,7 +166,7 @@ TOPICS = {
     "contact/FOOT": ("std_msgs/Bool", "whether a foot (`l_foot`, `r_foot`) touches the ground"),
     "goal_pose": (
         "geometry_msgs/PoseStamped",
-        "where the middle of the feet is to be in the end, in the frame of `odom` or in `base_footprint`; answered on "
+        "final pose of the middle of the feet, in the frame of `odom` or in `base_footprint`; answered on "
         "`footsteps/status`",
     ),
     "joy": (
@@ -177,7 +177,7 @@ TOPICS = {
     "simulator/paused": ("std_msgs/Bool", "whether simulated time stands still, for late subscribers"),
     "performing/state": (
         "std_msgs/String",
-        "what the performer does, for late subscribers: WAITING, STAND, PERFORM, STOP, FALLEN, OFF",
+        "state of the performer, for late subscribers: WAITING, STAND, PERFORM, STOP, FALLEN, OFF",
     ),
     "reference_wrench/FOOT": (
         "geometry_msgs/WrenchStamped",
@@ -185,7 +185,7 @@ TOPICS = {
     ),
     "walking/state": (
         "std_msgs/String",
-        "what the walker does, for late subscribers: WAITING, STAND, WALK, STOP, FALLEN, OFF",
+        "state of the walker, for late subscribers: WAITING, STAND, WALK, STOP, FALLEN, OFF",
     ),
     "joint_gains": (
         "sensor_msgs/JointState",
@@ -203,7 +203,7 @@ TOPICS = {
     ),
     "policy/terms": (
         "std_msgs/Float64MultiArray",
-        "while somebody listens: the observation of the policy, scaled; a dimension a term, with its name",
+        "with subscribers only: the observation of the policy, scaled; one named dimension per term",
     ),
     "wrench/FOOT": (
         "geometry_msgs/WrenchStamped",
@@ -219,14 +219,14 @@ TOPICS = {
     ),
     "/tf_static": (
         "tf2_msgs/TFMessage",
-        "the frames of REP 120 that the links of a robot do not have already: `base_link`, `torso`, `gaze`, `l_wrist`, "
-        "`l_gripper`, `l_ankle`, `l_sole` and those of the right side; where ROS has tf2_msgs",
+        "the frames of REP 120 that are not links of the robot: `base_link`, `torso`, `gaze`, `l_wrist`, "
+        "`l_gripper`, `l_ankle`, `l_sole` and the right side; where ROS has tf2_msgs",
     ),
     "simulator/set_state": (
         "sensor_msgs/JointState",
-        "put joints, by name, to positions and velocities; a topic, because std_srvs has no service that takes data",
+        "put joints, by name, to positions and velocities; a topic, because std_srvs has no service with data",
     ),
-    "simulator/set_base": ("geometry_msgs/PoseStamped", "put the root link somewhere in the frame `world`, at rest"),
+    "simulator/set_base": ("geometry_msgs/PoseStamped", "put the root link at a pose in the frame `world`, at rest"),
     "simulator/push": (
         "geometry_msgs/WrenchStamped",
         "push the link in `frame_id`, at its origin and in its axes, for `push_duration`",
@@ -243,12 +243,12 @@ TOPICS = {
     ),
     "human/joint_states": (
         "sensor_msgs/JointState",
-        "coordinates of the person, as its model names them [rad, m]; effort is NaN where plates and weight do not "
-        "explain the motion. Velocity and effort are late as /diagnostics says",
+        "coordinates of the person, as its model names them [rad, m]; effort is NaN if plates and weight do not "
+        "explain the motion. /diagnostics reports the delay of velocity and effort",
     ),
     "human/residual": (
         "geometry_msgs/WrenchStamped",
-        "what markers, plates and masses leave unexplained, force and moment about the origin of the first segment",
+        "residual of markers, plates and masses: force and moment about the origin of the first segment",
     ),
     "human/points": (
         "visualization_msgs/MarkerArray",
@@ -256,12 +256,12 @@ TOPICS = {
     ),
     "human/markers": (
         "visualization_msgs/MarkerArray",
-        "while somebody listens: measured markers (hollow), fitted ones (full), errors, bones, forces on the feet",
+        "with subscribers only: measured markers (hollow), fitted ones (full), errors, bones, forces on the feet",
     ),
-    "dancer": ("visualization_msgs/MarkerArray", "the dancer as a stick figure beside the robot"),
-    "clip/time": ("std_msgs/Float64", "where the clip is [s]"),
+    "dancer": ("visualization_msgs/MarkerArray", "the dancer as a stick figure next to the robot"),
+    "clip/time": ("std_msgs/Float64", "time in the clip [s]"),
     "clip/duration": ("std_msgs/Float64", "length of the clip [s], for late subscribers"),
-    "clip/seek": ("std_msgs/Float64", "go to this place in the clip [s]"),
+    "clip/seek": ("std_msgs/Float64", "seek to this time in the clip [s]"),
     "/diagnostics": (
         "diagnostic_msgs/DiagnosticArray",
         "once a second from every node, and at once when a problem begins or ends: rates, times, ages, problems",
@@ -269,55 +269,59 @@ TOPICS = {
 }
 SERVICES = {
     "simulator/reset": "time zero, the neutral posture at rest, the sensors' random numbers from the start",
-    "simulator/pause": "std_srvs/SetBool: let simulated time stand still, or go on",
+    "simulator/pause": "std_srvs/SetBool: pause or resume simulated time",
     "simulator/step": "while paused: advance by `step_periods` (a live parameter) periods of the joint states",
-    "robot_driver/enable": "std_srvs/SetBool: give power, or go on after `robot_driver/stop`; false: come to rest and "
-    "switch off. Refused with the reasons",
+    "robot_driver/enable": (
+        "std_srvs/SetBool: give power, or resume after `robot_driver/stop`; false: come to rest and switch off. A "
+        "refusal has the reasons"
+    ),
     "robot_driver/stop": "come to rest and hold; commands are not followed until `robot_driver/enable`",
-    "robot_driver/emergency_stop": "std_srvs/SetBool: the drives stop by themselves, then power goes; false releases",
-    "robot_driver/clear_faults": "after a fault or an emergency stop whose cause is gone: measure again, without power",
+    "robot_driver/emergency_stop": "std_srvs/SetBool: the drives stop by themselves, then lose power; false releases",
+    "robot_driver/clear_faults": "after a fault or an emergency stop without its cause: measure again, without power",
     "robot_driver/home": "in HOLD: drives with `homing` in the hardware file look for their zeros, one joint of a "
     "group at a time; commands are followed only then",
-    "robot_driver/set_zero": "calibrate: `zero_joints` are at `zero_posture` now; written beside the hardware file",
+    "robot_driver/set_zero": "calibrate: `zero_joints` are at `zero_posture` now; written next to the hardware file",
     "robot_driver/release_brake": "std_srvs/SetBool: release or engage the brake of `brake_joint`, without power",
     "tendon_driver/enable": "std_srvs/SetBool: give power, or follow commands again after `tendon_driver/stop`; false: "
-    "hold the wires, engage the brakes and switch off. Refused with the reasons",
+    "hold the wires, engage the brakes and switch off. A refusal has the reasons",
     "tendon_driver/stop": "hold all wires; commands are not followed until `tendon_driver/enable`",
-    "tendon_driver/emergency_stop": "std_srvs/SetBool: the drives stop by themselves, then power goes; false releases",
-    "tendon_driver/clear_faults": "after a fault or a stop whose cause is gone: measure again, without power",
+    "tendon_driver/emergency_stop": "std_srvs/SetBool: the drives stop by themselves, then lose power; false releases",
+    "tendon_driver/clear_faults": "after a fault or a stop without its cause: measure again, without power",
     "tendon_controller/hold": "std_srvs/SetBool: hold all wires (true), or follow commands again (false)",
-    "tendon_controller/relax": "pay all tensions out to 5 N; the robot sinks",
-    "tendon_controller/tension_up": "bring the tensions up, one winch after another in each group, and follow then",
-    "state_estimator/reset": "forget the estimate",
+    "tendon_controller/relax": "reduce all tensions to 5 N; the robot sinks",
+    "tendon_controller/tension_up": "raise the tensions, one winch after another in each group, then follow",
+    "state_estimator/reset": "discard the estimate",
     "state_estimator/zero": "`source` tendons: calibrate, the robot stands in `zero_posture` now",
-    "state_estimator/learn": "std_srvs/SetBool, `source` tendons: correct a neural mapping by what is measured, or "
-    "freeze it",
-    "human_motion/calibrate": "record `calibration` seconds of any motion, and find the person's sizes and places of "
-    "markers by them",
-    "whole_body_ik/resync": "go on from where the robot is, after a fault of a joint",
+    "state_estimator/learn": (
+        "std_srvs/SetBool, `source` tendons: correct a neural mapping by measurements, or freeze it"
+    ),
+    "human_motion/calibrate": (
+        "record `calibration` seconds of any motion, and estimate body sizes and marker places from them"
+    ),
+    "whole_body_ik/resync": "resume from the present posture after a fault of a joint",
     "trajectory_streamer/play": "go on",
-    "trajectory_streamer/pause": "stand still where the clip is",
-    "trajectory_streamer/restart": "begin again with the lead-in; with live markers: calibrate again",
-    "whole_body_controller/start": "perform, as soon as the robot stands, from where it stands; takes back a stop",
+    "trajectory_streamer/pause": "hold the present frame",
+    "trajectory_streamer/restart": "restart with the lead-in; with live markers: calibrate again",
+    "whole_body_controller/start": "perform from the present place as soon as the robot stands; cancels a stop",
     "whole_body_controller/stop": "come to rest with the next posture on both feet; stay there until `start`",
     "whole_body_controller/emergency_stop": "the same",
-    "whole_body_controller/reset": "begin anew: wait until the robot stands at rest on its feet",
+    "whole_body_controller/reset": "restart: wait until the robot stands at rest on its feet",
     "whole_body_controller/play": "as `start`",
     "whole_body_controller/pause": "as `stop`",
     "whole_body_controller/restart": "come to rest, step to the first posture, and perform from the beginning",
     "whole_body_streamer/play": "go on",
-    "whole_body_streamer/pause": "stand still where the clip is",
-    "whole_body_streamer/restart": "step over to the beginning of the clip, and go on",
-    "trajectory_streamer/calibrate": "calibrate live markers again; the targets stay where they are meanwhile",
-    "trajectory_streamer/resync": "go on from where the robot is, after a fault of a joint; with `solve`",
-    "policy/start": "lead the robot to the first posture, then run the policy",
-    "policy/stop": "let the robot down: stiffness fades, damping grows",
+    "whole_body_streamer/pause": "hold the present frame",
+    "whole_body_streamer/restart": "step to the beginning of the clip, and continue",
+    "trajectory_streamer/calibrate": "calibrate live markers again; the targets are held meanwhile",
+    "trajectory_streamer/resync": "resume from the present posture after a fault of a joint; with `solve`",
+    "policy/start": "move the robot to the first posture, then run the policy",
+    "policy/stop": "lower the robot: stiffness fades, damping grows",
     "policy/switch": "hand over to the other policy (`second`) within 0.3 s, by torques",
     "walker/stop": "come to rest with the next step, and stay there until `walker/stand`",
-    "walker/emergency_stop": "come to rest as fast as can be, within two steps, and stay there until `walker/stand`",
+    "walker/emergency_stop": "come to rest as fast as possible, within two steps, and stay there until `walker/stand`",
     "walker/stand": "stand, ready to walk again after a stop",
-    "walker/resync": "`walker/reset`, by the name that it has at other nodes: after a fault of a joint",
-    "walker/reset": "begin anew, as after a fall: stand once the robot is at rest on its feet; odometry begins at zero",
+    "walker/resync": "same as `walker/reset`, under the name of other nodes: after a fault of a joint",
+    "walker/reset": "restart, as after a fall: stand when the robot rests on its feet; odometry starts at zero",
     "NODE/change_state": "lifecycle transitions of every node (`ros2 lifecycle set`)",
 }
 ACTIONS = {
@@ -364,7 +368,7 @@ def _parameters_page() -> str:
     from humanoid_control.nodes.base.parameters import docs_table
 
     parts = [
-        "# Parameters\n\nGenerated by `humanoid docs` from the dataclass beside each node. Set them with "
+        "# Parameters\n\nGenerated by `humanoid docs` from the dataclass next to each node. Set them with "
         "`humanoid up STACK --set node.parameter=value`, in a parameter file (defaults: `config/`), or, those marked "
         "live, with `ros2 param set`.\n"
     ]
@@ -374,26 +378,26 @@ def _parameters_page() -> str:
 
 
 def _topics_page() -> str:
-    rows = ["| topic | type | what | published by | read by |", "|---|---|---|---|---|"]
+    rows = ["| topic | type | content | published by | read by |", "|---|---|---|---|---|"]
     for topic, (kind, what) in TOPICS.items():
         out = ", ".join(n for n, s in NODES.items() if topic in s.publishes or topic == "/diagnostics")
         into = ", ".join(n for n, s in NODES.items() if topic in s.subscribes)
         rows.append(f"| `{topic}` | {kind} | {what} | {out} | {into} |")
-    services = ["| service | what |", "|---|---|", *(f"| `{k}` | {v} |" for k, v in SERVICES.items())]
-    actions = ["| action | type | what |", "|---|---|---|"]
+    services = ["| service | action |", "|---|---|", *(f"| `{k}` | {v} |" for k, v in SERVICES.items())]
+    actions = ["| action | type | content |", "|---|---|---|"]
     actions += [f"| `{name}` | {kind} | {what} |" for name, (kind, what) in ACTIONS.items()]
-    stacks = ["| stack | nodes | what |", "|---|---|---|"]
+    stacks = ["| stack | nodes | task |", "|---|---|---|"]
     stacks += [f"| {s.name} | {', '.join(n.executable for n in s.nodes)} | {s.task} |" for s in STACKS.values()]
     return "\n".join(
         [
             "# Topics, services, actions, stacks\n",
-            "Generated by `humanoid docs`. Names without a slash are relative: a namespace puts two robots side by",
-            "side. Only standard messages are used.\n",
+            "Generated by `humanoid docs`. Names without a slash are relative: namespaces separate",
+            "robots. All messages are standard.\n",
             *rows,
             "\n## Services\n",
             *services,
             "\n## Fields that qualify values\n",
-            "A message says by these fields of which frame and time its values are, and which were not measured.\n",
+            "These fields give the frame and time of the values of a message, and mark unmeasured values.\n",
             *qualifying_fields_table(),
             "\n## Actions\n",
             *actions,

@@ -46,11 +46,11 @@ class ControllerBridgeParameters(NodeParameters):
         "CONTROLLER/joint_trajectory",
         choices=OUTPUTS,
     )
-    rate: float = param(250.0, "rate of what is sent", "Hz", 10.0, 1000.0)
+    rate: float = param(250.0, "rate of the commands", "Hz", 10.0, 1000.0)
     command_timeout: float = param(
         0.1, "silence of joint_commands after which every joint comes to rest", "s", 0.01, 10
     )
-    soft_start: float = param(2.0, "least time of the blend to what is commanded", "s", 0.0, 60.0, live=True)
+    soft_start: float = param(2.0, "least time of the blend to the commands", "s", 0.0, 60.0, live=True)
     soft_speed: float = param(0.5, "speed that the blend may add", "rad/s", 0.01, 10.0, live=True)
     max_step: float = param(0.3, "step of a command that is blended to anew", "rad", 0.001, 10.0, live=True)
     velocity: float = param(0.5, "share of the URDF's speed limits", "", 0.01, 1.0)

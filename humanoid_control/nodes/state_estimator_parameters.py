@@ -48,7 +48,7 @@ class StateEstimatorParameters(WorldParameters):
     length_noise: float = param(5e-4, "standard deviation of a measured length, model error included", "m", 1e-6, 0.1)
     step_noise: float = param(
         round(radians(0.2), 6),
-        "standard deviation of what an angle may move in a step beside what the tendons say",
+        "standard deviation of the motion of an angle in a step beyond the tendon lengths",
         "rad",
         1e-6,
         1.0,

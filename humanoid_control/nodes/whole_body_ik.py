@@ -206,7 +206,7 @@ class WholeBodyIkParameters(WorldParameters):
     smoothing: float = param(0.05, "cost of a change of joint speed", "s/rad", 0.0, 10.0, live=True)
     velocity_scale: float = param(
         0.95,
-        "share of the joint speed limits that may be used; what is left is for drives, which overshoot",
+        "share of the joint speed limits that may be used; the rest is reserved for the overshoot of drives",
         "",
         0.01,
         1.0,
@@ -217,8 +217,8 @@ class WholeBodyIkParameters(WorldParameters):
     )
     acceleration_scale: float = param(
         1.0,
-        "share of the joints' own acceleration limits that may be used, those of the robot file or what their drives "
-        "can give; 1000: only `acceleration` counts",
+        "share of the joints' own acceleration limits that may be used, from the robot file or the drives; 1000: only"
+        " `acceleration` counts",
         "",
         0.01,
         1000.0,

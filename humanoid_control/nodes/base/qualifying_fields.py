@@ -8,33 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-STAMP = "time of the measurement; zero: arrival. Clocks that are apart are corrected or reported"
+STAMP = "time of the measurement; zero: arrival. Clock offsets are corrected or reported"
 SHOWN = "shown as it is: moves nothing"
-FRAMES = "frames that are not known are refused by name"
+FRAMES = "unknown frames are refused by name"
 NO_FRAME = "not used: joints have no frame"
-NOT_MEASURED = "its first value -1 says that nothing was measured: refused by name"
+NOT_MEASURED = "first value -1: not measured, refused by name"
 
 QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
     "builtin_interfaces/Time": {},
     "diagnostic_msgs/DiagnosticArray": {"header": SHOWN},
     "geometry_msgs/PoseArray": {"header": f"footsteps: {FRAMES}; live markers: one frame for all, {STAMP}"},
-    "geometry_msgs/PoseStamped": {
-        "header": f"{FRAMES}; targets: {STAMP}; others: the newest counts, whatever its stamp"
-    },
+    "geometry_msgs/PoseStamped": {"header": f"{FRAMES}; targets: {STAMP}; others: the newest counts, for any stamp"},
     "geometry_msgs/Twist": {},
     "geometry_msgs/TwistStamped": {
         "header": "base_footprint or the root link, other frames are refused by name; so is a stamp older than "
         "`cmd_vel_timeout`",
     },
     "geometry_msgs/WrenchStamped": {
-        "header": "a foot: FOOT_sole, or a link of its leg, from which it is carried to the sole by measured joints; a "
+        "header": "a foot: FOOT_sole, or a link of its leg, transformed to the sole by measured joints; a "
         "plate: a frame with a known pose; a push: a link; other frames are refused by name. " + STAMP,
     },
     "nav_msgs/Odometry": {"header": SHOWN, "child_frame_id": SHOWN, "covariance": SHOWN},
     "nav_msgs/Path": {"header": f"of each pose, else of the path: {FRAMES}"},
     "sensor_msgs/BatteryState": {"header": SHOWN},
     "sensor_msgs/Imu": {
-        "header": "a link of the robot, from which it is carried to the root link by measured joints; other frames "
+        "header": "a link of the robot, transformed to the root link by measured joints; other frames "
         f"are refused by name. {STAMP}",
         "orientation_covariance": NOT_MEASURED,
         "angular_velocity_covariance": NOT_MEASURED,
@@ -43,7 +41,7 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
     "sensor_msgs/JointState": {
         "header": f"{STAMP}. Commands older than 0.5 s are refused by name. frame_id is {NO_FRAME}",
         "velocity": "empty: not measured. The walker refuses the message by name; other nodes differentiate positions",
-        "effort": "empty: not measured; no node needs it but the tendons' tensions, which have a reader of their own",
+        "effort": "empty: not measured; only tendon tensions are needed, and have their own reader",
     },
     "sensor_msgs/Joy": {"header": "not used: a button is held or not"},
     "std_msgs/Bool": {},
@@ -63,7 +61,7 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
     "visualization_msgs/MarkerArray": {
         "header": f"of each marker: {FRAMES}. {STAMP}",
         "action": "only markers that are added count",
-        "frame_locked": "not used: the pose is that of the stamp",
+        "frame_locked": "not used: the pose belongs to the stamp",
         "lifetime": "not used: a stream ends by its timeout",
         "texture": "not used: only name, text and pose are read",
     },

@@ -19,7 +19,7 @@ class PolicyParameters(NodeParameters):
     second: str = param("", "file of another policy, to which ~/switch hands over; empty: none")
     second_network: str = param("", "ONNX file of the second one, instead of the one that a description names")
     catch: str = param(
-        OWN, "what catches a robot that tilts: own: the same policy without a command; or the second one",
+        OWN, "controller of a tilting robot: own: the same policy without a command; or the second one",
         choices=(OWN, SECOND),
     )  # fmt: skip
     start: bool = param(False, "begin by itself once the sensors are heard; false: wait for ~/start")

@@ -16,7 +16,7 @@ class SimulatorParameters(WorldParameters):
     rate: float = param(500.0, "rate of the joint states, in simulated time", "Hz", 10.0, 1000.0)
     engine: str = param(
         "multibody",
-        "what computes the motion: the dynamics of this package, or MuJoCo",
+        "dynamics engine: this package or MuJoCo",
         choices=ENGINES,
     )
     base: str = param(
@@ -42,7 +42,7 @@ class SimulatorParameters(WorldParameters):
     friction: float = param(0.8, "friction of the ground", "", 0.0, 10.0)
     touching: str = param(
         "all",
-        "what meets the ground: all links by their collision shapes, as when the robot falls, or the soles alone",
+        "contact with the ground: all links by their collision shapes, for falls, or the soles only",
         choices=TOUCHING,
     )
     ground: str = param(
@@ -71,7 +71,7 @@ class SimulatorParameters(WorldParameters):
     push_duration: float = param(0.1, "how long a wrench on ~/push acts", "s", 0.001, 60.0, live=True)
     tension: float = param(
         0.0,
-        "tension of every tendon with drives 'tendons'; 0: of each what holds the neutral posture",
+        "tension of every tendon with drives 'tendons'; 0: the tensions that hold the neutral posture",
         "N",
         0.0,
         10000.0,
@@ -115,7 +115,7 @@ class SimulatorParameters(WorldParameters):
         0.0,
         1e9,
     )
-    tendon_drift: float = param(0.0, "standard deviation of what a tendon's length drifts in a second", "m", 0.0, 0.1)
+    tendon_drift: float = param(0.0, "standard deviation of the drift of a tendon length in a second", "m", 0.0, 0.1)
     tendon_spikes: float = param(0.0, "share of the lengths of tendons that are 5 mm wrong", "", 0.0, 1.0)
     tendon_faults: str = param(
         "",

@@ -23,7 +23,7 @@ class WalkerParameters(WorldParameters):
     """Parameters of the walker."""
 
     ground: str = param(
-        "", "map of the ground, as the simulator's parameter of that name; empty: what the soles feel of it"
+        "", "map of the ground, as the simulator's parameter of that name; empty: the measurements of the soles"
     )
     rate: float = param(250.0, "rate of the commands; sensors that come faster are passed over", "Hz", 50.0, 1000.0)
     step_time: float = param(STEP.nominal, "time of a step while steps are comfortable", "s", 0.3, 3.0)
@@ -50,13 +50,13 @@ class WalkerParameters(WorldParameters):
     )
     arm_swing: str = param(
         WALK.arms,
-        "what the arms do while they follow nobody: still; as the opposite legs; or against the angular momentum about "
+        "motion of the arms without targets: still; as the opposite legs; or against the angular momentum about "
         "the vertical, by the null space, by a weighted norm, or as a task",
         choices=ARM_SWINGS,
     )
-    forward: float = param(0.0, "longest step forward; 0: what the robot's legs allow", "m", 0.0, 2.0)
-    sideways: float = param(0.0, "longest step to the side; 0: what the robot's legs allow", "m", 0.0, 1.0)
-    turn: float = param(0.0, "largest turn in one step; 0: what the robot's legs allow", "rad", 0.0, 1.5)
+    forward: float = param(0.0, "longest step forward; 0: the limit of the robot's legs", "m", 0.0, 2.0)
+    sideways: float = param(0.0, "longest step to the side; 0: the limit of the robot's legs", "m", 0.0, 1.0)
+    turn: float = param(0.0, "largest turn in one step; 0: the limit of the robot's legs", "rad", 0.0, 1.5)
     dcm_gain: float = param(GAINS.dcm, "gain of the divergent component of motion", "1/s", 0.0, 20.0)
     dcm_integral: float = param(GAINS.integral, "integral gain of the divergent component", "1/s", 0.0, 5.0)
     zmp_margin: float = param(
