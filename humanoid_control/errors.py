@@ -106,7 +106,7 @@ class SizeError(ConfigError, ValueError):
 
 
 class SimulationError(HumanoidError):
-    """A simulation that cannot go on: a step that diverged, a solver that gave up."""
+    """A simulation that cannot continue: a step that diverged, a solver that gave up."""
 
 
 class EnvironmentProblem(HumanoidError):
@@ -181,7 +181,7 @@ def nearest_names(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     Args:
         name: what was typed.
         known: the names that exist.
-        n: how many to offer at the most.
+        n: how many to offer at most.
     """
     known = list(known)
     lower = {k.lower(): k for k in known}

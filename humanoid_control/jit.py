@@ -322,7 +322,7 @@ def _code_of(library: Any) -> bytes:
 
 
 def _serialize(library: Any) -> Any:
-    """What is kept of a library: in place of the intermediate code of a large one, the large ones that it calls."""
+    """What is kept of a library: instead of the intermediate code of a large one, the large ones that it calls."""
     library._ensure_finalized()
     shared = b"" if library.entry else library._get_module_for_linking().as_bitcode()
     apart = [(each.name, each.entry, _code_of(each)) for each in library.apart]

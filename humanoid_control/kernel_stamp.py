@@ -127,7 +127,7 @@ def _defined(kinds: Iterable[Any]) -> Iterator[Any]:
 
 # -------- objects
 
-_known: dict[int, tuple[Any, Reached]] = {}  # by identity, which is valid as long as the object is kept beside it
+_known: dict[int, tuple[Any, Reached]] = {}  # by identity, which is valid as long as the object is kept next to it
 
 
 def _reached(thing: Any) -> Reached:

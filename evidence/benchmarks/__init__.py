@@ -1,4 +1,4 @@
-"""Speed, measured beside the libraries that a user would take instead.
+"""Speed, measured next to the libraries that a user would take instead.
 
 A bench is a module with `measure(...)`, which takes its options by name and returns rows, and `notes(rows)`, which
 says what was counted:
@@ -162,7 +162,7 @@ def row(name: str, unit: str, median: float, p99: float, n: int, **more: Any) ->
 
     Args:
         n: how many values there were.
-        more: columns beside.
+        more: further columns.
     """
     return {"name": name, "unit": unit, "median": round(median, 3), "p99": round(p99, 3), "n": int(n), **more}
 
@@ -177,7 +177,7 @@ def row_of(name: str, unit: str, values: Sequence[float] | np.ndarray, **more: A
 
 
 def yardstick() -> Row:
-    """Row of pinocchio's computeAllTerms of Lola with a floating base, beside every bench in the same run.
+    """Row of pinocchio's computeAllTerms of Lola with a floating base, next to every bench in the same run.
 
     Machines and their hours differ; multiples of this time compare.
     """

@@ -1,4 +1,4 @@
-"""Bounding volumes on nine shapes, measured here, beside the published Table 4.2 (Dube 2012)."""
+"""Bounding volumes on nine shapes, measured here, next to the published Table 4.2 (Dube 2012)."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class ChainPart:
 
 
 class ChainParts:
-    """A tree of pinocchio and loops beside it: joints, what they move, and where loops close."""
+    """A tree of pinocchio and loops next to it: joints, what they move, and where loops close."""
 
     def __init__(self, tree: pin.Model, helper: float = HELPER) -> None:
         """Take a tree.
@@ -141,7 +141,7 @@ class ChainParts:
 
 
 class ClosedChains(ChainParts):
-    """A tree of pinocchio and loops beside it; pinocchio wants joints depth first, so they are sorted at the end.
+    """A tree of pinocchio and loops next to it; pinocchio wants joints depth first, so they are sorted at the end.
 
     Attributes:
         model: of the whole. contacts: closing points, three equations each.

@@ -1,4 +1,4 @@
-"""The driver of a real robot: frames beside the makers' libraries, its cycle, and the way from message to frame."""
+"""The driver of a real robot: frames next to the makers' libraries, its cycle, and the way from message to frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`humanoid bench dynamics`: forward dynamics and whole world steps, on one core, beside pinocchio and MuJoCo.
+"""`humanoid bench dynamics`: forward dynamics and whole world steps, on one core, next to pinocchio and MuJoCo.
 
 O(n), sparse and dense solvers on Lola with her drives and on Dill, stage by stage too, and what the rows say: growth
 with size, and Schwienbacher 2014, table 2.6.

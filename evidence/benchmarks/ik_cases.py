@@ -30,7 +30,7 @@ from humanoid_control.robots.robot import Robot
 
 DT = 0.004  # [s]
 PERIOD = 1.6  # [s] of the slowest joint
-SWING = 0.6  # [rad] at the most
+SWING = 0.6  # [rad] at most
 MARGIN, ACTIVATION = 0.02, 0.12  # [m] of all solvers that keep pairs apart
 CLOSEST = 0.005  # [m] to which the motion goes: inside the margin, so that rows hold the robot back
 

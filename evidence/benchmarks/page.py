@@ -455,7 +455,7 @@ SUMMARY = (
 
 
 def summary_table(results: Sequence[Result]) -> str:
-    """A line for each of the most asked-for numbers that were measured, with those of others beside."""
+    """A line for each of the most asked-for numbers that were measured, with those of others next to them."""
     by_bench = {r["bench"]: {_key(row): row for row in r["rows"]} for r in results if "failed" not in r}
     sticks = {r["bench"]: r.get("yardstick") for r in results if "failed" not in r}
     lines = []

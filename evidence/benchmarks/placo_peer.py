@@ -1,6 +1,6 @@
 """PlaCo with the job of the other peers, in a process of its own.
 
-PlaCo's wheels pin a pinocchio that cannot be loaded beside another one. They are therefore installed into a folder of
+PlaCo's wheels pin a pinocchio that cannot be loaded next to another one. They are therefore installed into a folder of
 their own (`make bench` does it), and this file is also the script that runs there: it takes a problem from files and
 then, a line at a time, the ticks that it is to time. Nothing else of this package is loaded in that process.
 """
@@ -208,7 +208,7 @@ class PlacoRetargeting:
         self.failed = dict.fromkeys(TICK_CASES, 0)
 
     def steps(self, case: str, frames: range) -> tuple[list[float], np.ndarray]:
-        """Times of some frames [s], and the postures (frames, n) they end in; frame 1 begins anew."""
+        """Times of some frames [s], and the postures (frames, n) they end in; frame 1 begins again."""
         answer = self._process.ask(case, frames)
         self.failed[case] += int(answer["failed"])
         out = np.tile(self._joints, (len(frames), 1))

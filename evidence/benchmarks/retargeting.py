@@ -1,7 +1,7 @@
-"""Retargeting, frame by frame and as a whole clip, beside what a user would take instead: speed and quality.
+"""Retargeting, frame by frame and as a whole clip, next to what a user would take instead: speed and quality.
 
 Everybody begins a clip in the same posture and is judged on the same frames by the same measure. WE-4RII is measured
-beside WABIAN-2 because avoidance of self-collision has more to do there, and a recorded dance beside the built-in one
+next to WABIAN-2 because avoidance of self-collision has more to do there, and a recorded dance next to the built-in one
 because it has more to do still.
 """
 

@@ -1,4 +1,4 @@
-"""Distances between a robot's shapes: the exact kernels beside coal, on the same postures in the same run."""
+"""Distances between a robot's shapes: the exact kernels next to coal, on the same postures in the same run."""
 
 from __future__ import annotations
 

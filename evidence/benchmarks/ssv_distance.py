@@ -1,4 +1,4 @@
-"""Time of each distance function of swept-sphere volumes and of a whole robot, beside coal and published times.
+"""Time of each distance function of swept-sphere volumes and of a whole robot, next to coal and published times.
 
 Published: Schwienbacher 2014, table 6.9. His form of the line-triangle distance (section 6.4.5, two steps with 21
 cases) is here for comparison: it measures two edges at most where the unified form measures three, but branches on the

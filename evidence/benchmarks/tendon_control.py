@@ -1,4 +1,4 @@
-"""Speed of control through tendons, one core: distributions beside DAQP and SciPy, a step of winches beside MuJoCo."""
+"""Speed of control through tendons on one core: distributions by us, DAQP and SciPy; a step of winches by us and MuJoCo."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def measure_control(robot: Robot, show: Callable[[float], object]) -> list[dict[
 
 
 def judge_control(rows: list[dict[str, Any]]) -> None:
-    """Write goals to the rows: microseconds, and infeasible torques beside feasible ones."""
+    """Write goals to the rows: microseconds, and infeasible torques next to feasible ones."""
     by = {row["name"]: row for row in rows}
     for row in rows:
         name = row["name"]

@@ -1,4 +1,4 @@
-"""Speed of tendon estimation, one core: mappings of table I, filter updates beside filterpy, steps of three groups."""
+"""Speed of tendon estimation, one core: mappings of table I, filter updates next to filterpy, steps of three groups."""
 
 from __future__ import annotations
 

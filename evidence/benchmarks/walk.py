@@ -90,7 +90,7 @@ class Trials:
 
 
 def measure(quick: bool = False, keep: str = "", quiet: bool = True) -> list[BenchRow]:
-    """Rows as `notes` tells of them; a row that is left out says so in place of a number.
+    """Rows as `notes` tells of them; a row that is left out says so instead of a number.
 
     Args:
         quick: a sample of the phases, directions and seeds, short walks, and no walk of 500 steps.

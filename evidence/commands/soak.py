@@ -1,4 +1,4 @@
-"""`humanoid soak`: a running stack, and faults of many kinds at random; what was promised beside what was seen."""
+"""`humanoid soak`: a running stack, and faults of many kinds at random; what was promised next to what was seen."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ WIDEST = 2.5  # [rad] a joint that turns farther starts within this
 SETTLED = 25  # ticks without collision and inside all ranges after which late targets are switched on
 GOOD = 1.0  # [s] without collision and inside all ranges, with targets on, after which a start is left for good
 TOLERANCE = 1e-9  # [rad]
-APART = 1e-3  # [m] a pair has to have been apart by, to count as touching anew
+APART = 1e-3  # [m] a pair has to have been apart by, to count as touching again
 HANDS = ("l_wrist", "r_wrist")
 
 
@@ -126,7 +126,7 @@ def limit_violation(robot: Robot, q: np.ndarray) -> float:
 
 
 def recover(solver: WholeBodyIk, start: BadStart, dt: float = 0.004, seconds: float = 15.0) -> RecoveryRun:
-    """Let the solver move a robot out of a bad start, for so many seconds at the most.
+    """Let the solver move a robot out of a bad start, for so many seconds at most.
 
     Raises:
         RobotError: the robot has no collision pairs.

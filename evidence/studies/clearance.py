@@ -1,6 +1,6 @@
 """Clearance of commands: millions of them, from targets of every sort, measured by the shapes of the published URDF.
 
-The solver keeps shapes apart by its own arithmetic. Here the URDF is read anew by pinocchio and its shapes are measured
+The solver keeps shapes apart by its own arithmetic. Here pinocchio reads the URDF again, and its shapes are measured
 by coal, so that an error in either the file or the solver shows.
 """
 

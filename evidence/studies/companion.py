@@ -1,4 +1,4 @@
-"""Processes beside a stack that a study asks for something by lines: both ends of the conversation."""
+"""Processes next to a stack that a study asks for something by lines: both ends of the conversation."""
 
 from __future__ import annotations
 

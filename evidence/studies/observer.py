@@ -1,4 +1,4 @@
-"""The observer beside a stack, or on a host: a process that hears what passes, and hands it over when it is asked.
+"""The observer next to a stack, or on a host: a process that hears what passes, and hands it over when it is asked.
 
 Run as `python -m evidence.studies.observer ROBOT TOPIC ...`; without topics it hears all of `TOPICS`. A line on
 standard input is `seek SECONDS`, to play the clip from there on, or the name of a file (.npz) into which goes all that
@@ -43,7 +43,7 @@ class Heard:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self.joints: dict[str, list[np.ndarray]] = {topic: [] for topic in self.topics}
         self.targets: list[np.ndarray] = []
         self.diagnostics: list[tuple[float, str, int, str, dict[str, str]]] = []
@@ -75,7 +75,7 @@ class Heard:
             self.diagnostics.append((time.monotonic(), s.name, s.level[0], s.message, values))
 
     def save(self, path: Path) -> None:
-        """Write all, and begin anew."""
+        """Write all, and begin again."""
         width = {TARGETS: 2 + 3 * len(self.points), "slept": 2}
         rows: dict[str, list[Any]] = {**self.joints, TARGETS: self.targets, "slept": self.slept}
         arrays: dict[str, Any] = {

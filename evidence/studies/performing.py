@@ -1,7 +1,7 @@
 """`humanoid study perform`: how feasible motions are, how they are danced, and what each block is worth.
 
 Every performance is a simulation by noisy sensors without any truth in the controller. The same motion is also replayed
-open loop, beside the retargeted one. An ablation switches one block off and keeps everything else.
+open loop, next to the retargeted one. An ablation switches one block off and keeps everything else.
 """
 
 from __future__ import annotations

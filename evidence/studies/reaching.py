@@ -1,4 +1,4 @@
-"""Reaches of people beside what criteria of motion make of the same ends: the claims of Simonidis et al. 2011, 7.2.
+"""Reaches of people next to what criteria of motion make of the same ends: the claims of Simonidis et al. 2011, 7.2.
 
 Seven people of HuG-MP (Bianchin et al. 2025) wore a transparent exoskeleton of four joints; of each the fifth
 repetition of 30 motions is taken. The arm is that of a person of 75 kg and 1.75 m, the ends and the time are measured.

@@ -1,4 +1,4 @@
-"""Whole bodies over many dances and robots: the quality of each clip on each robot, beside GMR's where it is installed.
+"""Whole bodies over many dances and robots: the quality of each clip on each robot, compared with GMR if installed.
 
 Every clip is moved to every robot; both motions are measured by the same functions, in the same frames, on the same
 model of the robot. GMR plans no contacts: slip and floating of both are compared in the person's contacts, and GMR has

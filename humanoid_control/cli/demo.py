@@ -302,7 +302,7 @@ def _report_on_feet(
     show: Callable[[dict[str, Any]], None],
     does: str,
 ) -> None:
-    """Print the report and how to see it again, and with --hold let the robot go on with what it does."""
+    """Print the report and how to see it again, and with --hold let the robot continue with what it does."""
     if args.json:
         print_json(report)
     else:
@@ -315,7 +315,7 @@ def _report_on_feet(
 
 
 def _tell_of_page(args: argparse.Namespace) -> None:
-    """Print the address of the viewer as soon as its page answers, beside everything else that is done."""
+    """Print the address of the viewer as soon as its page answers, next to everything else that is done."""
     url = page_address(args.port)
 
     def wait() -> None:

@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that neither abbreviates options nor wraps its epilog, and complains in one line.
 
     Attributes:
-        siblings: of a sub-command all parsers beside it, by name, so that an option of another one is told as such.
+        siblings: of a sub-command all parsers next to it, by name, so that an option of another one is told as such.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

@@ -83,7 +83,7 @@ class Cluster:
         return bool(self.deliver)
 
     def close(self) -> None:
-        """Disconnect; the cluster goes on."""
+        """Disconnect; the cluster continues."""
         with contextlib.suppress(Exception):
             self._client.close(timeout=5)
 

@@ -17,7 +17,7 @@ from humanoid_control.clip_library.work import BAD_INPUT, Job, LibrarySettings, 
 from humanoid_control.clip_library.workers import Executor
 from humanoid_control.errors import ClipError, HumanoidError
 
-MANIFEST_PERIOD = 20.0  # [s] between manifests while a run goes on
+MANIFEST_PERIOD = 20.0  # [s] between manifests while a run continues
 Show = Callable[[float, str], None]
 """Told the share that is done, 0 to 1, and how many, how many failed, and how long it will take."""
 

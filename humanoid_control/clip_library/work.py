@@ -48,7 +48,7 @@ from humanoid_control.robots.robot import FIXED, FLOATING
 from humanoid_control.walking.gait import GRAVITY
 
 FORMATS = (".csv", ".npz", ".mcap")
-RECORD = 3  # of the form of records and figures: another number does everything anew
+RECORD = 3  # of the form of records and figures: another number does everything again
 STATING_NO_RATE = (".amc", ".csv", ".tsv")  # the only clips that a rate is given to
 KEPT_BODIES, KEPT_ROBOTS = 2, 16  # a worker keeps the last clips and robots, for the next jobs with the same
 BAD_INPUT, UNEXPECTED, NO_MEMORY, DIED = "bad input", "unexpected", "out of memory", "died"
@@ -123,7 +123,7 @@ class WorkerRobot:
 
     Attributes:
         name: of the robot. spec: what `load_robot` takes on this machine. digest: of `robot_digest`.
-        files: name -> content of its URDF, first, and of the files beside it; None where the worker has it by name.
+        files: name -> content of its URDF, first, and of the files next to it; None where the worker has it by name.
     """
 
     name: str

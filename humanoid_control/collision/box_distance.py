@@ -222,7 +222,7 @@ def nearest_points(boxes: TwoBoxes, n: Vec) -> tuple:
     """Nearest points of two boxes that are apart, from an axis n that separates them.
 
     The squared length of v is least where each coordinate is at the bound that v pushes it to, or free and not pushed
-    at all. Which are free is guessed, and guessed anew from where all coordinates would go (primal-dual active sets,
+    at all. Which are free is guessed, and guessed again from where all coordinates would go (primal-dual active sets,
     Hintermueller, Ito and Kunisch 2002). That v is the shortest is seen from the gap along it.
 
     Returns:

@@ -1,6 +1,6 @@
 """Collision shapes on the links of a pinocchio model: for coal, and as arrays; the pairs of them that may touch.
 
-`CoalPairs` measures pairs by pinocchio and coal: the reference beside the exact kernels of `pair_distance`, and the
+`CoalPairs` measures pairs by pinocchio and coal: the reference next to the exact kernels of `pair_distance`, and the
 choice of who must not load a compiler.
 """
 
@@ -303,7 +303,7 @@ class CoalPairs:
             request.gjk_max_iterations = request.epa_max_iterations = 500
         pairs = np.array([[p.first, p.second] for p in geometry.collisionPairs], dtype=int).reshape(-1, 2)
         self.first, self.second = pairs[:, 0], pairs[:, 1]
-        # References into the results stay valid; fetching them anew each time would cost more than the distances.
+        # References into the results stay valid; fetching them again each time would cost more than the distances.
         self._results = [self.gdata.distanceResults[k] for k in range(len(pairs))]
         shapes = [o.geometry for o in geometry.geometryObjects]
         self._guessed = [

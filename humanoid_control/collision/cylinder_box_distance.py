@@ -73,7 +73,7 @@ def _nearest(q: Vec, c: Vec, u: Vec, radius: float, half: float) -> tuple:
 
 @inlined
 def _held(q: float, slope: float, side: float) -> bool:
-    """True where a side of the box keeps a coordinate from going on."""
+    """True where a side of the box keeps a coordinate from continuing."""
     return (q >= side and slope < 0.0) or (q <= -side and slope > 0.0)
 
 
@@ -107,7 +107,7 @@ def _step(u: Vec, e: Vec, end: float, out: float, turn: float, g: Vec, q: Vec, s
 
 @inlined
 def _over_face(c: Vec, u: Vec, radius: float, half: float, sides: Vec, k: int) -> tuple:
-    """(proved, p, q): nearest points of the cylinder and the box where that is beside its face across axis k."""
+    """(proved, p, q): nearest points of the cylinder and the box where that is next to its face across axis k."""
     i, j = (k + 1) % 3, (k + 2) % 3
     sign, uk, across = math.copysign(1.0, c[k]), u[k], math.hypot(u[i], u[j])
     gap = abs(c[k]) - sides[k] - half * abs(uk) - radius * across

@@ -1,7 +1,7 @@
 """Signed distance of an ellipsoid and a box, exact where they are apart and as far as one just dips into the other.
 
 All is seen from the ellipsoid, at the origin of its own frame; the box has its centre at t, and its axes are the
-columns of C (`TwoBoxes`, with the half axes of the ellipsoid in place of half sides).
+columns of C (`TwoBoxes`, with the half axes of the ellipsoid instead of half sides).
 
 Nearest to a face is the point of the ellipsoid whose tangent plane is parallel to it. Otherwise the nearest point
 t + C y of the box lies on an edge or is a corner, and is found by Newton's method with bounds on the signed distance of
@@ -27,9 +27,9 @@ FLAT = 1e-13  # slope along an edge that is none
 
 @inlined
 def _from_face(bodies: TwoBoxes, lead: float, j: int, c: Vec) -> tuple:
-    """(proved, d, n, x): the ellipsoid beside the face j of the box, whose centre is `lead` away along its normal c.
+    """(proved, d, n, x): the ellipsoid next to the face j of the box, whose centre is `lead` away along its normal c.
 
-    The gap is the signed distance where the point of the ellipsoid that is nearest to the face's plane is beside the
+    The gap is the signed distance where the point of the ellipsoid that is nearest to the face's plane is next to the
     face, or inside of the box and nearest to it.
     """
     e, b = bodies.a, bodies.b

@@ -185,7 +185,7 @@ def _best_direction(solid1: Solid, solid2: Solid, n: Vec, d: float, slack: float
 def overlap(solid1: Solid, solid2: Solid, n: Vec, x1: Vec) -> tuple:
     """Signed distance of two shapes that overlap, or touch: minus the shortest translation that takes them apart.
 
-    For polyhedra, and a capsule beside one, it is along an axis of `_best_axis` (the faces of the Minkowski difference
+    For polyhedra, and a capsule next to one, it is along an axis of `_best_axis` (the faces of the Minkowski difference
     have no other normals). For all others the local maximum that is known is compared with all directions.
 
     Args:

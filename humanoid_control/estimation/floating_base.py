@@ -125,7 +125,7 @@ class FloatingBaseEstimator:
         self.reset()
 
     def reset(self, soles: Sequence[np.ndarray] | None = None) -> None:
-        """Begin anew; `soles`: places (3,) of the pivots of the soles in the world, where they are known."""
+        """Begin again; `soles`: places (3,) of the pivots of the soles in the world, where they are known."""
         t = self._track.record
         t.anchors[:] = np.nan if soles is None else soles
         t.headings[:] = np.nan

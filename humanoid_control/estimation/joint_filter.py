@@ -77,7 +77,7 @@ class JointFilter:
 
         Args:
             time: of the sample [s]; a sample not newer than the last one of its joint is passed over. After a clock
-                was set back by more than a second the joint begins anew. A time that is no number is passed over.
+                was set back by more than a second the joint begins again. A time that is no number is passed over.
             measured: (n,) positions [rad]; NaN where a joint was not measured.
         """
         if not np.isfinite(time):

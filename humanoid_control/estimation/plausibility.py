@@ -123,7 +123,7 @@ class JointPlausibility:
             self._turns[joints[wrapped]] -= jump[wrapped]
 
     def _still_wrapped(self, joints: np.ndarray, q: np.ndarray, time: float) -> np.ndarray:
-        """Test (k,) which samples go on from one that was a whole turn away."""
+        """Test (k,) which samples continue from one that was a whole turn away."""
         reach = self._reach(self._fastest[joints], time - self._refused_at[joints])
         return self._wrapped[joints] & (np.abs(q - self._refused[joints]) <= reach)
 
@@ -171,7 +171,7 @@ class JointPlausibility:
 class EncoderTurns:
     """Whole turns between what the encoders of n joints read and where the joints are.
 
-    A joint that turns without ends goes on where its encoder begins again. A joint with ends cannot be a whole turn
+    A joint that turns without ends continues where its encoder begins again. A joint with ends cannot be a whole turn
     away from where it was: such a reading is refused as long as it lasts.
     """
 

@@ -16,7 +16,7 @@ LOST_AFTER = 0.2  # [s] without states after which others are warned
 
 
 class Verdict(Enum):
-    """What the commands should do: go on; come to rest and stay; or begin anew where the robot is."""
+    """What the commands should do: continue; come to rest and stay; or begin again where the robot is."""
 
     MOVE = "move"
     HOLD = "hold"
@@ -26,13 +26,13 @@ class Verdict(Enum):
 class RobotSupervision:
     """Judge of a commanded robot by its joint states.
 
-    A robot that is silent, or whose time stands still, is away: it is commanded to rest, and anew from where it is when
-    it is back. A joint with a fault stops it until it is told to go on, by `~/resync`.
+    A silent robot, or one with frozen time, is away: it is commanded to rest, and again from its posture when
+    it is back. A joint with a fault stops it until it is told to continue, by `~/resync`.
 
     Attributes:
         supervised: it was measured before it was first commanded. away, stopped: see above.
         paused: the simulator's time stands still.
-        tries: so often it is begun anew with a robot that was out of reach, before that is a fault.
+        tries: so often it is begun again with a robot that was out of reach, before that is a fault.
         silence, fault: words for what is wrong, empty where nothing is; gone: the silence is more than late.
         worst: joint with the largest following error since the last `take_worst`, and the error [rad].
     """

@@ -246,7 +246,7 @@ def _self_collision(m: ClipMeasures) -> dict[str, float]:
 
 
 def _ground(m: ClipMeasures) -> dict[str, float]:
-    """Contact of the soles with the floor, and beside the person's; nothing for an upper body."""
+    """Contact of the soles with the floor, and next to the person's; nothing for an upper body."""
     if m.ground is None or m.whole is None:
         return {}
     contacts, row = m.whole.contacts, m.ground.row()

@@ -142,7 +142,7 @@ def slip_ways(paths: np.ndarray, contacts: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ContactAgreement:
-    """Contacts of a robot beside those of the person, over frames and EDGES.
+    """Contacts of a robot next to those of the person, over frames and EDGES.
 
     Attributes:
         frames: share of the frames in which all edges are as the person's.

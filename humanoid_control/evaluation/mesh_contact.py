@@ -57,7 +57,7 @@ class MeshContacts:
 
 @dataclass(frozen=True)
 class ClipContacts:
-    """Own meshes that touch along a retargeted clip, beside what the shapes said that the controller kept apart.
+    """Own meshes that touch along a retargeted clip, next to what the shapes said that the controller kept apart.
 
     Attributes:
         robot: its name.

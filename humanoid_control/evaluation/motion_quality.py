@@ -162,12 +162,12 @@ INSIDE = 1e-9  # [rad] a start of the fit must lie strictly inside the range
 
 @dataclass(frozen=True)
 class DriftCheck:
-    """Error attained by a trajectory beside the error of a converged solution, at a few places of the clip.
+    """Error attained by a trajectory next to the error of a converged solution, at a few places of the clip.
 
     Dube 2012 (section 4.2.2) integrates joint speeds by Euler's rule without drift compensation and takes the drift
     for negligible, without a check. Here, at places spread evenly from the first to the last frame, the bounded
     least-squares problem that the trajectory follows is solved to convergence, without speed limits and collisions:
-    from the trajectory's own posture, and anew from the rest posture and random starts. Both errors are root mean
+    from the trajectory's own posture, and again from the rest posture and random starts. Both errors are root mean
     squares over the seven points.
 
     Attributes:

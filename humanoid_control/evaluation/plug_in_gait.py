@@ -1,4 +1,4 @@
-"""Our person beside Plug-in Gait: angles, moments and centre of mass that Vicon wrote into a C3D file.
+"""Our person next to Plug-in Gait: angles, moments and centre of mass that Vicon wrote into a C3D file.
 
 Conventions. Plug-in Gait's knee and ankle angles are flexion and dorsiflexion, as ours. Its moments are per kilogram
 [N mm/kg] and have the sign of what muscles exert against a bending load: extension of the knee and plantar flexion of

@@ -87,7 +87,7 @@ class RunScore:
         links: link -> its score; "mean" is the mean over the seven points in every frame.
         joints: range used by each imitation joint.
         collisions: counted as in Table 6.6. quality: limits, speed, acceleration, jerk. singularity: of the
-            shoulders. drift: against solving anew.
+            shoulders. drift: against solving again.
         frames: all of it frame by frame.
     """
 
@@ -145,7 +145,7 @@ def score_trajectories(
 ) -> RobotScore:
     """Score joint trajectories that imitate the same targets.
 
-    Errors are measured anew from the joint angles; what the solver says about itself is not used.
+    Errors are measured again from the joint angles; what the solver says about itself is not used.
 
     Args:
         robot: with a fixed base.

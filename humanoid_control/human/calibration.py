@@ -27,7 +27,7 @@ from humanoid_control.human.model import Person
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.packed import Table, unpack
 
-SMALLEST, LARGEST = 0.5, 1.6  # factors that a person may have beside the model
+SMALLEST, LARGEST = 0.5, 1.6  # factors that a person may have next to the model
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class CalibrationSettings:
     Args:
         frames: that are used, spread over the clip.
         rounds: of Gauss-Newton.
-        noise: standard deviation of a marker beside a rigid body [m]: skin and camera.
+        noise: standard deviation of a marker next to a rigid body [m]: skin and camera.
         anatomical, tracking: standard deviations of the places of markers in the model [m].
-        size: standard deviation of a segment's factor beside that of the whole body.
+        size: standard deviation of a segment's factor next to that of the whole body.
     """
 
     frames: int = 40
@@ -56,7 +56,7 @@ class Calibration:
 
     Args:
         person: of the size of the subject, with its markers where the subject wears them.
-        factors: of each body beside the model that was given.
+        factors: of each body next to the model that was given.
         moved: distance of each marker from its place in the scaled model [m].
         frames: that were used.
         before, after: fits of these frames with the person given and with the result.

@@ -1,6 +1,6 @@
 """Low-pass filter and derivatives of measured signals: coordinates for inverse dynamics, forces of plates.
 
-The sequence is OpenSim's, so that results can be compared with its own: the signal goes on beyond both ends by half its
+The sequence is OpenSim's, so the results are comparable: the signal continues beyond both ends by half its
 length as its point reflection 2 y_0 - y_i; a Butterworth filter of third order runs forward and backward, which
 together is of sixth order with half the amplitude (-6 dB) at the cut-off; a natural quintic spline goes through what
 comes out, and its derivatives are those of the signal. `mocap.cleaning.low_pass` is another filter (second order twice,

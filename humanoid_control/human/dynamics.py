@@ -58,7 +58,7 @@ class WeightedForces(GeneralisedForces):
 def inverse_dynamics(
     person: Person, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, loads: Loads | None = None
 ) -> GeneralisedForces:
-    """The generalised forces that a motion takes beside gravity and the loads.
+    """The generalised forces that a motion takes next to gravity and the loads.
 
     Args:
         q, qd, qdd: (T, n) coordinates and their derivatives.
@@ -91,7 +91,7 @@ def weighted_inverse_dynamics(
             coordinate that is known.
         plate_variance: W_c, one number, of the force and of the moment about the root in any direction [N^2, N^2 m^2],
             or (6,) of the root's generalised forces; towards 0 the plates are trusted wholly, without end the motion.
-        root_variance: (T, 6, 6) of the accelerations of the root's coordinates, in place of theirs in W_a.
+        root_variance: (T, 6, 6) of the accelerations of the root's coordinates, instead of theirs in W_a.
 
     Raises:
         SizeError, NotANumberError, UnknownNameError: as `inverse_dynamics`. ConfigError: a variance below zero, or a

@@ -79,7 +79,7 @@ class TrackedMotion:
     Args:
         times: (T,) [s]. q, qd, qdd: (T, n) integrated.
         tau: (T, n) generalised forces [N m, N]. residual: (T, 6) of the root.
-        error: (T, n) of q beside the measurement [rad, m].
+        error: (T, n) of q next to the measurement [rad, m].
     """
 
     times: np.ndarray
@@ -336,7 +336,7 @@ class TrackRecord(NamedTuple):
         frame: arrays of a single frame.
         times (T,), q, qd, qdd (T, n), wrenches (T, k, 6), W_a (T, n), W_root (T or 0, 6, 6): as measured.
         rate: c [1/s]. longest: of a step [s].
-        start (2 n,): by which q and q' begin beside the measured ones.
+        start (2 n,): by which q and q' begin next to the measured ones.
         x, v, a, tau (T, n): tracked.
     """
 

@@ -23,7 +23,7 @@ class CoordinateTask:
     """A coordinate that is pulled to a value.
 
     Args:
-        weight: beside the markers' [m^2, or 1 for a length]; as a share of the sum of their weights where `relative`.
+        weight: next to the markers' [m^2, or 1 for a length]; as a share of the sum of their weights where `relative`.
         value: one value, or one a frame (T,) [rad or m].
         relative: see weight.
     """

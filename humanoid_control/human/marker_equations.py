@@ -1,4 +1,4 @@
-"""Cost of a posture beside measured markers, its gradient and its Hessian, from sums over what hangs on each body.
+"""Cost of a posture next to measured markers, its gradient and its Hessian, from sums over what hangs on each body.
 
     cost = 1/2 sum_m w_m |r_m|^2 + 1/2 sum_c u_c (q_c - ref_c)^2 + 1/2 h |q - q_hold|^2,    r_m = measured - model
 
@@ -67,7 +67,7 @@ class Equations(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What holds coordinates beside the markers.
+    """What holds coordinates next to the markers.
 
     Attributes:
         u, reference (nf,): weights [m^2 and the like] and the values that they pull to.

@@ -36,7 +36,7 @@ LEAST_OUTLIER = 1e-3  # [m]
 SWAP_RESIDUAL = 0.03  # [m] both markers of a pair must be farther off than this
 SWAP_GAIN = 0.5  # share of the cost that remains, at most, when labels are exchanged back
 MIRRORED_RMS, MIRRORED_GAIN = 0.05, 0.25  # [m] and share of the cost, for a whole clip
-SMALLEST, LARGEST = 1 / 3, 3.0  # size of the clip beside the person's
+SMALLEST, LARGEST = 1 / 3, 3.0  # size of the clip next to the person's
 UNSEEN = 10.0  # standard deviation [rad or m] beyond which nothing is known
 LEAST_SHARE = 0.5  # of labels, each counted by the frames that show it, below which equal names may mean other places
 
@@ -195,7 +195,7 @@ class ClipFit:
         )  # fmt: skip
 
     def _check_size(self, markers: np.ndarray) -> None:
-        """Refuse a clip of a size that no person has beside this one."""
+        """Refuse a clip of a size that no person has next to this one."""
         place = marker_positions(self.person.chain.table, self.person.rest[None], self.bodies, self.places)[0]
         counts = np.isfinite(markers).all(axis=2).sum(axis=1)
         frame = int(np.argmax(counts))

@@ -22,7 +22,7 @@ NEAR = 0.3  # [rad] steps below it use the exact Hessian
 FAINT, FIRST_DAMPING, MOST_DAMPING = 1e-7, 1e-3, 1e8
 LOOSE, LOOSE_STEPS = 1e-2, 8  # of starts that are compared
 BETTER = 0.999  # share of the cost that a later start must be below
-JUMP = 3.0  # of the running median, beyond which a frame starts anew
+JUMP = 3.0  # of the running median, beyond which a frame starts again
 CALM = 0.5e-6  # [m^2] cost a unit of weight that is never called a jump: 1 mm
 PATIENCE = 10  # frames until starts are tried again that did not help
 KNOWN, WAIT = 0, 1  # entries of `FitMemory.counts`
@@ -68,7 +68,7 @@ class MarkerFrameResults(NamedTuple):
 
     volume (T, j): spanned by the axes of joints with three rotations, 0 at gimbal lock.
 
-    info (T, 4): steps, why it stopped, 1 where it started anew, coordinates that markers tell of.
+    info (T, 4): steps, why it stopped, 1 where it started again, coordinates that markers tell of.
     """
 
     q: F2
@@ -344,7 +344,7 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool
     Args:
         record: of the fit. memory: what the frames before left.
         t: the frame.
-        anew: from where the frame before led, or from many starts where there was none; else from its own q.
+        again: from where the frame before led, or from many starts where there was none; else from its own q.
         work: q, trial (n,), centre (3,), and no coordinate that is held (nf,).
     """
     chain, problem, data, results = record.chain, record.problem, record.data, record.results
@@ -408,7 +408,7 @@ def fit_frames(table: Table[FitRecord], frames: np.ndarray, anew: bool) -> None:
     Args:
         table: of a `FitRecord`.
         frames: which.
-        anew: each from where the frame before led, the first from many starts; else each from its own q in `results`.
+        again: each from where the frame before led, the first from many starts; else each from its own q in `results`.
     """
     record = unpack(table, FitRecord)
     memory, n = start_memory(record.problem.rest), len(record.problem.rest)

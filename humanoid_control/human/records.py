@@ -28,7 +28,7 @@ FILES = (
     "report.json",
     "report.html",
 )
-TRACKED = ("tracked_angles.mot", "tracked_torques.sto")  # beside, where the motion was tracked forward
+TRACKED = ("tracked_angles.mot", "tracked_torques.sto")  # next to, where the motion was tracked forward
 AXES = "xyz"
 
 

@@ -28,7 +28,7 @@ REHEARSED = 5  # ticks
 LEAST_SHARE = 0.01  # of its limits that a joint has from the first tick of a soft start on
 NAME_SHOWN = 60  # characters of an unknown name; looking for one like it takes a time that grows with its square
 NOT_UNIT = 0.1  # a quaternion's length may differ from 1 by less than this
-SILENT = -1  # a problem that no sample has, beside those of SampleVerdict
+SILENT = -1  # a problem that no sample has, next to those of SampleVerdict
 PROBLEMS = {
     SampleVerdict.JUMP: "jumped: held",
     SampleVerdict.NOT_A_NUMBER: "is not a number: held",
@@ -271,7 +271,7 @@ class TargetFollower:
     def brake(self, dt: float) -> None:
         """One tick of length dt [s] in which each joint brakes at the limit of its acceleration, whatever is asked for.
 
-        At rest it stays where it is. The next `step` goes on from there.
+        At rest it stays where it is. The next `step` continues from there.
 
         Raises:
             ConfigError: dt is not positive and finite; nothing has moved.

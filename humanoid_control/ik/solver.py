@@ -28,7 +28,7 @@ class IkSettings:
         margin: distance that shapes of the robot keep from each other [m].
         activation: distance below which a pair becomes a row of the problem [m]; farther off where the robot is fast.
         barrier_gain: a pair may lose this share of its distance above the margin each second [1/s].
-        pair_recovery_speed: how fast a pair that is too close, or inside, must separate at the most [m/s].
+        pair_recovery_speed: how fast a pair that is too close, or inside, must separate at most [m/s].
         joint_recovery_speed: of a joint that returns into its range, of homing out of a collision, and of joints that
             move no target and return to their posture [rad/s].
         range_ease: distance from the end of its range within which a joint slows down gently, so that its drive, which

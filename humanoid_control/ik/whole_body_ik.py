@@ -64,7 +64,7 @@ class IkReport(StepReport):
     Attributes:
         status: what became of the tick.
         look: finds the pairs of shapes that are `near`.
-        rows: how many rows the problem had beside its bounds.
+        rows: how many rows the problem had next to its bounds.
         slack: by how much the worst row was missed [m/s]; 0 where all were met.
         penetration_depth: of the worst pair [m], 0 where none is inside.
         limit_violation: how far the worst joint is outside its range [rad], 0 where none is.
@@ -334,7 +334,7 @@ class WholeBodyIk:
         return IkResult(self._integrate(q, dt), v, ok, lambda: report)
 
     def _accelerations(self) -> tuple[np.ndarray, np.ndarray]:
-        """Limits (nv,) of all velocities, and what joints count on in braking (n,); made anew with the settings."""
+        """Limits (nv,) of all velocities, and what joints count on in braking (n,); made again with the settings."""
         s, r = self.settings, self.robot
         if s is not self._limited_by:
             own = r.accelerations_within(s.acceleration, s.acceleration_scale)

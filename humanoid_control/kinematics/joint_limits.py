@@ -9,7 +9,7 @@ import numpy as np
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1
 
-EASY_SHARE = 0.05  # of a range, at the most, in which a joint comes gently to its end
+EASY_SHARE = 0.05  # of a range, at most, in which a joint comes gently to its end
 
 
 class JointLimits(NamedTuple):

@@ -99,7 +99,7 @@ class RobotInterface(Protocol):
 
         A position makes a position drive, with velocity and effort as feed-forward; a velocity without a position a
         velocity drive; an effort alone a torque. Values beyond the limits are clipped. Joints for which nothing
-        finite is given go on as they are.
+        finite is given continue as they are.
 
         Args:
             positions: (n,) [rad], of a prismatic joint [m]. velocities: (n,) [rad/s], [m/s]. efforts: (n,) [N m], [N].

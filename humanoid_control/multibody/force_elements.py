@@ -380,7 +380,7 @@ def _segment(x: ElementTable, p: int) -> tuple[float, float, float, float]:
 
 @inlined
 def _pull(x: ElementTable, e: int, p: int, W: F1, wrench: F2) -> None:
-    """The force of a path on the body of its point p, towards the points beside it."""
+    """The force of a path on the body of its point p, towards the points next to it."""
     fx, fy, fz, f, o, i = 0.0, 0.0, 0.0, x.state[e, 2], x.body[p] * NW, x.body[p] - 1
     if p > x.first[e]:
         dx, dy, dz, _ = _segment(x, p)

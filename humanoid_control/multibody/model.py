@@ -127,7 +127,7 @@ def spline(
 ) -> Joint:
     """A measured motion: angle = ratio s(q) + offset, s the cubic spline through the points (x, y), x rising.
 
-    Its ends are those of Forsythe, Malcolm and Moler 1977; outside of the points it goes on straight.
+    Its ends are those of Forsythe, Malcolm and Moler 1977; outside of the points it continues straight.
 
     Raises:
         RobotError: points that make no spline.

@@ -54,7 +54,7 @@ def solve_factored(L: np.ndarray, n: int, b: np.ndarray) -> None:
 def skyline_cholesky(M: np.ndarray, first: np.ndarray, n: int, L: np.ndarray) -> bool:
     """As `cholesky`, of a matrix whose row i is zero before the column first[i]; L has its zeros there too.
 
-    False also where a pivot vanishes beside its diagonal: M is then singular to working precision.
+    False also where a pivot vanishes next to its diagonal: M is then singular to working precision.
     """
     for i in range(n):
         a = first[i]
@@ -103,7 +103,7 @@ def inverse_diagonal(L: np.ndarray, first: np.ndarray, n: int, y: np.ndarray, ou
 
 @kernel
 def upper_cholesky(U: np.ndarray, n: int) -> bool:
-    """Factor the leading n x n block of a symmetric matrix, U' U, in place of its upper triangle.
+    """Factor the leading n x n block of a symmetric matrix, U' U, instead of its upper triangle.
 
     Along rows, which the processor takes several numbers of at once, and by four pivots at a time, so that what is left
     is read and written a quarter as often. False where it is not positive definite.
@@ -173,7 +173,7 @@ def cholesky_inverse(L: np.ndarray, n: int, out: np.ndarray) -> None:
             out[i, col] = s / L[i, i]
 
 
-# -------- Block matrices with two blocks beside the diagonal
+# -------- Block matrices with two blocks next to the diagonal
 
 
 class BandedFactor(NamedTuple):
@@ -242,7 +242,7 @@ def inverse_of_factor(S: np.ndarray, inverse: np.ndarray) -> bool:
 def factor_block_row(
     factor: BandedFactor, t: int, A: np.ndarray, one: np.ndarray, two: np.ndarray, work: BlockWork
 ) -> bool:
-    """Row t of the factor of a matrix whose blocks beside the diagonal are diagonal themselves; rows before are known.
+    """Row t of the factor of a matrix whose blocks next to the diagonal are diagonal themselves; rows before are known.
 
     Args:
         A: (n, n) block on the diagonal, whose upper triangle is used and overwritten.

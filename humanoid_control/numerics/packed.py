@@ -1,4 +1,4 @@
-"""Records handed to kernels by one small table of addresses, in place of array by array.
+"""Records handed to kernels by one small table of addresses, instead of array by array.
 
 numba takes some 0.5 us for each array that Python hands over, also for those inside of a NamedTuple. A `Packed` record
 keeps addresses, shapes and plain numbers in one array of integers, and `unpack` makes the record of it again inside of

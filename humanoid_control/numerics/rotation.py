@@ -120,6 +120,6 @@ def interpolate_rotation(A_0: np.ndarray, A_1: np.ndarray, share: float) -> np.n
 
     Args:
         A_0, A_1: (3, 3) rotation matrices.
-        share: 0 at A_0, 1 at A_1; outside it goes on about the same axis.
+        share: 0 at A_0, 1 at A_1; outside it continues about the same axis.
     """
     return rotation_matrix(share * rotation_error(A_0, A_1)) @ A_0

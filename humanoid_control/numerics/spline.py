@@ -2,7 +2,7 @@
 
 A spline is piecewise cubic with continuous second derivative. Its ends are those of Forsythe, Malcolm and Moler 1977:
 the third derivative of the first (last) piece is that of the cubic through the first (last) four points. With three
-points it is zero, with two the spline is a straight line. Outside it goes on linearly with the slope at its end.
+points it is zero, with two the spline is a straight line. Outside it continues linearly with the slope at its end.
 """
 
 from __future__ import annotations

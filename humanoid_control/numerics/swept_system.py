@@ -1,6 +1,6 @@
 """Symmetric table that is swept over some of its entries: an inverse, and all that follows from it, kept by pivots.
 
-Of a symmetric Q, swept over the set S of entries, the table holds -Q_SS^-1 in S, Q_iS Q_SS^-1 beside it, and
+Of a symmetric Q, swept over the set S of entries, the table holds -Q_SS^-1 in S, Q_iS Q_SS^-1 next to it, and
 Q_ij - Q_iS Q_SS^-1 Q_Sj elsewhere. Sweeping one entry more, or taking one back, is a pivot (Goodnight 1979): the square
 of the size, by tiles of eight by eight numbers in registers. `box_qp` solves programs with it.
 """
@@ -26,7 +26,7 @@ from humanoid_control.numerics.tiles import (
 )
 
 PANEL = 4  # pivots that are swept together: the rest of the table is read and written a quarter as often
-VECTORS = 3 + 3 * PANEL  # of memory beside the table
+VECTORS = 3 + 3 * PANEL  # of memory next to the table
 
 
 @by_reference

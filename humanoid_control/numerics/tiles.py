@@ -361,7 +361,7 @@ def _compile_add_scaled(context: Any, builder: Any, signature: Any, args: Any) -
 @_compiled(transposed, _tile, _tile)
 def _compile_transposed(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     rows = _rows(builder, args[0])
-    for half in (4, 2, 1):  # exchanges the blocks beside the diagonal: of four by four, in these of two by two, of one
+    for half in (4, 2, 1):  # exchanges the blocks next to the diagonal: of four by four, in these of two by two, of one
         turned = list(rows)
         for k in range(WIDTH):
             if not k & half:

@@ -1,4 +1,4 @@
-"""Limiters of others beside the gate, written from their descriptions: limits on targets, and a freeze on speed.
+"""Limiters of others next to the gate, written from their descriptions: limits on targets, and a freeze on speed.
 
 Both are what public safety layers do. They are here to be measured in the same run as the gate.
 """
@@ -18,7 +18,7 @@ class Limiter(Protocol):
     """Something between the targets of a policy and the torques of the drives."""
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Begin again."""
 
     def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Torque (n,) for the drives [N m], at each step of the PD loop; q, v: (n,) measured [rad], [rad/s]."""
@@ -31,7 +31,7 @@ class Unlimited:
         self._limit = robot.effort.copy()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Begin again."""
 
     def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """See `Limiter.torque`."""
@@ -86,7 +86,7 @@ class FreezeOnSpeed:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self.frozen = False
         self._held: np.ndarray | None = None
 

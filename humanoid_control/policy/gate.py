@@ -126,7 +126,7 @@ class TorqueGate:
         self.activity = GateActivity(joints=np.zeros(robot.n, dtype=int))
 
     def reset(self) -> None:
-        """Count anew."""
+        """Count again."""
         self.activity = GateActivity(joints=np.zeros(self.robot.n, dtype=int))
 
     def _near_distances(self) -> np.ndarray:

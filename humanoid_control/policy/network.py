@@ -21,7 +21,7 @@ import numpy as np
 
 from humanoid_control.errors import PolicyError, first_line, shown
 
-MOST_BYTES = 64_000_000  # of the file and of its weights beside it
+MOST_BYTES = 64_000_000  # of the file and of its weights next to it
 MOST_NODES = 20_000
 MOST_METADATA = 4_000_000  # characters; a robot's URDF is among them
 MOST_SIZE = 100_000  # numbers of an input or output
@@ -162,7 +162,7 @@ def _check_weights(path: Path, graph: Any) -> tuple[int, tuple[str, ...]]:
     """How many weights there are, and which tensors hold values that are not finite.
 
     Raises:
-        PolicyError: weights beside the file are outside its folder, missing, or not as long as stated.
+        PolicyError: weights next to the file are outside its folder, missing, or not as long as stated.
     """
     count, bad, outside = 0, list[str](), dict[str, bytes]()
     bodies = list(_graphs(graph))

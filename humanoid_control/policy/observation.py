@@ -50,7 +50,7 @@ class BlockHistory:
         return range(newest, oldest - 1, -1) if block.order == NEWEST_FIRST else range(oldest, newest + 1)
 
     def reset(self) -> None:
-        """Begin anew: the next frame is the first."""
+        """Begin again: the next frame is the first."""
         self.frames[:] = 0.0
         self._begun = False
 

@@ -119,7 +119,7 @@ class PolicyPlayer:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         robot = self.policy.robot
         self.policy.reset()
         if self.supervisor is not None:

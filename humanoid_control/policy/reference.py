@@ -40,7 +40,7 @@ class EmbeddedReference:
         self._aligned: tuple[float, float, np.ndarray, np.ndarray] | None = None
 
     def reset(self) -> None:
-        """Align anew at the next step."""
+        """Align again at the next step."""
         self._aligned = None
 
     @property
@@ -181,7 +181,7 @@ class MotionReference:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, from the idle posture."""
+        """Begin again, from the idle posture."""
         self._time, self._last = 0.0, np.zeros(len(self.idle.joints))
         self._given: MotionFrame | None = None
         self._aligned: tuple[float, float] | None = None

@@ -126,7 +126,7 @@ class Policy:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew: no history, no last action, the motion at its first frame."""
+        """Begin again: no history, no last action, the motion at its first frame."""
         self.action = np.zeros(len(self.model.acted))
         self.out_of_range = np.zeros(len(self.acted))
         self._step = 0

@@ -133,7 +133,7 @@ class PolicySupervisor:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, in RUN."""
+        """Begin again, in RUN."""
         self.policy.reset()
         self.state, self.events = RUN, list[SupervisionEvent]()
         self._time = self._since = self._calm = 0.0

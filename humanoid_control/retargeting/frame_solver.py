@@ -45,7 +45,7 @@ NEAR_FLOOR = 0.05  # [m] height of a sole's corner below which a step minds the 
 LOCKED = 1e3  # weight from which a point of a sole is on the floor and stays: acceleration gives way to it
 STILL = 2e-4  # [m] it may be off
 SUNK = 5e-4  # [m] below the floor, from which on a sole needs more acceleration too
-FLOOR_GAIN = 40.0  # [1/s] a sole that swings loses this share of its height a second at the most
+FLOOR_GAIN = 40.0  # [1/s] a sole that swings loses this share of its height a second at most
 IN_NEED = 4.0  # times its limit, acceleration for a foot that would slip
 SOLVED, CUT_SHORT, UNSOLVED = 0, 1, 2  # programs of the Gauss-Newton steps: all, all but the last one, none
 
@@ -259,7 +259,7 @@ def clearance(problem: RetargetingProblem, x: np.ndarray, w: Scratch) -> float:
 
 @kernel
 def measured_clearance(problem: RetargetingProblem, n: SolverConstants, x: np.ndarray, w: Scratch) -> float:
-    """The same, measured so that the solver need not measure again where it goes on from there."""
+    """The same, measured so that the solver need not measure again where it continues from there."""
     if n.activation < CLOSE:
         return clearance(problem, x, w)
     place_points(problem, x, w)

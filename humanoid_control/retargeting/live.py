@@ -31,8 +31,8 @@ class LiveSettings:
         calibration: for how long the person stands upright at first [s].
         upright: turn spine and clavicles so that standing means the robot's zero posture, as `scale_to_robot`.
         up: axis of the recording that points upward, "+x" ... "-z"; "auto": found from the body.
-        fade: a marker that vanishes goes on with its velocity, which fades to zero over this time [s].
-        return_speed: a marker that comes back is moved over to with this speed at the most [m/s].
+        fade: a marker that vanishes continues with its velocity, which fades to zero over this time [s].
+        return_speed: a marker that comes back is moved over to with this speed at most [m/s].
         max_speed: of a target, whatever the markers do [m/s].
         timeout: silence of all markers after which it is said that the posture is held [s].
         lead_in: time to move from the present posture to the markers' [s].

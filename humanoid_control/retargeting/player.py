@@ -114,7 +114,7 @@ BONES = (
 
 
 class Figure:
-    """Bones between the dancer's body points, moved aside and to the floor, so that he stands beside the robot."""
+    """Bones between the dancer's body points, moved aside and to the floor, so that he stands next to the robot."""
 
     def __init__(self, targets: Targets, left: float) -> None:
         """Prepare.

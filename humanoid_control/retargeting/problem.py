@@ -24,7 +24,7 @@ from humanoid_control.robots.robot import FLOATING, Robot
 
 STRAIGHT = 0.02  # [rad, m] from where pairs were measured within which all distances go by their gradients
 TIGHT = 0.03  # [m] pairs nearer than this are measured again beyond that
-FAR_OFF = 0.3  # [rad, m] from there beyond which it is found anew which pairs are near
+FAR_OFF = 0.3  # [rad, m] from there beyond which it is found again which pairs are near
 VECTORS = 6  # of memory, each for all coordinates
 ENDLESS_BASE = 1e6  # [m, rad] range of a floating base, [m/s, rad/s] its speed
 
@@ -36,7 +36,7 @@ class RetargetingProblem(NamedTuple):
     Attributes:
         tree: the moving joints.
         point_body, point: (K,), (K, 3) the tracked points: body of the tree, position in it [m]. The seven of POINTS,
-            and where hands are followed one more a side: a lever beside the wrist, which turns with the forearm.
+            and where hands are followed one more a side: a lever next to the wrist, which turns with the forearm.
         free: (K,) True where what is tracked is no point but a vector that turns with the body, wherever that is.
         lower, upper: (D,) [rad]; velocity: (D,) [rad/s]; rest: (D,) preferred posture [rad].
         shapes: the collision shapes; `joint` is the body of each, R and p its pose there.
@@ -300,8 +300,8 @@ def measure(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scr
 def carried_rows(problem: RetargetingProblem, x: np.ndarray, threshold: float, w: Scratch) -> int:
     """Distances (`w.b`) and gradients (`w.G`) of the near pairs at x (D,), after `place_points`.
 
-    Which pairs are near is measured once, and not again while the solver goes on from there: their distances go along
-    by their gradients, and those that come close are measured anew where a joint has gone farther than STRAIGHT. A
+    Which pairs are near is measured once, and not again while the solver continues from there: their distances go along
+    by their gradients, and those that come close are measured again where a joint has gone farther than STRAIGHT. A
     floating base moves none of them.
 
     Args:

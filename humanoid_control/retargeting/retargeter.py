@@ -76,7 +76,7 @@ class RetargetSettings:
             `acceleration` alone counts.
         posture: pull to the rest posture, where the points do not decide; method 'constrained' [m/rad].
         smoothing: cost of a change of joint velocity, method 'constrained' [m/rad].
-        forearms: how much the turn of the forearms counts, where the clip shows it: length of a lever beside each wrist
+        forearms: weight of the forearm rotation, if the clip shows it: length of a lever next to each wrist
             whose end is followed like a point [m]; 0: not at all.
         margin: distance that shapes keep, avoidance 'constraints'; less where they are nearer at rest [m].
         activation: distance below which a pair becomes a constraint [m].

@@ -21,7 +21,7 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     """Load a robot of the catalogue, a model or a humanoid of others by name, or any robot from its URDF or MJCF.
 
     At the first use of a humanoid of others by its name, shapes are laid around its meshes, which takes minutes.
-    Beside the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md). Its swept-sphere volumes
+    Next to the URDF `robot.urdf` may lie a robot file `robot.yaml` (docs/adding_a_robot.md). Its swept-sphere volumes
     `robot.volumes.yaml` (docs/collision_volumes.md), its drives `robot.drives.yaml` and its tendons
     `robot.tendons.yaml` (docs/tendons.md) are read by who needs them.
 
@@ -47,7 +47,7 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
 
 
 def _robot_file(name: str, path: Path, tree: UrdfTree) -> RobotFile:
-    """The robot file beside a description; of a humanoid of others the one that is made for it."""
+    """The robot file next to a description; of a humanoid of others the one that is made for it."""
     beside = path.with_suffix(".yaml")
     if name in KNOWN or name not in humanoids():
         return read_robot_file(beside) if beside.exists() else RobotFile()
@@ -159,7 +159,7 @@ def urdf_path(name_or_path: str | Path) -> Path:
 
 
 def volumes_path(name_or_path: str | Path) -> Path:
-    """Path of a robot's swept-sphere volumes: beside its URDF, `hrp2.urdf` -> `hrp2.volumes.yaml`.
+    """Path of a robot's swept-sphere volumes: next to its URDF, `hrp2.urdf` -> `hrp2.volumes.yaml`.
 
     Raises:
         UnknownNameError, RobotError: no such robot.

@@ -50,7 +50,7 @@ def mechanisms_of(robot: Robot, file: DriveFile | None = None) -> dict[str, Driv
 
     Args:
         robot: whose drives they are.
-        file: default: the one beside the robot's URDF.
+        file: default: the one next to the robot's URDF.
 
     Raises:
         RobotError, UnknownNameError: a bad file, points on the wrong link, a loop that cannot close, a transmission

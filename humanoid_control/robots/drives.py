@@ -1,6 +1,6 @@
 """Drives of a robot: motor, gear or mechanism, elasticity, friction, encoders; SI units.
 
-They come from a file beside the URDF, `lola.drives.yaml`, which a user can write by hand.
+They come from a file next to the URDF, `lola.drives.yaml`, which a user can write by hand.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ FRICTION_KEYS = tuple(Friction.__dataclass_fields__)
 
 
 def drives_of(robot: Robot) -> DriveFile:
-    """The drives of a robot from the file beside its URDF; none where it has no such file.
+    """The drives of a robot from the file next to its URDF; none where it has no such file.
 
     Raises:
         RobotError, UnknownNameError: as `read_drive_file`.

@@ -24,7 +24,7 @@ from humanoid_control.robots.description.urdf import UrdfTree
 
 SCHEMA = "humanoid_models/1"
 MODELS_VARIABLE = "HUMANOID_MODELS"
-GUESS = "1"  # raised whenever shapes are laid in another way, so that those that are kept are laid anew
+GUESS = "1"  # raised whenever shapes are laid in another way, so that those that are kept are laid again
 LAID = ("collision", "collision_from", "disabled_pairs", "unwatched_links")  # fields that depend on the meshes
 
 

@@ -47,15 +47,15 @@ class Robot:
         meanings: anatomical name -> joint, such as `l_elbow_flexion`; see `joint_for`.
         points: tracked point -> frame id. feet: the soles.
         shapes: collision shapes; pairs: (P, 2) indices of shapes that must not touch.
-        shapes_from: where the shapes come from, where that must be said beside results; empty for measured ones.
+        shapes_from: where the shapes come from, where that must be said next to results; empty for measured ones.
         ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a pinocchio joint.
         mimic: joints that follow another: (follower, leader, multiplier, offset) with joint indices.
         X_world_root: pose of the root link in the world in the neutral posture.
         folder: where the URDF lies, from which its mesh files are found; None where it did not come from a file.
-        volumes: file of swept-sphere volumes beside the URDF; None where there is none.
-        drives: file of its drives beside the URDF, which `drives.drives_of` reads; None where there is none.
+        volumes: file of swept-sphere volumes next to the URDF; None where there is none.
+        drives: file of its drives next to the URDF, which `drives.drives_of` reads; None where there is none.
         notes: what could not be kept of the description, or is wrong in it, a line each.
-        tendons: file of its tendons beside the URDF, which `tendons.tendons_of` reads; None where there is none.
+        tendons: file of its tendons next to the URDF, which `tendons.tendons_of` reads; None where there is none.
     """
 
     def __init__(self, tree: UrdfTree, file: RobotFile, base: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Tendons of a robot: the file beside its URDF, `hrp2.tendons.yaml`, which a user can write by hand (docs/tendons.md).
+"""Tendons of a robot: the file next to its URDF, `hrp2.tendons.yaml`, which a user can write by hand (docs/tendons.md).
 
 The file becomes a `TendonSet`; the tendons and joints are put into groups to be estimated, each with its mapping.
 """
@@ -63,7 +63,7 @@ SOLID_KEYS = {SPHERE: ("centre", "radius", "side"), CYLINDER: ("centre", "axis",
 
 
 def tendons_of(robot: Robot) -> TendonSet:
-    """The tendons of a robot from the file beside its URDF; none where it has no such file.
+    """The tendons of a robot from the file next to its URDF; none where it has no such file.
 
     Raises:
         RobotError, UnknownNameError: as `read_tendon_file`.

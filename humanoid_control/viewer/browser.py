@@ -251,7 +251,7 @@ class Browser:
         self._process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
-        with contextlib.suppress(ProcessLookupError):  # its helpers, which would go on writing for a moment
+        with contextlib.suppress(ProcessLookupError):  # its helpers, which would continue writing for a moment
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         end = time.monotonic() + 2.0

@@ -314,7 +314,7 @@ def write_film(
                     progress((k + 1) / size.fps)
             finally:
                 writer.close()
-        except RuntimeError as e:  # no binary beside the wheel
+        except RuntimeError as e:  # no binary next to the wheel
             raise EnvironmentProblem(f"ffmpeg cannot write the film: {first_line(e)}") from None
         if not part.is_file() or part.stat().st_size == 0:
             raise EnvironmentProblem("ffmpeg wrote nothing: is the disk full?")

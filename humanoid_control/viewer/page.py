@@ -193,7 +193,7 @@ class ViewerPage:
         self._draw_robot(robot.postures["neutral"], None)
 
     def _set_camera(self) -> None:
-        """Cameras begin in front of the robot; it and the dancer on its left stand beside the panel, not behind it."""
+        """Cameras begin in front of the robot; it and the dancer on its left stand next to the panel, not behind it."""
         h = float(np.nan_to_num(self.robot.height, nan=1.6))
         far = 1.35 * max(h, 1.5)
         camera = self.server.initial_camera

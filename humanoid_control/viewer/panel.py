@@ -1,4 +1,4 @@
-"""Panel beside the scene: check boxes of what is shown, the clip's time, rates, errors and small plots."""
+"""Panel next to the scene: check boxes of what is shown, the clip's time, rates, errors and small plots."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class Scene:
     def _redrawn(
         self, handle: viser.LineSegmentsHandle | None, name: str, lines: np.ndarray, color: tuple, thickness: float
     ) -> viser.LineSegmentsHandle:
-        """Lines (n, 2, 3) of the targets, made anew where their number is another."""
+        """Lines (n, 2, 3) of the targets, made again where their number is another."""
         visible = self._visible["targets"]
         if handle is None or handle.points.shape != lines.shape:
             path = f"{WORLD}/targets/{name}"

@@ -1,4 +1,4 @@
-"""Still scenes and pictures of them, without ROS: robots in a row, beside the dancer, on the ground, or on their way.
+"""Still scenes and pictures of them, without ROS: robots in a row, next to the dancer, on the ground, or on their way.
 
 ```python
 from humanoid_control.mocap import load_body_points
@@ -201,7 +201,7 @@ class LineUp:
         )  # fmt: skip
 
     def look_from_the_side(self, begin: float, end: float, aspect: float) -> None:
-        """Lay the floor and put the camera beside a way along x, from one place to another [m]."""
+        """Lay the floor and put the camera next to a way along x, from one place to another [m]."""
         middle, wide = 0.5 * (begin + end), end - begin + 1.3
         self.server.scene.add_grid(
             "/floor", width=wide + 6.0, height=8.0, cell_size=0.25, section_size=1.0, shadow_opacity=0.25,

@@ -111,7 +111,7 @@ def _module(group: str) -> Any:
 
 @contextmanager
 def compiling_told(say: Callable[[str], Any], advice: str = COMPILING) -> Iterator[None]:
-    """Within it, say that kernels are compiled, when they really are, and now and then that it goes on.
+    """Within it, say that kernels are compiled, when they really are, and now and then that it continues.
 
     Kernels that are kept on disk are loaded without a word. Does nothing inside another one, or before numba is loaded.
 

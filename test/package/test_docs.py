@@ -9,8 +9,9 @@ import pytest
 from test.package.violations import assert_none
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-WHOLE = [p for p in PAGES if p.name == "README.md" or p.parent.name == "tutorials"]
+PAGES = sorted([ROOT / "README.md", ROOT / "README.zh.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+WHOLE = [p for p in PAGES if p.stem.startswith("README") or p.parent.name == "tutorials"]
+TRANSLATIONS = [p for p in PAGES if p.name.endswith(".zh.md")]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 GENERATED = ("api/",)  # pages that are made while the site is built
@@ -52,6 +53,27 @@ def test_links_and_pictures_lead_somewhere():
             if "://" not in link and not link.startswith(GENERATED) and not (page.parent / link).exists():
                 found.append(f"{name(page)}: links to {link}, which does not exist")
     assert_none(found)
+
+
+@pytest.mark.parametrize("page", TRANSLATIONS, ids=name)
+def test_a_translation_has_the_structure_of_its_original(page):
+    """Compare headings, code without comments, and table rows; tables of a bench stand in the original only."""
+
+    def structure(text):
+        text = re.sub(r"<!-- measured by.*?<!-- end of what is measured -->", "", text, flags=re.S)
+        code = "".join(re.findall(r"^```.*?^```", text, re.M | re.S))
+        plain = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+        return {
+            "headings": re.findall(r"^#+", plain, re.M),
+            "code": re.sub(r"\s*(?:#|  - #).*$", "", code, flags=re.M),
+            "rows": [row.count("|") for row in re.findall(r"^\|.*$", plain, re.M)],
+            "points": len(re.findall(r"^\* ", plain, re.M)),
+        }
+
+    original = page.with_name(page.name.replace(".zh.md", ".md"))
+    translated, expected = structure(page.read_text()), structure(original.read_text())
+    assert translated == expected
+    assert page.name in original.read_text() and original.name in page.read_text()
 
 
 def test_every_service_of_a_node_is_on_the_page():

@@ -1,1 +1,1 @@
-"""Time that drivers of real robots take for the frames of a cycle, beside the makers' own libraries."""
+"""Time that drivers of real robots take for the frames of a cycle, next to the makers' own libraries."""

@@ -1,4 +1,4 @@
-"""Frames of thirty CiA 402 drives: packed and unpacked beside canopen's objects, and a cycle with another process."""
+"""Frames of thirty CiA 402 drives: packed and unpacked next to canopen's objects, and a cycle with another process."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ TIMED = "evidence.benchmarks.drivers.timed_driver"
 
 
 class Clock:
-    """Time that goes on by one cycle when it is told to."""
+    """Time that continues by one cycle when it is told to."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -1,4 +1,4 @@
-"""Frames of a Dynamixel cycle without the port: goals of many servos packed, their samples parsed; beside the SDK."""
+"""Frames of a Dynamixel cycle without the port: goals of many servos packed, their samples parsed; next to the SDK."""
 
 from __future__ import annotations
 

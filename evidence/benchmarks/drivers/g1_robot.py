@@ -1,7 +1,7 @@
 """A G1 in a process of its own: its states at 500 Hz over DDS, and a record of every command that arrives.
 
 It is made of bytes, as the driver is, so that it needs little of the machine. Lines on standard input: `report` prints
-what has been recorded and begins anew; its end is the end of the process.
+what has been recorded and begins again; its end is the end of the process.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ def arrivals(published: dict[int, int], times: np.ndarray, tau: np.ndarray) -> l
     first = np.flatnonzero(np.diff(marks, prepend=-1))
     out, k = [], 0
     for i in first.tolist():
-        later = (marks[i] - k) % MARKS  # the marks begin anew
+        later = (marks[i] - k) % MARKS  # the marks begin again
         if k + later in published and times[i] >= published[k + later]:
             k += later
             out.append(1e-3 * (times[i] - published[k]))

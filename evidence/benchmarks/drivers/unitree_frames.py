@@ -1,4 +1,4 @@
-"""Frames of Unitree's robots: a command packed and a state read, beside the objects of the DDS binding.
+"""Frames of Unitree's robots: a command packed and a state read, next to the objects of the DDS binding.
 
 The vendor's own objects and CRC are measured in the same run where `unitree_sdk2py` can be imported.
 """

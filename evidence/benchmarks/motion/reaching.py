@@ -1,6 +1,6 @@
-"""Optimal reaches: how long the search takes, and how good what it finds is, beside crocoddyl where installed.
+"""Optimal reaches: how long the search takes, and how good what it finds is, next to crocoddyl where installed.
 
-Least torque with gravity, from an arm at rest beside the body to a board in front, 1 s, on eight quintic segments, the
+Least torque with gravity, from an arm at rest next to the body to a board in front, 1 s, on eight quintic segments, the
 ends' accelerations free; the same for a peer, by 60 nodes. `gap` is what the found cost is above the best of ten starts
 on the same segments.
 """

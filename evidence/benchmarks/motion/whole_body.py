@@ -1,6 +1,6 @@
-"""Retargeting of a whole body, beside GMR where it is installed: the same person, frames and robot.
+"""Retargeting of a whole body, next to GMR where it is installed: the same person, frames and robot.
 
-The feet of both are judged by pinocchio's kinematics of our model of the robot. GMR plans no contacts: beside it the
+The feet of both are judged by pinocchio's kinematics of our model of the robot. GMR plans no contacts: next to it the
 slip of both is in the contacts of the person (`studies.gmr`), and ours in the robot's own as well.
 """
 
@@ -27,7 +27,7 @@ TITLE = "bench whole_body, a frame of root, arms and legs"
 
 
 def measure(robot: str = "lola,hrp2,suralp,wabian2", motion: str = "dance", quiet: bool = True) -> list[Row]:
-    """Rows for each robot: time of a frame by the live method, beside GMR's; slip, penetration, skating of both.
+    """Rows for each robot: time of a frame by the live method, next to GMR's; slip, penetration, skating of both.
 
     Args:
         robot: names or paths, separated by commas. motion: a clip that shows legs. quiet: no bar.

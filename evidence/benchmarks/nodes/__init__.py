@@ -1,1 +1,1 @@
-"""Benches of running nodes, heard by a process beside them."""
+"""Benches of running nodes, heard by a process next to them."""

@@ -1,4 +1,4 @@
-"""From a command to a robot that moves: starts, nodes that are killed, kernels compiled anew, all of it from nothing.
+"""From a command to a robot that moves: starts, nodes that are killed, kernels compiled again, all of it from nothing.
 
 Everything is heard from outside, by a node of this process that listens to the stack's topics: a robot moves when
 another process receives commands that differ, and a killed node is back when something that it stamped after its death

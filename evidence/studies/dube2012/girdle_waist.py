@@ -176,7 +176,7 @@ def locked_and_free(lab: RetargetingLab) -> list[Part]:
 
 
 def compensation(lab: RetargetingLab) -> list[Part]:
-    """H3: what the wrists lose with the girdle locked, beside what the shoulders lose."""
+    """H3: what the wrists lose with the girdle locked, next to what the shoulders lose."""
     free, locked = lab.trial("we4rii"), _locked(lab)
     shoulders, wrists = (locked.error(*k) - free.error(*k) for k in (GH, WRISTS))
     left = wrists / shoulders if shoulders > 0 else float("nan")

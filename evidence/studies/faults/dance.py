@@ -44,7 +44,7 @@ def dance_cases(plan: Plan) -> list[list[Any]]:
 
 @contextlib.contextmanager
 def start_dance(plan: Plan) -> Iterator[Try]:
-    """The dance goes on from one part to the next."""
+    """The dance continues from one part to the next."""
     with without_viewer(plan, COMMANDS, STATES, "targets") as stack:
         yield lambda job: dance(stack, float(job[1]))
 

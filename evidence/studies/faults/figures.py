@@ -102,7 +102,7 @@ def rest(c: Joints, velocity: np.ndarray, begin: float, end: float) -> tuple[flo
 
 
 def moves_from(c: Joints, velocity: np.ndarray, since: float) -> float:
-    """When commands began to move after a time, and went on for `RESTS` [s]; infinite: never."""
+    """When commands began to move after a time, and continued for `RESTS` [s]; infinite: never."""
     pace, t = c.pace(velocity), c.t[1:]
     moving = pace > MOVES
     for k in np.flatnonzero(moving & (t >= since)):
@@ -116,7 +116,7 @@ def moves_from(c: Joints, velocity: np.ndarray, since: float) -> float:
 
 
 class MeasuredFault(NamedTuple):
-    """A value beside its limit.
+    """A value next to its limit.
 
     Attributes:
         what: it is. value: measured. limit: most that is promised; None: nothing is. unit: of both.
@@ -134,7 +134,7 @@ class MeasuredFault(NamedTuple):
 
 
 def spread(what: str, values: Sequence[float], limits: dict[str, float | None], unit: str = "s") -> list[MeasuredFault]:
-    """Percentiles of values, "p50", "p99" or "max", each beside its limit."""
+    """Percentiles of values, "p50", "p99" or "max", each next to its limit."""
     share = {"max": 100.0} | {name: float(name[1:]) for name in limits if name != "max"}
     x = np.array(values if len(values) else [math.nan], dtype=float)
     found = {n: float(np.percentile(x, share[n], method="higher")) for n in limits}  # also where some are infinite
@@ -184,7 +184,7 @@ class FaultRow(NamedTuple):
 
     Attributes:
         name: of it. promise: in words. cases: of a plan, plain values. start: the stack; inside it cases can be tried.
-        judge: outcomes to values beside their limits.
+        judge: outcomes to values next to their limits.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Row `messages`: random messages on every topic that a node hears: it must go on, and end as it should.
+"""Row `messages`: random messages on every topic that a node hears: it must continue, and end as it should.
 
 Run as `python -m evidence.studies.faults.messages NODE NAMESPACE` it is the process that sends them: a line on
 standard input is how many for each topic, and a seed; the answer is JSON.

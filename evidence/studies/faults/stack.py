@@ -66,7 +66,7 @@ class FaultWindow(NamedTuple):
 
 
 class ObservedStack:
-    """A session with an observer beside it; use as a context manager.
+    """A session with an observer next to it; use as a context manager.
 
     Attributes:
         session: of the stack. robot: its robot.
@@ -135,7 +135,7 @@ class ObservedStack:
         )
 
     def until(self, window: FaultWindow, true: Callable[[FaultWindow], bool], limit: float) -> FaultWindow:
-        """A window that goes on until something is true of it, or for `limit` [s] at the most."""
+        """A window that continues until something is true of it, or for `limit` [s] at most."""
         end = time.monotonic() + limit
         while not true(window) and time.monotonic() < end:
             window = window.then(self.more(window.end, GLANCE))

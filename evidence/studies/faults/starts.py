@@ -1,4 +1,4 @@
-"""Row `starts`: a second controller is started beside one that commands, or at the same moment."""
+"""Row `starts`: a second controller is started next to one that commands, or at the same moment."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from humanoid_control.nodes.session.supervisor import READY_TIMEOUT, StackFailur
 CONTROLLER, RIVAL = "whole_body_ik", "trajectory_streamer"
 TWIN, OTHER = "twin", "other"  # of what sort the second one is: the same node, or another controller
 BESIDE, TOGETHER = "beside", "together"  # when it is started
-LATER = 1.0  # [s] by which the second one is later at the most
+LATER = 1.0  # [s] by which the second one is later at most
 READY, ENDS = READY_TIMEOUT, 5.0  # [s] in which a node must be ready, and end
 SETTLED = 2.0  # [s] after both are ready in which it must be clear who commands
-BEGINS = 3.0  # [s] in which one that runs must move the robot, or is started anew
+BEGINS = 3.0  # [s] in which one that runs must move the robot, or is started again
 LAST = 0.3  # [s] at the end in which those are counted who command
 CONTEST, NAMED = 0.1, "has another publisher"
 RIVALS_TOPICS = {"reference_joint_states": "/joint_commands", "estimated_joint_states": "/estimated_joint_states"}

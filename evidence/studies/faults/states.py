@@ -71,7 +71,7 @@ def start(plan: Plan) -> Iterator[Try]:
 
 
 def wrong_states(stack: ObservedStack, relay: Companion, plan: Plan, kind: str, count: int) -> dict[str, Any]:
-    """One fault: when it was noticed, how the robot stopped, and how it went on."""
+    """One fault: when it was noticed, how the robot stopped, and how it continued."""
     rng = plan.rng("states", count)
     joint = "" if kind in OF_ALL else str(rng.choice(stack.robot.joint_names))
     lasts, velocity = float(rng.uniform(*LASTS)), stack.robot.velocity

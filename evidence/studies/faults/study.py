@@ -53,7 +53,7 @@ def key_of(row: str, plan: Plan, job: Sequence[Any]) -> str:
 def outcomes(
     row: FaultRow, plan: Plan, kept: KeptOutcomes, show: Progress, done: float, share: float
 ) -> Iterator[dict[str, Any]]:
-    """Outcomes of a row's cases; a stack is started for those that are not known yet, and anew where one is spoilt.
+    """Outcomes of a row's cases; a stack is started for those that are not known yet, and again where one is spoilt.
 
     Args:
         row, plan, kept: what is tried, and what was. show: told of progress: of `share` of all, behind `done`.

@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 FRAME = 2048  # [bytes] more than an Ethernet frame has
-QUEUE = 5000  # frames under way at the most, as in a switch
+QUEUE = 5000  # frames under way at most, as in a switch
 
 
 @dataclass

@@ -70,7 +70,7 @@ class Speeds:
     Attributes:
         speed: most of any joint.
         beyond: most that a reference of a drive moved beyond limit times period [rad]; 0: it never did.
-        moving: time after which the robot moves, and goes on moving [s]; infinite: never.
+        moving: time after which the robot moves, and continues moving [s]; infinite: never.
     """
 
     speed: float

@@ -1,4 +1,4 @@
-"""Earlier estimators, table search and no sharing, beside the shared filter on polynomials, a network, the geometry."""
+"""Table search, no sharing, and the shared filter on polynomials, a network and the geometry, compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""E3 of Kawaharazuka 2018: noise and spikes; angles shared between groups beside each group for itself."""
+"""E3 of Kawaharazuka 2018: noise and spikes; angles shared between groups next to each group for itself."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from humanoid_control.terminal import Table, machine
 
 ENGINES = ("mujoco", "multibody")
 SECONDS = 6.0  # of a run
-AFTER = 2.0  # [s] that a run goes on after the robot was let down
+AFTER = 2.0  # [s] that a run continues after the robot was let down
 WALK, BEGIN = (0.5, 0.0, 0.0), 1.0  # commanded velocity [m/s], [rad/s], from when on [s]
 SOON = 0.5  # [s] within which a fault is to be named
 MOST_EXCESS, MOST_SPEED = 0.02, 1.0  # [rad] beyond a range; share of a speed limit

@@ -213,7 +213,7 @@ def perform_motion(clip: str, name: str, method: str, trial: TrackerTrial) -> di
     if method == FEASIBLE:
         made = make_feasible(trajectory, robot)
         trajectory, fallback = made.trajectory(), made.fallback
-        person = None  # its contacts are planned anew, its frames are others
+        person = None  # its contacts are planned again, its frames are others
     quality = score_motion(clip_name(clip), robot, trajectory, person).quality
     numbers = quality.numbers
     runs = []

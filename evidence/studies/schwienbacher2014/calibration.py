@@ -241,7 +241,7 @@ def _angle(x: float) -> Any:
 
 
 def calibration_plot(legs: list[LegStudy]) -> bytes:
-    """A PNG with one panel a leg: all poses beside one pose; joints that one pose does not bound are left out."""
+    """A PNG with one panel a leg: all poses next to one pose; joints that one pose does not bound are left out."""
     figure, axes = subplots(len(legs), 1, 8.0, 2.8 * len(legs))
     shown = [c for c in legs[0].cases if c.measure == "pose"]
     for study, ax in zip(legs, axes, strict=True):

@@ -1,6 +1,6 @@
 """Walkers: the same legs with arms that reduce angular momentum by different methods.
 
-The published methods 0 to 2 (Schwienbacher 2014, chapter 7) work in the null space of the walk, beside joint costs
+The published methods 0 to 2 (Schwienbacher 2014, chapter 7) work in the null space of the walk, next to joint costs
 (eq. 7.8; their shapes are the simplest smooth ones, for no numbers are given). `ConstrainedWalker` has momentum as a
 task of the whole-body solver.
 """
@@ -26,7 +26,7 @@ from humanoid_control.walking import WalkTask, leg_length
 
 # -------- Costs of the free joints
 
-BAND_SHARE = 0.25  # of a joint's range that a band at either end has at the most
+BAND_SHARE = 0.25  # of a joint's range that a band at either end has at most
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ BELOW = "human_motion"  # of $HUMANOID_TEST_DATA
 ONE_SET = ("walk", "run")  # recordings whose markers drive two models
 TRACKS = 0.05  # [deg] of a controller that tracks well
 BESIDE = 50.0  # times worse than it computed torque must be with the payload
-FITS = 20.0  # [mm] of markers beside a model that fits
+FITS = 20.0  # [mm] of markers next to a model that fits
 CLAIMS = {
     "R1": "one marker set drives models with more and with fewer joints",
     "R4": "force plates by weighted least squares leave less residual, the less the more they are trusted",

@@ -80,7 +80,7 @@ class Intruder:
         self._markers(seconds, lambda: ["r_wrist"], lambda: rng.uniform(-0.3, 0.3, 3), shift)
 
     def operate(self) -> str:
-        """Tell a node to go on that says it waits for that; what was done."""
+        """Tell a node to continue that says it waits for that; what was done."""
         import rclpy
         from diagnostic_msgs.msg import DiagnosticArray
         from std_srvs.srv import Trigger

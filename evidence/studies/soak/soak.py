@@ -1,4 +1,4 @@
-"""A soak: faults of many kinds on a running stack, at random by a seed, and what was promised beside what was seen.
+"""A soak: faults of many kinds on a running stack, at random by a seed, and what was promised next to what was seen.
 
 An observer in a process of its own hears the commands and joint states as a driver would; each fault has a window of
 time, and what happened in it is compared with the promises of its kind.
@@ -101,7 +101,7 @@ class Seen:
         named: a diagnostic that is new in this time, the worst one.
         said: by a recorder that ended by itself.
         moved: the robot moved just before the fault: one at rest keeps speed and position whatever happens.
-        resynced: afterwards a node waited to be told to go on, by `~/resync`, and was.
+        resynced: afterwards a node waited to be told to continue, by `~/resync`, and was.
     """
 
     fault: Fault

@@ -311,7 +311,7 @@ def mujoco_beside(runs: ControlRuns) -> ControlResult:
 
 
 def foreign_arm(runs: ControlRuns) -> ControlResult:
-    """C9: MyoSuite's elbow with winches in place of its muscles, moved by MuJoCo; the controller reads its file."""
+    """C9: MyoSuite's elbow with winches instead of its muscles, moved by MuJoCo; the controller reads its file."""
     if runs.models is None:
         raise ConfigError("C9 needs a folder with myoelbow_2dof6muscles*.xml: give --models")
     (path,) = arm_files(runs.models)

@@ -1,4 +1,4 @@
-"""C9: an arm of another maker, moved by MuJoCo with winches on its own spatial tendons in place of its muscles."""
+"""C9: an arm of another maker, moved by MuJoCo with winches on its own spatial tendons instead of its muscles."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class MuscleArm:
         self._packed, self._pull = Packed(self.record), np.zeros(m)
 
     def _mujoco(self, path: Path, names: tuple[str, ...]) -> None:
-        """MuJoCo's model with one motor a tendon in place of its muscles."""
+        """MuJoCo's model with one motor a tendon instead of its muscles."""
         try:
             import mujoco
         except ImportError:

@@ -351,8 +351,8 @@ def stranger_rows(robot: str, ground: str = "") -> list[StudyRow]:
 def ready_to_walk(robot: str) -> Iterator[str]:
     """The path by which a stranger is loaded.
 
-    Without a robot file beside the URDF one is guessed, as `humanoid robots map` does; it and a copy of the URDF are in
-    a folder that exists as long as the context, so that nothing is written beside what is not ours.
+    Without a robot file next to the URDF, one is drafted, as `humanoid robots map` does; it and a copy of the URDF are in
+    a folder that exists as long as the context, so that nothing is written next to what is not ours.
 
     Raises:
         RobotError: no URDF, no arms or legs in it, or no soles, in one line.

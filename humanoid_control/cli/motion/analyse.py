@@ -158,7 +158,7 @@ def _beside_plug_in_gait(args: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def _refuse_own(args: argparse.Namespace) -> None:
-    """Options of a person of our own, beside an OpenSim model, are a mistake."""
+    """Options of a person of our own, next to an OpenSim model, are a mistake."""
     for option in ("markers", "stature", "sex"):
         if getattr(args, option) is not None:
             raise ConfigError(f"--{option} is for a person of our own: leave it out, or leave --model out")

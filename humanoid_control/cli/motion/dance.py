@@ -161,7 +161,7 @@ def _serve(args: argparse.Namespace, clips: dict[str, str], options: dict[str, A
 
 
 def _grade(name: str, trajectory: JointTrajectory) -> tuple[str, str]:
-    """Grade and verdict of a motion; by a robot of its own, since this is done beside the dance."""
+    """Grade and verdict of a motion; by a robot of its own, since this is done next to the dance."""
     from humanoid_control.evaluation import measure_clip
 
     base = "floating" if isinstance(trajectory, WholeBodyTrajectory) else "fixed"

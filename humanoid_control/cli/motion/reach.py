@@ -1,4 +1,4 @@
-"""`humanoid reach`: the motion of an arm that costs least, from posture to posture, or beside one that was measured."""
+"""`humanoid reach`: the arm motion of least cost, from posture to posture, or compared with a measured one."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def _robot(s: RobotScore) -> str:
 
 
 def _posture_tables(s: RobotScore, most: int = 3) -> list[Table]:
-    """Joint angles at the most extreme peaks and troughs of each link, a table a run."""
+    """Joint angles at most extreme peaks and troughs of each link, a table a run."""
     tables = []
     for r in s.runs:
         columns, rows = ["joint °"], [[u.joint] for u in r.joints]

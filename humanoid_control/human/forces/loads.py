@@ -140,7 +140,7 @@ def read_loads(path: str | Path, table: str | Path | None = None, unit: str = "m
     Args:
         path: an ExternalLoads .xml, or a .mot or .sto whose columns are named as OpenSim's.
         table: .mot or .sto that holds the numbers; by default the one that the .xml names, sought where it says and
-            beside it.
+            next to it.
         unit: of points, and of moments with N: m, or mm as OpenSim's own C3D export has it.
 
     Returns:
@@ -193,7 +193,7 @@ def _wrench(load: _Load, table: StorageTable, unit: float, source: str, said: tu
     force = table.values[:, load.force] if load.force else zeros
     point = table.values[:, load.point] * unit if load.point else zeros
     torque = table.values[:, load.torque] * unit if load.torque else zeros
-    # A point beside no force means nothing; it may be NaN.
+    # A point next to no force means nothing; it may be NaN.
     point = np.where((force == 0).all(axis=1)[:, None], 0.0, point)
     size = np.linalg.norm(np.nan_to_num(force), axis=1)
     loaded = (size > LOADED) & np.isfinite(point).all(axis=1)
@@ -238,7 +238,7 @@ def _external_loads(path: Path) -> ET.Element:
 
 
 def _data_file(path: Path, loads: ET.Element) -> Path:
-    """The table that an ExternalLoads file names: where it says, or of that name beside it."""
+    """The table that an ExternalLoads file names: where it says, or of that name next to it."""
     named = (loads.findtext("datafile") or "").strip()
     if not named or named.lower() == "unassigned":
         raise ClipError(f"{path}: names no datafile: give the .mot beside it")

@@ -211,7 +211,7 @@ def _standing(
         return {single[0]: np.ones(n, dtype=bool)}
     if not single and shared.mean() < enough:
         return {}
-    # Several feet: where one rests alone it carries alone; where none is clear, the one that last did goes on.
+    # Several feet: where one rests alone it carries alone; where none is clear, the one that last did continues.
     names = [name for name in at if name in single or (shared & rests[name]).mean() >= enough]
     carries = {name: rests[name] & (between <= distance) | at[name] for name in names}
     nobody = ~np.any(list(carries.values()), axis=0)

@@ -23,7 +23,7 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, F2
 from humanoid_control.numerics.packed import Table, unpack
 
-PASSES = 3  # in which markers are weighed anew, in a frame where one lies
+PASSES = 3  # in which markers are weighed again, in a frame where one lies
 DRIFT = 1.02  # factor by which the usual residual follows in a frame
 MOST_USUAL = 1.0  # [m] of a usual residual
 

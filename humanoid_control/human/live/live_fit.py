@@ -1,7 +1,7 @@
 """Live fit of a person: frame by frame as markers come, from where the frame before led, none waited for.
 
 What a clip gives in passes over all frames is here from the past alone: a marker far beyond where it usually lies
-counts less in its frame, and which way is up is found by the first frames. Angles go on without jumps of a full turn,
+counts less in its frame, and the first frames give the up axis. Angles continue without jumps of a full turn,
 for each frame begins where the one before led.
 `LiveRecorder` keeps a few seconds of motion, by which the person is calibrated.
 """

@@ -36,7 +36,7 @@ from humanoid_control.numerics.packed import Packed, Table, unpack
 SOLE_BANDWIDTH = 10.0  # [Hz] of the velocities of soles
 SETTLED = 1.5  # in delays of the filters: from then on they know nothing of their start any more
 BRIEF = 0.1  # [s] in which a foot that comes down, or leaves, may be too fast to rest
-LONGEST_STEP = 0.2  # [s] a longer pause begins anew
+LONGEST_STEP = 0.2  # [s] a longer pause begins again
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class SoleRecord(NamedTuple):
 
 @kernel
 def move_soles(table: Table[SoleRecord], q: np.ndarray, share: float, dt: float) -> None:
-    """Places and speeds of the soles at q (n,), dt after the last frame [s]; share: as in `DelayedFilter`; 1: anew."""
+    """Places and speeds of the soles at q (n,), dt after the last frame [s]; share: as in `DelayedFilter`; 1: again."""
     s = unpack(table, SoleRecord)
     place(s.chain, q, s.pose)
     for f in range(len(s.speed)):
@@ -343,7 +343,7 @@ class LiveDynamics:
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew with the next frame."""
+        """Begin again with the next frame."""
         self._time = self._begun = float("nan")
         self._usual_step = 0.0
         feet = len(self.contacts.feet) if self.contacts is not None else 0

@@ -44,7 +44,7 @@ class MarkerTemplate:
     Args:
         name: built-in name, or the path of the file. about: in a few words.
         rows: of all markers, left ones too.
-        computed: labels that programs write beside the markers: known, and not fitted.
+        computed: labels that programs write next to the markers: known, and not fitted.
     """
 
     name: str
@@ -82,7 +82,7 @@ class MarkerTemplate:
 
 @dataclass(frozen=True)
 class TemplateMatch:
-    """A template beside the labels of a clip.
+    """A template next to the labels of a clip.
 
     Args:
         template: the convention.

@@ -2,7 +2,7 @@
 
 The markers of a person are taken over segment by segment: from the line between two joints of the person to that of the
 robot. What a robot lacks takes none, or rides on what is next (a chest without shoulder girdles). One factor then makes
-the robot as large as the person, places of markers are found anew, and all frames are fitted within the robot's ranges
+the robot as large as the person, places of markers are found again, and all frames are fitted within the robot's ranges
 (Simonidis et al. 2011, section 4: one set of markers for models of 24 and of 106 degrees of freedom).
 """
 
@@ -52,7 +52,7 @@ class RobotMotion:
     Args:
         name: of the robot.
         person: the robot as a person, enlarged by `factor`, with its markers.
-        factor: size of the person beside the robot's.
+        factor: size of the person next to the robot's.
         fit: of all frames; its coordinates are the six of the base and the robot's joints.
         at_limit: by joint, share of the frames in which it is at an end of its range.
         alike: joints that turn as coordinates of the person do, by the coordinate, and 1 or -1: which way.

@@ -28,13 +28,13 @@ from humanoid_control.human.models.person_file import MASS, SEXES, STATURE, Pers
 from humanoid_control.mocap import MarkerClip, plain_label
 
 TYPICAL_STATURE, TYPICAL_MASS = 1.75, 75.0  # [m], [kg]
-NOISE = 0.01  # [m] standard deviation of a marker beside which spreads of coordinates count
+NOISE = 0.01  # [m] standard deviation of a marker next to which spreads of coordinates count
 FRAMES, FIRST_FRAMES = 20, 12  # of each clip that a calibration uses, and of its first step
 GRAVITY = 9.80665  # [m/s^2]
 CUTOFF = 6.0  # [Hz] of the centre of mass and of forces: impacts, of which markers on the skin know little, stay out
 WHOLE, LEAST = 0.05, 0.15  # nearness of force over g + a where a foot stands nowhere else; least time of it [s]
-PEAK, SHARE = 8, 0.3  # half width of a peak [%], and its height beside the highest
-UNEXPLAINED = 0.12  # of the weight: force beyond which a foot stands beside the plates
+PEAK, SHARE = 8, 0.3  # half width of a peak [%], and its height next to the highest
+UNEXPLAINED = 0.12  # of the weight: force beyond which a foot stands next to the plates
 OTHER = 1.08  # factor of size beyond which it is somebody else
 OUTLIERS, LEAST_OUTLIER = 5.0, 0.015  # medians of a marker, and [m]: beyond both it does not calibrate
 _ONE_SIZE = CalibrationSettings(rounds=2, size=1e-3, anatomical=0.02, tracking=0.05)
@@ -52,7 +52,7 @@ class Subject:
         stature: [m].
         notes: what was found, one sentence each.
         guesses: what was supposed for want of a measurement: results depend on it.
-        match: template beside the clip's labels; None for a person without a clip.
+        match: template next to the clip's labels; None for a person without a clip.
         calibration: None for a person without a clip.
     """
 
@@ -303,7 +303,7 @@ def _stature(file: PersonFile, person: Person, start: float) -> float:
 
 
 def _growth(model: Person, person: Person) -> dict[str, float]:
-    """Factor of each body beside the model: by the way from its joint to those that hang on it, else its size's."""
+    """Factor of each body next to the model: by the way from its joint to those that hang on it, else its size's."""
     ways: dict[str, list[float]] = {name: [] for name in person.body_names}
     place = {j.child: j.P.p for j in model.joints}
     for joint in person.joints:
@@ -360,7 +360,7 @@ def centre_of_mass(person: Person, q: np.ndarray) -> np.ndarray:
 def mass_by_forces(force: np.ndarray, gravity: np.ndarray, rate: float) -> tuple[float | None, int]:
     """Mass [kg] by the impulse of frames in which plates carry the whole person, and how many these are.
 
-    Where a foot stands beside the plates, force over gravity is less than the mass: so the highest value around which
+    Where a foot stands next to the plates, force over gravity is less than the mass: so the highest value around which
     it stays is where to begin.
 
     Args:

@@ -81,7 +81,7 @@ def mean_hinge(joint: AnatomicalJoint, known: dict[str, Coordinate]) -> tuple[An
         )
     (name,) = names
     c = known[name]
-    # Beyond their points splines go on as straight lines: what they say ends there.
+    # Beyond their points splines continue as straight lines: what they say ends there.
     points = [a.function.x for a in (*joint.rotations, *joint.translations) if a.function.x]
     lower, upper = max([c.lower, *(x[0] for x in points)]), min([c.upper, *(x[-1] for x in points)])
     if not (np.isfinite([lower, upper]).all() and c.rotational and lower < upper):

@@ -124,7 +124,7 @@ class VelocityLimit(Limit):
 class ConfigurationLimit(Limit):
     """Joint ranges: no joint leaves its own, and each is only as fast as it can still brake before the end of it.
 
-    From outside (a bad start) a joint returns at `joint_recovery_speed` at the most, and meanwhile none is faster than
+    From outside (a bad start) a joint returns at `joint_recovery_speed` at most, and meanwhile none is faster than
     `recovery_joint_speed`. Earlier limits on speed are kept.
 
     Attributes:
@@ -160,7 +160,7 @@ SIDE_SHARE = 0.5  # of the way to the angle that a joint may go in one tick, how
 class JointSideLimit(Limit):
     """Some joints stay on one side of an angle each, such as knees that must not stretch: later limits may cut it.
 
-    A joint comes near the angle as an error that decays, and from the wrong side back at SIDE_SPEED at the most.
+    A joint comes near the angle as an error that decays, and from the wrong side back at SIDE_SPEED at most.
 
     Attributes:
         packed: the JointSides; what is changed in them counts from the next tick on.

@@ -150,7 +150,7 @@ class SelfCollisionLimit(Limit):
         return float(np.abs(self._home.posture - state.q[state.robot.iq :]).max())
 
     def homing_task(self, state: IkState) -> PostureTask | None:
-        """Task in place of all others while it homes out of a collision."""
+        """Task instead of all others while it homes out of a collision."""
         if not self.recovery.is_homing:
             return None
         self._home.gain = state.settings.joint_recovery_speed / max(self._from_home(state), NEAR_HOME)
@@ -176,7 +176,7 @@ class SelfCollisionLimit(Limit):
         return PairRows(self.monitor.joints.record, self._at_rest, dofs.map, bounds, out)
 
     def _free_accelerations(self, state: IkState) -> np.ndarray:
-        """Limits (k,) of the free velocities, made anew where those of the joints are others."""
+        """Limits (k,) of the free velocities, made again where those of the joints are others."""
         if state.acceleration is not self._limits:
             self._limits, self._free_limits = state.acceleration, state.dofs.reduce_limits(state.acceleration)
         return self._free_limits
@@ -217,7 +217,7 @@ class CollisionRecovery:
 
     @property
     def is_homing(self) -> bool:
-        """The robot goes to the neutral posture in place of its tasks."""
+        """The robot goes to the neutral posture instead of its tasks."""
         return self.stage != GRADIENT
 
     def reset(self) -> None:
@@ -265,7 +265,7 @@ def watch_pairs(
 
     A pair is a row from so far that its row allows the present velocity, and the next one: `watch_faster_pairs` looks
     at that when it is known. So one that appears asks for no jump, but what its normal has turned. The allowed closing
-    speed at x above the margin is that of `max_closing_speed`. A pair closes at s = sum_c |g_c v_c| at the most, its
+    speed at x above the margin is that of `max_closing_speed`. A pair closes at s = sum_c |g_c v_c| at most, its
     own deceleration is BRAKING_SHARE sum_c a_c |g_c|: at least s / T, with the longest time
     T = max_c |v_c| / (BRAKING_SHARE a_c) in which a joint could stop so. With that one its law allows s from
     x = s `distance_per_speed(gain, T)` on, and s is no more than sum_c bound_c |v_c|.
@@ -308,7 +308,7 @@ def _distance_for(v: np.ndarray, iv: int, law: CollisionLaw) -> float:
 def max_closing_speed(x: float, barrier_gain: float, deceleration: float) -> float:
     """Speed at which a pair may close at x > 0 above its margin: barrier_gain x, but never more than it can brake.
 
-    Where barrier_gain^2 x exceeds the deceleration it goes on as the speed from which a constant deceleration ends at
+    Where barrier_gain^2 x exceeds the deceleration it continues as the speed from which a constant deceleration ends at
     the linear part; value and slope are continuous.
     """
     knee = deceleration / (barrier_gain * barrier_gain)

@@ -49,7 +49,7 @@ class StoppingPathCheck:
     others the path is halved until it is proven or a posture on it is too close.
 
     A pair that is apart keeps at least 95 % of its floor, which is the given one, a share of its distance in the
-    neutral posture or, where it is closer now, nearly its present distance. A pair that touches already is let go on:
+    neutral posture or, where it is closer now, nearly its present distance. A pair that touches already may continue:
     separating is the business of the rows.
 
     Attributes:
@@ -104,7 +104,7 @@ class ProofMemory(NamedTuple):
         lever: (P, njoints) their motion bounds of these pairs. turns: (P, njoints) 1 where that is not 0.
         shapes: (S,) of these pairs. used: (S,) whether a shape is one.
         trial, lost, moved: (n,) a velocity that is tried, what a joint loses of it in a tick, and its way to its stop.
-        travelled, beside: (n,) of the joints that move these pairs, their ways in a part of the path and how far off a
+        travelled, next to: (n,) of the joints that move these pairs, their ways in a part of the path and how far off a
             line in time these are.
         begin, end_time: (MAX_DEPTH,) times of the parts of the path that wait [ticks].
     """
@@ -221,7 +221,7 @@ def beside_line(speed: float, step: float, begin: float, end: float) -> float:
 
     It is a line before the first tick's end, and has a curvature between -step and 0 after it. The way of what only
     slows down lies above the line, by no more than where all of it slows at once, in the middle; and by no more than
-    what it would go on at its first speed after that tick.
+    what it would continue at its first speed after that tick.
     """
     if end <= 1.0:
         return 0.0
@@ -234,7 +234,7 @@ def beside_line(speed: float, step: float, begin: float, end: float) -> float:
 
 @inlined
 def least_by_travel(start: float, end: float, travel: float) -> float:
-    """Least distance [m] on a way between two, on which it changes by the travel at the most."""
+    """Least distance [m] on a way between two, on which it changes by the travel at most."""
     return 0.5 * (start + end - travel)
 
 
@@ -244,7 +244,7 @@ def least_by_gap(chord: float, travel: float, turned: float, beside: float) -> f
 
     Args:
         chord: that gap [m]. travel: sum of motion bounds times angles [m]. turned: sum of the angles [rad].
-        beside: sum of motion bounds times what each angle is off a line in time [m].
+        next to: sum of motion bounds times what each angle is off a line in time [m].
     """
     return chord - 0.125 * travel * turned - beside
 

@@ -62,7 +62,7 @@ class ResolvedRate(VelocitySolver):
 
         Args:
             robot, objectives, settings, dofs: as of every velocity solver.
-            momentum: angular momentum to track in the null space, beside the objectives.
+            momentum: angular momentum to track in the null space, next to the objectives.
         """
         super().__init__(robot, objectives, settings, dofs)
         self.momentum, self._compiled = momentum, CompiledRate(robot)

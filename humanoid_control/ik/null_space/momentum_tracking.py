@@ -35,7 +35,7 @@ class MomentumTracking:
 
     Attributes:
         reducing: names of the joints that reduce; those that no task needs. All others produce.
-        reference: (3,) desired momentum about the centre of mass, world axes [kg m^2/s]; set it anew for each tick.
+        reference: (3,) desired momentum about the centre of mass, world axes [kg m^2/s]; set it again for each tick.
         axes: (3,) which of x, y, z count.
         mode, mu: as of `reducing_rates`.
         speed_share: of a joint's speed limit up to which rates go.

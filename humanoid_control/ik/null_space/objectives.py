@@ -44,7 +44,7 @@ def band_depth(
 
     Args:
         joints, lower, upper: (n,) angles and their ranges [rad].
-        band: width of the bands [rad]; at the most the share `range_share` of a joint's range.
+        band: width of the bands [rad]; at most the share `range_share` of a joint's range.
     """
     out = np.empty(len(joints))
     fill_band_depth(joints, lower, upper, band, range_share, 1.0, out)
@@ -72,7 +72,7 @@ class JointLimitCost(Objective):
     """Zero in the middle of a joint's range, growing with the square of the depth in the band at either end.
 
     Attributes:
-        band: width of the band inside each limit [rad]; at the most half of a joint's range.
+        band: width of the band inside each limit [rad]; at most half of a joint's range.
         weight: k_l; the gradient is weight times the depth in the band.
     """
 

@@ -182,7 +182,7 @@ class VelocitySolver(ABC):
 class TaskSwitching:
     """Ramp of the joint velocities after a change of the task set (Schwienbacher 2014, section 5.1, after Gienger).
 
-    The motion that a removed task had caused goes on in the null space and fades. An added task first desires the
+    The motion that a removed task had caused continues in the null space and fades. An added task first desires the
     velocity that it has already, and its own fades in. Both together leave the velocity as it was at the first tick,
     and do not touch the tasks that stay. A change before the ramp is over begins a new one from the velocity of that
     moment; the acceleration may then jump, by no more than the bound.
@@ -216,7 +216,7 @@ class TaskSwitching:
             u_before: (k,) those of the tick before.
         """
         known = {id(t) for t in self._tasks or ()}
-        if self.remaining() > 0.0:  # tasks that were still fading in go on doing so
+        if self.remaining() > 0.0:  # tasks that were still fading in continue doing so
             known -= set(self._added)
         parts = zip(tasks, rows.parts, strict=True)
         self._added = {id(t): rows.J[part] @ u_before for t, part in parts if id(t) not in known}
@@ -236,7 +236,7 @@ class TaskSwitching:
         return v
 
     def fading_velocity(self, k: int) -> np.ndarray:
-        """The old velocity (k,) that goes on in the null space this tick."""
+        """The old velocity (k,) that continues in the null space this tick."""
         keep = self.remaining()
         return keep * self._offset if keep > 0.0 else np.zeros(k)
 

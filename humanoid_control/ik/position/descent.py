@@ -25,7 +25,7 @@ class DescentDirection(Protocol):
     """A method to find the next direction d = -B^-1 g."""
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         ...
 
     def direction(self, J: np.ndarray, g: np.ndarray) -> np.ndarray:
@@ -101,7 +101,7 @@ class Bfgs:
 
 
 class ConjugateGradient:
-    """d = -g + beta d_before with beta of Polak and Ribiere, not below 0: where it would be, it starts anew."""
+    """d = -g + beta d_before with beta of Polak and Ribiere, not below 0: where it would be, it starts again."""
 
     def __init__(self) -> None:
         self.reset()
@@ -228,8 +228,8 @@ class Descent(PositionSolver):
     For targets that cannot be reached too: it ends where no small motion comes nearer.
 
     Attributes:
-        refresh: iterations after which the Jacobian is computed anew. A stale one may point uphill; where it finds no
-            step it is computed anew at once.
+        refresh: iterations after which the Jacobian is computed again. A stale one may point uphill; where it finds no
+            step it is computed again at once.
     """
 
     def __init__(

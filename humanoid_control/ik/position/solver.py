@@ -56,7 +56,7 @@ class StopSettings:
     def fired(
         self, k: int, residual: np.ndarray, previous: np.ndarray | None, gradient: np.ndarray | None
     ) -> Stop | None:
-        """The criterion that ends the iteration now, the best one first; None: go on.
+        """The criterion that ends the iteration now, the best one first; None: continue.
 
         Args:
             k: iterations done.
@@ -173,7 +173,7 @@ class NewtonRaphson(PositionSolver):
     """q := q - J# r with J# = W^-1 J^T (J W^-1 J^T)^-1 (4.3): quadratic near a regular root, lost without one.
 
     Attributes:
-        refresh: iterations after which J is computed anew; those between are cheaper, and more.
+        refresh: iterations after which J is computed again; those between are cheaper, and more.
     """
 
     def __init__(

@@ -133,7 +133,7 @@ class MomentumTask(Task):
 
     @property
     def reference(self) -> np.ndarray:
-        """Momentum to have (3,); set it anew for each tick."""
+        """Momentum to have (3,); set it again for each tick."""
         return self._reference
 
     @reference.setter

@@ -203,7 +203,7 @@ def _compare(
     tensors: tuple[list[Input], list[Output]],
     contradictions: list[str],
 ) -> None:
-    """Compare the description with the network that lies beside it."""
+    """Compare the description with the network that lies next to it."""
     if network is None:
         return
     digest = model.within("parameters").text("sha256sum", "")

@@ -29,7 +29,7 @@ def read_policy(path: Path, network: Path | None = None) -> tuple[PolicyModel, P
     """The policy of a file or a folder, and its network where that can be read.
 
     Args:
-        path: of an ONNX file, a YAML file beside one, or a folder with one of them.
+        path: of an ONNX file, a YAML file next to one, or a folder with one of them.
         network: takes the place of the network that a description names.
 
     Raises:

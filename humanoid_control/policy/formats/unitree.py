@@ -24,7 +24,7 @@ from humanoid_control.policy.network import PolicyNetwork
 from humanoid_control.policy.terms import kind_of, size_of
 
 FORM = "Unitree deploy.yaml"
-PLACES = ("../exported/policy.onnx", "exported/policy.onnx", "policy.onnx")  # beside the file's folder, or in it
+PLACES = ("../exported/policy.onnx", "exported/policy.onnx", "policy.onnx")  # next to the file's folder, or in it
 MOST_MOTORS = 64
 ANCHOR = "torso_link"  # of its trackers of motions
 

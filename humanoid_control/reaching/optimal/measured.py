@@ -1,4 +1,4 @@
-"""Reaches of people as HuG-MP has them (Bianchin et al. 2025), beside what criteria of motion say of the same ends.
+"""Reaches of people as HuG-MP has them (Bianchin et al. 2025), next to what criteria of motion say of the same ends.
 
 A file holds one person: a cell array `tasks{10 repetitions, 6 tasks}{motion}` of MATLAB, each motion 4 x T angles in
 degrees at 100 Hz, of an exoskeleton with shoulder abduction, flexion and rotation and an elbow. With the axes and signs

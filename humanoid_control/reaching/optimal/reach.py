@@ -7,7 +7,7 @@
     print(reach.cost, reach.at(np.linspace(0, 0.8, 5))[0])
 
 The squared torque has many optima, so more than one start is tried: straight in the joints, and two detours, over a
-posture that is easier to hold and with the arm folded. After some steps only the best of them goes on. The other
+posture that is easier to hold and with the arm folded. After some steps only the best of them continues. The other
 criteria have one optimum near the straight reach.
 """
 
@@ -47,7 +47,7 @@ FINER, TRUE_WITHIN, MOST_POINTS = 4, 0.01, 19  # points that are added, until th
 SEGMENTS = {"torque": 8, "mtc": 4, "maj": 4, "mchj": 4}
 STRAIGHT, EASY, FOLDED = "straight", "a detour over easier postures", "a detour with the arm folded"
 RACE, RACE_TOLERANCE, RACE_POINTS = 20, 1e-3, 5
-"""Steps after which only the best start goes on, and how closely it is searched until then."""
+"""Steps after which only the best start continues, and how closely it is searched until then."""
 SAME = 1e-9  # [rad] ends that are nearer are equal
 SLACK = np.array([1e-3, 1e-2, 0.05])  # by which angles [rad], speeds [rad/s] and torques [N m] may exceed their limits
 

@@ -44,8 +44,8 @@ EFFORT = 10.0  # price of acceleration beyond its limit
 DAMPING, CAUTION = 1e-2, 1.0  # of a step, so that what hardly matters waits; share of a frame's cost that adds to it
 HALVINGS, NEARBY = 2, 0.15  # of a step that raises the cost; time about a frame whose cost is looked at [s]
 LONGEST = 0.5  # step of a coordinate [rad, m]
-LOW, RAISED = 0.015, 0.1  # [m] above it, an edge is not yet, or no longer, on the floor; for so long at the most [s]
-GAP, SHORTEST = 0.05, 0.05  # [s] a contact that is interrupted for less goes on; one that lasts for less is none
+LOW, RAISED = 0.015, 0.1  # [m] above it, an edge is not yet, or no longer, on the floor; for so long at most [s]
+GAP, SHORTEST = 0.05, 0.05  # [s] a contact that is interrupted for less continues; one that lasts for less is none
 LIFT, GLIDE = 0.1, 0.2  # [s] in which an edge comes from the floor to its height, and a foot from its place to its path
 RELEASE = 0.12  # [s] for which a foot that pivots is let go
 
@@ -313,7 +313,7 @@ class _Windows:
 
     def __init__(self, solver: WholeBodyRetargeter, frames: FrameInputs, plan: ContactSchedule, dt: float) -> None:
         p = solver.problem
-        joints = p.tree.joints  # a base frame of its own: the frame by frame solver goes on from its own
+        joints = p.tree.joints  # a base frame of its own: the frame by frame solver continues from its own
         own = joints._replace(R=joints.R.copy(), p=joints.p.copy())
         self.problem = p._replace(tree=p.tree._replace(joints=own), weight=p.weight.copy())
         self.constants, self.free, self.corners = solver.constants, solver.rules.free, solver.corners

@@ -152,7 +152,7 @@ def forget_posture(
 ) -> None:
     """Let the posture go back to rest where points leave a choice: a clip begun late soon looks like a whole one.
 
-    The step by which a critically damped return differs from going on as before, projected to where it moves no point:
+    Difference of a critically damped return from an unchanged motion, projected to the null space of the points:
     N = e^2 (J' W J + e^2)^-1, J' W J from the last step of the solver. `goal.expected` takes it in.
 
     The leg of a foot that nothing holds takes no part: on its way down it has no time for that.

@@ -23,7 +23,7 @@ from humanoid_control.robots.joint_groups import JointGroups
 
 NEAR, FAR = 0.03, 0.075  # [m] from a surface: within the first its distance is kept, beyond the second nothing is
 EVEN = 0.4  # [s] over which that is evened out: a touch is come to and left without haste
-# Arms that hang beside the body are near to it and touch nothing: cosines of the angles between upper arm and forearm,
+# Arms that hang next to the body are near to it and touch nothing: cosines of the angles between upper arm and forearm,
 # and between arm and trunk, from which on an arm hangs, and from which on it does not.
 STRAIGHT, DOWN = (0.6, 0.2), (0.85, 0.65)
 ALONG, ROUND = np.linspace(-0.2, 1.7, 20), np.linspace(-np.pi, np.pi, 17)  # share of a bone; azimuth, 0 ahead
@@ -145,7 +145,7 @@ def _hand(robot: Robot, shapes: ShapeArrays, q: np.ndarray) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class Touch:
-    """A hand beside one surface, frame by frame.
+    """A hand next to one surface, frame by frame.
 
     Attributes:
         share: (T,) along the bone. azimuth: (T,) about it. gap: (T,) from surface to surface [m], never below 0.
@@ -223,7 +223,7 @@ def _person_radius(part: int, share: np.ndarray, azimuth: np.ndarray) -> np.ndar
 
 
 def touch(palm: np.ndarray, start: np.ndarray, end: np.ndarray, across: np.ndarray, part: int, size: float) -> Touch:
-    """A hand beside a part of a person.
+    """A hand next to a part of a person.
 
     Args:
         palm, start, end, across: (T, 3) middle of the palm, ends of the bone, to the left [m]. part: of PARTS.

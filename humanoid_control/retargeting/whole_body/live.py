@@ -85,7 +85,7 @@ class LiveWholeBody(LiveTargets):
         return np.vstack([s.scratch.points[: s.corners], edge_points(s.legs.soles, poses)])
 
     def _scale_by(self, calibration: BodyPoints, now: float) -> None:
-        """Find scaling, floor and levels of the feet from the person of the calibration; the robot begins anew."""
+        """Find scaling, floor and levels of the feet from the person of the calibration; the robot begins again."""
         if not shows_legs(calibration):
             raise ClipError("the markers show no knees, ankles and toes: the whole body needs legs")
         scaler = WholeBodyScaler(calibration, self.robot, hands=False)  # nobody can look ahead

@@ -86,7 +86,7 @@ class WholeBodyPlayer:
         self._sample()
 
     def _velocity(self) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities of points (K, 3) and soles (2, 5) of the motion that goes on; zero where none does."""
+        """Velocities of points (K, 3) and soles (2, 5) of the motion that continues; zero where none does."""
         still = np.zeros_like(self._points), np.zeros_like(self._soles)
         if self._blend < 1.0 or not self.playing or self.finished or self.time <= 0.0:
             return still

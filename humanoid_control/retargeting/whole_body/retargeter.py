@@ -85,7 +85,7 @@ BASE_SPEED = 10.0  # [m/s, rad/s] faster than any person: the base never jumps, 
 # [m/s^2, rad/s^2] so that the base does not jerk either: a foot for which that is too little lands later.
 BASE_ACCELERATION = np.array([40.0, 40.0, 40.0, 150.0, 150.0, 150.0])
 APART = (0.0, 0.03, 0.06, 0.1)  # [m] by which each foot is put outward in the first posture, if it must be
-FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down anew
+FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down again
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ class WholeBodyRetargeter:
         self._publish(distance, 0)
 
     def _first_fit(self, goal: np.ndarray, heading: float, name: str) -> np.ndarray:
-        """The first fit (D,) to targets (K, 3); feet go apart where a robot's legs have no room beside each other."""
+        """The first fit (D,) to targets (K, 3); feet go apart where a robot's legs have no room next to each other."""
         left = np.array([-np.sin(heading), np.cos(heading), 0.0])
         side = np.zeros((len(goal), 1))
         side[self.corners : self.corners + 4], side[self.corners + 4 :] = 1.0, -1.0

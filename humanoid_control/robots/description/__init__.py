@@ -1,1 +1,1 @@
-"""Descriptions of robots: URDF trees (`urdf`) and the robot file beside them (`robot_file`)."""
+"""Descriptions of robots: URDF trees (`urdf`) and the robot file next to them (`robot_file`)."""

@@ -1,4 +1,4 @@
-"""The robot file: what a robot needs beside its URDF. One small YAML file that a user can write by hand."""
+"""The robot file: what a robot needs next to its URDF. One small YAML file that a user can write by hand."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class RobotFile:
         optional_joints: joints that imitation leaves in the neutral posture.
         meanings: anatomical name -> joint, where they differ.
         points: name -> link and place in its frame [m].
-        feet: soles. collision: shapes in place of the URDF's own.
+        feet: soles. collision: shapes instead of the URDF's own.
         collision_from: where the shapes come from, where they were not measured; results repeat it.
         disabled_pairs: names of shapes that may touch.
         unwatched_links: links whose shapes are not kept apart, but for those that are `against` one of the two.
-        acceleration_limits: joint -> limit [rad/s^2, of sliding joints m/s^2], in place of what its drive can give.
+        acceleration_limits: joint -> limit [rad/s^2, of sliding joints m/s^2], instead of what its drive can give.
         provenance: number of values by provenance, of a robot of the catalogue.
         where: path of the file, for messages.
     """
@@ -254,7 +254,7 @@ _READERS: dict[str, Callable[[dict[str, Any], str, str], Any]] = {  # of what is
 def shapes_from_urdf(tree: UrdfTree) -> tuple[LinkShape, ...]:
     """The collision shapes of a URDF that are primitives, each under a name of its own.
 
-    Meshes are passed over, and shapes without a size, which some URDFs have in place of none.
+    Meshes are passed over, and shapes without a size, which some URDFs have instead of none.
     """
     shapes: list[LinkShape] = []
     taken: set[str] = set()

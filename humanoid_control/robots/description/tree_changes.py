@@ -1,4 +1,4 @@
-"""Trees of links made from others: frames added, rooted anew, put into the world, cut into chains, in plain URDF."""
+"""Trees of links made from others: frames added, rooted again, put into the world, cut into chains, in plain URDF."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ ESTIMATED = "estimated, by the rule of humanoid_control/robots/generate/build.py
 
 
 def robot_file(source: RobotSource) -> dict[str, Any]:
-    """Content of the robot file beside the URDF: anchor, postures, points, feet, collision shapes, pairs left out."""
+    """Content of the robot file next to the URDF: anchor, postures, points, feet, collision shapes, pairs left out."""
     q = {name: round(math.radians(deg), 9) for name, deg in source.posture["q_deg"].items()}
     return {
         "schema": ROBOT_FILE_SCHEMA,

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.cluster.vq import kmeans2
 from scipy.optimize import least_squares
 
-COUNT, STARTS, REFINED = 6, 12, 3  # capsules on a link; fits from several starts, of which the best go on
+COUNT, STARTS, REFINED = 6, 12, 3  # capsules on a link; fits from several starts, of which the best continue
 TOO_FAR = 3.0  # weight of a distance that is larger than that of the meshes
 BELOW = 0.001  # [m] by which the capsules should be nearer than the meshes
 FAR = 0.08  # [m] what is farther apart than this in both does not count

@@ -1,4 +1,4 @@
-"""A guess at the robot file of an unknown URDF or MJCF, written beside it with remarks, for a person to finish.
+"""A guess at the robot file of an unknown URDF or MJCF, written next to it with remarks, for a person to finish.
 
 Points and joints come from `mapping`, soles from `limbs`, shapes from the meshes.
 """
@@ -49,7 +49,7 @@ def guess_robot_file(
     shapes: bool = True,
     tell: Callable[[float, str], None] = lambda share, text: None,
 ) -> tuple[Path, Mapping]:
-    """Guess the robot file of a URDF or MJCF and write it beside it, or into another folder.
+    """Guess the robot file of a URDF or MJCF and write it next to it, or into another folder.
 
     Args:
         path: of the description, from which its meshes are found. folder: to write into; None: the description's own.

@@ -97,7 +97,7 @@ def touching_point(ground: Array, r: Array, b: int, arm: Vec, radius: float) -> 
     """From the body's origin to what of a ball touches: its point farthest down the normal of the ground below it.
 
     The ground is met where that point is, not where the middle of the ball is: the middle may be above the edge of a
-    stair, whose slope does not go on beneath the ball.
+    stair, whose slope does not continue beneath the ball.
     """
     cx, cy, cz = arm
     if radius == 0.0:
@@ -261,7 +261,7 @@ def contact_points(robot: Robot, links: Bodies, touching: Iterable[str] | str) -
     """Contact points of a robot with a floating base; None where its base is fixed.
 
     Args:
-        links: of `engine_links`. touching: links beside the soles, see `ContactPoints`.
+        links: of `engine_links`. touching: links next to the soles, see `ContactPoints`.
     """
     return ContactPoints(robot, links, touching) if robot.base == "floating" else None
 

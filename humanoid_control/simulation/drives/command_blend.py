@@ -21,7 +21,7 @@ class CommandBlend:
     cut to that; the blend ends when its time is over and all joints have arrived.
 
     Attributes:
-        active: a blend is going on.
+        active: True during a blend.
         reference: (n,) the references as they are now [rad].
     """
 
@@ -41,7 +41,7 @@ class CommandBlend:
 
         Args:
             hold: (n,) [rad]. command: (n,) first command [rad]; NaN where there is none, those are left where they are.
-            new: (n,) true of joints to blend in, besides those of a blend that is going on; None: of all. The others
+            new: (n,) true of joints to blend in, besides those of a blend that is continuing; None: of all. The others
                 follow their commands at up to their speed limits.
         """
         mask = np.ones(len(hold), dtype=bool) if new is None else new
@@ -81,8 +81,8 @@ class CommandBlend:
 class ReferenceRate:
     """Limit on the references of position drives: none goes farther in a period than its joint's speed limit allows.
 
-    Commands are made at that speed at the most, but some come late and together, or not at all, and what follows them
-    would be a step: drives answer a step by all their torque, and joints beside are thrown about. A reference that
+    Commands are made at that speed at most, but some come late and together, or not at all, and what follows them
+    would be a step: drives answer a step by all their torque, and joints next to are thrown about. A reference that
     would go too far catches up with its command little by little; the others are left alone. Where commands fail to
     come, references do not stop dead at the end of their coasting, but slow down.
 

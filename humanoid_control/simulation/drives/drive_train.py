@@ -73,7 +73,7 @@ def build_drive_train(robot: Robot, depth: str) -> DriveTrain:
     """Put rotors onto a robot.
 
     Args:
-        robot: with a file of drives beside its URDF.
+        robot: with a file of drives next to its URDF.
         depth: 'rigid': rotors share their joints' coordinates, every such joint is a small loop; 'elastic': gears
             that have a stiffness get a coordinate for their rotor.
 

@@ -196,7 +196,7 @@ class GearFriction:
 
     @classmethod
     def roller_screw(cls, coulomb: float, viscous: float, load_share: float) -> GearFriction:
-        """Friction of a planetary roller screw: a part of the load, beside Coulomb and viscous parts."""
+        """Friction of a planetary roller screw: a part of the load, next to Coulomb and viscous parts."""
         return cls(coulomb, coulomb, viscous=viscous, load_share=load_share)
 
     def array(self) -> np.ndarray:

@@ -416,7 +416,7 @@ def switch_drives(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, tau: F1
 
 @inlined
 def _least_along(d: DriveTable, joints: F1, speed: F1, a: F1, h: float) -> float:
-    """The share of the way from the last point to a solution at which the convex function is least, 1 at the most.
+    """The share of the way from the last point to a solution at which the convex function is least, 1 at most.
 
     Its slope there is that of M a + b, a line between the drives' forces at both ends, less that of the forces at the
     point itself. It grows, so that its zero is found by regula falsi (Illinois).

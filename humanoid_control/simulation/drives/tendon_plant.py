@@ -107,7 +107,7 @@ class TendonStates:
 
 
 class TendonPlant:
-    """Tendons that move a robot's joints in place of its drives.
+    """Tendons that move a robot's joints instead of its drives.
 
     A tension t pulls its tendon shorter, so that the tendons give the torques -G^T t (virtual work, with the moment
     arms G = dl / dtheta). Of all tensions in their range those are taken which come nearest to the torques of the

@@ -61,7 +61,7 @@ class IndependentPid:
         e, de = wanted.q - measured.q, wanted.v - measured.v
         integral = self.integral + self.k_i * e * self.dt
         asked = self.k_p * e + integral + self.k_v * de
-        # A joint at its limit does not go on integrating.
+        # A joint at its limit does not continue integrating.
         self.integral = np.where(np.abs(asked) <= self.limit, integral, self.integral)
         return np.clip(asked, -self.limit, self.limit)
 

@@ -120,7 +120,7 @@ def run_robot(
     In a cycle the highest level that is due goes first, so what it decides reaches the drives in the same cycle.
 
     Args:
-        engine: in its initial state; time goes on from where it is.
+        engine: in its initial state; time continues from where it is.
         levels: outermost first; `act` is given the time, a `Measurement` and the output of the level above; the last
             one returns `DriveInputs`. Each period is a multiple of the next one, the last one of the engine's step.
         seconds: after which it ends anyway.

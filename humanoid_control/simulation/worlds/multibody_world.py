@@ -84,7 +84,7 @@ class CompiledWorld(EngineBase):
         self._no_pushes = Packed(push_table([]))
 
     def attach(self, elements: Sequence[PathElement | JointElement]) -> ForceElements:
-        """Springs, ropes and muscles that act from now on, in place of those before; none where the list is empty.
+        """Springs, ropes and muscles that act from now on, instead of those before; none where the list is empty.
 
         Their forces are those at the beginning of a step: a stiffness that would swing a body in fewer than about
         six steps diverges.

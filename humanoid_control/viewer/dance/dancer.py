@@ -164,7 +164,7 @@ class Dancer(ABC):
         """Keep a frame of a motion that began with the clip, until it is through.
 
         Args:
-            before: time in the clip at the step before [s]. moving: the clip goes on, it is not at a seam.
+            before: time in the clip at the step before [s]. moving: the clip continues, it is not at a seam.
         """
         if self.finished_take:
             return
@@ -244,7 +244,7 @@ class WholeBodyDancer(Dancer):
         self._keep(take, before, p.playing and (p.time > before or p.finished))
 
     def _glide(self) -> None:
-        """Over a seam the robot goes on where it is: its world is moved back meanwhile, so that it keeps its place."""
+        """Over a seam the robot continues at its place: its world is moved back by the same amount."""
         X = self.player.X_world_clip
         if X is not self._clip_at:
             self._clip_at, self._home_from, self._passed = X, self._home, 0.0

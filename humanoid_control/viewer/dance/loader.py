@@ -36,7 +36,7 @@ class Loader:
     """Makes what was asked for last; a wish that came meanwhile replaces one that has not been begun.
 
     Attributes:
-        guess: paths of robots that came without a robot file: one is guessed beside them.
+        guess: paths of robots that came without a robot file: one is guessed next to them.
         busy: what is done at present; empty for nothing.
     """
 

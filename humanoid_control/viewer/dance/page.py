@@ -254,7 +254,7 @@ class DancePage:
             plot.offer(joints)
 
     def _drop_clip(self, source: str) -> None:
-        """A clip that cannot be read is offered no more where it was dropped; the one before goes on."""
+        """A clip that cannot be read is offered no more where it was dropped; the one before continues."""
         before = next((t for t, s in self.clips.items() if s == self.cast.clip), "")
         title = next((t for t, s in self.clips.items() if s == source), "")
         if title and title not in self.programme.clips:
@@ -271,7 +271,7 @@ class DancePage:
             client.camera.position, client.camera.look_at = camera.position, camera.look_at
 
     def _grade(self, dancer: AnyDancer) -> None:
-        """Once the clip has been played through, grade it beside the dance."""
+        """Once the clip has been played through, grade it next to the dance."""
         if self.programme.grade is None or not dancer.finished_take or id(dancer) in self._grades:
             return
         name = next(name for name, d in self.cast.dancers.items() if d is dancer)

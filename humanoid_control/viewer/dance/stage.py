@@ -19,7 +19,7 @@ from humanoid_control.viewer.server import light_scene
 if TYPE_CHECKING:
     import viser
 
-SPACING = 2.0  # [m] between neighbours, the person's figure beside each
+SPACING = 2.0  # [m] between neighbours, the person's figure next to each
 ASIDE = np.array([0.0, 0.95, 0.0])  # [m] from a robot to that figure
 SEEN_THROUGH = 0.45  # opacity of robots with the figure in them
 NAME_ABOVE = 0.12  # [m] above the robot's head
@@ -216,7 +216,7 @@ class DanceStage:
             robot.show(what, visible)
 
     def put_inside(self, inside: bool) -> None:
-        """Let the person's figures stand in the robots, which are seen through, or beside them."""
+        """Let the person's figures stand in the robots, which are seen through, or next to them."""
         self._inside = inside
         for robot in self._robots.values():
             robot.see_through(inside)

@@ -20,7 +20,7 @@ from humanoid_control.collision.ssv.segments import (
 from humanoid_control.errors import RobotError, UnknownNameError
 from humanoid_control.files import mirrored_name
 
-SHIFT = 0.02  # [m] a copy lies beside its original
+SHIFT = 0.02  # [m] a copy lies next to its original
 # Core of a new volume, in radii: as large as a limb's.
 CORES = {
     "point": ((0.0, 0.0, 0.0),),
@@ -105,7 +105,7 @@ def new_volume(kind: str, taken: Iterable[str], radius: float, center: np.ndarra
 
 
 def copied(ssv: Volume, taken: Iterable[str]) -> Volume:
-    """A copy under a free name, a little beside."""
+    """A copy under a free name, a little next to."""
     return replace(moved(ssv, np.array([SHIFT, 0.0, 0.0])), name=free_name(ssv.name, taken))
 
 
