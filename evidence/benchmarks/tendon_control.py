@@ -1,4 +1,4 @@
-"""Speed of control through tendons on one core: distributions by us, DAQP and SciPy; a step of winches by us and MuJoCo."""
+"""Speed of control through tendons on one core: distributions (also DAQP, SciPy), a step of winches (also MuJoCo)."""
 
 from __future__ import annotations
 

@@ -349,10 +349,10 @@ def stranger_rows(robot: str, ground: str = "") -> list[StudyRow]:
 
 @contextmanager
 def ready_to_walk(robot: str) -> Iterator[str]:
-    """The path by which a stranger is loaded.
+    """Yield the path of a robot that may have no robot file.
 
-    Without a robot file next to the URDF, one is drafted, as `humanoid robots map` does; it and a copy of the URDF are in
-    a folder that exists as long as the context, so that nothing is written next to what is not ours.
+    Without a robot file next to the URDF, one is drafted as by `humanoid robots map`. It is written with a copy of the
+    URDF into a folder that exists as long as the context, so the user's folder stays unchanged.
 
     Raises:
         RobotError: no URDF, no arms or legs in it, or no soles, in one line.

@@ -79,7 +79,7 @@ class VolumeEditor:
         self._add(s, edits.new_volume(kind, (v.name for v in s.volumes), radius, center))
 
     def copy(self) -> None:
-        """A copy of the selected volume, a little next to."""
+        """A copy of the selected volume, a little to the side."""
         s, v = self.document.need_segment(), self.document.need_volume()
         self._add(s, edits.copied(v, (x.name for x in s.volumes)))
 

@@ -105,7 +105,7 @@ def new_volume(kind: str, taken: Iterable[str], radius: float, center: np.ndarra
 
 
 def copied(ssv: Volume, taken: Iterable[str]) -> Volume:
-    """A copy under a free name, a little next to."""
+    """A copy under a free name, a little to the side."""
     return replace(moved(ssv, np.array([SHIFT, 0.0, 0.0])), name=free_name(ssv.name, taken))
 
 
