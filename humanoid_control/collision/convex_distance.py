@@ -21,7 +21,8 @@ class Solid(NamedTuple):
     """A shape in the world.
 
     Attributes:
-        kind: of `shapes`. size: (4,) its row of `ShapeArrays.sizes`.
+        kind: of `shapes`.
+        size: (4,) its row of `ShapeArrays.sizes`.
         R, p: (3, 3), its pose.
     """
 

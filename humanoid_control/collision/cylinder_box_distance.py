@@ -134,7 +134,8 @@ def cylinder_box(size: np.ndarray, R1: np.ndarray, p1: Vec, sides: Vec, R2: np.n
     """Distance of a cylinder and a box.
 
     Args:
-        size: (4,) of the cylinder in `ShapeArrays.sizes`: radius, radius, 0, half length [m]. sides: of the box.
+        size: (4,) of the cylinder in `ShapeArrays.sizes`: radius, radius, 0, half length [m].
+        sides: of the box.
         R1, p1, R2, p2: poses of both.
 
     Returns:

@@ -23,13 +23,14 @@ class PairBounds(NamedTuple):
     """Pairs whose distances are bounded from below while the joints move.
 
     Attributes:
-        pairs: (P, 2) indices of shapes. common: (P,) last joint that carries both, 0 where none does.
+        pairs: (P, 2) indices of shapes.
+        common: (P,) last joint that carries both, 0 where none does.
         motion_bound: (n, P) bound on |d distance / d joint| in every posture [m/rad], 1 for a sliding joint.
         joints: (n,) joints at the last update [rad, m].
         lower: (P,) no pair is closer than this [m]; exact for those that were measured.
         travel: (P,) memory.
-        state: (P,) UNSEEN, PASSED_OVER or FOUND by the last update. normal, point: (P, 3) normal and witness point on
-            the first shape of those that were measured, in the world.
+        state: (P,) UNSEEN, PASSED_OVER or FOUND by the last update.
+        normal, point: (P, 3) normal and witness point on the first shape of those that were measured, in the world.
     """
 
     pairs: I2
@@ -47,7 +48,9 @@ class PairBounds(NamedTuple):
         """Bounds of which nothing is known yet.
 
         Args:
-            pairs: (P, 2) indices of shapes. joint: (S,) that carries each. parent: (N,) of the joints.
+            pairs: (P, 2) indices of shapes.
+            joint: (S,) that carries each.
+            parent: (N,) of the joints.
             motion_bound: (n, P).
         """
         count = len(pairs)
@@ -72,7 +75,8 @@ class PairReach(NamedTuple):
 
     Attributes:
         twist: (J, 6) of `joint_twists`; (0, 6): all pairs matter from their activation distances on.
-        least: a pair matters at this distance at least [m]. margin: what is kept [m].
+        least: a pair matters at this distance at least [m].
+        margin: what is kept [m].
         per_speed: distance above the margin for each m/s of closing [s].
     """
 
@@ -163,10 +167,12 @@ def update_pairs(
     """Exact signed distances of the pairs closer than each one's activation distance, and near enough to matter.
 
     Args:
-        shapes: all of them. R, p: (S, 3, 3), (S, 3) from `shape_poses`.
+        shapes: all of them.
+        R, p: (S, 3, 3), (S, 3) from `shape_poses`.
         bounds: `lower` of the pairs found, and of those whose bound had to be renewed, is replaced by the distance, or
             by that of the bounding spheres.
-        activation: (P,) [m]. reach: from where a pair matters.
+        activation: (P,) [m].
+        reach: from where a pair matters.
         out: room for P rows, filled; pairs rise.
 
     Returns:
@@ -221,7 +227,8 @@ def find_faster_pairs(
     """Of the pairs that `update_pairs` has passed over in this posture, those that matter at another velocity.
 
     Args:
-        shapes, R, p, bounds: as of `update_pairs`. reach: with the twists of that velocity.
+        shapes, R, p, bounds: as of `update_pairs`.
+        reach: with the twists of that velocity.
         count: rows that are filled; the new ones come behind them.
 
     Returns:

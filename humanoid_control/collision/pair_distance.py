@@ -32,7 +32,8 @@ class PairsFound(NamedTuple):
     """Rows of near pairs, as kernels fill and read them; of a buffer only the first rows count.
 
     Attributes:
-        pair: (k,) which pair. distance: (k,) signed [m], negative inside.
+        pair: (k,) which pair.
+        distance: (k,) signed [m], negative inside.
         normal: (k, 3) unit vector along which shape 2 moves away from shape 1, world frame.
         point_1, point_2: (k, 3) witness points on the two shapes, world frame [m].
     """
@@ -79,7 +80,8 @@ class NearPairs:
     """The pairs of shapes closer than a threshold.
 
     Attributes:
-        found: one row a near pair. joints: of all pairs, packed.
+        found: one row a near pair.
+        joints: of all pairs, packed.
     """
 
     found: PairsFound
@@ -140,9 +142,11 @@ def distance_rate(n: Vec, moment_1: Vec, moment_2: Vec, moves_1: float, moves_2:
     A point x has the velocity J_linear + J_angular x x, so n . velocity = n . J_linear + (x x n) . J_angular.
 
     Args:
-        n: normal of the pair. moment_1, moment_2: x x n of its two witness points x, world frame.
+        n: normal of the pair.
+        moment_1, moment_2: x x n of its two witness points x, world frame.
         moves_1, moves_2: 1 where column c moves the first, the second shape.
-        J: (6, nv) twists at the world origin. c: which column.
+        J: (6, nv) twists at the world origin.
+        c: which column.
     """
     angular = (J[3, c], J[4, c], J[5, c])
     rate = (moves_2 - moves_1) * dot(n, (J[0, c], J[1, c], J[2, c]))
@@ -207,7 +211,8 @@ def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: 
     Negative inside: minus the shortest translation that takes the shapes apart.
 
     Args:
-        shapes: all of them. R, p: (S, 3, 3), (S, 3) their poses in the world, from `shape_poses`.
+        shapes: all of them.
+        R, p: (S, 3, 3), (S, 3) their poses in the world, from `shape_poses`.
 
     Returns:
         (d, n, x1, x2): d [m]; n the unit normal from shape i to shape j, d's gradient by a motion of shape j (minus
@@ -369,7 +374,8 @@ def pair_distances(
     with a solid, which takes a microsecond to measure, whose boxes are.
 
     Args:
-        shapes: all of them. R, p: (S, 3, 3), (S, 3) from `shape_poses`.
+        shapes: all of them.
+        R, p: (S, 3, 3), (S, 3) from `shape_poses`.
         pairs: (P, 2) indices of shapes.
         threshold: [m].
         out: room for P rows, filled; pairs rise.
@@ -440,7 +446,8 @@ def pair_joints(joint: np.ndarray, pairs: np.ndarray, ancestor_mask: np.ndarray)
     """Joints of pairs.
 
     Args:
-        joint: (S,) joint that carries each shape, or segment. pairs: (P, 2) indices of them.
+        joint: (S,) joint that carries each shape, or segment.
+        pairs: (P, 2) indices of them.
         ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
     """
     first, second = (np.ascontiguousarray(joint[pairs[:, k]], dtype=np.int64) for k in (0, 1))

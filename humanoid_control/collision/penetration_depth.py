@@ -68,7 +68,8 @@ def _climb(solid1: Solid, solid2: Solid, n: Vec, x1: Vec, tolerance: float) -> t
     never smaller (it would be only if |n . n'| > 1). Newton's method makes the result exact.
 
     Args:
-        x1: returned should the shapes have no place apart. tolerance: of GJK; EXACT where both are polyhedra.
+        x1: returned should the shapes have no place apart.
+        tolerance: of GJK; EXACT where both are polyhedra.
 
     Returns:
         (d, n, x1): x1 lies on the first shape, x1 + d n on the second.

@@ -17,7 +17,8 @@ class DofMap(NamedTuple):
     """S of v = S u for kernels: v_c = factor_c u_column(c).
 
     Attributes:
-        column: (nv,) the free velocity that moves each, -1 for none. factor: (nv,) how many times as fast.
+        column: (nv,) the free velocity that moves each, -1 for none.
+        factor: (nv,) how many times as fast.
     """
 
     column: I1
@@ -38,7 +39,8 @@ class DofSelection:
         mobility: (k,) inverse weights W^-1.
         column_of, factor: (nv,) which free velocity moves each, -1 for none, and how many times as fast.
         map: both, for kernels.
-        k: number of free velocities. free: (k,) their indices in v.
+        k: number of free velocities.
+        free: (k,) their indices in v.
     """
 
     def __init__(self, robot: Robot, held: Iterable[str] = (), weights: Mapping[str, float] | None = None) -> None:

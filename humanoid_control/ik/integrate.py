@@ -26,7 +26,9 @@ def explicit_euler(robot: Robot, q: np.ndarray, v: np.ndarray, dt: float, keep_r
 
     Args:
         robot: whose.
-        q: (nq,). v: (nv,). dt: [s].
+        q: (nq,).
+        v: (nv,).
+        dt: [s].
         keep_range: joints do not leave their range; one that was outside does not go farther out.
     """
     q_next = pin.integrate(robot.model, q, v * dt)
@@ -85,7 +87,8 @@ class Integration(NamedTuple):
     """What a step of n joints keeps besides its velocity.
 
     Attributes:
-        lower, upper: (n,) ranges [rad]. keep_range: whether joints stay inside.
+        lower, upper: (n,) ranges [rad].
+        keep_range: whether joints stay inside.
         followers: that mimic others.
     """
 

@@ -55,8 +55,10 @@ class Samples(NamedTuple):
     """Newest samples of n targets.
 
     Attributes:
-        position, velocity: (n, 3) [m], [m/s]. time: (n,) [s], NaN: none yet.
-        jump: (n, 3) a place that was rejected, NaN: none. jump_since: (n,) since when samples are there [s].
+        position, velocity: (n, 3) [m], [m/s].
+        time: (n,) [s], NaN: none yet.
+        jump: (n, 3) a place that was rejected, NaN: none.
+        jump_since: (n,) since when samples are there [s].
     """
 
     position: F2
@@ -116,7 +118,8 @@ class TargetFilter:
         """Take samples that were made at `time` [s]; those not newer than the last are taken as repeats.
 
         Args:
-            rows: (k,) targets. positions: (k, 3) [m].
+            rows: (k,) targets.
+            positions: (k, 3) [m].
 
         Returns:
             (k,) SampleVerdict of each.
@@ -180,8 +183,11 @@ def accept_samples(
     """Judge samples, and keep those that are accepted; see `TargetFilter.update`.
 
     Args:
-        table: of the packed Samples. rows, positions: (k,), (k, 3). time: [s].
-        verdicts: (k,) filled. fast: (k,) set where a new velocity may exceed the limit.
+        table: of the packed Samples.
+        rows, positions: (k,), (k, 3).
+        time: [s].
+        verdicts: (k,) filled.
+        fast: (k,) set where a new velocity may exceed the limit.
 
     Returns:
         whether one may.

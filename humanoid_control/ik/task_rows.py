@@ -22,7 +22,9 @@ class Rows:
     """Weighted rows of the tasks, by the free velocities.
 
     Attributes:
-        J: (m, k). v: (m,) desired rates. level: (m,) priority of each.
+        J: (m, k).
+        v: (m,) desired rates.
+        level: (m,) priority of each.
         parts: for each task the rows that are its.
     """
 

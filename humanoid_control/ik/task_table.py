@@ -105,7 +105,8 @@ class Columns(NamedTuple):
     """Columns of the Jacobian.
 
     Attributes:
-        support: (N, nv) which columns move which joint. joint: (nv,) the joint of each column.
+        support: (N, nv) which columns move which joint.
+        joint: (nv,) the joint of each column.
         free, factor: (nv,) the free velocity of each column, or NONE, and its multiplier.
     """
 
@@ -143,8 +144,10 @@ def place_points(world: WorldPoses, parent: np.ndarray, parts: PointParts, out: 
     """Positions of weighted points, and the share of each that every joint carries.
 
     Args:
-        world: poses of the joints. parent: (N,).
-        parts: of the points. out: filled.
+        world: poses of the joints.
+        parent: (N,).
+        parts: of the points.
+        out: filled.
     """
     R, p, count = world.R, world.p, parent.shape[0]
     for k in range(parts.start.shape[0] - 1):
@@ -175,7 +178,8 @@ def fill_rows(table: Table[TableArrays], q: np.ndarray, max_gain: float, placed:
     """Jacobian and desired velocity of every block of a table; those of tasks of weight 0 are zero.
 
     Args:
-        table: of the packed TableArrays. q: (nq,).
+        table: of the packed TableArrays.
+        q: (nq,).
         max_gain: gains above it are taken as it [1/s].
         placed: the joints are where q has them already.
     """
@@ -308,7 +312,9 @@ class TaskTable:
 
     Attributes:
         robot, dofs, tasks: as given.
-        rows: how many there are. parts: of each task, which rows are its. level: (rows,) priority of each.
+        rows: how many there are.
+        parts: of each task, which rows are its.
+        level: (rows,) priority of each.
         packed: what `fill_rows` takes.
     """
 

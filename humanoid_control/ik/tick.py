@@ -84,12 +84,15 @@ class TickTables(NamedTuple):
     Attributes:
         program, tasks, range, idle, sides: tables of SolverArrays, TableArrays, RangeLimits, IdleJoints, JointSides.
         monitor, path, pair_rows: tables of MonitorArrays, PathArrays, PairRows.
-        with_pairs: whether there are any, or these are not used. swept: whether the path to the stop is checked.
-        order: kinds of the limits. goals: of the PostureTasks, as of `PackedGoals`.
+        with_pairs: whether there are any, or these are not used.
+        swept: whether the path to the stop is checked.
+        order: kinds of the limits.
+        goals: of the PostureTasks, as of `PackedGoals`.
         found: of the monitor.
         acceleration, free_acceleration: (nv,), (k,) limits.
         diagonal, linear: (nv,) cost of the velocity itself.
-        limits: of the joints. integration: what `advance` takes.
+        limits: of the joints.
+        integration: what `advance` takes.
         numbers: of the settings.
     """
 
@@ -143,7 +146,10 @@ def tick(table: Table[TickTables], q: np.ndarray, v: np.ndarray, dt: float, out:
     """One tick.
 
     Args:
-        table: of the packed TickTables. q: (nq,). v: (nv,) velocity of the last tick. dt: [s].
+        table: of the packed TickTables.
+        q: (nq,).
+        v: (nv,) velocity of the last tick.
+        dt: [s].
         out: filled with the next q (nq,), v (nv,) and NUMBERS.
 
     Returns:
@@ -259,7 +265,8 @@ class CompiledTick:
         """Prepare for the limits of a solver; `follow` and `configure` come next.
 
         Args:
-            robot, dofs: of the solver. program: memory of its quadratic program.
+            robot, dofs: of the solver.
+            program: memory of its quadratic program.
             limits: in their order, all of which `knows_limits` accepts.
         """
         self.robot, self._dofs, self._program = robot, dofs, program

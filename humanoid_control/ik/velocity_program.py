@@ -22,10 +22,15 @@ class SolverArrays(NamedTuple):
 
     Attributes:
         H, g: (k, k), (k,) of the cost, by the free velocities; of H the lower triangle.
-        lower, upper: (nv,) bounds of all velocities. brake: (nv,) the velocity that brakes hardest.
+        lower, upper: (nv,) bounds of all velocities.
+        brake: (nv,) the velocity that brakes hardest.
         acceleration: (nv,) limits.
-        dofs, free: of the DofSelection. bounds: (k,) of the free velocities. rows: (R + 1) of all limits.
-        x: (k,) solution. multipliers: (k + R,). guess: what held the last solution, most of which holds the next too.
+        dofs, free: of the DofSelection.
+        bounds: (k,) of the free velocities.
+        rows: (R + 1) of all limits.
+        x: (k,) solution.
+        multipliers: (k + R,).
+        guess: what held the last solution, most of which holds the next too.
     """
 
     H: F2
@@ -78,7 +83,8 @@ def fill_cost(
 
     Args:
         table: of the packed SolverArrays, of which H and g are filled.
-        J: (m, k) weighted rows of the tasks by the free velocities. desired: (m,).
+        J: (m, k) weighted rows of the tasks by the free velocities.
+        desired: (m,).
         diagonal, linear: (nv,) by all velocities v = S u.
     """
     a = unpack(table, SolverArrays)

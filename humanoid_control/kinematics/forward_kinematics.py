@@ -24,7 +24,8 @@ class JointFrames(NamedTuple):
 
     Attributes:
         R, p: (J, 3, 3), (J, 3) pose of a joint's frame at value 0 in the frame of its parent body.
-        axis: (J, 3) unit vector in the joint's frame. slides: (J,) True for a prismatic joint.
+        axis: (J, 3) unit vector in the joint's frame.
+        slides: (J,) True for a prismatic joint.
     """
 
     R: F3
@@ -58,7 +59,8 @@ def place_joint(
     """Pose of what joint j moves: X_world_body = X_world_parent X_j Exp(value axis_j).
 
     Args:
-        joints: all of them. value: of joint j [rad, m].
+        joints: all of them.
+        value: of joint j [rad, m].
         parent, body: rows of R and p that the joint connects.
         R, p: (B, 3, 3), (B, 3) poses of the bodies in the world; row `body` is filled.
         axes: (J, 3) axes of the joints in the world; row j is filled.
@@ -95,7 +97,8 @@ class ModelTree(NamedTuple):
 
     Attributes:
         joints: of every joint but the world and a floating base, which have none of these.
-        parent: (njoints,) joint before each. idx_q: (njoints,) where its value is in q.
+        parent: (njoints,) joint before each.
+        idx_q: (njoints,) where its value is in q.
         floating: whether joint 1 is a floating base.
     """
 
@@ -133,7 +136,8 @@ class Followers(NamedTuple):
     """Joints that mimic others.
 
     Attributes:
-        pairs: (M, 2) follower and leader. law: (M, 2) multiplier and offset.
+        pairs: (M, 2) follower and leader.
+        law: (M, 2) multiplier and offset.
     """
 
     pairs: I2
@@ -189,7 +193,9 @@ def joint_twists(tree: ModelTree, poses: WorldPoses, v: np.ndarray, out: np.ndar
     """Motion (njoints, 6) of every joint against a base that stands: velocity at the world's origin, and angular.
 
     Args:
-        poses: that `joint_poses` filled. v: (nv,) velocity. out: filled; in the world's axes [m/s, rad/s].
+        poses: that `joint_poses` filled.
+        v: (nv,) velocity.
+        out: filled; in the world's axes [m/s, rad/s].
     """
     base = 1 if tree.floating else 0  # its configuration has one number more than its velocity
     out[: base + 1] = 0.0
@@ -257,8 +263,10 @@ class KinematicTree(NamedTuple):
     Body 0 is the world with all that is held to it, body k + 1 is what joint k carries.
 
     Attributes:
-        joints: their frames. parent: (M,) body that carries joint k.
-        coordinate: (M,) which coordinate drives joint k; gain, offset: (M,) joint = gain * coordinate + offset.
+        joints: their frames.
+        parent: (M,) body that carries joint k.
+        coordinate: (M,) which coordinate drives joint k
+        gain, offset: (M,) joint = gain * coordinate + offset.
         moves: (M + 1, M) 1 where joint j moves body b.
     """
 
@@ -391,7 +399,8 @@ def add_point_row(
     """Add scale * n . (velocity of a point that moves with a body) to a row of the Jacobian.
 
     Args:
-        tree: whose coordinates the row is for. poses: from `body_poses`.
+        tree: whose coordinates the row is for.
+        poses: from `body_poses`.
         body: that carries the point.
         point, n: position [m] and direction in the world.
         out: (D,) the row.

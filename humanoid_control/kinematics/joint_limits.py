@@ -16,7 +16,8 @@ class JointLimits(NamedTuple):
     """Limits of n joints.
 
     Attributes:
-        lower, upper: (n,) range [rad]. velocity: (n,) speed [rad/s].
+        lower, upper: (n,) range [rad].
+        velocity: (n,) speed [rad/s].
     """
 
     lower: F1
@@ -28,7 +29,8 @@ class StepRules(NamedTuple):
     """Rules of one step.
 
     Attributes:
-        dt: its length [s]. next_dt: the shortest step that may follow [s].
+        dt: its length [s].
+        next_dt: the shortest step that may follow [s].
         recovery_speed: at which a joint returns into its range [rad/s].
         acceleration: (n,) limit on the change of each joint's velocity [rad/s^2]; infinite: none.
         braking: (n,) deceleration that each joint counts on before the end of its range, none above that.
@@ -103,7 +105,9 @@ def keep_range(
     """Tighten speed bounds (n,) in place so that joints keep their range, and can brake before the end of it.
 
     Args:
-        joints: (n,) [rad]. limits: of which the range counts here. previous: (n,) [rad/s].
+        joints: (n,) [rad].
+        limits: of which the range counts here.
+        previous: (n,) [rad/s].
         low, high: (n,) [rad/s], low <= high.
     """
     dt = rules.dt
@@ -148,7 +152,8 @@ def approach_speed(room: float, acceleration: float, dt: float, next_dt: float, 
     Before, v^2 = 2 a (room - d / 2).
 
     Args:
-        room, acceleration, dt, next_dt: as of `braking_speed`. ease: d [rad].
+        room, acceleration, dt, next_dt: as of `braking_speed`.
+        ease: d [rad].
     """
     if room >= ease or ease <= 0.0:
         return braking_speed(room - 0.5 * ease, acceleration, dt, next_dt)
@@ -163,7 +168,10 @@ def braking_speed(room: float, acceleration: float, dt: float, next_dt: float) -
     a h^2 / 8 more where v is no whole multiple of a h. Shorter steps need more, so h = 0 holds for any that follow.
 
     Args:
-        room: [rad]. acceleration: a [rad/s^2]. dt: of this step [s]. next_dt: h [s].
+        room: [rad].
+        acceleration: a [rad/s^2].
+        dt: of this step [s].
+        next_dt: h [s].
     """
     b = acceleration * (dt - 0.5 * next_dt)
     sure = max(room - 0.125 * acceleration * next_dt * next_dt, 0.0)

@@ -13,7 +13,9 @@ class JointState(NamedTuple):
 
     Attributes:
         names: of the n joints; the arrays are in their order.
-        q: (n,) [rad], of a prismatic joint [m]. v: (n,) [rad/s], [m/s]. effort: (n,) [N m], [N]. NaN: not known.
+        q: (n,) [rad], of a prismatic joint [m].
+        v: (n,) [rad/s], [m/s].
+        effort: (n,) [N m], [N]. NaN: not known.
         stamp: when [s], on the clock of whoever made it.
     """
 
@@ -42,7 +44,8 @@ class Measurement(NamedTuple):
     """One reading of all sensors of a robot.
 
     Attributes:
-        joints: of the joint encoders and drives. imu: of the root link.
+        joints: of the joint encoders and drives.
+        imu: of the root link.
         foot_wrenches: foot -> (6,) force [N] and torque [N m] of the ground on it, in its sole frame.
     """
 
@@ -102,7 +105,9 @@ class RobotInterface(Protocol):
         finite is given continue as they are.
 
         Args:
-            positions: (n,) [rad], of a prismatic joint [m]. velocities: (n,) [rad/s], [m/s]. efforts: (n,) [N m], [N].
+            positions: (n,) [rad], of a prismatic joint [m].
+            velocities: (n,) [rad/s], [m/s].
+            efforts: (n,) [N m], [N].
 
         Raises:
             SizeError: not one for each joint; it is a ValueError.

@@ -23,7 +23,8 @@ def fill_twists(tree: ModelTree, world: WorldPoses, J: np.ndarray) -> None:
     A turn about the axis a through p moves the origin at p x a.
 
     Args:
-        tree: of the model. world: from `joint_poses`.
+        tree: of the model.
+        world: from `joint_poses`.
         J: (6, nv) filled.
     """
     R, p, axes = world.R, world.p, world.axes
@@ -50,7 +51,9 @@ class LinkInertias(NamedTuple):
     """Inertias of what the joints of a model carry, and memory for those of their subtrees.
 
     Attributes:
-        mass: (N,) [kg]. lever: (N, 3) centre of mass in the joint's frame [m]. inertia: (N, 3, 3) about it [kg m^2].
+        mass: (N,) [kg].
+        lever: (N, 3) centre of mass in the joint's frame [m].
+        inertia: (N, 3, 3) about it [kg m^2].
         carried: (N, 10) of subtrees: mass, mass times place from the centre of mass, inertia about it: xx, yy, zz, xy,
             xz, yz.
         center: (3,) centre of mass of what moves [m].
@@ -86,7 +89,9 @@ def fill_centroidal_map(tree: ModelTree, world: WorldPoses, links: LinkInertias)
     (u, w) there, the momentum m u + w x s and the angular momentum s x u + I w about c (Orin and Goswami 2008).
 
     Args:
-        tree: of the model. world: from `joint_poses`. links: filled.
+        tree: of the model.
+        world: from `joint_poses`.
+        links: filled.
     """
     R, p, n = world.R, world.p, tree.parent.shape[0]
     carried, c, total = links.carried, links.center, 0.0

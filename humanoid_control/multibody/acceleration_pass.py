@@ -63,7 +63,8 @@ def articulated_body(t: Tables, q: F1, v: F1, tau: F1, wrench: F2, armature: F1,
     """Accelerations into qdd (nv) in O(n): three passes over the tree with sub-systems.
 
     Args:
-        t: `Tables`. w: `Work`. The others as for `ForwardDynamics`.
+        t: `Tables`.
+        w: `Work`. The others as for `ForwardDynamics`.
     """
     kinematics_pass(t, q, v, w)
     add_wrenches(t, wrench, w)
@@ -149,7 +150,8 @@ def base_acceleration(t: Tables, tau: F1, armature: F1, w: Work, qdd: F1) -> Non
     Call it after `kinematics_pass`.
 
     Args:
-        t: `Tables` of a model without loops whose first body is free and no other. w: `Work`.
+        t: `Tables` of a model without loops whose first body is free and no other.
+        w: `Work`.
         tau, armature: (nv,) generalised forces and added inertia; only those of the base count.
         qdd: (nv,) accelerations; the first six are written, the others are read.
     """

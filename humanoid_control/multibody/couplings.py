@@ -316,10 +316,13 @@ class CouplerGeometry(NamedTuple):
     All axes agree where both joints are zero.
 
     Attributes:
-        r_pc_a: first joint, seen from the link of the screw [m]. axis_1: its axis.
-        r_pc_f: second joint, seen from the first [m]; zero where the axes intersect. axis_2: its axis.
+        r_pc_a: first joint, seen from the link of the screw [m].
+        axis_1: its axis.
+        r_pc_f: second joint, seen from the first [m]; zero where the axes intersect.
+        axis_2: its axis.
         r_bot: lower end of the coupler on the moved link, seen from the second joint [m].
-        r_top: start of the screw, on its link [m]. direction: in which the carriage travels.
+        r_top: start of the screw, on its link [m].
+        direction: in which the carriage travels.
         length: of the coupler [m].
         branch: -1 for the carriage before the lower end of the coupler (as on Lola), +1 beyond it.
     """
@@ -377,8 +380,8 @@ class VergenceGeometry(NamedTuple):
 
     Attributes:
         r_ax, lever, coupler: lengths [m].
-        r_k: pivot of the receptacle in the tilt frame [m]. r_b: its lever in its own frame [m]. Both lie in the x-z
-            plane.
+        r_k: pivot of the receptacle in the tilt frame [m].
+        r_b: its lever in its own frame [m]. Both lie in the x-z plane.
         share: by how much of q one camera turns: 1/2 where q is the angle between both viewing directions.
         branch: 1 or -1: the side of the lever.
     """
@@ -421,7 +424,8 @@ def joint_coordinate(ints: I2, i: int, par: F1, qpos: I1, q: F1, v: F1, W: F1, o
     """Angle or displacement of body i; its gradient, rate and bias acceleration go into the body's row at o.
 
     Args:
-        ints, par, qpos: of the model's `Tables`. q, v: configuration and velocity.
+        ints, par, qpos: of the model's `Tables`.
+        q, v: configuration and velocity.
     """
     kind = ints[i, COUPLING]
     first = ints[i, COORD]

@@ -67,7 +67,9 @@ class SpringLaw:
     """F = stiffness (l - rest) + damping dl/dt + command.
 
     Attributes:
-        stiffness: [N/m]. rest: length without force [m]. damping: [N s/m].
+        stiffness: [N/m].
+        rest: length without force [m].
+        damping: [N s/m].
         pulls_only: spring and damper are a rope, slack below the rest length, which never push.
     """
 
@@ -96,8 +98,10 @@ class MuscleLaw:
     fibres x = (l - slack) / optimal and their speed u = dl/dt / (speed optimal), negative where they shorten.
 
     Attributes:
-        max_force: [N]. optimal: length of the fibres at the largest active force [m].
-        slack: length of the tendon [m]. speed: largest, in optimal lengths a second.
+        max_force: [N].
+        optimal: length of the fibres at the largest active force [m].
+        slack: length of the tendon [m].
+        speed: largest, in optimal lengths a second.
     """
 
     max_force: float
@@ -123,7 +127,8 @@ def law_force(kind: int, par: np.ndarray, command: float, length: float, rate: f
     """Force F(l, dl/dt) of an element [N].
 
     Args:
-        par: (LAW_SIZE,) of `SpringLaw.numbers` or `MuscleLaw.numbers`. command: force [N], or activation.
+        par: (LAW_SIZE,) of `SpringLaw.numbers` or `MuscleLaw.numbers`.
+        command: force [N], or activation.
     """
     if kind == SPRING:
         f = par[0] * (length - par[1]) + par[2] * rate
@@ -161,7 +166,8 @@ class PathElement:
     """A spring, rope or muscle along straight segments.
 
     Attributes:
-        name: unique. law: of its force.
+        name: unique.
+        law: of its force.
         points: two or more (body, (3,) in the engine's axes of that body [m]); the body may be the environment.
     """
 
@@ -175,8 +181,11 @@ class JointElement:
     """A spring and a damper about, or along, a body's joint: T = -stiffness (angle - rest) - damping rate.
 
     Attributes:
-        name: unique. body: whose joint it is; its angle may follow from shared coordinates.
-        stiffness: [N m/rad or N/m]. rest: [rad or m]. damping: [N m s/rad or N s/m].
+        name: unique.
+        body: whose joint it is; its angle may follow from shared coordinates.
+        stiffness: [N m/rad or N/m].
+        rest: [rad or m].
+        damping: [N m s/rad or N s/m].
     """
 
     name: str
@@ -190,8 +199,10 @@ class ElementTable(NamedTuple):
     """Elements for kernels: paths first, then joints.
 
     Attributes:
-        first (paths + 1,): where the points of a path begin. body, point: of each, work row and (3,) in its axes.
-        kind (paths,), par (paths, LAW_SIZE): laws. joint, joint_par: body and stiffness, rest, damping of each.
+        first (paths + 1,): where the points of a path begin.
+        body, point: of each, work row and (3,) in its axes.
+        kind (paths,), par (paths, LAW_SIZE): laws.
+        joint, joint_par: body and stiffness, rest, damping of each.
         command (paths,): force [N] or activation.
         state (elements, 3): length, rate and force; angle, rate and torque. place (points, 6): position and velocity.
     """
@@ -314,7 +325,8 @@ def routed_force(
     """Generalised force -G^T F (n,) of elements whose paths are laid elsewhere, such as tendons; and their forces F.
 
     Args:
-        laws: (M) names and laws. command: (M,), see `ForceElements`.
+        laws: (M) names and laws.
+        command: (M,), see `ForceElements`.
         lengths: function of the positions q (n,) that gives the lengths (M,) [m] and G = dl/dq (M, n).
         v: (n,) velocities.
 
@@ -336,7 +348,11 @@ def add_element_wrenches(t: Tables, w: Work, x: ElementTable, q: F1, v: F1, wren
     """Add the wrenches of all elements, and fill their states; after `kinematics_pass`.
 
     Args:
-        t: `Tables`. w: `Work`. x: `ElementTable`. q, v: the state. wrench: (bodies, 6).
+        t: `Tables`.
+        w: `Work`.
+        x: `ElementTable`.
+        q, v: the state.
+        wrench: (bodies, 6).
     """
     W = w.W
     for e in range(x.kind.shape[0]):

@@ -121,7 +121,8 @@ class ForwardDynamics:
         """Generalised accelerations (nv,).
 
         Args:
-            q: (nq,) configuration. v: (nv,) velocity.
+            q: (nq,) configuration.
+            v: (nv,) velocity.
             tau: (nv,) generalised forces.
             wrench: (bodies, 6) impressed force on each body, [moment, force] at its origin in its axes; rotors, that
                 is massless symmetric leaves, feel none.

@@ -103,7 +103,9 @@ class FunctionalTree:
         Args:
             rotations: up to three, about axes that turn with those before them.
             translations: up to three, along axes of the parent's joint frame.
-            mass: [kg]. com: (3,) [m], in the body's own frame. inertia: (3, 3) [kg m^2] about it; default: none.
+            mass: [kg].
+            com: (3,) [m], in the body's own frame.
+            inertia: (3, 3) [kg m^2] about it; default: none.
             frames: P in the parent and C in the body.
 
         Raises:

@@ -89,8 +89,10 @@ def inertia_pass(t: Tables, tau: F1, armature: F1, w: Work) -> None:
     """Propagation quantities of all nodes, last to first.
 
     Args:
-        t: `Tables` of the model. w: `Work` after `kinematics_pass`.
-        tau: generalised forces Q (nv). armature: inertia added to each coordinate (nv).
+        t: `Tables` of the model.
+        w: `Work` after `kinematics_pass`.
+        tau: generalised forces Q (nv).
+        armature: inertia added to each coordinate (nv).
     """
     ints, floats, nodes, members, W = t.ints, t.floats, t.nodes, t.members, w.W
     for n in range(nodes.shape[0] - 1, -1, -1):

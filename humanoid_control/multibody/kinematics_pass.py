@@ -60,7 +60,9 @@ def kinematics_pass(t: Tables, q: F1, v: F1, w: Work) -> None:
     """Kinematics of all bodies, their inertias and the forces of gravity and rotation on them.
 
     Args:
-        t: `Tables` of the model. q, v: configuration and velocity. w: `Work`.
+        t: `Tables` of the model.
+        q, v: configuration and velocity.
+        w: `Work`.
     """
     ints, floats, par, qpos, columns, W, J = t.ints, t.floats, t.par, t.qpos, t.columns, w.W, w.J
     for i in range(ints.shape[0]):

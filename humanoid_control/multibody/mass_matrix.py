@@ -51,7 +51,8 @@ def fill_mass_matrix(t: Tables, tau: F1, armature: F1, w: Work) -> None:
     """M = sum J_i^T M_i J_i and tau - sum J_i^T (M_i b_i - f_i), after `kinematics_pass`, in the order of the tree.
 
     Args:
-        t: `Tables`. tau, armature: (nv,).
+        t: `Tables`.
+        tau, armature: (nv,).
         w: `Work`; M is zero in the lower triangle where the tree joins, and is filled; so is rhs.
     """
     ints, floats, rank, W, J, M, rhs = t.ints, t.floats, t.rank, w.W, w.J, w.M, w.rhs

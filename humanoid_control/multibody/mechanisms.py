@@ -169,7 +169,9 @@ class OneJoint(DriveMechanism):
     """A drive of one joint by a scaled coupling: phi = ratio g(q).
 
     Attributes:
-        coupling: the compiled g(par, at, q) -> (g, g', g''). par: its parameters. ratio: of the gear before it.
+        coupling: the compiled g(par, at, q) -> (g, g', g'').
+        par: its parameters.
+        ratio: of the gear before it.
     """
 
     coupling: Callable
@@ -286,7 +288,8 @@ class AnkleScrews(DriveMechanism):
 
     Args:
         lower, upper: (2,) ranges of the joint nearer to the screws' link and of the one after it [rad].
-        screws: both, with the same joints. lead: travel of a screw in one turn [m].
+        screws: both, with the same joints.
+        lead: travel of a screw in one turn [m].
     """
 
     def __init__(

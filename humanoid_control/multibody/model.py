@@ -160,7 +160,8 @@ class Body:
     """One rigid body.
 
     Attributes:
-        name: unique. parent: name of another body, or `ENVIRONMENT`.
+        name: unique.
+        parent: name of another body, or `ENVIRONMENT`.
         joint: to the parent.
         inertia: about the body's origin.
         A: (3, 3) constant turn A_k'p from the parent's axes to the joint's.
@@ -208,10 +209,13 @@ class Model:
     """Bodies with joints in minimal coordinates, which bodies may share (Schwienbacher 2014, section 2.6).
 
     Attributes:
-        bodies: each after its parent. index: name -> place in `bodies`.
-        coordinates: names of the velocity coordinates. nv, nq: number of velocities and of entries of q.
+        bodies: each after its parent.
+        index: name -> place in `bodies`.
+        coordinates: names of the velocity coordinates.
+        nv, nq: number of velocities and of entries of q.
         parents: (bodies,) place of the parent, -1 for the environment.
-        coords: the coordinates of each body as indices. qpos: (nv,) entry of q; of a free joint that of its first.
+        coords: the coordinates of each body as indices.
+        qpos: (nv,) entry of q; of a free joint that of its first.
         nodes: the environment and the tree with sub-systems, a parent before its children.
         loops: the sub-systems that shared coordinates made necessary.
     """

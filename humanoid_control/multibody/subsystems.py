@@ -18,7 +18,10 @@ class TreeNode:
     Attributes:
         name: of the body, or of the sub-system's first member.
         coordinates: of the joint; of a sub-system all that its members have.
-        p: parent. c: first child. b: brother. members: of a sub-system, in list order.
+        p: parent.
+        c: first child.
+        b: brother.
+        members: of a sub-system, in list order.
     """
 
     name: str

@@ -17,7 +17,8 @@ class BoxQp(NamedTuple):
     """The numbers of the program.
 
     Attributes:
-        H: (n, n) positive definite, lower triangle used. g: (n,).
+        H: (n, n) positive definite, lower triangle used.
+        g: (n,).
         low, high: (n,) with low <= high.
         A: (>= rows, n), b: (>= rows,): soft rows a . x >= b.
     """
@@ -34,7 +35,8 @@ class Guess(NamedTuple):
     """Constraints that may hold a solution, as of a program like it; a wrong guess only costs time.
 
     Attributes:
-        side: (n,) FREE, AT_LOW or AT_HIGH of each variable. works: (>= rows,) whether a row does.
+        side: (n,) FREE, AT_LOW or AT_HIGH of each variable.
+        works: (>= rows,) whether a row does.
     """
 
     side: I1

@@ -58,7 +58,8 @@ def solve_box_qp(problem: BoxQp, rows: int, rho: float, x: np.ndarray, multiplie
     """Solve the program of this file.
 
     Args:
-        problem: its numbers. rows: how many rows count.
+        problem: its numbers.
+        rows: how many rows count.
         rho: price of the slack; large against H.
         x: (n,) filled with the solution, inside the bounds to the last bit.
         multipliers: (>= n + rows,) filled: of the bounds (positive at low, negative at high), then of the rows.
@@ -202,7 +203,8 @@ def _system(
     """The system, nothing of it swept, and how many entries the guess leaves free, which come first.
 
     Args:
-        x: (n,) where variables are that are held, or at a bound in the guess. memory, words: as large as needed.
+        x: (n,) where variables are that are held, or at a bound in the guess.
+        memory, words: as large as needed.
     """
     H, A, side, n, size, variable = problem.H, problem.A, guess.side, x.shape[0], words.shape[1], words[0]
     stride = size + 1 + (-size - 1) % WIDTH
@@ -400,7 +402,8 @@ def _polish(
     """Take from y what pivots have left in w where it should be 0; whether that was more than `rough`.
 
     Args:
-        x: (n,) filled by y, but where variables are held. multipliers: (>= n + rows,) filled by the forces, and by y.
+        x: (n,) filled by y, but where variables are held.
+        multipliers: (>= n + rows,) filled by the forces, and by y.
     """
     n, size, y, w, H, A = x.shape[0], s.variable.shape[0], s.y, s.w, problem.H, problem.A
     for k in range(size):

@@ -161,7 +161,8 @@ def _line_search(
 
     Args:
         problem, rho: of the program.
-        short: (rows,) b - A x. change: (rows,) of it over the whole step.
+        short: (rows,) b - A x.
+        change: (rows,) of it over the whole step.
         gradient, step: (n,).
         reach: share at the first bound, infinite without one.
     """

@@ -15,7 +15,8 @@ def low_pass(cutoff: float, dt: float) -> np.ndarray:
     """Butterworth's filter of second order as b0, b1, b2, a1, a2, by the bilinear transform.
 
     Args:
-        cutoff: at which the gain is 0.71 [Hz], below half the rate. dt: between samples [s].
+        cutoff: at which the gain is 0.71 [Hz], below half the rate.
+        dt: between samples [s].
 
     Raises:
         ConfigError: dt is not positive and finite.
@@ -32,7 +33,8 @@ def filtered_both_ways(x: np.ndarray, f: np.ndarray, edge: int) -> np.ndarray:
     """Signals (n, m) through a filter of second order, forwards and then backwards.
 
     Args:
-        x: a signal in each column, n > edge. f: as of `low_pass`.
+        x: a signal in each column, n > edge.
+        f: as of `low_pass`.
         edge: samples by which both ends are continued for it, turned about the last one.
     """
     n, m = x.shape

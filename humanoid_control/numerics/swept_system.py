@@ -38,8 +38,10 @@ class SweptSystem(NamedTuple):
     Attributes:
         table: (W W,) by rows of W = `stride` numbers, a multiple of WIDTH above N: Q, and c as row N. Of the symmetric
             table the tiles below the diagonal count, and those on it.
-        variable: (N,) number of the variable, or n + number of the row. swept: (N,) 1 where it is.
-        y, w: (W,). column: (W,), panel, scaled, swept_panel: (PANEL W,), block: (PANEL PANEL,) memory.
+        variable: (N,) number of the variable, or n + number of the row.
+        swept: (N,) 1 where it is.
+        y, w: (W,).
+        column: (W,), panel, scaled, swept_panel: (PANEL W,), block: (PANEL PANEL,) memory.
         pivots: (2,) least pivot of a variable, and largest of a row, that has been swept: for the solver.
     """
 

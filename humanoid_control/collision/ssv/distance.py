@@ -141,7 +141,8 @@ class Lanes(NamedTuple):
     Attributes:
         blocks: (CODES, ROWS * LANES) one block for each function.
         pairs: (CODES, LANES + 1, 2) pair of segments and of volumes in each lane; the last row counts them.
-        table: (P, COLUMNS) nearest result of each pair of segments. nearest: (P,) its pair of volumes.
+        table: (P, COLUMNS) nearest result of each pair of segments.
+        nearest: (P,) its pair of volumes.
         last_normal: (P, 3) the normal each pair had when its cores were last apart; kept from call to call, so that
             cores that pierce each other are pushed back the way they came. Zero: none known.
     """
@@ -168,7 +169,9 @@ class VolumesFound(NamedTuple):
     """Results of `nearest_volumes`; the first rows count.
 
     Attributes:
-        pairs: of segments, rising. volumes: (P, 2) the nearest volumes of both. core: (P,) distance of the cores [m].
+        pairs: of segments, rising.
+        volumes: (P, 2) the nearest volumes of both.
+        core: (P,) distance of the cores [m].
     """
 
     pairs: PairsFound
@@ -185,10 +188,12 @@ def nearest_volumes(
     Pairs of volumes are collected by function until a block is full, and measured side by side.
 
     Args:
-        a: segments and pairs. placed: from `place_segments`.
+        a: segments and pairs.
+        placed: from `place_segments`.
         broad_phase: NO_BOXES, OBB or AABB. Pairs that the boxes leave out are farther apart than `activation`.
         activation: [m], may be infinite.
-        w: memory. out: filled.
+        w: memory.
+        out: filled.
 
     Returns:
         the number of rows that are filled.
@@ -319,7 +324,9 @@ def measure_segments(
     """Place the segments at the poses R (J, 3, 3), p (J, 3) of the joints and find those that are near.
 
     Args:
-        table: of packed `SegmentMemory`. poses: (J, 12) memory. activation: [m], finite.
+        table: of packed `SegmentMemory`.
+        poses: (J, 12) memory.
+        activation: [m], finite.
 
     Returns:
         the number of rows that are filled, as `nearest_volumes`.
@@ -362,7 +369,9 @@ class SegmentPairs:
     Each cycle: `place`, then `nearest`, which returns a copy.
 
     Attributes:
-        model: segments and pairs. joints: that carry them, packed. packed: what the kernels take.
+        model: segments and pairs.
+        joints: that carry them, packed.
+        packed: what the kernels take.
     """
 
     def __init__(

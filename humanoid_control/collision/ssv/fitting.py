@@ -231,7 +231,8 @@ def inertia_points(mass: float, center: np.ndarray, inertia: np.ndarray) -> np.n
     """Points around the solid ellipsoid of uniform density that has this mass and inertia: what to fit a link by.
 
     Args:
-        mass: [kg]. center: (3,) centre of mass [m].
+        mass: [kg].
+        center: (3,) centre of mass [m].
         inertia: (3, 3) about the centre of mass [kg m^2].
 
     Raises:

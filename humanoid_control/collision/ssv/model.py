@@ -238,7 +238,8 @@ class PlacedSegments(NamedTuple):
     """Segments in the world.
 
     Attributes:
-        vertices: (N, 3, 3) of the volumes. boxes: (S, 15) oriented ones.
+        vertices: (N, 3, 3) of the volumes.
+        boxes: (S, 15) oriented ones.
         bounds: (S, 6) low and high corner of each segment along the world's axes.
     """
 

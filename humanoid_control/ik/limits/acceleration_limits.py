@@ -36,7 +36,8 @@ class AccelerationLimits:
     """Limits of one robot.
 
     Attributes:
-        rate: r of the return [1/s]. margin: distance that shapes keep [m].
+        rate: r of the return [1/s].
+        margin: distance that shapes keep [m].
         activation: distance below which a pair of shapes has a row [m]; 0: no rows.
         clearance: least distance of the last rows [m]; infinite where no pair is near.
     """
@@ -45,7 +46,8 @@ class AccelerationLimits:
         """Prepare for a robot.
 
         Args:
-            robot: whose shapes and ranges. rate, margin, activation: see above.
+            robot: whose shapes and ranges.
+            rate, margin, activation: see above.
         """
         self.robot, self.rate, self.activation = robot, rate, activation
         self.clearance = np.inf
@@ -66,7 +68,8 @@ class AccelerationLimits:
         """Rows of the shapes that are near.
 
         Args:
-            data: after `pin.computeJointJacobians` at q (nq,). v: (nv,) velocities.
+            data: after `pin.computeJointJacobians` at q (nq,).
+            v: (nv,) velocities.
         """
         self.clearance = np.inf
         if self.monitor is None:

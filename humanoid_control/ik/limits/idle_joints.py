@@ -114,9 +114,12 @@ class IdleJoints(NamedTuple):
     """State of n joints and P pairs.
 
     Attributes:
-        posture: (n,) [rad]. bounded: (n,) idle joints that mimic none. held: (n,) those of them that are held now.
+        posture: (n,) [rad].
+        bounded: (n,) idle joints that mimic none.
+        held: (n,) those of them that are held now.
         away: (1,) how far the farthest idle joint was from the posture [rad].
-        moved: (P, nv) which velocities move each pair. only_idle: (P,) moved by idle joints only.
+        moved: (P, nv) which velocities move each pair.
+        only_idle: (P,) moved by idle joints only.
         at_posture: (P,) distances in the posture [m].
     """
 
@@ -153,7 +156,9 @@ def hold_joints(
     Joints that must get round each other are left out: they move a pair that is near, and no other joint does.
 
     Args:
-        table: of the packed IdleJoints. q: (nq,). previous: (nv,) velocity of the last tick.
+        table: of the packed IdleJoints.
+        q: (nq,).
+        previous: (nv,) velocity of the last tick.
         found: pairs that are near.
         lower, upper: (nv,), lower <= upper.
     """

@@ -26,9 +26,12 @@ class IkState(NamedTuple):
     Attributes:
         robot, settings, dofs: of the solver.
         data: kinematics, Jacobians and frame placements at q.
-        q: (nq,) where the robot is. v: (nv,) commanded at the last tick. dt: [s].
-        acceleration: (nv,) limits [rad/s^2], those of a floating base are the setting's. braking: (n,) deceleration
-            that joints count on before the end of their range. Both are the same arrays while the settings are.
+        q: (nq,) where the robot is.
+        v: (nv,) commanded at the last tick.
+        dt: [s].
+        acceleration: (nv,) limits [rad/s^2], those of a floating base are the setting's.
+        braking: (n,) deceleration that joints count on before the end of their range. Both are the same arrays while
+            the settings are.
     """
 
     robot: Robot
@@ -46,7 +49,9 @@ class SoftRows(NamedTuple):
     """Rows A u >= b of the free velocities, scaled: a slack in row i costs the weight times scale_i^2.
 
     Attributes:
-        A: (r, k). b: (r,). scale: (r,) by which a row was multiplied.
+        A: (r, k).
+        b: (r,).
+        scale: (r,) by which a row was multiplied.
     """
 
     A: F2
@@ -170,7 +175,9 @@ class JointSideLimit(Limit):
         """Make the limit.
 
         Args:
-            joints: indices (m,). angles: [rad]. sides: +1 where a joint stays above its angle, -1 below it.
+            joints: indices (m,).
+            angles: [rad].
+            sides: +1 where a joint stays above its angle, -1 below it.
             gain: how fast a joint may come near it [1/s].
         """
         given = [np.array(x, dtype=float) for x in (angles, sides, [gain])]
@@ -194,7 +201,9 @@ def keep_sides(table: Table[JointSides], q: np.ndarray, dt: float, lower: np.nda
     """Tighten velocity bounds (nv,) of joints that stay on one side of an angle, never to nothing.
 
     Args:
-        table: of the packed JointSides. q: (nq,). dt: [s].
+        table: of the packed JointSides.
+        q: (nq,).
+        dt: [s].
     """
     own, more = unpack(table, JointSides), q.shape[0] - lower.shape[0]
     first = 7 if more else 0
@@ -247,8 +256,11 @@ def keep_configuration(
     """Tighten velocity bounds to the range; those of all joints to a slow speed while one is outside its range.
 
     Args:
-        table: of the packed RangeLimits. q: (nq,). dt: [s]; shorter ticks may follow.
-        previous: (nv,) velocity of the last tick. lower, upper: (nv,).
+        table: of the packed RangeLimits.
+        q: (nq,).
+        dt: [s]; shorter ticks may follow.
+        previous: (nv,) velocity of the last tick.
+        lower, upper: (nv,).
 
     Returns:
         how far the worst joint is outside its range [rad].
@@ -275,7 +287,10 @@ def fill_braking(
     """The velocity (nv,) within the bounds that brakes hardest: every joint by its own, a base as what rests last.
 
     Args:
-        v: (nv,) velocity of the last tick. iv: where joints begin. acceleration: (nv,) [rad/s^2]. dt: [s].
+        v: (nv,) velocity of the last tick.
+        iv: where joints begin.
+        acceleration: (nv,) [rad/s^2].
+        dt: [s].
         bounds: of the free velocities.
         out: (nv,) filled.
     """

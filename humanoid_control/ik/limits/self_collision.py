@@ -119,8 +119,11 @@ class SelfCollisionLimit(Limit):
         """Pairs of exact shapes that matter at q (nq,) and the velocity of the tick before, or at that of this one.
 
         Args:
-            v: (nv,) of the tick before. s: settings. acceleration: (nv,) limits.
-            after: (nv,) of this tick. dt: its length [s].
+            v: (nv,) of the tick before.
+            s: settings.
+            acceleration: (nv,) limits.
+            after: (nv,) of this tick.
+            dt: its length [s].
         """
         assert isinstance(self.monitor, ShapePairs)
         pairs, law, iv = self.monitor, self._law(s, acceleration), 6 if len(q) > len(v) else 0
@@ -185,7 +188,8 @@ class SelfCollisionLimit(Limit):
         """The largest s, of a few, for which the path to the stop at brake + s (v - brake) is clear; 0 where none is.
 
         Args:
-            brake: (nv,) the velocity that brakes hardest. v: (nv,) the velocity that is desired.
+            brake: (nv,) the velocity that brakes hardest.
+            v: (nv,) the velocity that is desired.
         """
         s = state.settings
         if self.path is None or not s.swept or self.recovery.stage > HOMING:
@@ -230,7 +234,8 @@ class CollisionRecovery:
         Args:
             closest: signed distance of the deepest pair, below 0 [m].
             from_home: how far the farthest joint is from the neutral posture [rad].
-            timeout: [s]. dt: [s].
+            timeout: [s].
+            dt: [s].
         """
         deep, far = closest > self._best + DISTANCE_PROGRESS, from_home < self._left - HOMING_PROGRESS
         self._since += dt
@@ -271,7 +276,10 @@ def watch_pairs(
     x = s `distance_per_speed(gain, T)` on, and s is no more than sum_c bound_c |v_c|.
 
     Args:
-        monitor: table of the packed MonitorArrays. q: (nq,). previous: (nv,) velocity. law: with decelerations (nv,).
+        monitor: table of the packed MonitorArrays.
+        q: (nq,).
+        previous: (nv,) velocity.
+        law: with decelerations (nv,).
         activation: the least distance [m].
     """
     iv = 6 if q.shape[0] > previous.shape[0] else 0
@@ -290,7 +298,8 @@ def watch_faster_pairs(
     A program without their rows has that solution, which is the same with them, where there are none.
 
     Args:
-        iv: how many velocities the base has. v: (nv,) for the tick of length dt [s]. Others as of `watch_pairs`.
+        iv: how many velocities the base has.
+        v: (nv,) for the tick of length dt [s]. Others as of `watch_pairs`.
     """
     return find_faster_shapes(monitor, v, (activation, law.margin, _distance_for(v, iv, law) + dt), count)
 
@@ -344,8 +353,10 @@ def fill_pair_rows(table: Table[PairRows], found: PairsFound, J6: np.ndarray, la
     is held still has no part in a row: it can neither move nor brake.
 
     Args:
-        table: of the packed PairRows. found: of NearPairs.
-        J6: (6, nv) every joint's columns at the world origin. law: with decelerations (k,) of the free velocities.
+        table: of the packed PairRows.
+        found: of NearPairs.
+        J6: (6, nv) every joint's columns at the world origin.
+        law: with decelerations (k,) of the free velocities.
 
     Returns:
         how many rows are filled.

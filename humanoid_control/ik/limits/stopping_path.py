@@ -53,7 +53,8 @@ class StoppingPathCheck:
     separating is the business of the rows.
 
     Attributes:
-        motion_bound: (P, nv) of the pairs. packed: what `max_safe_scale` takes.
+        motion_bound: (P, nv) of the pairs.
+        packed: what `max_safe_scale` takes.
     """
 
     def __init__(self, robot: Robot, monitor: ShapePairs) -> None:
@@ -73,7 +74,8 @@ class StoppingPathCheck:
             q: (nq,) where the robot is.
             brake: (nv,) the velocity that brakes hardest: the end of the path that was proven a tick ago.
             v: (nv,) the velocity that is desired.
-            dt: [s]. acceleration: (nv,) with which joints brake [rad/s^2].
+            dt: [s].
+            acceleration: (nv,) with which joints brake [rad/s^2].
             floor: distance that pairs keep [m].
         """
         iv = self._robot.iv
@@ -94,15 +96,20 @@ class ProofMemory(NamedTuple):
     """Memory of the proof for P pairs.
 
     Attributes:
-        world: poses of the joints. R, p: (S, 3, 3), (S, 3) of the shapes.
+        world: poses of the joints.
+        R, p: (S, 3, 3), (S, 3) of the shapes.
         start, end: (MAX_DEPTH, P) distances at both ends of the parts of the path that wait for their proof, and
         start_normal, end_normal: (MAX_DEPTH, P, 3) their normals, in the axes of the pairs' common joints.
         chord: (MAX_DEPTH, P) lesser gap at both ends along the normal of one of them.
-        distance, floor, pair: (P,) of the pairs that may come too close. normal: (P, 3).
-        carries: (njoints,) how many shapes of these pairs each joint carries. joints: (njoints,) those that carry some
-            of them but not all, which move these pairs. column: (njoints,) where these are in v.
-        lever: (P, njoints) their motion bounds of these pairs. turns: (P, njoints) 1 where that is not 0.
-        shapes: (S,) of these pairs. used: (S,) whether a shape is one.
+        distance, floor, pair: (P,) of the pairs that may come too close.
+        normal: (P, 3).
+        carries: (njoints,) how many shapes of these pairs each joint carries.
+        joints: (njoints,) those that carry some of them but not all, which move these pairs.
+        column: (njoints,) where these are in v.
+        lever: (P, njoints) their motion bounds of these pairs.
+        turns: (P, njoints) 1 where that is not 0.
+        shapes: (S,) of these pairs.
+        used: (S,) whether a shape is one.
         trial, lost, moved: (n,) a velocity that is tried, what a joint loses of it in a tick, and its way to its stop.
         travelled, next to: (n,) of the joints that move these pairs, their ways in a part of the path and how far off a
             line in time these are.
@@ -243,7 +250,9 @@ def least_by_gap(chord: float, travel: float, turned: float, beside: float) -> f
     """Least distance [m] on a way, by the lesser gap at its ends along one normal, that of one of them.
 
     Args:
-        chord: that gap [m]. travel: sum of motion bounds times angles [m]. turned: sum of the angles [rad].
+        chord: that gap [m].
+        travel: sum of motion bounds times angles [m].
+        turned: sum of the angles [rad].
         next to: sum of motion bounds times what each angle is off a line in time [m].
     """
     return chord - 0.125 * travel * turned - beside
@@ -395,7 +404,8 @@ def least_on_way(a: MonitorArrays, k: int, n: Vec, moved: np.ndarray) -> float:
     with the greatest lever.
 
     Args:
-        a: with the pair's distance and travel, and all placed where the ways begin. n: normal of the pair there.
+        a: with the pair's distance and travel, and all placed where the ways begin.
+        n: normal of the pair there.
         moved: (n,) ways of the joints, either way [rad, m].
     """
     shapes, world, tree = a.shapes, a.world, a.tree

@@ -30,7 +30,8 @@ class ResolvedAcceleration:
     A task's gain k sets K_x = k^2 and K_v = 2 k, the critically damped loop; k is held to max_gain / dt.
 
     Attributes:
-        v: (nv,) velocity after the last tick, with which the next one begins. acceleration: (nv,) of the last tick.
+        v: (nv,) velocity after the last tick, with which the next one begins.
+        acceleration: (nv,) of the last tick.
         null_damping: rate at which the null-space velocity converges to the desired one [1/s].
     """
 

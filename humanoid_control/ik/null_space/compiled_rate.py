@@ -51,9 +51,13 @@ class RatePairs(NamedTuple):
     """Pairs of a SelfCollisionCost, or none.
 
     Attributes:
-        kind: NO_PAIRS, SHAPES or VOLUMES. table: of the packed MonitorArrays or SegmentMemory. poses: (N, 12) memory.
-        found: where the kernels put near pairs. joints: of all pairs.
-        activation, contact: (P,). blend: as of `repulsion`.
+        kind: NO_PAIRS, SHAPES or VOLUMES.
+        table: of the packed MonitorArrays or SegmentMemory.
+        poses: (N, 12) memory.
+        found: where the kernels put near pairs.
+        joints: of all pairs.
+        activation, contact: (P,).
+        blend: as of `repulsion`.
     """
 
     kind: int
@@ -70,8 +74,14 @@ class RateMomentum(NamedTuple):
     """Numbers of a MomentumTracking about one axis, or none: `row` is then -1.
 
     Attributes:
-        row: of the centroidal map. J: (1, nv) memory for it. reference: (1,). reducing: (r,) columns. limit: (r,).
-        mode, mu: as of `one_axis_rates`. share: of the speeds, in the limits. clamp: whether rates stay below them.
+        row: of the centroidal map.
+        J: (1, nv) memory for it.
+        reference: (1,).
+        reducing: (r,) columns.
+        limit: (r,).
+        mode, mu: as of `one_axis_rates`.
+        share: of the speeds, in the limits.
+        clamp: whether rates stay below them.
     """
 
     row: int
@@ -90,9 +100,13 @@ class RateTables(NamedTuple):
     """Tables of one tick: the packed TableArrays, and what belongs to none of them.
 
     Attributes:
-        tasks: table. dofs: of the DofSelection. mobility: (k,).
-        band, band_weight: of a JointLimitCost. posture, comfort: (n,) of a ComfortCost; weights 0 where there is none.
-        velocity: (n,) limits. integration: what `advance` takes.
+        tasks: table.
+        dofs: of the DofSelection.
+        mobility: (k,).
+        band, band_weight: of a JointLimitCost.
+        posture, comfort: (n,) of a ComfortCost; weights 0 where there is none.
+        velocity: (n,) limits.
+        integration: what `advance` takes.
         null_gain, max_gain, clamp: of the settings.
     """
 
@@ -120,7 +134,9 @@ def rate_tick(table: Table[RateTables], q: np.ndarray, dt: float, out: np.ndarra
     """One tick.
 
     Args:
-        table: of the packed RateTables. q: (nq,). dt: [s].
+        table: of the packed RateTables.
+        q: (nq,).
+        dt: [s].
         out: filled with the next q (nq,), v (nv,) and NUMBERS.
 
     Returns:

@@ -42,7 +42,8 @@ class MomentumTracking:
         clamp: False leaves rates beyond that as they are.
         demand: largest rate of the last tick before it was clamped, in shares of its joint's speed limit.
         columns, speed: (r,) columns of the reducing joints, and their speed limits.
-        rows: of the centroidal map that count. J: (k, nv) these, as of `place`.
+        rows: of the centroidal map that count.
+        J: (k, nv) these, as of `place`.
     """
 
     def __init__(
@@ -138,9 +139,13 @@ def one_axis_rates(
     """`reducing_rates` of one axis, into out (nv,) of zeros.
 
     Args:
-        J: (nv,) row of the momentum map. v: (nv,) the tasks' velocity.
-        reducing: (r,) columns of the reducing joints. limit: (r,) their speeds.
-        reference: desired momentum. mode: THESIS, UNIT or DAMPED. mu: of DAMPED.
+        J: (nv,) row of the momentum map.
+        v: (nv,) the tasks' velocity.
+        reducing: (r,) columns of the reducing joints.
+        limit: (r,) their speeds.
+        reference: desired momentum.
+        mode: THESIS, UNIT or DAMPED.
+        mu: of DAMPED.
 
     Returns:
         the largest rate in shares of its limit.

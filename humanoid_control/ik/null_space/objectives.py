@@ -94,7 +94,8 @@ class ComfortCost(Objective):
     """Half the weighted square of the distance to a comfortable posture: keeps free joints from drifting away.
 
     Attributes:
-        posture: (n,) preferred angles [rad]. weights: (n,) k_c of each joint.
+        posture: (n,) preferred angles [rad].
+        weights: (n,) k_c of each joint.
     """
 
     def __init__(self, posture: np.ndarray, weights: float | np.ndarray = 1.0) -> None:
@@ -164,7 +165,8 @@ def repulsion_gradient(
     Args:
         J6: (6, nv) twists of the velocities at the world origin.
         found, joints: of NearPairs.
-        activation, contact: (P,). blend: as of `repulsion`.
+        activation, contact: (P,).
+        blend: as of `repulsion`.
         out: (nv,) filled.
     """
     out[:] = 0.0
@@ -202,7 +204,10 @@ def stable_contact_gradient(
     From alpha_N dt 2 s_0 / (d_a (1 + t)) m < 1, the steepest slope of the law times what a push moves.
 
     Args:
-        null_gain: alpha_N. dt: [s]. activation: d_a [m]. blend: t.
+        null_gain: alpha_N.
+        dt: [s].
+        activation: d_a [m].
+        blend: t.
         mobility: m = grad d N W^-1 grad d^T; with N left out it is at least that, hence on the safe side.
     """
     return activation * (1 + blend) / (2 * null_gain * dt * mobility)
@@ -294,7 +299,8 @@ class SelfCollisionCost(Objective):
         2, and overshoots nothing below 1 (as `stable_contact_gradient`). The null-space projector can only lower it.
 
         Args:
-            data: after `prepare` at q. q: (nq,).
+            data: after `prepare` at q.
+            q: (nq,).
             mobility: (nv,) inverse joint weights; default 1.
         """
         near = self._near(q)

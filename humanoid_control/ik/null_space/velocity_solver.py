@@ -33,7 +33,8 @@ class SwitchSettings:
     """Bounds on what a change of the task set may do to a joint.
 
     Attributes:
-        acceleration: [rad/s^2]. jerk: [rad/s^3].
+        acceleration: [rad/s^2].
+        jerk: [rad/s^3].
         max_time: longest ramp [s].
     """
 

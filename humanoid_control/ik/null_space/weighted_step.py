@@ -17,7 +17,9 @@ def weighted_step(
     damping^2 E. Without damping this is (4.12): the tasks exactly, with the least |u|_W, and z as far as they allow.
 
     Args:
-        J: (m, k). v: (m,). mobility: W^-1, (k,) its diagonal or (k, k) all of it.
+        J: (m, k).
+        v: (m,).
+        mobility: W^-1, (k,) its diagonal or (k, k) all of it.
         z: (k,) desired velocities for the null space.
         damping: lambda.
 
@@ -39,7 +41,8 @@ def resolved_rate(J: np.ndarray, v: np.ndarray, mobility: np.ndarray, y: np.ndar
     """The velocity (k,) of eq. (7.3), J# v - N W^-1 y.
 
     Args:
-        J: (m, k) of full row rank. v: (m,) task velocity, met exactly.
+        J: (m, k) of full row rank.
+        v: (m,) task velocity, met exactly.
         mobility: W^-1, (k,) its diagonal or (k, k) all of it.
         y: (k,) null-space vector: a cost's gradient times its gain, or velocities to be subtracted.
 

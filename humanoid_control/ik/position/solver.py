@@ -60,7 +60,8 @@ class StopSettings:
 
         Args:
             k: iterations done.
-            residual: (m,) now. previous: (m,) an iteration ago; None at the start.
+            residual: (m,) now.
+            previous: (m,) an iteration ago; None at the start.
             gradient: (k,) of half the squared residual; None where the method does not compute it.
         """
         if float(np.linalg.norm(residual)) < self.converged:
@@ -78,8 +79,10 @@ class Solution:
     """Outcome of an iteration.
 
     Attributes:
-        q: (nq,). residual: length of the weighted residual there.
-        iterations: how many. stop: why it ended.
+        q: (nq,).
+        residual: length of the weighted residual there.
+        iterations: how many.
+        stop: why it ended.
         history: residual before each iteration and at the end.
         residuals, jacobians: number of evaluations.
     """

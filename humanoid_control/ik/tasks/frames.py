@@ -215,7 +215,8 @@ class RelativeFrameTask(Task):
     """Bring a frame to a pose relative to another frame of the same robot, such as one hand to the other.
 
     Attributes:
-        place: the three rows of position, in the other frame's axes. turn: the three of orientation.
+        place: the three rows of position, in the other frame's axes.
+        turn: the three of orientation.
     """
 
     def __init__(
