@@ -29,9 +29,12 @@ class TwoBoxes(NamedTuple):
     """Two boxes, or a box and a segment.
 
     Attributes:
-        a, b: half sides [m]; of a segment along z (0, 0, h).
+        a: half sides of the first box [m]; (0, 0, h) for a segment along z.
+        b: half sides of the second box [m].
         t: centre of the second in the frame of the first [m].
-        c0, c1, c2: axes of the second, likewise.
+        c0: first axis of the second box.
+        c1: second axis of the second box.
+        c2: third axis of the second box.
     """
 
     a: Vec
@@ -181,7 +184,8 @@ def _nearest_of(boxes: TwoBoxes, i: Vec, j: Vec, y: Vec) -> tuple:
     """(ok, y): the free coordinates of y that make v shortest while those pinned stay; False where three are free.
 
     Args:
-        i, j: which coordinates of the first and the second box are pinned, and where.
+        i: pinned coordinates of the first box, with their sides.
+        j: pinned coordinates of the second box, with their sides.
         y: (3,) coordinates of the second now, those pinned at their bounds; kept where they make no difference.
     """
     free = (j[0] == 0.0) + (j[1] == 0.0) + (j[2] == 0.0)

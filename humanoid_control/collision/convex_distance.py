@@ -23,7 +23,8 @@ class Solid(NamedTuple):
     Attributes:
         kind: of `shapes`.
         size: (4,) its row of `ShapeArrays.sizes`.
-        R, p: (3, 3), its pose.
+        R: (3, 3) rotation of the shape.
+        p: origin of the shape.
     """
 
     kind: int

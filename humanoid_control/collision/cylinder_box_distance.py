@@ -136,7 +136,10 @@ def cylinder_box(size: np.ndarray, R1: np.ndarray, p1: Vec, sides: Vec, R2: np.n
     Args:
         size: (4,) of the cylinder in `ShapeArrays.sizes`: radius, radius, 0, half length [m].
         sides: of the box.
-        R1, p1, R2, p2: poses of both.
+        R1: rotation of the first shape.
+        p1: origin of the first shape [m].
+        R2: rotation of the second shape.
+        p2: origin of the second shape [m].
 
     Returns:
         (ok, d, n, x1, x2): normal from the cylinder to the box, nearest points. ok: False where they touch or are

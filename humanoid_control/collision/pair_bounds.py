@@ -30,7 +30,8 @@ class PairBounds(NamedTuple):
         lower: (P,) no pair is closer than this [m]; exact for those that were measured.
         travel: (P,) memory.
         state: (P,) UNSEEN, PASSED_OVER or FOUND by the last update.
-        normal, point: (P, 3) normal and witness point on the first shape of those that were measured, in the world.
+        normal: (P, 3) normals of the measured pairs in the world.
+        point: (P, 3) witness points on the first shapes of the measured pairs in the world [m].
     """
 
     pairs: I2
@@ -168,7 +169,8 @@ def update_pairs(
 
     Args:
         shapes: all of them.
-        R, p: (S, 3, 3), (S, 3) from `shape_poses`.
+        R: (S, 3, 3) rotations of the shapes from `shape_poses`.
+        p: (S, 3) origins of the shapes from `shape_poses` [m].
         bounds: `lower` of the pairs found, and of those whose bound had to be renewed, is replaced by the distance, or
             by that of the bounding spheres.
         activation: (P,) [m].
@@ -227,7 +229,10 @@ def find_faster_pairs(
     """Of the pairs that `update_pairs` has passed over in this posture, those that matter at another velocity.
 
     Args:
-        shapes, R, p, bounds: as of `update_pairs`.
+        shapes: see `update_pairs`.
+        R: see `update_pairs`.
+        p: see `update_pairs`.
+        bounds: see `update_pairs`.
         reach: with the twists of that velocity.
         count: rows that are filled; the new ones come behind them.
 

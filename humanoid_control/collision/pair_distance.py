@@ -35,7 +35,8 @@ class PairsFound(NamedTuple):
         pair: (k,) which pair.
         distance: (k,) signed [m], negative inside.
         normal: (k, 3) unit vector along which shape 2 moves away from shape 1, world frame.
-        point_1, point_2: (k, 3) witness points on the two shapes, world frame [m].
+        point_1: (k, 3) witness points on the first shapes, world frame [m].
+        point_2: (k, 3) witness points on the second shapes, world frame [m].
     """
 
     pair: I1
@@ -66,7 +67,8 @@ class PairJoints(NamedTuple):
     """Joints of P pairs of shapes.
 
     Attributes:
-        first, second: (P,) joints that carry the two shapes of each pair.
+        first: (P,) joint that carries the first shape of each pair.
+        second: (P,) joint that carries the second shape of each pair.
         ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
     """
 
@@ -143,8 +145,10 @@ def distance_rate(n: Vec, moment_1: Vec, moment_2: Vec, moves_1: float, moves_2:
 
     Args:
         n: normal of the pair.
-        moment_1, moment_2: x x n of its two witness points x, world frame.
-        moves_1, moves_2: 1 where column c moves the first, the second shape.
+        moment_1: x x n of its first witness point x, world frame.
+        moment_2: x x n of its second witness point x, world frame.
+        moves_1: 1 if column c moves the first shape.
+        moves_2: 1 if column c moves the second shape.
         J: (6, nv) twists at the world origin.
         c: which column.
     """
@@ -212,7 +216,8 @@ def pair_distance(shapes: ShapeArrays, R: np.ndarray, p: np.ndarray, i: int, j: 
 
     Args:
         shapes: all of them.
-        R, p: (S, 3, 3), (S, 3) their poses in the world, from `shape_poses`.
+        R: (S, 3, 3) rotations of the shapes in the world, from `shape_poses`.
+        p: (S, 3) origins of the shapes in the world, from `shape_poses` [m].
 
     Returns:
         (d, n, x1, x2): d [m]; n the unit normal from shape i to shape j, d's gradient by a motion of shape j (minus
@@ -349,8 +354,10 @@ def shape_poses(
     """Poses of all shapes in the world.
 
     Args:
-        joint_R, joint_p: (J, 3, 3), (J, 3) poses in the world of what carries the shapes.
-        out_R, out_p: (S, 3, 3), (S, 3), filled.
+        joint_R: (J, 3, 3) rotations of the carrying joints in the world.
+        joint_p: (J, 3) origins of the carrying joints in the world [m].
+        out_R: (S, 3, 3) rotations of the shapes, filled.
+        out_p: (S, 3) origins of the shapes, filled [m].
     """
     for s in range(shapes.joint.shape[0]):
         shape_pose(joint_R, joint_p, shapes, s, out_R, out_p)
@@ -375,7 +382,8 @@ def pair_distances(
 
     Args:
         shapes: all of them.
-        R, p: (S, 3, 3), (S, 3) from `shape_poses`.
+        R: (S, 3, 3) rotations of the shapes from `shape_poses`.
+        p: (S, 3) origins of the shapes from `shape_poses` [m].
         pairs: (P, 2) indices of shapes.
         threshold: [m].
         out: room for P rows, filled; pairs rise.
@@ -427,7 +435,8 @@ class CollisionPairs:
         """Move the shapes to where the joints are.
 
         Args:
-            joint_R, joint_p: (J, 3, 3), (J, 3) poses of the joints in the world, C-contiguous floats.
+            joint_R: (J, 3, 3) rotations of the joints in the world, C-contiguous floats.
+            joint_p: (J, 3) origins of the joints in the world, C-contiguous floats [m].
         """
         shape_poses(joint_R, joint_p, self.shapes, self.R, self.p)
 

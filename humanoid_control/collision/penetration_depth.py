@@ -140,7 +140,8 @@ def _best_direction(solid1: Solid, solid2: Solid, n: Vec, d: float, slack: float
     about as good (two balls with one centre) does the room run out; the best direction seen is returned then.
 
     Args:
-        n, d: a direction, and the separation along it.
+        n: a direction.
+        d: separation along it.
 
     Returns:
         (d, n) of the best direction seen.
@@ -190,7 +191,8 @@ def overlap(solid1: Solid, solid2: Solid, n: Vec, x1: Vec) -> tuple:
     have no other normals). For all others the local maximum that is known is compared with all directions.
 
     Args:
-        n, x1: a first guess; a point of the first shape.
+        n: first guess of the direction.
+        x1: a point of the first shape.
 
     Returns:
         (d, n, x1, x2): normal from the first to the second, witness points on both surfaces, x2 = x1 + d n.

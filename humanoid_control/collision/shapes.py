@@ -138,7 +138,9 @@ class LinkShape:
     """A named shape carried by a link.
 
     Attributes:
-        name, link, shape: whose frame the shape's numbers are in.
+        name: name of the shape.
+        link: link that carries it; the numbers of the shape are in its frame.
+        shape: geometry.
         against: links from which alone it is kept apart, from the shapes there that are against this link, or from
             all others where there are none; empty: it is kept apart from every shape that is against nothing.
     """
@@ -209,7 +211,8 @@ class ShapeArrays(NamedTuple):
             sphere (r, r, r, 0), capsule (r, r, r, h), box (x, y, z, 0), cylinder (r, r, 0, h),
             ellipsoid (x, y, z, 0), elliptic capsule (x, y, z, h).
         joint: (S,) the joint that carries the shape.
-        R, p: (S, 3, 3), (S, 3) the shape's frame in its joint's frame; p is also the centre of the bounding sphere.
+        R: (S, 3, 3) rotation of the shape's frame in its joint's frame.
+        p: (S, 3) its origin in the joint's frame, also the centre of the bounding sphere [m].
         radii: (S,) radius of the smallest sphere about p that holds the shape [m].
     """
 

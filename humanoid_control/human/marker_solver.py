@@ -344,7 +344,7 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool
     Args:
         record: of the fit. memory: what the frames before left.
         t: the frame.
-        again: from where the frame before led, or from many starts where there was none; else from its own q.
+        anew: from where the frame before led, or from many starts where there was none; else from its own q.
         work: q, trial (n,), centre (3,), and no coordinate that is held (nf,).
     """
     chain, problem, data, results = record.chain, record.problem, record.data, record.results
@@ -408,7 +408,7 @@ def fit_frames(table: Table[FitRecord], frames: np.ndarray, anew: bool) -> None:
     Args:
         table: of a `FitRecord`.
         frames: which.
-        again: each from where the frame before led, the first from many starts; else each from its own q in `results`.
+        anew: each from where the frame before led, the first from many starts; else each from its own q in `results`.
     """
     record = unpack(table, FitRecord)
     memory, n = start_memory(record.problem.rest), len(record.problem.rest)

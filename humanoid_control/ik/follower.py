@@ -44,7 +44,8 @@ class FollowerSettings:
         point_weight: weight of a target's position, against that of the posture.
         point_gain: rate at which a target's error decays [1/s].
         orientation_weight: of a link's orientation against its position [m/rad].
-        posture_weight, posture_gain: of the pull to the neutral posture; gain [1/s].
+        posture_weight: weight of the pull to the neutral posture.
+        posture_gain: gain of this pull [1/s].
         hold_idle_joints: joints that move no target stay in the neutral posture, or return to it (`IdleJointLimit`).
         soft_start: time after each start in which the joints' limits of speed and acceleration grow from nothing [s]:
             all at once at full acceleration to targets that are far ask more of weak drives than these give together.

@@ -37,7 +37,8 @@ class DofSelection:
 
     Attributes:
         mobility: (k,) inverse weights W^-1.
-        column_of, factor: (nv,) which free velocity moves each, -1 for none, and how many times as fast.
+        column_of: (nv,) free velocity that moves each joint, -1 for none.
+        factor: (nv,) its factor.
         map: both, for kernels.
         k: number of free velocities.
         free: (k,) their indices in v.

@@ -50,7 +50,8 @@ def integrate_base(q: np.ndarray, v: np.ndarray, dt: float, out: np.ndarray) -> 
     """Pose of a floating base after dt at a constant twist in its own axes, as `pin.integrate`: X Exp(v dt).
 
     Args:
-        q, out: of which the first seven numbers are x, y, z [m] and the quaternion x, y, z, w.
+        q: configuration; its first seven numbers are x, y, z [m] and the quaternion x, y, z, w.
+        out: integrated configuration, likewise.
         v: of which the first six are the velocity [m/s] and the angular velocity [rad/s].
     """
     ux, uy, uz, wx, wy, wz = dt * v[0], dt * v[1], dt * v[2], dt * v[3], dt * v[4], dt * v[5]
@@ -87,7 +88,8 @@ class Integration(NamedTuple):
     """What a step of n joints keeps besides its velocity.
 
     Attributes:
-        lower, upper: (n,) ranges [rad].
+        lower: (n,) lower ends of the ranges [rad].
+        upper: (n,) upper ends of the ranges [rad].
         keep_range: whether joints stay inside.
         followers: that mimic others.
     """

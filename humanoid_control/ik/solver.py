@@ -85,7 +85,8 @@ class StepReport:
         task_residual: length of J v - v_desired over all rows, weighted: what the tasks did not get this tick.
         manipulability: sqrt(det(J W^-1 J^T)) of the weighted rows; NaN where the method does not compute it.
         damping: lambda in use.
-        null_scale, speed_scale: factors by which the null-space motion, and then everything, was slowed.
+        null_scale: factor on the null-space motion.
+        speed_scale: factor on the whole motion, applied afterwards.
         iterations: 1 for differential methods.
         note: one line for the log, or empty.
     """

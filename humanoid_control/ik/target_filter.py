@@ -55,7 +55,8 @@ class Samples(NamedTuple):
     """Newest samples of n targets.
 
     Attributes:
-        position, velocity: (n, 3) [m], [m/s].
+        position: (n, 3) positions [m].
+        velocity: (n, 3) velocities [m/s].
         time: (n,) [s], NaN: none yet.
         jump: (n, 3) a place that was rejected, NaN: none.
         jump_since: (n,) since when samples are there [s].
@@ -95,7 +96,8 @@ class TargetFilter:
     target at constant velocity is followed without lag, and one at rest is reached without overshoot.
 
     Attributes:
-        x, v: (n, 3) reference positions [m] and velocities [m/s] of n targets.
+        x: (n, 3) reference positions of n targets [m].
+        v: (n, 3) reference velocities of n targets [m/s].
     """
 
     def __init__(self, settings: TargetFilterSettings | None = None) -> None:
@@ -184,7 +186,8 @@ def accept_samples(
 
     Args:
         table: of the packed Samples.
-        rows, positions: (k,), (k, 3).
+        rows: (k,) rows of the targets.
+        positions: (k, 3) positions [m].
         time: [s].
         verdicts: (k,) filled.
         fast: (k,) set where a new velocity may exceed the limit.

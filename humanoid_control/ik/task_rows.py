@@ -40,7 +40,9 @@ def stacked(
     """The rows of some tasks, each asked for its own, at what `prepare` has computed; tasks of weight 0 have none.
 
     Args:
-        robot, data, q: where.
+        robot: the robot.
+        data: its kinematic data at q.
+        q: configuration.
         tasks: which.
         dofs: the free velocities.
         max_gain: gains above it are taken as it [1/s].

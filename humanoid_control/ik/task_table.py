@@ -43,7 +43,9 @@ class PointParts(NamedTuple):
 
     Attributes:
         start: (P + 1,) where the parts of each point begin in the others.
-        joint, share, lever: (T,), (T,), (T, 3) which joint, which share, where in the joint's frame [m].
+        joint: (T,) joint of each term.
+        share: (T,) share of each term.
+        lever: (T, 3) point in the joint's frame [m].
     """
 
     start: I1
@@ -57,7 +59,8 @@ class PlacedPoints(NamedTuple):
 
     Attributes:
         x: (P, 3) where they are [m].
-        share, moment: (P, N), (P, N, 3) the share of each that every joint carries, and that times its place.
+        share: (P, N) share of each point that every joint carries.
+        moment: (P, N, 3) this share times its position in the joint's frame.
     """
 
     x: F2
@@ -74,13 +77,17 @@ class Blocks(NamedTuple):
     """B blocks of rows, each of one kind.
 
     Attributes:
-        kind, first: (B,) POINT, TURN, JOINT or MOMENTUM, and the first row.
-        a, b: (B,) point and origin of a POINT, NONE for the world's; a the joint of a JOINT, the row of the centroidal
-            map of a MOMENTUM.
-        frame, frame_R: (B,), (B, 3, 3) joint of a TURN's frame, and its orientation there.
-        base, base_R: the same of the frame in whose axes a block is, NONE for the world.
-        task, at: (B,) whose goal it has, and where it begins in the numbers of that. A TURN that has its rotation by
-            columns has 1 there, else 0.
+        kind: (B,) POINT, TURN, JOINT or MOMENTUM.
+        first: (B,) first row of the block.
+        a: (B,) point of a POINT, joint of a JOINT, row of the centroidal map of a MOMENTUM.
+        b: (B,) origin of a POINT, NONE for the origin of the world.
+        frame: (B,) joint of the frame of a TURN.
+        frame_R: (B, 3, 3) orientation of this frame in the joint's frame.
+        base: (B,) joint of the frame that gives the axes of a block, NONE for the world.
+        base_R: (B, 3, 3) orientation of this frame in the joint's frame.
+        task: (B,) task of the goal.
+        at: (B,) index of the goal in the numbers of the task; of a TURN, 1 if its rotation is stored by columns,
+            otherwise 0.
     """
 
     kind: I1
@@ -107,7 +114,8 @@ class Columns(NamedTuple):
     Attributes:
         support: (N, nv) which columns move which joint.
         joint: (nv,) the joint of each column.
-        free, factor: (nv,) the free velocity of each column, or NONE, and its multiplier.
+        free: (nv,) free velocity of each column, or NONE.
+        factor: (nv,) its factor.
     """
 
     support: F2
@@ -311,7 +319,9 @@ class TaskTable:
     A point is kept as a weighted mean of points fixed in joints, which covers centres of mass too.
 
     Attributes:
-        robot, dofs, tasks: as given.
+        robot: the robot.
+        dofs: free velocities.
+        tasks: the tasks.
         rows: how many there are.
         parts: of each task, which rows are its.
         level: (rows,) priority of each.
@@ -324,7 +334,8 @@ class TaskTable:
         """Read what the tasks are made of.
 
         Args:
-            robot, dofs: whose.
+            robot: the robot.
+            dofs: free velocities.
             tasks: which.
             world: memory for the poses of the robot's joints; default: of its own.
 

@@ -82,15 +82,23 @@ class TickTables(NamedTuple):
     """Tables of one tick: packed records of its parts, and what belongs to none of them.
 
     Attributes:
-        program, tasks, range, idle, sides: tables of SolverArrays, TableArrays, RangeLimits, IdleJoints, JointSides.
-        monitor, path, pair_rows: tables of MonitorArrays, PathArrays, PairRows.
+        program: table of SolverArrays.
+        tasks: table of TableArrays.
+        range: table of RangeLimits.
+        idle: table of IdleJoints.
+        sides: table of JointSides.
+        monitor: table of MonitorArrays.
+        path: table of PathArrays.
+        pair_rows: table of PairRows.
         with_pairs: whether there are any, or these are not used.
         swept: whether the path to the stop is checked.
         order: kinds of the limits.
         goals: of the PostureTasks, as of `PackedGoals`.
         found: of the monitor.
-        acceleration, free_acceleration: (nv,), (k,) limits.
-        diagonal, linear: (nv,) cost of the velocity itself.
+        acceleration: (nv,) acceleration limits.
+        free_acceleration: (k,) acceleration limits of the free velocities.
+        diagonal: (nv,) quadratic cost of the velocity itself.
+        linear: (nv,) linear cost of the velocity itself.
         limits: of the joints.
         integration: what `advance` takes.
         numbers: of the settings.
@@ -265,7 +273,8 @@ class CompiledTick:
         """Prepare for the limits of a solver; `follow` and `configure` come next.
 
         Args:
-            robot, dofs: of the solver.
+            robot: robot of the solver.
+            dofs: free velocities of the solver.
             program: memory of its quadratic program.
             limits: in their order, all of which `knows_limits` accepts.
         """

@@ -21,11 +21,14 @@ class SolverArrays(NamedTuple):
     """Memory of a solver of nv velocities, k of them free, and up to R rows.
 
     Attributes:
-        H, g: (k, k), (k,) of the cost, by the free velocities; of H the lower triangle.
-        lower, upper: (nv,) bounds of all velocities.
+        H: (k, k) Hessian of the cost by the free velocities, lower triangle.
+        g: (k,) gradient of the cost by the free velocities.
+        lower: (nv,) lower bounds of all velocities.
+        upper: (nv,) upper bounds of all velocities.
         brake: (nv,) the velocity that brakes hardest.
         acceleration: (nv,) limits.
-        dofs, free: of the DofSelection.
+        dofs: map of the DofSelection.
+        free: indices of the DofSelection.
         bounds: (k,) of the free velocities.
         rows: (R + 1) of all limits.
         x: (k,) solution.
@@ -85,7 +88,8 @@ def fill_cost(
         table: of the packed SolverArrays, of which H and g are filled.
         J: (m, k) weighted rows of the tasks by the free velocities.
         desired: (m,).
-        diagonal, linear: (nv,) by all velocities v = S u.
+        diagonal: (nv,) quadratic cost by all velocities v = S u.
+        linear: (nv,) linear cost by all velocities v = S u.
     """
     a = unpack(table, SolverArrays)
     H, g, dofs = a.H, a.g, a.dofs

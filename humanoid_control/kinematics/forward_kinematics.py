@@ -23,7 +23,8 @@ class JointFrames(NamedTuple):
     """Frames of J joints of one degree of freedom in the bodies that carry them, and their axes.
 
     Attributes:
-        R, p: (J, 3, 3), (J, 3) pose of a joint's frame at value 0 in the frame of its parent body.
+        R: (J, 3, 3) rotation of a joint's frame at value 0 in the frame of its parent body.
+        p: (J, 3) origin of this frame in the frame of its parent body [m].
         axis: (J, 3) unit vector in the joint's frame.
         slides: (J,) True for a prismatic joint.
     """
@@ -61,8 +62,10 @@ def place_joint(
     Args:
         joints: all of them.
         value: of joint j [rad, m].
-        parent, body: rows of R and p that the joint connects.
-        R, p: (B, 3, 3), (B, 3) poses of the bodies in the world; row `body` is filled.
+        parent: row of the parent body in R and p.
+        body: row of the moved body in R and p.
+        R: (B, 3, 3) rotations of the bodies in the world; row `body` is filled.
+        p: (B, 3) origins of the bodies in the world [m]; row `body` is filled.
         axes: (J, 3) axes of the joints in the world; row j is filled.
     """
     R0, p0, b = joints.R, joints.p, parent
@@ -162,7 +165,8 @@ class WorldPoses(NamedTuple):
     """Poses in the world that forward kinematics fills: of joints, or of bodies.
 
     Attributes:
-        R, p: (B, 3, 3), (B, 3); row 0 is the world itself.
+        R: (B, 3, 3) rotations; row 0 is the world.
+        p: (B, 3) origins [m]; row 0 is the world.
         axes: (J, 3) axes of the joints.
     """
 
@@ -233,8 +237,10 @@ class JointPoses:
     Reading the same numbers out of pinocchio's data, one joint after the other, takes ten times longer.
 
     Attributes:
-        R, p: (njoints, 3, 3), (njoints, 3) poses in the world, joint 0 being the world itself.
-        tree, world: what `joint_poses` takes.
+        R: (njoints, 3, 3) rotations in the world; joint 0 is the world.
+        p: (njoints, 3) origins in the world [m].
+        tree: tree of `joint_poses`.
+        world: poses of `joint_poses`.
     """
 
     def __init__(self, model: pin.Model) -> None:
@@ -266,7 +272,8 @@ class KinematicTree(NamedTuple):
         joints: their frames.
         parent: (M,) body that carries joint k.
         coordinate: (M,) which coordinate drives joint k
-        gain, offset: (M,) joint = gain * coordinate + offset.
+        gain: (M,) factor of joint = gain * coordinate + offset.
+        offset: (M,) offset of joint = gain * coordinate + offset.
         moves: (M + 1, M) 1 where joint j moves body b.
     """
 
@@ -402,7 +409,8 @@ def add_point_row(
         tree: whose coordinates the row is for.
         poses: from `body_poses`.
         body: that carries the point.
-        point, n: position [m] and direction in the world.
+        point: position in the world [m].
+        n: direction in the world.
         out: (D,) the row.
     """
     axes, body_p = poses.axes, poses.p

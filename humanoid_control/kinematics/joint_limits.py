@@ -16,7 +16,8 @@ class JointLimits(NamedTuple):
     """Limits of n joints.
 
     Attributes:
-        lower, upper: (n,) range [rad].
+        lower: (n,) lower end of the range [rad].
+        upper: (n,) upper end of the range [rad].
         velocity: (n,) speed [rad/s].
     """
 
@@ -108,7 +109,8 @@ def keep_range(
         joints: (n,) [rad].
         limits: of which the range counts here.
         previous: (n,) [rad/s].
-        low, high: (n,) [rad/s], low <= high.
+        low: (n,) lower bound [rad/s], low <= high.
+        high: (n,) upper bound [rad/s].
     """
     dt = rules.dt
     for i in range(joints.shape[0]):
@@ -152,7 +154,10 @@ def approach_speed(room: float, acceleration: float, dt: float, next_dt: float, 
     Before, v^2 = 2 a (room - d / 2).
 
     Args:
-        room, acceleration, dt, next_dt: as of `braking_speed`.
+        room: see `braking_speed`.
+        acceleration: see `braking_speed`.
+        dt: see `braking_speed`.
+        next_dt: see `braking_speed`.
         ease: d [rad].
     """
     if room >= ease or ease <= 0.0:

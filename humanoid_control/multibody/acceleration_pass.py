@@ -152,7 +152,8 @@ def base_acceleration(t: Tables, tau: F1, armature: F1, w: Work, qdd: F1) -> Non
     Args:
         t: `Tables` of a model without loops whose first body is free and no other.
         w: `Work`.
-        tau, armature: (nv,) generalised forces and added inertia; only those of the base count.
+        tau: (nv,) generalised forces; only the entries of the base count.
+        armature: (nv,) added inertia; only the entries of the base count.
         qdd: (nv,) accelerations; the first six are written, the others are read.
     """
     ints, W = t.ints, w.W

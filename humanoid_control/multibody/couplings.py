@@ -95,7 +95,8 @@ def coupler_screw(par: np.ndarray, at: int, q1: float, q2: float) -> tuple[float
 
     Args:
         par: r_0, axis of the first joint, r_pc, axis of the second, r_bot, e, l_c, branch, at `at`.
-        q1, q2: angles of the joint nearer to the screw's link and of the one after it [rad].
+        q1: angle of the joint nearer to the screw's link [rad].
+        q2: angle of the joint after it [rad].
 
     Returns:
         l [m], l_1, l_2, l_11, l_12, l_22; NaN where the coupler is too short.
@@ -352,7 +353,10 @@ class FourBarGeometry(NamedTuple):
     """A planar four-bar: a driving rocker turns the joint's crank by a coupler.
 
     Attributes:
-        crank, coupler, rocker, ground: lengths [m]; ground is the distance of the pivots.
+        crank: length of the crank [m].
+        coupler: length of the coupler [m].
+        rocker: length of the rocker [m].
+        ground: distance of the pivots [m].
         crank_zero: the crank's angle from the ground line at joint angle zero [rad].
         branch: 1: the rocker is turned counter-clockwise from the line to the crank's end; -1: clockwise.
     """
@@ -379,7 +383,9 @@ class VergenceGeometry(NamedTuple):
     """The double lever that turns a pair of cameras (Schwienbacher 2014, eq. (3.38) to (3.45), in its axes).
 
     Attributes:
-        r_ax, lever, coupler: lengths [m].
+        r_ax: distance of the axes [m].
+        lever: length of the lever [m].
+        coupler: length of the coupler [m].
         r_k: pivot of the receptacle in the tilt frame [m].
         r_b: its lever in its own frame [m]. Both lie in the x-z plane.
         share: by how much of q one camera turns: 1/2 where q is the angle between both viewing directions.
@@ -424,8 +430,11 @@ def joint_coordinate(ints: I2, i: int, par: F1, qpos: I1, q: F1, v: F1, W: F1, o
     """Angle or displacement of body i; its gradient, rate and bias acceleration go into the body's row at o.
 
     Args:
-        ints, par, qpos: of the model's `Tables`.
-        q, v: configuration and velocity.
+        ints: see `Tables`.
+        par: see `Tables`.
+        qpos: see `Tables`.
+        q: configuration.
+        v: velocity.
     """
     kind = ints[i, COUPLING]
     first = ints[i, COORD]

@@ -200,9 +200,11 @@ class ElementTable(NamedTuple):
 
     Attributes:
         first (paths + 1,): where the points of a path begin.
-        body, point: of each, work row and (3,) in its axes.
+        body: work row of the body of each point.
+        point: (3,) each point in the axes of its body [m].
         kind (paths,), par (paths, LAW_SIZE): laws.
-        joint, joint_par: body and stiffness, rest, damping of each.
+        joint: body of each spring about a joint.
+        joint_par: stiffness, rest and damping of each spring about a joint.
         command (paths,): force [N] or activation.
         state (elements, 3): length, rate and force; angle, rate and torque. place (points, 6): position and velocity.
     """
@@ -351,7 +353,8 @@ def add_element_wrenches(t: Tables, w: Work, x: ElementTable, q: F1, v: F1, wren
         t: `Tables`.
         w: `Work`.
         x: `ElementTable`.
-        q, v: the state.
+        q: configuration.
+        v: velocity.
         wrench: (bodies, 6).
     """
     W = w.W

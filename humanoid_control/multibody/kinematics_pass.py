@@ -61,7 +61,8 @@ def kinematics_pass(t: Tables, q: F1, v: F1, w: Work) -> None:
 
     Args:
         t: `Tables` of the model.
-        q, v: configuration and velocity.
+        q: configuration.
+        v: velocity.
         w: `Work`.
     """
     ints, floats, par, qpos, columns, W, J = t.ints, t.floats, t.par, t.qpos, t.columns, w.W, w.J

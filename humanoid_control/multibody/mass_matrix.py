@@ -52,7 +52,8 @@ def fill_mass_matrix(t: Tables, tau: F1, armature: F1, w: Work) -> None:
 
     Args:
         t: `Tables`.
-        tau, armature: (nv,).
+        tau: (nv,) generalised forces.
+        armature: (nv,) added inertia.
         w: `Work`; M is zero in the lower triangle where the tree joins, and is filled; so is rhs.
     """
     ints, floats, rank, W, J, M, rhs = t.ints, t.floats, t.rank, w.W, w.J, w.M, w.rhs

@@ -47,7 +47,8 @@ class DriveMechanism(ABC):
 
     Attributes:
         name: of the drive, for messages.
-        lower, upper: (n,) the joint ranges [rad]; infinite: none.
+        lower: (n,) lower ends of the joint ranges [rad]; infinite: none.
+        upper: (n,) upper ends of the joint ranges [rad]; infinite: none.
     """
 
     def __init__(self, name: str, lower: ArrayLike, upper: ArrayLike) -> None:
@@ -287,7 +288,8 @@ class AnkleScrews(DriveMechanism):
     """Two screws that move two joints together by couplers (Schwienbacher 2014, eq. (3.22) to (3.36)).
 
     Args:
-        lower, upper: (2,) ranges of the joint nearer to the screws' link and of the one after it [rad].
+        lower: (2,) lower ends of the ranges [rad]: of the joint nearer to the screws' link, and of the joint after it.
+        upper: (2,) upper ends of these ranges [rad].
         screws: both, with the same joints.
         lead: travel of a screw in one turn [m].
     """

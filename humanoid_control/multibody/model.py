@@ -212,7 +212,8 @@ class Model:
         bodies: each after its parent.
         index: name -> place in `bodies`.
         coordinates: names of the velocity coordinates.
-        nv, nq: number of velocities and of entries of q.
+        nv: number of velocities.
+        nq: number of entries of q.
         parents: (bodies,) place of the parent, -1 for the environment.
         coords: the coordinates of each body as indices.
         qpos: (nv,) entry of q; of a free joint that of its first.

@@ -78,7 +78,8 @@ def motion_down(W: F1, a: int, r: int, m: Vector6) -> Vector6:
     """C m: a motion of the parent seen at the child's origin in its axes (Schwienbacher 2014, eq. (2.36)).
 
     Args:
-        a, r: offsets of the child's turn and of its origin in the parent.
+        a: offset of the child's rotation in the parent.
+        r: offset of the child's origin in the parent.
     """
     wx, wy, wz, vx, vy, vz = m
     cx, cy, cz = cross(wx, wy, wz, W[r], W[r + 1], W[r + 2])

@@ -19,7 +19,8 @@ class BoxQp(NamedTuple):
     Attributes:
         H: (n, n) positive definite, lower triangle used.
         g: (n,).
-        low, high: (n,) with low <= high.
+        low: (n,) lower bounds, low <= high.
+        high: (n,) upper bounds.
         A: (>= rows, n), b: (>= rows,): soft rows a . x >= b.
     """
 

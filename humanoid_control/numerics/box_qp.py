@@ -115,7 +115,12 @@ def _check(
     """Check a solution that pivots may have spoilt, and solve once more by descent where it is not the optimum.
 
     Args:
-        problem, rows, rho, x, multipliers, guess: as of `solve_box_qp_from`, solved.
+        problem: program, see `solve_box_qp_from`.
+        rows: rows of the program.
+        rho: price of the slack.
+        x: (n,) solution of `solve_box_qp_from`.
+        multipliers: multipliers of the solution.
+        guess: working set of the solution.
         used: steps so far.
 
     Returns:
@@ -204,7 +209,8 @@ def _system(
 
     Args:
         x: (n,) where variables are that are held, or at a bound in the guess.
-        memory, words: as large as needed.
+        memory: floats, as large as needed.
+        words: integers, as large as needed.
     """
     H, A, side, n, size, variable = problem.H, problem.A, guess.side, x.shape[0], words.shape[1], words[0]
     stride = size + 1 + (-size - 1) % WIDTH

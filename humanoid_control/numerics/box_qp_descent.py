@@ -109,7 +109,8 @@ def _newton_step(
     """Fill the step of the free variables to the optimum of the piece of the cost that x is in.
 
     Args:
-        problem, rho: of the program.
+        problem: the program.
+        rho: price of the slack.
         short: (rows,) b - A x.
         index: (F,) free variables, in growing order.
         M: (n, n) memory.
@@ -160,10 +161,12 @@ def _line_search(
     The slope along the step grows piece by piece; rows enter or leave where `short + share * change` crosses zero.
 
     Args:
-        problem, rho: of the program.
+        problem: the program.
+        rho: price of the slack.
         short: (rows,) b - A x.
         change: (rows,) of it over the whole step.
-        gradient, step: (n,).
+        gradient: (n,) scratch.
+        step: (n,) scratch.
         reach: share at the first bound, infinite without one.
     """
     n, rows, slope, bend = step.shape[0], short.shape[0], 0.0, 0.0

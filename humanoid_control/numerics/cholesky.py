@@ -181,7 +181,8 @@ class BandedFactor(NamedTuple):
 
     Attributes:
         inverse: (T, n, n) inverses of the lower triangular blocks on the diagonal of the factor L.
-        one, two: (T, n, n) the blocks L[t, t - 1] and L[t, t - 2]; of the first rows, which have none, unused.
+        one: (T, n, n) the blocks L[t, t - 1]; the first is unused.
+        two: (T, n, n) the blocks L[t, t - 2]; the first two are unused.
     """
 
     inverse: np.ndarray
@@ -246,7 +247,8 @@ def factor_block_row(
 
     Args:
         A: (n, n) block on the diagonal, whose upper triangle is used and overwritten.
-        one, two: (n,) diagonals of the blocks [t, t - 1] and [t, t - 2]; unused where there are none.
+        one: (n,) diagonals of the blocks [t, t - 1]; unused without such a block.
+        two: (n,) diagonals of the blocks [t, t - 2]; unused without such a block.
 
     Returns:
         False where the matrix is not positive definite.

@@ -23,7 +23,8 @@ def rotation_error(A: np.ndarray, A_d: np.ndarray) -> np.ndarray:
     part of A_d A^T; at exactly half a turn both directions are right, and one is taken.
 
     Args:
-        A, A_d: (3, 3) rotation matrices, actual and desired.
+        A: (3, 3) actual rotation matrix.
+        A_d: (3, 3) desired rotation matrix.
     """
     out = np.empty(3)
     rotation_vector(np.ascontiguousarray(A), np.ascontiguousarray(A_d), out)
@@ -119,7 +120,8 @@ def interpolate_rotation(A_0: np.ndarray, A_1: np.ndarray, share: float) -> np.n
     """Spherical interpolation: the orientation a share of the way from A_0 to A_1 about one fixed axis.
 
     Args:
-        A_0, A_1: (3, 3) rotation matrices.
+        A_0: (3, 3) first rotation matrix.
+        A_1: (3, 3) last rotation matrix.
         share: 0 at A_0, 1 at A_1; outside it continues about the same axis.
     """
     return rotation_matrix(share * rotation_error(A_0, A_1)) @ A_0

@@ -57,7 +57,8 @@ class VolumeDistances:
     Attributes:
         distance: (P,) d = d* - r0 - r1 [m], negative inside.
         normal: (P, 3) unit vector from the first to the second; a motion of the second along it increases d.
-        point_0, point_1: (P, 3) nearest points of the surfaces [m]; point_1 = point_0 + d normal.
+        point_0: (P, 3) nearest points of the first surfaces [m].
+        point_1: (P, 3) nearest points of the second surfaces, point_0 + d normal [m].
         core: (P,) d*, distance of the cores [m].
         penetrating: (P,) True where the cores themselves touch or pierce; the normal is then a rule's choice.
     """
@@ -116,8 +117,10 @@ def volume_distances(
     Args:
         function: two letters for the types of first and second: p point, l line, t triangle. `lp`, `tp` and `tl` are
             `pl`, `pt` and `lt` with the arguments exchanged (table 6.1).
-        vertices_0, vertices_1: (P, n, 3) [m]; n = 1 point, 2 line, 3 triangle.
-        radius_0, radius_1: (P,) [m].
+        vertices_0: (P, n, 3) vertices of the first volumes [m]; n = 1 point, 2 line, 3 triangle.
+        vertices_1: (P, n, 3) vertices of the second volumes [m].
+        radius_0: (P,) radii of the first volumes [m].
+        radius_1: (P,) radii of the second volumes [m].
 
     Raises:
         UnknownNameError: no such function.

@@ -103,9 +103,12 @@ def line_line(u: Vec, uu: float, iu: float, v: Vec, vv: float, iv: float, w: Vec
     segments overlap, the middle of the overlap is taken (table 6.5, all nine cells in one formula).
 
     Args:
-        u, v: edges
-        uu, vv: their squares
-        iu, iv: `inverse` of these.
+        u: first edge.
+        v: second edge.
+        uu: squared length of u.
+        vv: squared length of v.
+        iu: `inverse` of uu.
+        iv: `inverse` of vv.
         w: from the start of the first to the start of the second.
     """
     uv, uw, vw = dot(u, v), dot(u, w), dot(v, w)

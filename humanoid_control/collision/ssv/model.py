@@ -47,7 +47,8 @@ def boxes_apart(a: np.ndarray, b: np.ndarray, distance: float) -> bool:
     """True where two oriented boxes, each enlarged by distance / 2 on all sides, do not touch: fifteen separating axes.
 
     Args:
-        a, b: (BOX_COLUMNS,).
+        a: (BOX_COLUMNS,) first box.
+        b: (BOX_COLUMNS,) second box.
         distance: [m].
     """
     x, y, z = b[0] - a[0], b[1] - a[1], b[2] - a[2]

@@ -24,7 +24,9 @@ class Mechanism:
     Attributes:
         parents: joint -> the joint before it.
         ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a joint.
-        lower, upper, rest: (n,) limits of its coordinates, and a posture in which nothing collides.
+        lower: (n,) lower limits of its coordinates.
+        upper: (n,) upper limits of its coordinates.
+        rest: (n,) a posture without collisions.
         first: the column of the Jacobian that belongs to the first coordinate.
         place: (n,) -> poses (J, 12) and Jacobian (6, nv) there; both may be reused by the next call.
     """
@@ -61,7 +63,8 @@ class LeftOut:
     """A pair of segments that is not watched.
 
     Attributes:
-        first, second: segments.
+        first: first segment.
+        second: second segment.
         reason: SAME_BODY, NEIGHBOURS, AT_REST, ALWAYS or NEVER.
         detail: in words, with the number that decided.
     """
@@ -90,7 +93,8 @@ def choose_pairs(
     """All pairs of segments but those that cannot, or must, touch.
 
     Args:
-        segments, frames: of `SsvModel.build`.
+        segments: see `SsvModel.build`.
+        frames: see `SsvModel.build`.
         mechanism: to move.
         sampling: how.
     """

@@ -37,7 +37,7 @@ def person_page(
         a: the analysis.
         command: with which it can be done again.
         robots: fitted to the same markers.
-        next to: the same recording by Plug-in Gait.
+        beside: the same recording by Plug-in Gait.
     """
     rms = 1e3 * float(np.sqrt(np.nanmean(a.fit.rms**2)))
     parts = [

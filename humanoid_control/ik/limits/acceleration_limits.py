@@ -47,7 +47,9 @@ class AccelerationLimits:
 
         Args:
             robot: whose shapes and ranges.
-            rate, margin, activation: see above.
+            rate: see above.
+            margin: see above.
+            activation: see above.
         """
         self.robot, self.rate, self.activation = robot, rate, activation
         self.clearance = np.inf

@@ -160,7 +160,8 @@ def hold_joints(
         q: (nq,).
         previous: (nv,) velocity of the last tick.
         found: pairs that are near.
-        lower, upper: (nv,), lower <= upper.
+        lower: (nv,) lower bounds, lower <= upper.
+        upper: (nv,) upper bounds.
     """
     joints, farthest, blocked = unpack(table, IdleJoints), 0.0, False
     n = joints.posture.shape[0]

@@ -24,7 +24,9 @@ class IkState(NamedTuple):
     """State of a tick that limits are computed from.
 
     Attributes:
-        robot, settings, dofs: of the solver.
+        robot: robot of the solver.
+        settings: settings of the solver.
+        dofs: degrees of freedom of the solver.
         data: kinematics, Jacobians and frame placements at q.
         q: (nq,) where the robot is.
         v: (nv,) commanded at the last tick.
@@ -85,7 +87,8 @@ class Limit:
         """Write rows A v >= b.
 
         Args:
-            A, b: (max_rows, nv) of zeros, (max_rows,).
+            A: (max_rows, nv) of zeros, filled.
+            b: (max_rows,) filled.
             slack_weight: (max_rows,) cost of the square of each row's slack; those of the settings, may be changed.
 
         Returns:
@@ -260,7 +263,8 @@ def keep_configuration(
         q: (nq,).
         dt: [s]; shorter ticks may follow.
         previous: (nv,) velocity of the last tick.
-        lower, upper: (nv,).
+        lower: (nv,) lower bounds.
+        upper: (nv,) upper bounds.
 
     Returns:
         how far the worst joint is outside its range [rad].

@@ -97,11 +97,16 @@ class ProofMemory(NamedTuple):
 
     Attributes:
         world: poses of the joints.
-        R, p: (S, 3, 3), (S, 3) of the shapes.
-        start, end: (MAX_DEPTH, P) distances at both ends of the parts of the path that wait for their proof, and
-        start_normal, end_normal: (MAX_DEPTH, P, 3) their normals, in the axes of the pairs' common joints.
+        R: (S, 3, 3) rotations of the shapes.
+        p: (S, 3) origins of the shapes [m].
+        start: (MAX_DEPTH, P) distances at the start of the parts of the path that wait for their proof [m].
+        end: (MAX_DEPTH, P) distances at their end [m].
+        start_normal: (MAX_DEPTH, P, 3) normals at the start, in the axes of the pairs' common joints.
+        end_normal: (MAX_DEPTH, P, 3) normals at the end, likewise.
         chord: (MAX_DEPTH, P) lesser gap at both ends along the normal of one of them.
-        distance, floor, pair: (P,) of the pairs that may come too close.
+        distance: (P,) distances of the pairs that may come too close [m].
+        floor: (P,) their smallest allowed distances [m].
+        pair: (P,) their indices.
         normal: (P, 3).
         carries: (njoints,) how many shapes of these pairs each joint carries.
         joints: (njoints,) those that carry some of them but not all, which move these pairs.
@@ -110,10 +115,13 @@ class ProofMemory(NamedTuple):
         turns: (P, njoints) 1 where that is not 0.
         shapes: (S,) of these pairs.
         used: (S,) whether a shape is one.
-        trial, lost, moved: (n,) a velocity that is tried, what a joint loses of it in a tick, and its way to its stop.
+        trial: (n,) velocity on trial.
+        lost: (n,) its loss in a tick.
+        moved: (n,) path of each joint to its stop.
         travelled, next to: (n,) of the joints that move these pairs, their ways in a part of the path and how far off a
             line in time these are.
-        begin, end_time: (MAX_DEPTH,) times of the parts of the path that wait [ticks].
+        begin: (MAX_DEPTH,) start times of the waiting parts of the path [ticks].
+        end_time: (MAX_DEPTH,) their end times [ticks].
     """
 
     world: WorldPoses
@@ -253,7 +261,7 @@ def least_by_gap(chord: float, travel: float, turned: float, beside: float) -> f
         chord: that gap [m].
         travel: sum of motion bounds times angles [m].
         turned: sum of the angles [rad].
-        next to: sum of motion bounds times what each angle is off a line in time [m].
+        beside: sum of motion bounds times what each angle is off a line in time [m].
     """
     return chord - 0.125 * travel * turned - beside
 

@@ -56,7 +56,8 @@ class RatePairs(NamedTuple):
         poses: (N, 12) memory.
         found: where the kernels put near pairs.
         joints: of all pairs.
-        activation, contact: (P,).
+        activation: (P,) activation distances [m].
+        contact: (P,) contact distances [m].
         blend: as of `repulsion`.
     """
 
@@ -79,7 +80,8 @@ class RateMomentum(NamedTuple):
         reference: (1,).
         reducing: (r,) columns.
         limit: (r,).
-        mode, mu: as of `one_axis_rates`.
+        mode: see `one_axis_rates`.
+        mu: see `one_axis_rates`.
         share: of the speeds, in the limits.
         clamp: whether rates stay below them.
     """
@@ -103,11 +105,15 @@ class RateTables(NamedTuple):
         tasks: table.
         dofs: of the DofSelection.
         mobility: (k,).
-        band, band_weight: of a JointLimitCost.
-        posture, comfort: (n,) of a ComfortCost; weights 0 where there is none.
+        band: band of a JointLimitCost.
+        band_weight: weight of a JointLimitCost.
+        posture: (n,) posture of a ComfortCost.
+        comfort: (n,) weights of a ComfortCost; 0 without one.
         velocity: (n,) limits.
         integration: what `advance` takes.
-        null_gain, max_gain, clamp: of the settings.
+        null_gain: see `SolverSettings`.
+        max_gain: see `SolverSettings`.
+        clamp: see `SolverSettings`.
     """
 
     tasks: Table[TableArrays]
@@ -214,7 +220,11 @@ class RateWork:
     """What one tick is to do; the objectives' and the momentum's own numbers count as they are at the time.
 
     Attributes:
-        tasks, objectives, momentum, settings, dofs: as of `ResolvedRate`.
+        tasks: see `ResolvedRate`.
+        objectives: see `ResolvedRate`.
+        momentum: see `ResolvedRate`.
+        settings: see `ResolvedRate`.
+        dofs: see `ResolvedRate`.
     """
 
     tasks: Sequence[Task]

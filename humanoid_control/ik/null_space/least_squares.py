@@ -61,7 +61,10 @@ class ResolvedRate(VelocitySolver):
         """Make the solver.
 
         Args:
-            robot, objectives, settings, dofs: as of every velocity solver.
+            robot: the robot.
+            objectives: null-space objectives.
+            settings: settings of the solver.
+            dofs: free velocities; default: all.
             momentum: angular momentum to track in the null space, next to the objectives.
         """
         super().__init__(robot, objectives, settings, dofs)
@@ -218,7 +221,10 @@ class TruncatedSvd(VelocitySolver):
         """Make the solver.
 
         Args:
-            robot, objectives, settings, dofs: as of every solver.
+            robot: the robot.
+            objectives: null-space objectives.
+            settings: settings of the solver.
+            dofs: free velocities; default: all.
             epsilon: singular values of J W^-1/2 below it are dropped.
 
         Raises:
@@ -259,7 +265,10 @@ class BoundedNorm(VelocitySolver):
         """Make the solver.
 
         Args:
-            robot, objectives, settings, dofs: as of every solver.
+            robot: the robot.
+            objectives: null-space objectives.
+            settings: settings of the solver.
+            dofs: free velocities; default: all.
             max_norm: bound on the weighted norm of the tasks' velocity [rad/s].
 
         Raises:
@@ -351,7 +360,10 @@ class Hierarchy(VelocitySolver):
         """Make the solver.
 
         Args:
-            robot, objectives, settings, dofs: as of every solver.
+            robot: the robot.
+            objectives: null-space objectives.
+            settings: settings of the solver.
+            dofs: free velocities; default: all.
             epsilon: singular values below it are dropped.
 
         Raises:

@@ -37,11 +37,13 @@ class MomentumTracking:
         reducing: names of the joints that reduce; those that no task needs. All others produce.
         reference: (3,) desired momentum about the centre of mass, world axes [kg m^2/s]; set it again for each tick.
         axes: (3,) which of x, y, z count.
-        mode, mu: as of `reducing_rates`.
+        mode: see `reducing_rates`.
+        mu: see `reducing_rates`.
         speed_share: of a joint's speed limit up to which rates go.
         clamp: False leaves rates beyond that as they are.
         demand: largest rate of the last tick before it was clamped, in shares of its joint's speed limit.
-        columns, speed: (r,) columns of the reducing joints, and their speed limits.
+        columns: (r,) columns of the reducing joints.
+        speed: (r,) their speed limits.
         rows: of the centroidal map that count.
         J: (k, nv) these, as of `place`.
     """

@@ -43,7 +43,9 @@ def band_depth(
     """Depth of joints in the bands at the ends of their ranges (n,): positive at the upper end, 0 outside [rad].
 
     Args:
-        joints, lower, upper: (n,) angles and their ranges [rad].
+        joints: (n,) joint angles [rad].
+        lower: (n,) lower ends of their ranges [rad].
+        upper: (n,) upper ends of their ranges [rad].
         band: width of the bands [rad]; at most the share `range_share` of a joint's range.
     """
     out = np.empty(len(joints))
@@ -164,8 +166,10 @@ def repulsion_gradient(
 
     Args:
         J6: (6, nv) twists of the velocities at the world origin.
-        found, joints: of NearPairs.
-        activation, contact: (P,).
+        found: see `NearPairs`.
+        joints: see `NearPairs`.
+        activation: (P,) activation distances [m].
+        contact: (P,) contact distances [m].
         blend: as of `repulsion`.
         out: (nv,) filled.
     """

@@ -95,7 +95,10 @@ class VelocitySolver(ABC):
     """Base of all solvers from task velocities, with feedback of the task errors, to joint velocities.
 
     Attributes:
-        robot, objectives, settings, dofs: what it was made with; objectives and settings may change between ticks.
+        robot: the robot.
+        objectives: null-space objectives; they may change between ticks.
+        settings: settings; they may change between ticks.
+        dofs: free velocities.
         v: (nv,) velocity of the last tick.
     """
 
@@ -212,7 +215,8 @@ class TaskSwitching:
         """Start a ramp.
 
         Args:
-            tasks, rows: those of this tick.
+            tasks: tasks of this tick.
+            rows: rows of this tick.
             u_desired: (k,) free velocities to which they would lead without a ramp.
             u_before: (k,) those of the tick before.
         """
@@ -258,7 +262,8 @@ def velocity_scales(task: np.ndarray, null: np.ndarray, limit: np.ndarray) -> tu
     Where even without it the task is too fast, all is slowed evenly, which keeps the direction in which tasks move.
 
     Args:
-        task, null: (n,) the two parts of the velocity.
+        task: (n,) part of the velocity that serves the tasks.
+        null: (n,) part in their null space.
         limit: (n,) > 0.
     """
     fits = True
@@ -294,11 +299,14 @@ def apply_velocity_limits(
     """The velocity of the tick from its two parts, slowed to the limits, and how far it is from what the tasks desire.
 
     Args:
-        task, null: (k,) free velocities.
-        column_of, factor: (nv,) of DofSelection.
+        task: (k,) free velocities of the tasks.
+        null: (k,) free velocities in the null space.
+        column_of: (nv,) see `DofSelection`.
+        factor: (nv,) see `DofSelection`.
         limit: (n,) speed limits of the joints, the last n of the nv velocities.
         clamp: whether they are to be kept.
-        J, v_desired: (m, k), (m,) the tasks' rows.
+        J: (m, k) Jacobian of the tasks' rows.
+        v_desired: (m,) desired values of the tasks' rows.
 
     Returns:
         u (k,) and v (nv,), zero where an input is not a number; whether all is finite; the factors of

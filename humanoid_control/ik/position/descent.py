@@ -138,8 +138,10 @@ class StepSize(Protocol):
         """The step length; 0 where none is found.
 
         Args:
-            cost, slope: of alpha; the slope costs a Jacobian.
-            cost_0, slope_0: at alpha = 0, slope_0 < 0.
+            cost: cost as a function of alpha.
+            slope: slope as a function of alpha; it needs a Jacobian.
+            cost_0: cost at alpha = 0.
+            slope_0: slope at alpha = 0, negative.
         """
         ...
 

@@ -84,7 +84,8 @@ class Solution:
         iterations: how many.
         stop: why it ended.
         history: residual before each iteration and at the end.
-        residuals, jacobians: number of evaluations.
+        residuals: number of evaluations of the residual.
+        jacobians: number of evaluations of the Jacobian.
     """
 
     q: np.ndarray
@@ -108,7 +109,8 @@ class TaskResidual:
     that leaves the error's own direction alone; the gradient J^T r is therefore exact, far from the target too.
 
     Attributes:
-        residuals, jacobians: how often each was computed.
+        residuals: number of evaluations of the residual.
+        jacobians: number of evaluations of the Jacobian.
     """
 
     def __init__(self, robot: Robot, tasks: Sequence[Task], dofs: DofSelection, data: pin.Data) -> None:

@@ -98,7 +98,9 @@ class CenterOfMassTask(PointTask):
 
         Args:
             robot: whose.
-            weight, gain, name: as of every task.
+            weight: weight, see `Task`.
+            gain: gain [1/s], see `Task`.
+            name: name, see `Task`.
         """
         super().__init__(robot, CenterOfMass(), weight=weight, gain=gain, name=name)
 

@@ -49,8 +49,11 @@ class OrientationTask(Task):
 
         Args:
             robot: whose.
-            frame, relative_to: points or links, by name or frame id as `frame_of`; default: relative to the world.
-            weight, gain, name: as of every task.
+            frame: point or link, by name or frame id as in `frame_of`.
+            relative_to: point or link that the pose is relative to; default: the world.
+            weight: weight, see `Task`.
+            gain: gain [1/s], see `Task`.
+            name: name, see `Task`.
         """
         super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
         self.robot, self.frame = robot, frame_of(robot, frame)
@@ -136,7 +139,9 @@ class FrameTask(Task):
             robot: whose.
             frame: point or link, by name or frame id as `frame_of`.
             orientation_weight: of the rows of orientation against those of position [m/rad].
-            weight, gain, name: as of every task.
+            weight: weight, see `Task`.
+            gain: gain [1/s], see `Task`.
+            name: name, see `Task`.
         """
         super().__init__(name_of(robot, frame) if name is None else name, weight, gain)
         self.robot, self.frame, self.orientation_weight = robot, frame_of(robot, frame), orientation_weight
@@ -299,7 +304,9 @@ class GazeTask(Task):
             robot: whose.
             frame: point or link that is aimed, by name or frame id as `frame_of`.
             axis: (3,) direction in that frame, of any length.
-            weight, gain, name: as of every task.
+            weight: weight, see `Task`.
+            gain: gain [1/s], see `Task`.
+            name: name, see `Task`.
 
         Raises:
             ConfigError: the axis has no direction.

@@ -60,7 +60,9 @@ class PostureTask(Task):
             robot: whose.
             posture: name of one of its postures, or (n,) [rad].
             weights: (n,) relative weight of each joint, default 1.
-            weight, gain, name: as of every task.
+            weight: weight, see `Task`.
+            gain: gain [1/s], see `Task`.
+            name: name, see `Task`.
 
         Raises:
             UnknownNameError: the robot has no posture of that name, with the nearest names.

@@ -95,7 +95,9 @@ class PointTask(VectorTask):
             point: what moves: a Point, or the name of a point or link.
             origin: from where it is measured; default: the world's origin.
             axes: frame in whose axes it is measured; default: the world's.
-            weight, gain, name: as of every task.
+            weight: weight, see `Task`.
+            gain: gain [1/s], see `Task`.
+            name: name, see `Task`.
         """
         self.point, label = point_of(robot, point)
         self.origin = None if origin is None else point_of(robot, origin)[0]

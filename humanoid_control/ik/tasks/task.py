@@ -22,7 +22,8 @@ class TaskGoal(NamedTuple):
 
     Attributes:
         numbers: (3,) weight, gain [1/s], weight of its rows of orientation against the others.
-        target, velocity: (m,) numbers of its target that are no rotation, and how fast they should change.
+        target: (m,) numbers of its target, except rotations.
+        velocity: (m,) their desired rates.
         R: (9,) rotation matrix, by rows or by columns.
         turn: (3,) how fast that should turn [rad/s].
     """
