@@ -232,7 +232,7 @@ def median_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table | str]:
         told.append([robot, who, *_medians(mine, TOLD)])
     return [
         Table("medians over the clips", ["robot", "", "clips", "grades", *(c[0] for c in KEPT)], kept),
-        Table("and what has no goal", ["robot", "", *(c[0] for c in TOLD)], told),
+        Table("measures without a goal", ["robot", "", *(c[0] for c in TOLD)], told),
     ]
 
 
@@ -243,7 +243,7 @@ def clip_tables(clip: str, rows: Sequence[Mapping[str, Any]]) -> list[Table | st
     told = [[*n, *_cells(r, TOLD)] for n, r in zip(named, rows, strict=True)]
     return [
         Table(clip_name(clip), [*heads, "grade", *(c[0] for c in KEPT)], kept),
-        Table(f"{clip_name(clip)}, what has no goal", [*heads, *(c[0] for c in TOLD)], told),
+        Table(f"{clip_name(clip)}, measures without a goal", [*heads, *(c[0] for c in TOLD)], told),
     ]
 
 
