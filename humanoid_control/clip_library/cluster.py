@@ -47,7 +47,8 @@ class Cluster:
         """Connect, and make sure that the workers have the same package.
 
         Args:
-            address: of the scheduler. deliver: address of fsspec below which workers write; empty: results come back.
+            address: of the scheduler.
+            deliver: address of fsspec below which workers write; empty: results come back.
 
         Raises:
             ConfigError: no address. EnvironmentProblem: Dask is not installed, nothing answers, there are no workers,

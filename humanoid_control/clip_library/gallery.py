@@ -149,7 +149,8 @@ def gallery_page(records: Iterable[Record], figure: Callable[[Record], dict[str,
     """The text of the page, in pieces.
 
     Args:
-        records: of clips and robots. figure: reads that of one.
+        records: of clips and robots.
+        figure: reads that of one.
     """
     order = (FAILED, *reversed(GRADES))
     rows = sorted(records, key=lambda r: (order.index(_grade(r)), r["clip"], r["reason"], r["robot"]))

@@ -27,8 +27,11 @@ class LibraryReport:
     """What became of a library.
 
     Attributes:
-        rows: the record of each job of this run, by clip and robot. done: how many were done now. kept: how many had
-            been done before. files: that the manifest is in. seconds: it took.
+        rows: the record of each job of this run, by clip and robot.
+        done: how many were done now.
+        kept: how many had been done before.
+        files: that the manifest is in.
+        seconds: it took.
     """
 
     rows: list[Record] = field(default_factory=list)
@@ -82,7 +85,9 @@ def retarget_library(
     """Do what has not been done.
 
     Args:
-        jobs, failed: of `library_jobs`. place: of the results; open. executor: does them.
+        jobs, failed: of `library_jobs`.
+        place: of the results; open.
+        executor: does them.
         show: is told how far it is.
 
     Raises:

@@ -85,12 +85,17 @@ class LibrarySettings:
 
     Attributes:
         whole_body: root and legs too, where the clip shows legs.
-        solver: of the upper body. acceleration: limit of all joints [rad/s^2]; None: as the solver has it.
-        speed: pace. raw: clips are not cleaned. format: of the files, such as '.npz'.
-        marker_set: name, or path of an own one. marker_file: content of that path, for workers on other disks.
+        solver: of the upper body.
+        acceleration: limit of all joints [rad/s^2]; None: as the solver has it.
+        speed: pace.
+        raw: clips are not cleaned.
+        format: of the files, such as '.npz'.
+        marker_set: name, or path of an own one.
+        marker_file: content of that path, for workers on other disks.
         unit, scale, up, rate: as of `load_clip`; the rate only for files that may state none.
         method: of the whole body, one of WHOLE_BODY_METHODS.
-        feasible: whole bodies are made feasible (`performing.make_feasible`). pace: of them; 0: slower where needed.
+        feasible: whole bodies are made feasible (`performing.make_feasible`).
+        pace: of them; 0: slower where needed.
     """
 
     whole_body: bool = False
@@ -122,7 +127,9 @@ class WorkerRobot:
     """A robot, and where a worker gets it.
 
     Attributes:
-        name: of the robot. spec: what `load_robot` takes on this machine. digest: of `robot_digest`.
+        name: of the robot.
+        spec: what `load_robot` takes on this machine.
+        digest: of `robot_digest`.
         files: name -> content of its URDF, first, and of the files next to it; None where the worker has it by name.
     """
 
@@ -188,7 +195,10 @@ class Job:
     """One clip for one robot.
 
     Attributes:
-        clip: its name and place here. digest: of its content. robot: whom it is for. settings: of the library.
+        clip: its name and place here.
+        digest: of its content.
+        robot: whom it is for.
+        settings: of the library.
         files: the clip's files, where the worker's disk is another; None: it is read from its place.
         deliver: address (of fsspec) below which the worker itself writes the output; empty: it comes back.
     """

@@ -58,7 +58,9 @@ class LocalWorkers:
     """Worker processes of this machine.
 
     Attributes:
-        workers: how many. memory: that each may take [bytes]. replaced: how many have been replaced.
+        workers: how many.
+        memory: that each may take [bytes].
+        replaced: how many have been replaced.
     """
 
     delivers = False
@@ -69,7 +71,9 @@ class LocalWorkers:
         """Prepare; nothing is started yet.
 
         Args:
-            workers: None: one a core. memory: None: `memory_each`. do: does a job, in the workers.
+            workers: None: one a core.
+            memory: None: `memory_each`.
+            do: does a job, in the workers.
         """
         self.workers = workers or cores()
         self.memory = memory or memory_each(self.workers)
@@ -175,7 +179,9 @@ class _Worker:
     """One process and the job that it has.
 
     Attributes:
-        job: that it does. clip: of its last job. warm: it has begun to take jobs.
+        job: that it does.
+        clip: of its last job.
+        warm: it has begun to take jobs.
     """
 
     def __init__(self, context: Any, memory: int, do: Callable[[Job], ClipOutcome]) -> None:

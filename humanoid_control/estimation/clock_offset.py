@@ -26,7 +26,8 @@ class ClockOffset:
     """Time of one source's messages on this computer's clock.
 
     Attributes:
-        offset: least of (arrival - stamp) [s]; NaN until it is known. heard_at: arrival of its last message [s].
+        offset: least of (arrival - stamp) [s]; NaN until it is known.
+        heard_at: arrival of its last message [s].
     """
 
     def __init__(self) -> None:
@@ -47,7 +48,9 @@ class ClockOffset:
         A stamp of zero is none: the message is of now. The same stamp again is the same time again.
 
         Args:
-            stamp: by the source's clock [s]. now: of this computer's clock [s]. arrival: now, on the monotonic one [s].
+            stamp: by the source's clock [s].
+            now: of this computer's clock [s].
+            arrival: now, on the monotonic one [s].
         """
         self.heard_at = arrival
         if not stamp > 0:
@@ -172,7 +175,8 @@ class ClockSteps:
         Simulated time, which passes slower or faster, is no step.
 
         Args:
-            now: of the clock [s]. monotonic: at the same moment [s].
+            now: of the clock [s].
+            monotonic: at the same moment [s].
         """
         passed, elapsed = now - self._now, monotonic - self._monotonic
         self._now, self._monotonic = now, monotonic

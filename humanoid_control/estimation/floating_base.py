@@ -42,7 +42,8 @@ class BaseEstimate:
         q: (nq,), v: (nv,) in pinocchio's convention.
         center, center_velocity: (3,) of the centre of mass [m], [m/s].
         soles: poses of the sole frames in the world.
-        weights: (F,) how much each sole counted, 0..1 in all. airborne: how long none did [s].
+        weights: (F,) how much each sole counted, 0..1 in all.
+        airborne: how long none did [s].
         slip: (F,) horizontal speed that each loaded sole seems to have [m/s].
         touches: (F,) which soles are in contact, of those that may be (`ContactStates`).
         turned: (F,) by how much each of these has turned about the vertical since it touched down [rad].
@@ -68,7 +69,8 @@ class ContactStates:
     A sole touches from TOUCHING of the weight on, and no longer once it has carried less than LEFT for BOUNCE.
 
     Attributes:
-        touching: (F,) now. changes: how often a sole began or ceased to touch.
+        touching: (F,) now.
+        changes: how often a sole began or ceased to touch.
     """
 
     def __init__(self, soles: int, weight: float) -> None:
@@ -110,7 +112,8 @@ class FloatingBaseEstimator:
         """Make it.
 
         Args:
-            robot: with a floating base. soles: ids of the sole frames.
+            robot: with a floating base.
+            soles: ids of the sole frames.
         """
         self.robot, self.frames = robot, tuple(soles)
         self.data = robot.model.createData()
@@ -149,7 +152,8 @@ class FloatingBaseEstimator:
         """Poses and velocities with the base at the origin, turned as the IMU says, in `data`.
 
         Args:
-            q, v: (n,) of the joints [rad], [rad/s]. imu: in the root link.
+            q, v: (n,) of the joints [rad], [rad/s].
+            imu: in the root link.
         """
         r = self.robot
         x, y, z, w = imu.orientation
@@ -168,8 +172,10 @@ class FloatingBaseEstimator:
         """The estimate, after `kinematics`.
 
         Args:
-            forces: (F,) normal force on each sole [N]. may_stand: soles that are not expected in the air.
-            dt: since the last update [s]. ground: (F,) height of the ground under each sole, where it is known [m].
+            forces: (F,) normal force on each sole [N].
+            may_stand: soles that are not expected in the air.
+            dt: since the last update [s].
+            ground: (F,) height of the ground under each sole, where it is known [m].
         """
         model, data, t = self.robot.model, self.data, self._track.record
         touches = self.contacts.update(forces, dt) & np.asarray(may_stand, dtype=bool)
@@ -208,12 +214,17 @@ class SoleTrack(NamedTuple):
     """Soles (F,) and what is known of the base by them, for a kernel. NaN: not known.
 
     Attributes:
-        forces: (F,) normal to each sole [N]. touches: (F,) 1 for a sole in contact.
+        forces: (F,) normal to each sole [N].
+        touches: (F,) 1 for a sole in contact.
         R: (F, 3, 3), p, v, w: (F, 3) pose and velocity of each as if the base were at rest at the origin.
-        pivots: (F, 3) points that stand still, in the frames of the soles. ground: (F,) heights there [m].
-        anchors: (F, 3) where each pivot stands. headings: (F,) at touch-down [rad].
+        pivots: (F, 3) points that stand still, in the frames of the soles.
+        ground: (F,) heights there [m].
+        anchors: (F, 3) where each pivot stands.
+        headings: (F,) at touch-down [rad].
         weights, slip, turned: (F,) as of BaseEstimate.
-        position, velocity: (3,) of the base. acceleration: (3,) of the accelerometer. doubt: (1,) [m/s].
+        position, velocity: (3,) of the base.
+        acceleration: (3,) of the accelerometer.
+        doubt: (1,) [m/s].
         counts: (3,) whether the position and the velocity are known, and how often a sole touched down.
     """
 
@@ -267,7 +278,9 @@ def follow_soles(table: Table[SoleTrack], dt: float, weight: float) -> bool:
     """Position and velocity of the base from the soles that carry load, and from the accelerometer.
 
     Args:
-        table: of the packed SoleTrack. dt: since the last call [s]. weight: of the robot [N].
+        table: of the packed SoleTrack.
+        dt: since the last call [s].
+        weight: of the robot [N].
 
     Returns:
         Whether a sole carries load.

@@ -31,7 +31,8 @@ class JointFault(NamedTuple):
     """A fault of one joint.
 
     Attributes:
-        joint: its name. value, limit: what was found, and the most that is allowed, in the unit of the kind.
+        joint: its name.
+        value, limit: what was found, and the most that is allowed, in the unit of the kind.
     """
 
     kind: JointFaultKind
@@ -60,8 +61,8 @@ class JointSupervisionLimits:
         lag: age of the commands that a joint may still be at [s]: delay of its drive and of the messages.
         debounce: time for which an error must last [s]; also of measurements that are not numbers.
         silence: time without a measurement [s].
-        frozen: time for which a measurement may stay the same, to the last bit, after its command moved [s];
-            frozen_move: how far the command must have moved in it [rad].
+        frozen: time for which a measurement may stay the same, to the last bit, after its command moved [s]
+        frozen_move: how far the command must have moved in it [rad].
         late: time after which nobody should move on without news of the joints [s].
         jump: change from one sample to the next, as a multiple of what the joint's speed allows.
         jumps: samples in a row that must have jumped; until then they are dropped.
@@ -101,7 +102,8 @@ class JointSupervision:
     nor delayed messages count as errors. All times are of one clock, and grow.
 
     Attributes:
-        names: of the joints. limits: of faults; may be exchanged.
+        names: of the joints.
+        limits: of faults; may be exchanged.
         error: (n,) following error of the last sample of each [rad]; 0 until measured.
     """
 
@@ -159,7 +161,9 @@ class JointSupervision:
         """Take a sample.
 
         Args:
-            now: when it came [s]. joints: (k,) indices of those that were measured. q: (k,) positions [rad].
+            now: when it came [s].
+            joints: (k,) indices of those that were measured.
+            q: (k,) positions [rad].
             stamp: when they were measured, on any clock that runs evenly [s]; None: now.
         """
         at = now if stamp is None else stamp

@@ -47,7 +47,9 @@ class JointPlausibility:
         """Make it, for n joints.
 
         Args:
-            names: of the joints. lower, upper: (n,) limits [rad]. velocity: (n,) speed limits [rad/s].
+            names: of the joints.
+            lower, upper: (n,) limits [rad].
+            velocity: (n,) speed limits [rad/s].
             encoders: positions are measured, and jumps by whole turns are not motion; False: they are commanded.
         """
         self._encoders = encoders
@@ -189,7 +191,8 @@ class EncoderTurns:
         """Take whole turns out of readings.
 
         Args:
-            joints: (k,) indices. q: (k,) what their encoders read [rad]; NaN: nothing.
+            joints: (k,) indices.
+            q: (k,) what their encoders read [rad]; NaN: nothing.
 
         Returns:
             (k,) positions [rad], and (k,) True where a joint with ends seems to have turned: its reading is none.

@@ -30,10 +30,12 @@ class RobotSupervision:
     it is back. A joint with a fault stops it until it is told to continue, by `~/resync`.
 
     Attributes:
-        supervised: it was measured before it was first commanded. away, stopped: see above.
+        supervised: it was measured before it was first commanded.
+        away, stopped: see above.
         paused: the simulator's time stands still.
         tries: so often it is begun again with a robot that was out of reach, before that is a fault.
-        silence, fault: words for what is wrong, empty where nothing is; gone: the silence is more than late.
+        silence, fault: words for what is wrong, empty where nothing is
+        gone: the silence is more than late.
         worst: joint with the largest following error since the last `take_worst`, and the error [rad].
     """
 
@@ -47,7 +49,9 @@ class RobotSupervision:
         """Make it, with the default limits.
 
         Args:
-            names: of n joints. velocity: (n,) their speed limits [rad/s]. topic: of their states, for reports.
+            names: of n joints.
+            velocity: (n,) their speed limits [rad/s].
+            topic: of their states, for reports.
             ranges: lower and upper (n,) ends of the joints [rad]; see `JointSupervision`.
         """
         self._topic, self._joints = topic, JointSupervision(names, velocity, ranges=ranges)
@@ -103,7 +107,8 @@ class RobotSupervision:
         """What the commands of a tick should do.
 
         Args:
-            now: monotonic [s]. silence: age of the newest joint states [s].
+            now: monotonic [s].
+            silence: age of the newest joint states [s].
             judged: the robot should be where the commands are; False: it is elsewhere by intent, as without power.
         """
         self._began = min(self._began, now)

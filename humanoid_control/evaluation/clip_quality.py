@@ -38,7 +38,9 @@ class Measure(NamedTuple):
     """A number that counts for the grade; smaller is better.
 
     Attributes:
-        key: of the number. unit: of it, for words. meaning: in a few words.
+        key: of the number.
+        unit: of it, for words.
+        meaning: in a few words.
         topic: under which the verdict names it where it was not measured.
         most: the largest value of grade A, B, C and D; beyond is F.
     """

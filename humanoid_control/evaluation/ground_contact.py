@@ -130,7 +130,8 @@ def slip_ways(paths: np.ndarray, contacts: np.ndarray) -> np.ndarray:
     """Way (T, 4) of the ends of each edge from where its contact began, of both the larger [m]; 0 without contact.
 
     Args:
-        paths: (T, 4, 2, 3) as of `corner_paths`. contacts: (T, 4).
+        paths: (T, 4, 2, 3) as of `corner_paths`.
+        contacts: (T, 4).
     """
     ways = np.zeros(contacts.shape)
     for e in range(len(EDGES)):

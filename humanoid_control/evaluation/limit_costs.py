@@ -78,7 +78,8 @@ class LimitCosts:
     """Error of a robot on a clip, with every limit and without each.
 
     Attributes:
-        robot, clip: names. speed: pace of the clip against its own.
+        robot, clip: names.
+        speed: pace of the clip against its own.
         kept: with every limit.
         without: name of LIMITS -> without that one; REACH -> without any.
         slower: pace against the clip's own -> with every limit, at that pace.

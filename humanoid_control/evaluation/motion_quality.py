@@ -52,7 +52,8 @@ class MotionQuality:
         at_position_limit, at_speed_limit: mean share of the imitation joints, over all frames.
         frames_at_speed_limit: share of the frames in which some joint is at its speed limit.
         beyond_position_limit: how far a joint is outside its range at the worst [rad]; 0 is right.
-        speed [rad/s], acceleration [rad/s^2], jerk [rad/s^3]; speed_share: of the speed limit.
+        speed [rad/s], acceleration [rad/s^2], jerk [rad/s^3]
+        speed_share: of the speed limit.
     """
 
     at_position_limit: float
@@ -193,7 +194,9 @@ def drift_check(robot: Robot, targets: Targets, trajectory: JointTrajectory, pla
     """Compare a trajectory with converged postures.
 
     Args:
-        robot: with a fixed base. targets: of that robot. trajectory: solved for them.
+        robot: with a fixed base.
+        targets: of that robot.
+        trajectory: solved for them.
         places: how many frames to look at.
     """
     frames = np.unique(np.linspace(0, len(targets) - 1, places).round().astype(int))

@@ -271,7 +271,8 @@ def recorded_percent(times: np.ndarray, rows: list[dict[str, str]]) -> float | N
     """Share of the commands that the node has sent, by its own count, that are in the recording [%].
 
     Args:
-        times: of the recorded commands [s]. rows: the node's diagnostics in the order of time.
+        times: of the recorded commands [s].
+        rows: the node's diagnostics in the order of time.
     """
     counted = [(1e-9 * int(r["stamp"]), int(r["commands"])) for r in rows if "commands" in r]
     counted = [c for c in counted if c[0] >= 0]

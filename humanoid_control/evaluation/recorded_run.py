@@ -41,7 +41,8 @@ def link_error_statistics(robot: Robot, signal: Signal, target_time: np.ndarray,
     Args:
         robot: fixed base.
         signal: joint angles.
-        target_time: (K,) [s]. targets: (K, 7, 3) [m].
+        target_time: (K,) [s].
+        targets: (K, 7, 3) [m].
 
     Returns:
         Link -> mean, std, max [m]; and "mean" over all seven points.
@@ -218,7 +219,8 @@ class RecordedRun:
     Attributes:
         states, commands: of the joints.
         postures_from: topic that tells the postures: the commands, or the states where commands are velocities alone.
-        times: (K,) of the targets [s]. targets: (K, 7, 3) the tracked points [m].
+        times: (K,) of the targets [s].
+        targets: (K, 7, 3) the tracked points [m].
         nodes: node -> its last diagnostics: message and values by name.
         rates: topic -> [Hz].
         duration: from the first to the last message [s].

@@ -86,8 +86,10 @@ class RunScore:
         label: the way, for example "with avoidance".
         links: link -> its score; "mean" is the mean over the seven points in every frame.
         joints: range used by each imitation joint.
-        collisions: counted as in Table 6.6. quality: limits, speed, acceleration, jerk. singularity: of the
-            shoulders. drift: against solving again.
+        collisions: counted as in Table 6.6.
+        quality: limits, speed, acceleration, jerk.
+        singularity: of the shoulders.
+        drift: against solving again.
         frames: all of it frame by frame.
     """
 

@@ -62,9 +62,12 @@ class Histogram:
         counts: (B,) frames in each bin; their sum is the number of frames.
         skewness: third standardised moment m3 / m2^1.5, 0 where all errors are equal.
         shape: the name of that skewness, from "almost symmetrical" to "distinct right skew".
-        spread: largest minus smallest error [m]; spread_grade: its name in steps of 10 cm.
-        height: frames in the fullest bin; height_grade: its name in steps of 200 frames, as Dube 2012
-            grades it, which compares only clips of about as many frames; height_share: height over all frames.
+        spread: largest minus smallest error [m]
+        spread_grade: its name in steps of 10 cm.
+        height: frames in the fullest bin
+        height_grade: its name in steps of 200 frames, as Dube 2012 grades it, which compares only clips of about as
+            many frames
+        height_share: height over all frames.
         mode: lower edge of the fullest bin [m].
     """
 
@@ -136,7 +139,8 @@ class ErrorPeak:
     """One peak or trough: an unbroken run of frames beyond the thresholds, told by its most extreme frame.
 
     Attributes:
-        frame: of the largest (smallest) error; time: of it [s].
+        frame: of the largest (smallest) error
+        time: of it [s].
         error: there [m].
         first, last: frames between which the error stays beyond the thresholds.
         angles: imitation joint -> angle in that frame [rad].

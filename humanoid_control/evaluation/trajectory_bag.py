@@ -52,7 +52,8 @@ class _Messages:
     """Writes joints and roots of a trajectory to a bag.
 
     Args:
-        bag: it. topics: that are announced.
+        bag: it.
+        topics: that are announced.
     """
 
     TYPES: ClassVar = {

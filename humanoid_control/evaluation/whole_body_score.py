@@ -28,9 +28,11 @@ class JointLoad:
 
     Attributes:
         joint: its name.
-        lowest, highest: angles that it took [rad]. lower, upper: its range [rad].
+        lowest, highest: angles that it took [rad].
+        lower, upper: its range [rad].
         speed_share: largest speed, as a share of its limit.
-        torque: 99th percentile of the estimated torque [N m]; effort: its limit [N m]; NaN where not known.
+        torque: 99th percentile of the estimated torque [N m]
+        effort: its limit [N m]; NaN where not known.
     """
 
     joint: str
@@ -49,7 +51,8 @@ class WholeBodyScore:
 
     Attributes:
         clip: its name.
-        measures: the motion, and what was measured frame by frame. quality: numbers, verdict, grade.
+        measures: the motion, and what was measured frame by frame.
+        quality: numbers, verdict, grade.
         mesh_step: from one frame whose meshes were looked at to the next.
         notes: sentences: the clip's floor, and what could not be measured, and why.
     """
@@ -154,7 +157,8 @@ def score_motion(
     """Measure a motion, whoever made it.
 
     Args:
-        clip: its name. robot: with a floating base and soles.
+        clip: its name.
+        robot: with a floating base and soles.
         trajectory: of the whole clip.
         person: (T, 4) contacts of the person.
         notes: sentences about the clip.

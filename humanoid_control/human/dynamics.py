@@ -141,7 +141,8 @@ def acceleration_variance(std: np.ndarray, rate: float, cutoff: float) -> np.nda
 
     Args:
         std: standard deviations of the coordinates, such as those of a fit; infinite ones count as the largest finite.
-        rate: f_s, frames a second [Hz]. cutoff: f_c, of the filter [Hz].
+        rate: f_s, frames a second [Hz].
+        cutoff: f_c, of the filter [Hz].
 
     Raises:
         ConfigError: a rate or cut-off that is not positive, or a cut-off of half the rate or more.

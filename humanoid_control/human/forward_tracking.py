@@ -77,8 +77,10 @@ class TrackedMotion:
     """A motion that its forces explain.
 
     Args:
-        times: (T,) [s]. q, qd, qdd: (T, n) integrated.
-        tau: (T, n) generalised forces [N m, N]. residual: (T, 6) of the root.
+        times: (T,) [s].
+        q, qd, qdd: (T, n) integrated.
+        tau: (T, n) generalised forces [N m, N].
+        residual: (T, 6) of the root.
         error: (T, n) of q next to the measurement [rad, m].
     """
 
@@ -174,7 +176,8 @@ class Constants:
     Args:
         person: of another mass, with the trunk's centre of mass elsewhere.
         loads: less the zeros of the plates.
-        mass: factor. moved: (3,) of the trunk's centre of mass, in its axes [m].
+        mass: factor.
+        moved: (3,) of the trunk's centre of mass, in its axes [m].
         zeros: by body, (6,) force and moment about the mean point of application, taken out while it is loaded.
         before, after: (6,) root mean square of the root's residual.
     """
@@ -193,7 +196,9 @@ class ConstantSettings:
     """Standard deviations of what is supposed: they say how far a constant may go.
 
     Args:
-        mass: as a share. com: of the trunk [m]. force, moment: of a plate's zero [N, N m].
+        mass: as a share.
+        com: of the trunk [m].
+        force, moment: of a plate's zero [N, N m].
         residual: of the root's force and moment that no constant explains [N, N m].
         independent: share of the frames that tell something of their own: filtered ones are like their neighbours.
     """
@@ -215,7 +220,8 @@ def find_constants(
     """Find mass, centre of mass of the trunk and zeros of the plates by linear least squares over a clip.
 
     Args:
-        motion: q, qd, qdd (T, n), with forces known in all frames. loads: wrenches on bodies.
+        motion: q, qd, qdd (T, n), with forces known in all frames.
+        loads: wrenches on bodies.
     """
     s = settings or ConstantSettings()
     trunk, names = trunk_of(person), list(loads)
@@ -297,7 +303,9 @@ def track_recording(
     """Constants, and tracking of each stretch of frames whose forces are known; None where there is none.
 
     Args:
-        times: (T,) [s]. motion: q, qd, qdd (T, n). loads: by body (T, 6).
+        times: (T,) [s].
+        motion: q, qd, qdd (T, n).
+        loads: by body (T, 6).
         variance: W_a (T, n) and root_variance (T, 6, 6). Of all these only the known frames are looked at.
         known: (T,) frames whose forces are known.
     """
@@ -335,7 +343,8 @@ class TrackRecord(NamedTuple):
     Attributes:
         frame: arrays of a single frame.
         times (T,), q, qd, qdd (T, n), wrenches (T, k, 6), W_a (T, n), W_root (T or 0, 6, 6): as measured.
-        rate: c [1/s]. longest: of a step [s].
+        rate: c [1/s].
+        longest: of a step [s].
         start (2 n,): by which q and q' begin next to the measured ones.
         x, v, a, tau (T, n): tracked.
     """

@@ -29,7 +29,8 @@ class Chain(NamedTuple):
 
     Attributes:
         parent (nb,): of each body, -1 for the ground.
-        R_P (nb, 3, 3), p_P (nb, 3): frame P in the parent. R_C, p_C: the inverse of frame C, for X_b = ... X_C^-1.
+        R_P (nb, 3, 3), p_P (nb, 3): frame P in the parent.
+        R_C, p_C: the inverse of frame C, for X_b = ... X_C^-1.
         simple (nb,): 1 where R_P is the identity, 2 where C is, 3 where both are.
         first (nb + 1,): first axis of each body: translations, then rotations.
         turns (na,): 1 for a rotation. own (na,): 0, 1, 2 for the axis x, y, z of the frame, 3 for another.

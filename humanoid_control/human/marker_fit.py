@@ -79,7 +79,8 @@ class Fit:
         labels: of the M markers used.
         residuals: (T, M) distance of each marker from the model's [m]; NaN where it was not seen.
         weights: (T, M) as they were in the end; 0 where it was not seen.
-        cost: (T,) of each frame. rms, worst: (T,) [m].
+        cost: (T,) of each frame.
+        rms, worst: (T,) [m].
         worst_marker: (T,) place of the worst in `labels`, -1 where none was seen.
         steps, reason: (T,) steps taken, and why they ended: place in `REASONS`.
         restarted: (T,) true where several starts were tried.

@@ -35,7 +35,8 @@ class FitProblem(NamedTuple):
     Attributes:
         layout: markers and free coordinates. u (nf,): weights of values that coordinates are pulled to.
         hold: small weight that holds a coordinate of which no marker tells.
-        tolerance: largest step [rad, m] at which it stops. most: steps.
+        tolerance: largest step [rad, m] at which it stops.
+        most: steps.
         rest (n,): posture of a person at rest, and of coordinates that are not free.
         root (nf,): true for coordinates of the root. turning (n,): true for angles that random starts change.
         headings (K, n), offsets (S, n): postures whose root is tried at first; random offsets of a posture.
@@ -342,7 +343,8 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool
     """Fit one frame, and remember what the next one needs.
 
     Args:
-        record: of the fit. memory: what the frames before left.
+        record: of the fit.
+        memory: what the frames before left.
         t: the frame.
         anew: from where the frame before led, or from many starts where there was none; else from its own q.
         work: q, trial (n,), centre (3,), and no coordinate that is held (nf,).

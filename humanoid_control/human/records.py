@@ -40,7 +40,8 @@ def write_storage(
     Args:
         path, name: of the file, and of what it holds.
         labels: of the C columns after the time.
-        times: (n,) [s]. values: (n, C).
+        times: (n,) [s].
+        values: (n, C).
         in_degrees: what the header says of angles.
     """
     head = [name, "version=1", f"nRows={len(times)}", f"nColumns={len(labels) + 1}"]

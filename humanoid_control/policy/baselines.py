@@ -42,7 +42,8 @@ class TargetRateLimit:
     """Targets follow the policy's with a bounded speed and acceleration, as drivers of position drives do.
 
     Attributes:
-        acceleration: [rad/s^2]. speed_share: of each joint's speed limit.
+        acceleration: [rad/s^2].
+        speed_share: of each joint's speed limit.
     """
 
     def __init__(self, robot: Robot, period: float, acceleration: float = 20.0, speed_share: float = 0.5) -> None:

@@ -51,7 +51,9 @@ class Examination:
     """A policy with all that was found about it.
 
     Attributes:
-        model: of the policy. network: None where it could not be read. findings: contradictions first.
+        model: of the policy.
+        network: None where it could not be read.
+        findings: contradictions first.
         targets: (len(acted),) of the first inference at rest [rad]; None where there was none.
         kp, kd: (len(acted),) that it runs with; from the network where that gives them.
         torques: (len(acted),) that it asks for at rest [N m]; None where there was no inference.
@@ -355,7 +357,8 @@ def sole_tilts(robot: Robot, q: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, 
     """Angles (feet,) of the soles from level [rad], and heights (feet,) of their middles from the root link [m].
 
     Args:
-        q: (n,) joints [rad]. R: (3, 3) rotation of the root link in the world.
+        q: (n,) joints [rad].
+        R: (3, 3) rotation of the root link in the world.
     """
     model, data = robot.model, robot.data
     pin.framesForwardKinematics(model, data, robot.q(q, pin.SE3(R, np.zeros(3))))

@@ -44,7 +44,8 @@ class GateSettings:
     Attributes:
         horizon: h, over which the motion is predicted [s]; longer ones act in far more steps and gain nothing.
         settling: T, in which a speed is to be reached [s].
-        margin: distance of shapes that is kept [m]. near: distance below which a pair is looked at [m].
+        margin: distance of shapes that is kept [m].
+        near: distance below which a pair is looked at [m].
         range, speed, pairs: which rules act.
         exempt: pairs of links that may touch, such as hands that a motion brings together.
     """
@@ -64,7 +65,9 @@ class GateActivity:
     """How often the gate acted: a report, never a trigger.
 
     Attributes:
-        steps: of the PD loop. active: in which some rule acted. range, speed, pairs: in which that rule acted.
+        steps: of the PD loop.
+        active: in which some rule acted.
+        range, speed, pairs: in which that rule acted.
         joints: (n,) steps in which the torque of a joint was changed.
     """
 
@@ -85,7 +88,9 @@ def pd_torque(targets: PolicyTargets, q: np.ndarray, v: np.ndarray, limit: np.nd
     """Torque (n,) of the PD loops with feed-forward, clipped to the limits [N m].
 
     Args:
-        targets: with finite gains. q, v: (n,) measured [rad], [rad/s]. limit: (n,) [N m].
+        targets: with finite gains.
+        q, v: (n,) measured [rad], [rad/s].
+        limit: (n,) [N m].
     """
     tau = targets.kp * (targets.q - q) + targets.kd * (targets.v - v) + targets.tau
     clipped: np.ndarray = np.minimum(np.maximum(tau, -limit), limit)
@@ -96,14 +101,17 @@ class TorqueGate:
     """The gate of one robot.
 
     Attributes:
-        settings: constants. activity: since the last reset. torque_limit: (n,) [N m].
+        settings: constants.
+        activity: since the last reset.
+        torque_limit: (n,) [N m].
     """
 
     def __init__(self, robot: Robot, armature: np.ndarray, settings: GateSettings | None = None) -> None:
         """Prepare.
 
         Args:
-            robot: with a base that floats. armature: (n,) rotor inertia seen at the joints [kg m^2].
+            robot: with a base that floats.
+            armature: (n,) rotor inertia seen at the joints [kg m^2].
         """
         self.robot, self.settings = robot, settings or GateSettings()
         self.torque_limit = robot.effort.copy()
@@ -146,7 +154,8 @@ class TorqueGate:
         A joint whose measurement is not a number gets none; for the others it is where it was last.
 
         Args:
-            targets: with finite gains. q, v: (n,) measured [rad], [rad/s].
+            targets: with finite gains.
+            q, v: (n,) measured [rad], [rad/s].
         """
         if np.abs(q).max(initial=0.0) < SANE and np.abs(v).max(initial=0.0) < SANE:  # false where not a number
             return self._bounded_torque(targets, q, v)

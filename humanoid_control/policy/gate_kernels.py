@@ -19,9 +19,13 @@ class GateArrays(NamedTuple):
     """Arrays of n joints, and constants.
 
     Attributes:
-        target: (5, n) q, v, tau, kp, kd as in `Targets`. q, v: (n,) measured [rad], [rad/s].
-        lower, upper: range [rad]. speed: limits [rad/s]. limit: of the torques [N m].
-        inertia: (n,) diagonal of the joint-space inertia [kg m^2]. tau: (n,) written [N m].
+        target: (5, n) q, v, tau, kp, kd as in `Targets`.
+        q, v: (n,) measured [rad], [rad/s].
+        lower, upper: range [rad].
+        speed: limits [rad/s].
+        limit: of the torques [N m].
+        inertia: (n,) diagonal of the joint-space inertia [kg m^2].
+        tau: (n,) written [N m].
         horizon, settling: h, T [s].
     """
 

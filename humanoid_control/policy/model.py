@@ -126,7 +126,8 @@ class GaitSignal(NamedTuple):
     """Clock of a gait.
 
     Attributes:
-        period: of a step cycle [s]. phases: at its start [rad], a foot each.
+        period: of a step cycle [s].
+        phases: at its start [rad], a foot each.
         rest: of the phases where the commanded velocity is 0: they run on, are both pi, or are 0.
     """
 
@@ -148,21 +149,26 @@ class PolicyModel:
     """A learned policy.
 
     Attributes:
-        path: of the file that was read. form: its format. name: of the policy.
+        path: of the file that was read.
+        form: its format.
+        name: of the policy.
         network: path of the ONNX file; None where it is refused or missing.
         inputs, outputs: of the network.
         joints: all that it observes or drives, in the policy's order.
         acted: those that it drives, in the order of the action; kp, kd, scale, offset, torque_limit are in this order.
         default: (len(joints),) rest posture [rad].
         scale, offset: (len(acted),) target = offset + scale * action [rad].
-        action_clip: bounds of the action before the scale. target_clip: (2, len(acted)) bounds of the target [rad].
-        kp: (len(acted),) [N m/rad]. kd: [N m s/rad]; NaN where an output of the network gives them.
+        action_clip: bounds of the action before the scale.
+        target_clip: (2, len(acted)) bounds of the target [rad].
+        kp: (len(acted),) [N m/rad].
+        kd: [N m s/rad]; NaN where an output of the network gives them.
         torque_limit: (len(acted),) [N m]; NaN: not stated.
         period: of the policy [s].
         commands: ranges of the commanded velocity by axis (`x`, `y` [m/s], `yaw` [rad/s], `heading` [rad]).
         gait: its clock, where a term needs one.
         imu: link in which it wants angular velocity and gravity; empty: the root link.
-        anchor: link whose orientation a tracker compares. bodies: the tracked links.
+        anchor: link whose orientation a tracker compares.
+        bodies: the tracked links.
         may_touch: pairs of links that the motion brings together on purpose: the gate leaves them alone.
         facts: further facts of the file, by name.
         assumed: facts that it does not state.

@@ -55,8 +55,12 @@ class PolicyNetwork:
     """What an ONNX file states about itself.
 
     Attributes:
-        path: of the file. inputs, outputs: without the weights. metadata: its own words, by key.
-        producer: of the file. weights: numbers in it. bad_weights: names of tensors with values that are not finite.
+        path: of the file.
+        inputs, outputs: without the weights.
+        metadata: its own words, by key.
+        producer: of the file.
+        weights: numbers in it.
+        bad_weights: names of tensors with values that are not finite.
         sha256: of the file, in hexadecimal digits.
     """
 

@@ -157,7 +157,8 @@ class GaitClock:
         """Set the clock.
 
         Args:
-            gait: of the policy. period: of the policy [s].
+            gait: of the policy.
+            period: of the policy [s].
         """
         self._gait, self._step = gait, TURN * period / gait.period
         self.phases = np.zeros(max(len(gait.phases), 2))

@@ -30,7 +30,8 @@ def gate_for(policy: Policy, settings: GateSettings | None = None) -> TorqueGate
     """The gate of a policy: shapes of links that its description lets touch are left alone.
 
     Args:
-        policy: on its robot, whose drives are quasi-direct. settings: of the gate; default: as measured.
+        policy: on its robot, whose drives are quasi-direct.
+        settings: of the gate; default: as measured.
     """
     chosen = settings or GateSettings()
     exempt = (*chosen.exempt, *exempt_pairs(policy.model.may_touch))
@@ -41,7 +42,9 @@ def policy_engine(robot: Robot, engine: str, armature: np.ndarray | None = None,
     """A simulated robot with drives that give torques.
 
     Args:
-        robot: with a base that floats. engine: 'multibody' or 'mujoco'. armature: (n,) [kg m^2].
+        robot: with a base that floats.
+        engine: 'multibody' or 'mujoco'.
+        armature: (n,) [kg m^2].
         step: of the integration [s], of which the PD loop's period is a multiple.
     """
     rotor = quasi_direct_armature(robot) if armature is None else armature
@@ -54,15 +57,22 @@ class PlayReport:
     """What came of a run.
 
     Attributes:
-        engine: that simulated it. seconds: that it ran. fell: when it fell [s]; None: it did not.
-        distance: of the base on the floor [m]. velocity_error: mean of the planar velocity's error after 1 s [m/s].
+        engine: that simulated it.
+        seconds: that it ran.
+        fell: when it fell [s]; None: it did not.
+        distance: of the base on the floor [m].
+        velocity_error: mean of the planar velocity's error after 1 s [m/s].
         joint_error: mean distance of the joints from a motion that is tracked [rad]; NaN for others.
-        torque_share: (n,) largest torque as a share of its limit. clipped: share of joint steps at the torque limit.
-        speed_share: (n,) largest speed as a share of its limit. range_excess: (n,) largest, beyond the range [rad].
-        target_excess: largest by which a target left the range [rad]. self_distance: least of the shapes [m].
+        torque_share: (n,) largest torque as a share of its limit.
+        clipped: share of joint steps at the torque limit.
+        speed_share: (n,) largest speed as a share of its limit.
+        range_excess: (n,) largest, beyond the range [rad].
+        target_excess: largest by which a target left the range [rad].
+        self_distance: least of the shapes [m].
         gate: activity by rule, as shares of the steps; empty without the gate.
         observed: (2, k) least and largest of each number of a frame of the observation.
-        stopped: why the policy was stopped; empty otherwise. events: changes of state under supervision.
+        stopped: why the policy was stopped; empty otherwise.
+        events: changes of state under supervision.
     """
 
     engine: str
@@ -87,8 +97,10 @@ class PolicyPlayer:
     """A policy, a limiter and a simulated robot, stepped together by one period of the policy at a time.
 
     Attributes:
-        policy, engine, limiter: of the run. supervisor: None without supervision.
-        report: so far. command: that the policy gets, to be changed at any time.
+        policy, engine, limiter: of the run.
+        supervisor: None without supervision.
+        report: so far.
+        command: that the policy gets, to be changed at any time.
         torques: (n,) of the last PD step [N m].
     """
 

@@ -98,9 +98,12 @@ class MotionFrame(NamedTuple):
     """A moment of a whole-body motion, joints in the policy's order.
 
     Attributes:
-        velocity: (2,) of the base forward and sideward in its own axes [m/s]. height: of the base over the floor [m].
-        roll, pitch: of the base [rad]. yaw_rate: about its own vertical axis [rad/s].
-        joints: (n,) [rad]. joint_velocity: (n,) [rad/s]; None: at rest.
+        velocity: (2,) of the base forward and sideward in its own axes [m/s].
+        height: of the base over the floor [m].
+        roll, pitch: of the base [rad].
+        yaw_rate: about its own vertical axis [rad/s].
+        joints: (n,) [rad].
+        joint_velocity: (n,) [rad/s]; None: at rest.
         R_anchor: (3, 3) of the anchor link in the motion's world; None: upright.
     """
 
@@ -134,7 +137,9 @@ class Motion(NamedTuple):
     """A whole-body motion at a constant rate, joints in the policy's order.
 
     Attributes:
-        rate: [Hz]. position: (T, 3) of the root link in the world [m]. quaternion: (T, 4) x y z w of it.
+        rate: [Hz].
+        position: (T, 3) of the root link in the world [m].
+        quaternion: (T, 4) x y z w of it.
         joints: (T, n) [rad].
         R_anchor: (T, 3, 3) of the tracker's anchor link in the world; None where the tracker has none.
     """

@@ -56,7 +56,11 @@ class PolicyTargets(NamedTuple):
     """Targets of all joints in the robot's order (n,): torque = kp (q - measured q) + kd (v - measured v) + tau.
 
     Attributes:
-        q: [rad]. v: [rad/s]. tau: [N m]. kp: [N m/rad]. kd: [N m s/rad]; NaN for joints that the policy does not drive.
+        q: [rad].
+        v: [rad/s].
+        tau: [N m].
+        kp: [N m/rad].
+        kd: [N m s/rad]; NaN for joints that the policy does not drive.
     """
 
     q: np.ndarray
@@ -70,7 +74,9 @@ class Policy:
     """One policy on one robot. The same object serves nodes, simulations and tests.
 
     Attributes:
-        model: of the policy. robot: with a base that floats. period: [s].
+        model: of the policy.
+        robot: with a base that floats.
+        period: [s].
         acted, observed: places of its joints in the robot's order.
         rest: (n,) rest posture; for joints that the policy does not know, the robot's neutral posture [rad].
         action: last output of the network.
@@ -171,7 +177,8 @@ class Policy:
         """Targets for the next period; the arrays are overwritten by the next step.
 
         Args:
-            state: of the robot. command: a velocity outside the ranges of the policy is clipped to them.
+            state: of the robot.
+            command: a velocity outside the ranges of the policy is clipped to them.
 
         Raises:
             PolicyError: the state, or what the network gave, is not a number; the targets are those of the last step.
@@ -245,9 +252,12 @@ class LinkState:
     """Orientation, angular velocity and position of the links that a policy looks at, from the root link's.
 
     Attributes:
-        imu_rotation: (3, 3) of the IMU's link in the world; imu_orientation: (4,) the same as quaternion x y z w.
-        imu_angular_velocity: (3,) in its own axes [rad/s]. roll_pitch_yaw: of the root link [rad].
-        anchor_rotation: (3, 3); anchor_position: (3,) in the world [m], NaN where that of the root link is not known.
+        imu_rotation: (3, 3) of the IMU's link in the world
+        imu_orientation: (4,) the same as quaternion x y z w.
+        imu_angular_velocity: (3,) in its own axes [rad/s].
+        roll_pitch_yaw: of the root link [rad].
+        anchor_rotation: (3, 3)
+        anchor_position: (3,) in the world [m], NaN where that of the root link is not known.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -299,7 +309,9 @@ def load_policy(path: str | Path, robot: Robot, network: Path | None = None) -> 
     """A policy that is ready to run on a robot: read, checked, tried once in a process of its own.
 
     Args:
-        path: of its file. robot: with a base that floats. network: in the place of the one that a description names.
+        path: of its file.
+        robot: with a base that floats.
+        network: in the place of the one that a description names.
 
     Raises:
         PolicyError: it cannot be read, contradicts itself, or does not fit the robot.

@@ -33,8 +33,11 @@ class SupervisionSettings:
     """Times and thresholds.
 
     Attributes:
-        stand_in: to the first posture [s]. handover: between two policies [s]. sit: until only damping is left [s].
-        tilt_ahead: of tilt + 0.2 s x tilt rate, at which the robot is caught [rad]. rate_time: the 0.2 s [s].
+        stand_in: to the first posture [s].
+        handover: between two policies [s].
+        sit: until only damping is left [s].
+        tilt_ahead: of tilt + 0.2 s x tilt rate, at which the robot is caught [rad].
+        rate_time: the 0.2 s [s].
         tilt: at which it sits [rad].
         out_of_range: of targets [rad], in a share `out_share` of `out_window` [s], together with `out_tilt` [rad]:
             it is caught.
@@ -82,7 +85,8 @@ def blend_by_torque(a: PolicyTargets, b: PolicyTargets, share: float) -> PolicyT
     """Targets whose torque is (1 - share) of that of `a` and share of that of `b`, wherever the joints are.
 
     Args:
-        a, b: with finite gains. share: 0 to 1.
+        a, b: with finite gains.
+        share: 0 to 1.
     """
     kp, kd = ((1.0 - share) * x + share * y for x, y in ((a.kp, b.kp), (a.kd, b.kd)))
     tau = (1.0 - share) * a.tau + share * b.tau
@@ -112,7 +116,9 @@ class PolicySupervisor:
     """A policy with a start, an end, and a watch over its tilt, its targets, its numbers and its lateness.
 
     Attributes:
-        policy: that runs. state: one of STAND_IN, RUN, HANDOVER, CATCH, SIT, DAMP. events: changes of state.
+        policy: that runs.
+        state: one of STAND_IN, RUN, HANDOVER, CATCH, SIT, DAMP.
+        events: changes of state.
     """
 
     def __init__(
@@ -125,8 +131,8 @@ class PolicySupervisor:
         """Prepare; the policy runs from its first step on unless `start` asks for a ramp.
 
         Args:
-            hold: kp, kd (n,) of joints that the policy does not drive. catcher: another policy that catches; default:
-                the same one without a command.
+            hold: kp, kd (n,) of joints that the policy does not drive.
+            catcher: another policy that catches; default: the same one without a command.
         """
         self.policy, self.catcher, self.settings = policy, catcher, settings or SupervisionSettings()
         self._hold, self._damping = hold, damping_gains(policy.robot)

@@ -23,9 +23,11 @@ class Sensed:
         orientation: (4,) quaternion x y z w of the same link in the world.
         linear_velocity: (3,) of the root link in its own axes [m/s]; NaN where nothing estimates it.
         roll, pitch, yaw: of the root link [rad].
-        command: forward and sideward velocity [m/s], yaw rate [rad/s]. heading: commanded [rad].
+        command: forward and sideward velocity [m/s], yaw rate [rad/s].
+        heading: commanded [rad].
         height: of the root link over the floor [m].
-        action: last output of the network. target: (n,) as others command the joints [rad].
+        action: last output of the network.
+        target: (n,) as others command the joints [rad].
         phases: of the gait's clock [rad].
         reference: channels of the motion to follow, by name.
     """
@@ -58,7 +60,9 @@ class TermKind(NamedTuple):
 
     Attributes:
         size: numbers, or `joints` or `actions` for as many as the policy has; 0: any.
-        unit, frame: of them. names: by which files call the kind. value: its function.
+        unit, frame: of them.
+        names: by which files call the kind.
+        value: its function.
         refused: reason why no policy with such a term is run; empty for others.
     """
 

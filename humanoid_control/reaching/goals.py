@@ -237,7 +237,8 @@ class ReachLeg:
     Attributes:
         number, goal: 0 is where the hands are at the beginning.
         start, arrive, end: when the targets set out, when they are there, when they leave [s].
-        begin: (2, 3) from where [m]. jump: they are there at once.
+        begin: (2, 3) from where [m].
+        jump: they are there at once.
     """
 
     number: int

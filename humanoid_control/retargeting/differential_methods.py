@@ -66,7 +66,9 @@ class DifferentialMethod:
     """Steps of one robot from frame to frame: Euler steps, eq. (4.12), clamped to range and speed.
 
     Attributes:
-        name: 'pinv', 'dls' or 'weighted_dls'. damping: lambda [m/rad]. iterations: steps a frame.
+        name: 'pinv', 'dls' or 'weighted_dls'.
+        damping: lambda [m/rad].
+        iterations: steps a frame.
         feed_forward: step by the change of the targets, as printed, not by the error: it drifts.
     """
 
@@ -91,7 +93,8 @@ class DifferentialMethod:
 
         Args:
             target: (K, 3) [m]; not finite: the posture is held.
-            before: (D,) posture of the frame before. dt: [s].
+            before: (D,) posture of the frame before.
+            dt: [s].
         """
         x = before.copy()
         if not np.isfinite(target).all():
@@ -131,7 +134,8 @@ class ArmPairs:
 
     Attributes:
         columns: coordinates that are shifted, shoulder first.
-        whole: the problem with only the pairs of the arm against the body. forearm: of forearm and hand only.
+        whole: the problem with only the pairs of the arm against the body.
+        forearm: of forearm and hand only.
     """
 
     columns: list[int]

@@ -99,7 +99,8 @@ class SolvedFrames(NamedTuple):
     """Results of all frames of a clip.
 
     Attributes:
-        x: (T, D) postures [rad]. errors: (T, 7) distances of the points to their targets [m].
+        x: (T, D) postures [rad].
+        errors: (T, 7) distances of the points to their targets [m].
         clearance: (T,) least distance of two shapes [m], FAR where none are near.
         used_fallback: (T,) NO_FALLBACK, RELAXED, SHORTENED or HELD.
     """
@@ -283,7 +284,8 @@ def solve_frame(
     Args:
         target: (K, 3) [m]; not finite: the posture is held.
         dt: [s].
-        x: (D,) filled with the posture. errors: (7,), or more, filled with the points' distances to their targets [m].
+        x: (D,) filled with the posture.
+        errors: (7,), or more, filled with the points' distances to their targets [m].
 
     Returns:
         (clearance [m], fallback: NO_FALLBACK, RELAXED, SHORTENED or HELD).
@@ -301,8 +303,11 @@ class StepTables(NamedTuple):
     """All that a frame of live input takes.
 
     Attributes:
-        goal: (K, 3) targets [m]. x, v: (D,) posture and velocity, moved on. errors: (7,) filled.
-        joints: (n,) posture of the whole robot, moved on. moving: (D,) which of these the problem moves.
+        goal: (K, 3) targets [m].
+        x, v: (D,) posture and velocity, moved on.
+        errors: (7,) filled.
+        joints: (n,) posture of the whole robot, moved on.
+        moving: (D,) which of these the problem moves.
         followers: joints that mimic others.
     """
 
@@ -351,7 +356,8 @@ def solve_goal(
     """Posture of the next frame, for a goal of finite numbers.
 
     Args:
-        dt: [s]. x: (D,) filled with the posture; `w.points` are those of it.
+        dt: [s].
+        x: (D,) filled with the posture; `w.points` are those of it.
 
     Returns:
         (clearance [m], fallback: NO_FALLBACK, RELAXED, SHORTENED or HELD).

@@ -31,7 +31,9 @@ class Interchange:
     """A layout that another program reads.
 
     Attributes:
-        suffix: ending of its files. about: the program, and what reads it there. write: does.
+        suffix: ending of its files.
+        about: the program, and what reads it there.
+        write: does.
     """
 
     suffix: str

@@ -68,8 +68,10 @@ class LiveTargets:
 
     Attributes:
         targets: (7, 3) in the order of POINTS, robot's world [m]; None before the calibration.
-        body: (P, 3) the dancer, in the same frame [m]; shown: Targets of the calibration, for a `Figure`.
-        problems: what is wrong now, by kind: one sentence each. warnings: what the calibration had to guess.
+        body: (P, 3) the dancer, in the same frame [m]
+        shown: Targets of the calibration, for a `Figure`.
+        problems: what is wrong now, by kind: one sentence each.
+        warnings: what the calibration had to guess.
     """
 
     def __init__(self, robot: Robot, settings: LiveSettings | None = None) -> None:

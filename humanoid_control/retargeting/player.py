@@ -18,7 +18,8 @@ class ClipPlayer:
 
     Attributes:
         time: position in the clip [s], 0 .. duration.
-        playing: False while paused. finished: a clip that does not loop has reached its end.
+        playing: False while paused.
+        finished: a clip that does not loop has reached its end.
     """
 
     def __init__(

@@ -38,7 +38,9 @@ class RetargetingProblem(NamedTuple):
         point_body, point: (K,), (K, 3) the tracked points: body of the tree, position in it [m]. The seven of POINTS,
             and where hands are followed one more a side: a lever next to the wrist, which turns with the forearm.
         free: (K,) True where what is tracked is no point but a vector that turns with the body, wherever that is.
-        lower, upper: (D,) [rad]; velocity: (D,) [rad/s]; rest: (D,) preferred posture [rad].
+        lower, upper: (D,) [rad]
+        velocity: (D,) [rad/s]
+        rest: (D,) preferred posture [rad].
         shapes: the collision shapes; `joint` is the body of each, R and p its pose there.
         pairs: (P, 2) shapes that must not touch and that the moving joints move against each other.
         at_rest: (P,) the largest margin of each [m]: its distance in the neutral posture, or it would push at rest.
@@ -72,7 +74,8 @@ class Measured(NamedTuple):
     """Where the near pairs of `Scratch.near` were measured last, to carry their distances on to postures close by.
 
     Attributes:
-        x: (D,) posture. rows: (P, D) gradients of the distances there, of as many rows as were found.
+        x: (D,) posture.
+        rows: (P, D) gradients of the distances there, of as many rows as were found.
         found: (2,) how many pairs are near, -1: nothing is remembered; and among how many pairs.
         threshold: (1,) below which they are near [m].
     """

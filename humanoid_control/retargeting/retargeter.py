@@ -133,7 +133,8 @@ class JointTrajectory:
     Attributes:
         joint_names: (n,) names.
         rate: [Hz].
-        positions: (T, n) [rad]; velocities: (T, n) [rad/s], the difference to the next frame.
+        positions: (T, n) [rad]
+        velocities: (T, n) [rad/s], the difference to the next frame.
         errors: (T, 7) distance of each point to its target [m].
         saturated: (T,) share of the moving joints at their speed limit.
         clearance: (T,) least distance between two shapes [m], infinite where all are farther apart than 5 cm.

@@ -26,7 +26,8 @@ class Targets:
         forearms: (T, 2, 3) unit vectors, left and right: from the ulnar to the radial side of the wrist, where the
             thumb is, square to the forearm; None where the clip does not show it.
         body: (T, P, 3) the dancer's own body points in the same frame (mid-hip on the robot's, same heading), for
-            showing them next to the robot [m]; body_names: their names.
+            showing them next to the robot [m]
+        body_names: their names.
     """
 
     name: str

@@ -29,7 +29,8 @@ class DenavitHartenberg:
     """The table of a serial chain of n revolute joints.
 
     Attributes:
-        base, tip: links between which the chain runs; joint_names: (n,).
+        base, tip: links between which the chain runs
+        joint_names: (n,).
         a, alpha: (n,) along and about x_i [m], [rad].
         d, theta: (n,) along and about z_{i-1} [m], [rad]; theta is the constant that is added to the joint's angle.
         X_base_0, X_n_tip: (4, 4) constant transforms before the first and behind the last frame.
@@ -202,7 +203,8 @@ def difference_from_urdf(
     Args:
         robot: the one that the table was derived from.
         table: one of its chains.
-        postures: how many; seed: of the random numbers.
+        postures: how many
+        seed: of the random numbers.
 
     Returns:
         Of the tip's position [m], of its rotation matrix, and of the Jacobian (m per rad, and 1), each the largest

@@ -128,7 +128,8 @@ class Friction:
     """Of motor and gear together, at the motor's shaft; speeds [rad/s] and torques [N m] of the shaft.
 
     Attributes:
-        coulomb: at moderate speed, without load. viscous: [N m s/rad].
+        coulomb: at moderate speed, without load.
+        viscous: [N m s/rad].
         stiction: peak about standstill, at least `coulomb`; it has fallen off at `stribeck_speed`.
         smoothing_speed: below which the torque is in proportion to speed.
         load_share: part of the transmitted torque that is lost, as in screws.
@@ -154,7 +155,8 @@ class Drive:
         ratio: of the gear; of a screw 2 pi / lead [rad/m].
         axis: of the rotor in the carrier's frame (3,); None: the joint's axis, the screw's direction.
         geometry: lengths [m] and angles [rad] by name.
-        elastic: None for a rigid gear. friction: at the shaft.
+        elastic: None for a rigid gear.
+        friction: at the shaft.
         motor_counts, joint_counts: of the encoders for one turn; 0 where there is none.
     """
 

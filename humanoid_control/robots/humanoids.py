@@ -135,7 +135,8 @@ def humanoid_file(humanoid: Humanoid, tree: UrdfTree, path: Path, lay: Callable[
     Where the model found has not the links and joints that the written file names, all of it is guessed.
 
     Args:
-        humanoid: whose. tree, path: of the model found.
+        humanoid: whose.
+        tree, path: of the model found.
         lay: makes the guessed robot file of a model in a folder, which may take a minute, and returns its path.
 
     Raises:

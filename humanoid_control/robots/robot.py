@@ -32,21 +32,29 @@ class Robot:
     The world has its origin on the floor below the root, x forward, y left, z up.
 
     Attributes:
-        name, title, height [m]: identity. file: the robot file. provenance: number of its values by provenance.
+        name, title, height [m]: identity.
+        file: the robot file.
+        provenance: number of its values by provenance.
         urdf: the URDF as published on `robot_description` (always rooted as in the file).
-        base: 'fixed' or 'floating'. anchor: the link that a fixed base holds. root_link: root of the URDF.
+        base: 'fixed' or 'floating'.
+        anchor: the link that a fixed base holds.
+        root_link: root of the URDF.
         model: pinocchio model; points are operational frames named after themselves.
         data: pinocchio's memory, overwritten by every method that computes kinematics.
         n, nq, nv: number of joints, of coordinates of q, of velocities.
         iq, iv: where the joints begin in q and in v: 7 and 6 with a floating base, else 0.
-        joint_names: every actuated joint, in the model's order. index: name -> place in it.
+        joint_names: every actuated joint, in the model's order.
+        index: name -> place in it.
         lower, upper [rad], velocity [rad/s], effort [N m]: limits (n,); the ends of a continuous joint are infinite.
         effort_known: (n,) False where it was made up.
         postures: name -> (n,); always holds `zero` (0, or the nearest value inside the limits) and `neutral`.
-        imitation_joints: indices of the joints that imitation moves. optional_joints: of those it keeps neutral.
+        imitation_joints: indices of the joints that imitation moves.
+        optional_joints: of those it keeps neutral.
         meanings: anatomical name -> joint, such as `l_elbow_flexion`; see `joint_for`.
-        points: tracked point -> frame id. feet: the soles.
-        shapes: collision shapes; pairs: (P, 2) indices of shapes that must not touch.
+        points: tracked point -> frame id.
+        feet: the soles.
+        shapes: collision shapes
+        pairs: (P, 2) indices of shapes that must not touch.
         shapes_from: where the shapes come from, where that must be said next to results; empty for measured ones.
         ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a pinocchio joint.
         mimic: joints that follow another: (follower, leader, multiplier, offset) with joint indices.
@@ -248,7 +256,8 @@ class Robot:
         """A share of both limits, none above `most`.
 
         Args:
-            most: [rad/s^2]. scale: the share, above 0; infinite: `most` alone counts.
+            most: [rad/s^2].
+            scale: the share, above 0; infinite: `most` alone counts.
         """
         own = self._accelerations
         return type(own)(np.minimum(most, scale * own.acceleration), np.minimum(most, scale * own.braking))

@@ -114,7 +114,9 @@ def monitor_shapes(table: Table[MonitorArrays], q: np.ndarray, activation: np.nd
     """Joints and shapes placed at q (nq,), bounds lowered, near pairs measured: the number of rows found.
 
     Args:
-        table: of the packed MonitorArrays. q: (nq,). activation: (P,) [m].
+        table: of the packed MonitorArrays.
+        q: (nq,).
+        activation: (P,) [m].
     """
     a = unpack(table, MonitorArrays)
     lower_bounds(a.bounds, q[q.shape[0] - a.bounds.joints.shape[0] :])
@@ -151,7 +153,8 @@ def find_faster_shapes(table: Table[MonitorArrays], v: np.ndarray, law: tuple, c
     """Of the pairs that `monitor_moving_shapes` has passed over, those that matter at the velocity v (nv,).
 
     Args:
-        table: of the packed MonitorArrays. law: as of `monitor_moving_shapes`.
+        table: of the packed MonitorArrays.
+        law: as of `monitor_moving_shapes`.
         count: rows that are filled; the new ones come behind them.
 
     Returns:
@@ -169,8 +172,10 @@ class ShapePairs(CollisionMonitor):
     of the joints times the pair's motion bounds says how much nearer it can be. A jump only costs time.
 
     Attributes:
-        shapes: of the robot. pairs: (P, 2) indices of them.
-        motion_bound: (P, nv) of `motion_bounds`. arrays, packed: what `monitor_shapes` takes.
+        shapes: of the robot.
+        pairs: (P, 2) indices of them.
+        motion_bound: (P, nv) of `motion_bounds`.
+        arrays, packed: what `monitor_shapes` takes.
         poses: of the joints, R, p: (S, 3, 3), (S, 3) of the shapes, at the last update.
         lower: (P,) no pair is closer than this [m]; exact for those that are near.
     """

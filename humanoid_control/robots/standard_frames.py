@@ -25,7 +25,8 @@ class StandardFrame(NamedTuple):
     """A frame of a common name.
 
     Attributes:
-        link: that carries it. X_link_frame: its pose in the frame of that link [m].
+        link: that carries it.
+        X_link_frame: its pose in the frame of that link [m].
         own: the robot's description has a link of this name, which is the frame.
     """
 

@@ -37,8 +37,11 @@ class LegChain:
 
     Attributes:
         robot: with its base fixed at that link.
-        name: of the sole. joints: names from the pelvis down. index: (k,) which joints of the robot these are.
-        frame: of the foot's link. offset: from it to the middle of the sole.
+        name: of the sole.
+        joints: names from the pelvis down.
+        index: (k,) which joints of the robot these are.
+        frame: of the foot's link.
+        offset: from it to the middle of the sole.
     """
 
     robot: Robot
@@ -122,7 +125,8 @@ class Fixture:
     """A leg mounted in the jig once: the nominal pose, and the readings of the encoders.
 
     Attributes:
-        pose: of the sole against the held link. nominal: (n,) joint angles that the jig is built for.
+        pose: of the sole against the held link.
+        nominal: (n,) joint angles that the jig is built for.
         reading: (n,) of the absolute encoders; NaN where there is none.
     """
 
@@ -139,7 +143,9 @@ def fixtures(
     Args:
         leg: that is mounted.
         poses: (count, n) joint angles that the jig is built for [rad], as from `jig_poses`.
-        encoders: of all joints. accuracy: of the jig. random: source of its errors.
+        encoders: of all joints.
+        accuracy: of the jig.
+        random: source of its errors.
     """
     out = []
     for nominal in poses:
@@ -162,7 +168,8 @@ class UnidentifiedDirection:
     """A combination of offsets that the poses leave unidentified.
 
     Attributes:
-        parts: joint name -> part, largest 1. deviation: standard error along the unit vector [rad]; inf: unbounded.
+        parts: joint name -> part, largest 1.
+        deviation: standard error along the unit vector [rad]; inf: unbounded.
     """
 
     parts: dict[str, float]
@@ -174,7 +181,8 @@ class EncoderCalibration:
     """Result of a calibration of one leg.
 
     Attributes:
-        joints: names (k). offsets: (k,) by how much each encoder reads too much [rad].
+        joints: names (k).
+        offsets: (k,) by how much each encoder reads too much [rad].
         covariance: (k, k) predicted; infinite on the diagonal for joints that no measurement bounds.
         singular: (k,) of the whitened, stacked Jacobian [1/rad], falling; 1 / s is the error along a direction.
         unidentified: directions beyond `COARSE`.

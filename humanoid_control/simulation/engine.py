@@ -34,15 +34,18 @@ class Engine(RobotInterface, Protocol):
     """One robot, its drives, the ground, gravity: `command` it, `step`, `read` it.
 
     Attributes:
-        robot: that is simulated, with all its joints. settings: of the world.
+        robot: that is simulated, with all its joints.
+        settings: of the world.
         q (nq,), v (nv,): state, in pinocchio's convention (a base that floats: x y z, quaternion x y z w; linear and
             angular velocity in its own axes).
         time: simulated [s].
-        acceleration: (nv,) of the last step. torque: (n,) of the motors in the last step [N m].
+        acceleration: (nv,) of the last step.
+        torque: (n,) of the motors in the last step [N m].
         diverged: the state stopped being finite; the last good one is kept until `reset` or `set_state`.
         failure: one line why; empty otherwise.
         uncommanded: which joints take no commands, because tendons at constant tensions move them.
-        drives: references of the drives, as they were commanded. gains: of the drives.
+        drives: references of the drives, as they were commanded.
+        gains: of the drives.
     """
 
     robot: Robot
@@ -108,8 +111,10 @@ class Engine(RobotInterface, Protocol):
         """Put the robot somewhere, commanded to stay there; what is not given: where it is, at rest.
 
         Args:
-            joints: (n,) [rad], clipped to the range. velocities: (n,) [rad/s].
-            X_world_root: pose of the root link. twist: (6,) linear, angular velocity of it in its own axes.
+            joints: (n,) [rad], clipped to the range.
+            velocities: (n,) [rad/s].
+            X_world_root: pose of the root link.
+            twist: (6,) linear, angular velocity of it in its own axes.
 
         Raises:
             ConfigError: not finite, or a pose for a base that is fixed. SizeError: another shape; it is a ValueError.
@@ -204,14 +209,20 @@ class SimulationConfig:
     """A simulated robot by the few numbers that parameters, studies and worker processes pass around.
 
     Attributes:
-        robot: of the catalogue, or path of a URDF. base: 'fixed' or 'floating'. engine: see `make_engine`.
-        drives: 'ideal', 'rigid', 'elastic', 'tendons' or 'winches'; tension: of the tendons then [N]; moment_arm_error,
-            winch_error, path_friction: of the tendons, drawn with seed; see `WorldSettings`.
-        step: of the integration [s]. gravity: [m/s^2].
+        robot: of the catalogue, or path of a URDF.
+        base: 'fixed' or 'floating'.
+        engine: see `make_engine`.
+        drives: 'ideal', 'rigid', 'elastic', 'tendons' or 'winches'
+        tension: of the tendons then [N]
+        moment_arm_error, winch_error, path_friction: of the tendons, drawn with seed; see `WorldSettings`.
+        step: of the integration [s].
+        gravity: [m/s^2].
         touching: what meets the ground: 'all' links by their collision shapes, or the 'soles' alone.
-        friction: of the ground. ground: its shape, see `ground_recipe`; empty: a plane that rises forward by `slope`
-            [rad]. contact_stiffness: along the normal and across it of a corner of a sole [N/m].
-        stiffness: of each drive as a multiple of its effort limit [1/rad]. damping_ratio: of each drive.
+        friction: of the ground.
+        ground: its shape, see `ground_recipe`; empty: a plane that rises forward by `slope` [rad].
+        contact_stiffness: along the normal and across it of a corner of a sole [N/m].
+        stiffness: of each drive as a multiple of its effort limit [1/rad].
+        damping_ratio: of each drive.
         rotors: of ideal drives, 'geared' or 'quasi_direct'; see `quasi_direct_armature`.
     """
 

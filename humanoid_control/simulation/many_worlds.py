@@ -37,7 +37,8 @@ class Observed:
     """One world's outcome.
 
     Attributes:
-        variation: its conditions. result: of its observer.
+        variation: its conditions.
+        result: of its observer.
         real_time_factor: simulated time per time of computing on one core, without observing.
         failure: why it diverged; empty where it did not.
     """

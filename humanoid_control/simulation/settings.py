@@ -33,10 +33,12 @@ class WorldSettings:
             'tendons': tendons at constant tensions, see `multibody_world.TensionWorld`; 'winches': the winches of its
             tendons move it, see `winch_world.WinchWorld`.
         tension: of every tendon under drives 'tendons' [N]; 0: those that hold the neutral posture.
-        moment_arm_error: standard deviation of the factors by which the moment arms of the tendons differ from those
-            of the robot's file. seed: of the factors.
-        winch_error: standard deviation of the factors by which the stiffness of winches' wires differs from that of
-            the units. path_friction: of tendons along their paths under drives 'winches', as a share of the tension.
+        moment_arm_error: standard deviation of the factors by which the moment arms of the tendons differ from those of
+            the robot's file.
+        seed: of the factors.
+        winch_error: standard deviation of the factors by which the stiffness of winches' wires differs from that of the
+            units.
+        path_friction: of tendons along their paths under drives 'winches', as a share of the tension.
         touching: other links whose collision shapes meet the ground too, or 'all'.
     """
 

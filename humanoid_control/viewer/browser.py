@@ -82,7 +82,8 @@ class Browser:
         """Start the browser.
 
         Args:
-            width, height: of the page [pixels]. flags: of Chromium.
+            width, height: of the page [pixels].
+            flags: of Chromium.
             stopped: where it is set, whatever waits for the page raises KeyboardInterrupt.
 
         Raises:
@@ -216,7 +217,9 @@ class Browser:
         """Wait until a part of the page does not change any more; True where that was in time.
 
         Args:
-            part: as for `picture`. timeout: [s]. scripts: JavaScript that is run in the page before each look at it.
+            part: as for `picture`.
+            timeout: [s].
+            scripts: JavaScript that is run in the page before each look at it.
         """
         before, end = b"", time.monotonic() + timeout
         while time.monotonic() < end:

@@ -95,7 +95,8 @@ class DancerPainter:
         """Gather the meshes.
 
         Args:
-            robots: that are drawn. width, height: of the picture [pixels].
+            robots: that are drawn.
+            width, height: of the picture [pixels].
         """
         self.width, self.height = width, height
         self._bodies: list[tuple[int, str]] = []
@@ -143,7 +144,8 @@ class DancerPainter:
         """Put the robots where they are: `world` is theirs.
 
         Args:
-            views: of each robot. places: (n, 3) by which each is moved [m].
+            views: of each robot.
+            places: (n, 3) by which each is moved [m].
         """
         R, p = np.empty((len(self._bodies), 3, 3)), np.empty((len(self._bodies), 3))
         for b, (k, link) in enumerate(self._bodies):
@@ -163,8 +165,11 @@ class DancerPainter:
         """A picture (h, w, 3), bytes.
 
         Args:
-            camera: of pixels that are FINER times as fine. views, places: as `place`. light: (3,) towards it.
-            sole: thickness of the edges of soles [m]. lines: instead of those of `lines_of`.
+            camera: of pixels that are FINER times as fine.
+            views, places: as `place`.
+            light: (3,) towards it.
+            sole: thickness of the edges of soles [m].
+            lines: instead of those of `lines_of`.
         """
         canvas, light = self._canvas, light / np.linalg.norm(light)
         self.place(views, places)
@@ -180,7 +185,9 @@ def lines_of(views: Sequence[DancerView], places: np.ndarray, sole: float = SOLE
     """Errors and edges of soles of all dancers, then the people's figures, which are seen through the robots.
 
     Args:
-        views: of the dancers. places: (n, 3) by which each is moved [m]. sole: thickness of the edges of soles [m].
+        views: of the dancers.
+        places: (n, 3) by which each is moved [m].
+        sole: thickness of the edges of soles [m].
     """
     ends, radii, colors, opacities = [], [], [], []
 
@@ -284,7 +291,10 @@ def write_film(
     """Write a film; the file appears whole or not at all.
 
     Args:
-        path: of ENDINGS. dancers: at the moment at which it begins. seconds: of the dance. size: of the pictures.
+        path: of ENDINGS.
+        dancers: at the moment at which it begins.
+        seconds: of the dance.
+        size: of the pictures.
         progress: called with the seconds that are done.
 
     Raises:

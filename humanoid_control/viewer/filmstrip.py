@@ -56,7 +56,8 @@ class Moments:
     """What is seen of a dancer at some moments.
 
     Attributes:
-        views: at each. times: of each in the clip [s].
+        views: at each.
+        times: of each in the clip [s].
         headings: (N,) yaw of the dancer [rad].
     """
 
@@ -69,7 +70,8 @@ class Moments:
         """Let a dancer dance through all of them.
 
         Args:
-            dancer: stands at the last of them in the end. times: rising [s].
+            dancer: stands at the last of them in the end.
+            times: rising [s].
         """
         dancer.loop = False
         dancer.begin(max(times[0] - SETTLES, 0.0))
@@ -102,7 +104,8 @@ class StripRow:
     """A dancer's moments, each before a camera of its own.
 
     Attributes:
-        moments: of the dancer. title: of the robot.
+        moments: of the dancer.
+        title: of the robot.
         extents: (N, 2, 2) least and largest u, v of what is seen at each moment, from the camera's axis [heights].
     """
 
@@ -131,7 +134,8 @@ class StripRow:
         """That of a moment.
 
         Args:
-            k: of the moment. u, v: in the middle of the picture, from where the robot stands [heights].
+            k: of the moment.
+            u, v: in the middle of the picture, from where the robot stands [heights].
             pixels: of a height, in the picture as it is drawn.
         """
         ahead = -np.array(
@@ -150,7 +154,9 @@ class StripRow:
         """A moment (height, width, 3), bytes.
 
         Args:
-            k: of the moment. middle: (2,) u, v in the middle of the picture [heights]. pixels: of a height.
+            k: of the moment.
+            middle: (2,) u, v in the middle of the picture [heights].
+            pixels: of a height.
             width, height: of the picture [pixels].
         """
         self.painter.resize(width, height)
@@ -184,7 +190,9 @@ class StripLayout:
         """As large as there is room for: nothing that is seen is cut off.
 
         Args:
-            extents: (N, 2, 2) of each row. width: of the strip [pixels]. height: the same; None: as it needs.
+            extents: (N, 2, 2) of each row.
+            width: of the strip [pixels].
+            height: the same; None: as it needs.
 
         Raises:
             ConfigError: there is too little room, or the strip would be too high.
@@ -227,7 +235,8 @@ def film_strip(
     """A PNG of moments of a dance, a row for each dancer.
 
     Args:
-        dancers: of the same clip; they have danced it afterwards. times: of the moments, rising [s].
+        dancers: of the same clip; they have danced it afterwards.
+        times: of the moments, rising [s].
         width, height: of the picture [pixels]; without height it is as high as it needs.
         progress: called with the number of dancers that have danced.
 

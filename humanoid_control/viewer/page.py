@@ -39,10 +39,12 @@ class ViewState:
         markers: topic -> its newest markers; None where nothing is new.
         clip_time: [s]; None until heard.
         walking: state of the walker; empty until heard.
-        policy: state of the learned policy; empty until heard. terms: what it observes, by term.
+        policy: state of the learned policy; empty until heard.
+        terms: what it observes, by term.
         power: state of the robot's driver and its reason; empty until heard.
         supplies: bus -> its supply in words.
-        nodes: node -> its last diagnostics. parts: node, part of it -> its last diagnostics.
+        nodes: node -> its last diagnostics.
+        parts: node, part of it -> its last diagnostics.
     """
 
     def __init__(self, robot: Robot) -> None:

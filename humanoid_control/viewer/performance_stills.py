@@ -68,7 +68,9 @@ def performance_picture(
     come down next.
 
     Args:
-        robot: that performed. moments: of `PerformanceMoments`, one at least. width, height: of the picture [pixels].
+        robot: that performed.
+        moments: of `PerformanceMoments`, one at least.
+        width, height: of the picture [pixels].
         at: direction of the camera from the robots, 0: in front of them [rad].
     """
     from PIL import Image, ImageDraw, ImageFont

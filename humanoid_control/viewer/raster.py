@@ -36,8 +36,10 @@ class Surfaces(NamedTuple):
     """Triangles of bodies.
 
     Attributes:
-        vertices, normals: (V, 3) in the frames of their bodies. body: (V,) of each vertex.
-        faces: (F, 3). colors: (F, 3) from 0 to 1.
+        vertices, normals: (V, 3) in the frames of their bodies.
+        body: (V,) of each vertex.
+        faces: (F, 3).
+        colors: (F, 3) from 0 to 1.
     """
 
     vertices: np.ndarray
@@ -77,7 +79,9 @@ def look_at(eye: np.ndarray, at: np.ndarray, view: float, height: int) -> Camera
     """A camera that stands upright.
 
     Args:
-        eye, at: (3,) [m]. view: angle from top to bottom [rad]. height: of the picture [pixels].
+        eye, at: (3,) [m].
+        view: angle from top to bottom [rad].
+        height: of the picture [pixels].
     """
     ahead = (at - eye) / np.linalg.norm(at - eye)
     right = np.cross(ahead, [0.0, 0.0, 1.0])

@@ -349,7 +349,8 @@ def strip_picture(robot: Robot, shot: Shot, progress: Callable[[int, str], None]
     """A PNG of a robot that walks in the simulated world, at several moments of its way, and of its footprints.
 
     Args:
-        robot: with a floating base and two feet. shot: port and size.
+        robot: with a floating base and two feet.
+        shot: port and size.
         progress: called with the number of moments done, and what is done.
 
     Raises:

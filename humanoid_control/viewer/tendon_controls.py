@@ -23,7 +23,9 @@ class TendonActions:
     """Functions that the controls call, from threads of the server.
 
     Attributes:
-        names: of the tendons. request: with one of REQUESTS. cut: with a tendon; empty: all are mended.
+        names: of the tendons.
+        request: with one of REQUESTS.
+        cut: with a tendon; empty: all are mended.
         co_contract: with a tension above the least one [N].
     """
 

@@ -104,7 +104,8 @@ class WalkActions:
 
     Attributes:
         move: with a velocity (3,), each part -1..1: forward, to the left, turning to the left; zeros end it.
-        push: with a force (3,) in the axes of the heading [N]. call: with one of CALLS.
+        push: with a force (3,) in the axes of the heading [N].
+        call: with one of CALLS.
     """
 
     move: Callable[[np.ndarray], None]
@@ -170,7 +171,8 @@ def in_root_axes(force: np.ndarray, X_world_root: pin.SE3, upright: np.ndarray) 
     """A force (3,) given in the axes of the heading, in those of the root link.
 
     Args:
-        X_world_root: pose of the root link. upright: (3, 3) its rotation in a robot that stands and looks along x.
+        X_world_root: pose of the root link.
+        upright: (3, 3) its rotation in a robot that stands and looks along x.
     """
     R = X_world_root.rotation @ upright.T
     yaw = math.atan2(R[1, 0], R[0, 0])

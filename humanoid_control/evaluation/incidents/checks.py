@@ -40,10 +40,13 @@ class RecordedBounds:
     Attributes:
         gap: time between two messages of a stream [s], at least `gap_periods` of its periods.
         silence: a stream that ends this long before the others of its robot has stopped [s].
-        position: command beyond a range [rad]. stop: measured position beyond it, for soft stops [rad].
-        speed: share of a speed limit, of commands. measured_speed: of measurements, which are noisy.
+        position: command beyond a range [rad].
+        stop: measured position beyond it, for soft stops [rad].
+        speed: share of a speed limit, of commands.
+        measured_speed: of measurements, which are noisy.
         following, estimate: distance of commands and of estimates from measurements [rad], for `lasting` [s].
-        tilt: error of the estimated inclination of the base [rad]. fall: inclination at which it falls [rad].
+        tilt: error of the estimated inclination of the base [rad].
+        fall: inclination at which it falls [rad].
         flight: time without a foot on the ground while standing or walking [s].
         supply: share of the supply voltage at the begin.
         start: warnings that were open at the first command, and ended within this time, belong to the start [s].
@@ -73,7 +76,11 @@ class _RecordedRun:
     """One robot of a recording while it is checked.
 
     Attributes:
-        streams: its own. space: namespace. bounds: that count. begin: first command, or 0 [s]. robot: or None.
+        streams: its own.
+        space: namespace.
+        bounds: that count.
+        begin: first command, or 0 [s].
+        robot: or None.
     """
 
     def __init__(self, streams: RobotStreams, space: str, bounds: RecordedBounds, robot: Robot | None) -> None:

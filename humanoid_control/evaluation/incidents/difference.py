@@ -21,8 +21,12 @@ class StreamDifference:
     """How one topic differs between two runs.
 
     Attributes:
-        topic: its name. first: time after the first command at which some joint is apart for long [s]; None: never.
-        joint: that one. largest: difference of any joint [rad]. largest_at: when [s]. largest_joint: which.
+        topic: its name.
+        first: time after the first command at which some joint is apart for long [s]; None: never.
+        joint: that one.
+        largest: difference of any joint [rad].
+        largest_at: when [s].
+        largest_joint: which.
         rates: messages a second of both runs [Hz].
     """
 
@@ -40,7 +44,8 @@ class RunDifference:
     """Two runs next to each other, both timed from their first command.
 
     Attributes:
-        streams: by topic, the earliest first. only_a, only_b: kinds and texts of violations that one run has alone.
+        streams: by topic, the earliest first.
+        only_a, only_b: kinds and texts of violations that one run has alone.
         missing: topics that only one of them has.
     """
 
@@ -80,7 +85,8 @@ def compare_runs(a: RunStreams, b: RunStreams, violations: tuple[Timeline, Timel
     """Compare two runs stream by stream.
 
     Args:
-        a, b: as read. violations: time lines of both.
+        a, b: as read.
+        violations: time lines of both.
     """
     found, missing = [], []
     for space in sorted(set(a.robots) | set(b.robots)):

@@ -27,8 +27,11 @@ class JointStream:
     """Messages of one topic of joints; joints that a message does not name are NaN, and not given.
 
     Attributes:
-        received: (T,) arrival at the recorder [s]. stamps: (T,) stamp of the sender, from its first one on [s].
-        names: of the n joints. position, velocity: (T, n) [rad], [rad/s]. given: (T, n) whether a position was sent.
+        received: (T,) arrival at the recorder [s].
+        stamps: (T,) stamp of the sender, from its first one on [s].
+        names: of the n joints.
+        position, velocity: (T, n) [rad], [rad/s].
+        given: (T, n) whether a position was sent.
     """
 
     received: np.ndarray
@@ -49,7 +52,8 @@ class RobotStreams:
     """Everything that was recorded of one robot, which has a namespace of its own.
 
     Attributes:
-        joints: topic -> stream. poses: topic -> (received (T,), rows (T, 13): position, quaternion x y z w, twist).
+        joints: topic -> stream.
+        poses: topic -> (received (T,), rows (T, 13): position, quaternion x y z w, twist).
         values: topic -> (time [s], text, truth or number), as they came.
     """
 
@@ -63,7 +67,8 @@ class RunStreams:
     """A recorded run.
 
     Attributes:
-        path: of the bag. duration: from its first message to its last [s].
+        path: of the bag.
+        duration: from its first message to its last [s].
         robots: namespace ('' or '/left') -> its streams.
         statuses: node -> (time [s], status), as they came.
         hardware: the robot that the diagnostics name; empty: none.

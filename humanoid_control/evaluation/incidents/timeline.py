@@ -30,9 +30,12 @@ class Violation:
 
     Attributes:
         begin, end: on the time line of the recording [s].
-        kind: one of `KINDS`. source: topic or node.
+        kind: one of `KINDS`.
+        source: topic or node.
         text: joint, value and bound, in words.
-        worst: the value farthest beyond the bound. bound: None where there is no number. unit: of both.
+        worst: the value farthest beyond the bound.
+        bound: None where there is no number.
+        unit: of both.
     """
 
     begin: float
@@ -50,10 +53,13 @@ class Timeline:
     """All violations of a run in the order in which they began.
 
     Attributes:
-        bag: path of the recording. robot: its name; empty: not known, limits of joints were not checked.
-        duration: of the recording [s]. begin: from when on it was judged [s].
+        bag: path of the recording.
+        robot: its name; empty: not known, limits of joints were not checked.
+        duration: of the recording [s].
+        begin: from when on it was judged [s].
         violations: the earliest first.
-        checked: quantities that the recording has. missing: quantities that it has not, with the reason.
+        checked: quantities that the recording has.
+        missing: quantities that it has not, with the reason.
     """
 
     bag: str
@@ -109,7 +115,8 @@ def spans(times: np.ndarray, bad: np.ndarray, shortest: float = 0.0, join: float
     """Intervals in which a condition holds, as first and last index.
 
     Args:
-        times: (T,) [s]. bad: (T,) the condition.
+        times: (T,) [s].
+        bad: (T,) the condition.
         shortest: intervals below it are left out [s]; 0: one sample counts.
         join: intervals this near to each other are one [s].
     """

@@ -62,7 +62,10 @@ def write_files(
     """Write a page to a file, and page, data and other files to a folder; each appears whole or not at all.
 
     Args:
-        html: file for the page. folder: for all of them. page: HTML. data: for score.json.
+        html: file for the page.
+        folder: for all of them.
+        page: HTML.
+        data: for score.json.
         others: name -> content, of CSV files of frames and of others that are named in words.
 
     Returns:

@@ -35,10 +35,13 @@ class Plate(NamedTuple):
     """A plate in the laboratory.
 
     Attributes:
-        number: from 1, as the file counts. kind: its type.
-        corners: (4, 3) [m], world. centre: (3,) of the surface [m].
+        number: from 1, as the file counts.
+        kind: its type.
+        corners: (4, 3) [m], world.
+        centre: (3,) of the surface [m].
         R: (3, 3) its columns are the plate's axes in the world.
-        origin: (3,) ORIGIN of the file [m]. calibration: (6, 6), unit matrix but for type 4.
+        origin: (3,) ORIGIN of the file [m].
+        calibration: (6, 6), unit matrix but for type 4.
         channels: indices of its analog channels.
     """
 
@@ -73,7 +76,8 @@ def force_plates(content: C3dContent, source: str) -> tuple[MeasuredWrench, ...]
     plate's, is left out with a warning, which all others carry.
 
     Args:
-        content: of the file. source: its path, for messages.
+        content: of the file.
+        source: its path, for messages.
 
     Raises:
         ClipError: no plates, none that can be used, or parameters that contradict each other.

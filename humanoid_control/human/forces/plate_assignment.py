@@ -28,7 +28,8 @@ class PlateContact:
     """One interval in which a plate was loaded.
 
     Args:
-        plate: its name. start, end: first and last time [s].
+        plate: its name.
+        start, end: first and last time [s].
         feet: who stood on it; empty where nobody was near, two where they shared it.
         peak: greatest normal force [N].
         distance: of the centre of pressure from the nearest sole, median [m]; NaN where no sole was seen.
@@ -201,7 +202,8 @@ def _standing(
         at: by foot, frames in which it rests under the centre of pressure.
         rests: by foot, frames in which it rests and stands on no other plate.
         between: (frames,) distance of the centre of pressure from the outline of two resting feet [m].
-        enough: share of the frames in which a foot must be there. distance: from an outline [m].
+        enough: share of the frames in which a foot must be there.
+        distance: from an outline [m].
     """
     n = len(between)
     single = [name for name, frames in at.items() if frames.mean() >= enough]
@@ -268,7 +270,8 @@ def split(both: np.ndarray, p1: np.ndarray, p2: np.ndarray, normal: np.ndarray) 
 
     Args:
         both: (m, 6) force [N] and moment about the world origin [N m].
-        p1, p2: (m, 3) [m]. normal: (3,) of the surface.
+        p1, p2: (m, 3) [m].
+        normal: (3,) of the surface.
 
     Returns:
         (m, 6) of the first foot, moment about the world origin.

@@ -199,7 +199,8 @@ def saturated_intervals(times: np.ndarray, channels: np.ndarray) -> tuple[tuple[
     is reached in small steps.
 
     Args:
-        times: (n,) [s]. channels: (n, C) as recorded.
+        times: (n,) [s].
+        channels: (n, C) as recorded.
     """
     flat = np.zeros(len(times), dtype=bool)
     for channel in channels.T:

@@ -32,7 +32,8 @@ class LiveRecord(NamedTuple):
     """The fit of one frame after the other as they come: arrays for a single frame, and what it leaves.
 
     Attributes:
-        fit: of the frame. memory: what the frames before left.
+        fit: of the frame.
+        memory: what the frames before left.
         given (M,): weights of the markers that are seen. usual (M,): residuals that they usually have [m].
         outlier: in usual residuals, and least [m]: from where on a marker counts less.
         fitted (M, 3): markers on the fitted person. std (n,): standard deviations. covariance (6, 6): of the root.
@@ -56,7 +57,8 @@ def arrange(at: np.ndarray, rows: np.ndarray, columns: np.ndarray, farthest: flo
     """Put positions at (K, 3) of markers into their places.
 
     Args:
-        rows, columns: of `at` and of `out` that belong together. farthest: beyond which a marker is not seen [m].
+        rows, columns: of `at` and of `out` that belong together.
+        farthest: beyond which a marker is not seen [m].
         out: (M, 3), filled: NaN what is not seen, which exactly (0, 0, 0) means, too.
     """
     out[:] = np.nan

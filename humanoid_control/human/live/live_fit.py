@@ -42,7 +42,8 @@ class LiveFrame:
         std: (n,) their standard deviation by the residuals; infinite where no marker tells.
         root_covariance: (6, 6) of the root's coordinates; NaN where markers do not tell.
         measured, fitted: (M, 3) markers in the axes of the person [m]; measured is NaN where one is not seen.
-        residuals: (M,) [m]; NaN where one is not seen. rms: of these.
+        residuals: (M,) [m]; NaN where one is not seen.
+        rms: of these.
         steps, reason: taken, and why they ended.
         restarted: several starts were tried.
         outliers: labels of markers that count less in this frame.
@@ -203,7 +204,9 @@ class LiveRecorder:
         """Find the person's sizes and places of markers.
 
         Args:
-            person: to begin with. turn: (3, 3) from the axes of the markers to those of the person. labels: of M.
+            person: to begin with.
+            turn: (3, 3) from the axes of the markers to those of the person.
+            labels: of M.
 
         Raises:
             ClipError: as `humanoid_control.human.calibrate`.

@@ -45,7 +45,8 @@ class PlateWrench:
 
     Args:
         wrench: (6,) force on the person and moment about the ground's origin [N, N m].
-        normal: (3,) of the surface, to the side of the person. surface: (3,) a point of it [m].
+        normal: (3,) of the surface, to the side of the person.
+        surface: (3,) a point of it [m].
     """
 
     wrench: np.ndarray
@@ -85,7 +86,8 @@ class SoleRecord(NamedTuple):
     """Points of the soles, for kernels.
 
     Attributes:
-        chain: of the person. pose: memory of a frame.
+        chain: of the person.
+        pose: memory of a frame.
         body (k,), place (k, 3): of each point. first (F + 1,): first point of each foot.
         at (k, 3): where they are [m]. half, value (k, 3): of the filter behind their velocities. speed (F,): of the
             slowest point of each foot [m/s].
@@ -149,8 +151,10 @@ class LiveContacts:
     """Gives the loads of plates to the feet that stand on them, from the past alone.
 
     Attributes:
-        feet: names of the F feet. carriers: bodies on which their loads act.
-        problems: what is wrong now, by plate: one sentence each. shared: two feet share a plate now: an estimate.
+        feet: names of the F feet.
+        carriers: bodies on which their loads act.
+        problems: what is wrong now, by plate: one sentence each.
+        shared: two feet share a plate now: an estimate.
     """
 
     def __init__(self, person: Person, settings: AssignmentSettings | None = None) -> None:
@@ -195,7 +199,9 @@ class LiveContacts:
         """Loads (F, 6) of the feet now: force and moment about the ground's origin [N, N m].
 
         Args:
-            q: (n,). time: [s]. plates: that were heard, by name.
+            q: (n,).
+            time: [s].
+            plates: that were heard, by name.
         """
         dt, self._time = time - self._time, time
         move_soles(self._soles.table, q, share_of(2 * np.pi * SOLE_BANDWIDTH * dt) if dt > 0 else 1.0, dt)
@@ -264,7 +270,8 @@ class DelayedFilter:
     """A low-pass filter with its derivative, both equally late.
 
     Attributes:
-        value, rate: (k,) filtered, and the derivative of it. delay: of both at the last sample [s].
+        value, rate: (k,) filtered, and the derivative of it.
+        delay: of both at the last sample [s].
     """
 
     def __init__(self, size: int, bandwidth: float) -> None:
@@ -328,7 +335,9 @@ class LiveDynamics:
             ConfigError: a root without six coordinates.
 
         Args:
-            person: that is fitted. bandwidth: of each of the filters [Hz]. plate_variance: as in an analysis.
+            person: that is fitted.
+            bandwidth: of each of the filters [Hz].
+            plate_variance: as in an analysis.
         """
         self.person, self.bandwidth, self.plate_variance = person, bandwidth, plate_variance
         try:
@@ -360,7 +369,8 @@ class LiveDynamics:
         """Go on by one frame.
 
         Args:
-            q: (n,) angles without jumps. time: of the frame [s], growing.
+            q: (n,) angles without jumps.
+            time: of the frame [s], growing.
             certainty: standard deviations (n,) of q, and covariance (6, 6) of the root.
             plates: what they measure now, by name.
             heard: false where one of them is silent: there are no moments then.

@@ -42,7 +42,8 @@ class MarkerTemplate:
     """A convention of markers.
 
     Args:
-        name: built-in name, or the path of the file. about: in a few words.
+        name: built-in name, or the path of the file.
+        about: in a few words.
         rows: of all markers, left ones too.
         computed: labels that programs write next to the markers: known, and not fitted.
     """

@@ -153,7 +153,8 @@ def place_markers(robot: Robot, person: Person) -> tuple[list[Marker], list[str]
     """Markers of a person on a robot, and labels of those for which it has no body.
 
     Args:
-        robot: with a floating base. person: calibrated, with y up; bodies named as those of our own person.
+        robot: with a floating base.
+        person: calibrated, with y up; bodies named as those of our own person.
     """
     posture = np.where(person.rotational, 0.0, person.rest)
     _, origins = person.body_poses(posture)

@@ -93,7 +93,9 @@ def own_person(
     """A person of our own, of average proportions.
 
     Args:
-        stature: [m]. mass: [kg]. sex: "men" or "women".
+        stature: [m].
+        mass: [kg].
+        sex: "men" or "women".
         markers: name of a template, or path of its file; "" for none.
         model: name of a model, or path of its file.
 
@@ -121,7 +123,8 @@ def analyse_subject(
     """As `analyse`, by a person of our own: what holds its coordinates is added to the tasks, what was found is said.
 
     Args:
-        subject: who was recorded. clip, wrenches: as they were recorded.
+        subject: who was recorded.
+        clip, wrenches: as they were recorded.
         tasks: weights of markers, and values of coordinates, which count instead of the person's own.
         settings: of the analysis.
 
@@ -143,7 +146,8 @@ def find_subject(
     """Find who was recorded.
 
     Args:
-        clip: markers in any axes. static: of the same person and axes, somebody who stands; it may have more markers.
+        clip: markers in any axes.
+        static: of the same person and axes, somebody who stands; it may have more markers.
         wrenches: of all plates, in the axes of the clip, as they were recorded.
         settings: what is known already.
 
@@ -364,8 +368,9 @@ def mass_by_forces(force: np.ndarray, gravity: np.ndarray, rate: float) -> tuple
     it stays is where to begin.
 
     Args:
-        force: (T,) vertical force of all plates [N]. gravity: (T,) g and the acceleration of the centre of mass
-            [m/s^2]. rate: [Hz].
+        force: (T,) vertical force of all plates [N].
+        gravity: (T,) g and the acceleration of the centre of mass [m/s^2].
+        rate: [Hz].
     """
     firm = gravity > 0.8 * GRAVITY
     ratio = force[firm] / gravity[firm]

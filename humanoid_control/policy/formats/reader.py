@@ -80,7 +80,8 @@ def refuse_code(path: Path, inputs: int = 0) -> None:
     """Refuse what is a program, not a network: TorchScript, pickles.
 
     Args:
-        path: of the file. inputs: numbers of its observation, where they are known.
+        path: of the file.
+        inputs: numbers of its observation, where they are known.
 
     Raises:
         PolicyError: it is one; how to export a network instead.

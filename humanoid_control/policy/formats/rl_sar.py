@@ -72,7 +72,8 @@ def _robot_values(path: Path, name: str) -> dict[str, Any]:
     """What `base.yaml` says of the robot, in the folder of the robot above that of the policy; empty without one.
 
     Args:
-        path: of config.yaml, in ROBOT/POLICY. name: of its block, 'ROBOT/POLICY'.
+        path: of config.yaml, in ROBOT/POLICY.
+        name: of its block, 'ROBOT/POLICY'.
 
     Raises:
         PolicyError: it cannot be read.

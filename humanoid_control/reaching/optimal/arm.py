@@ -24,7 +24,8 @@ class Arm:
     """An arm on a base that does not move.
 
     Attributes:
-        name: of whom. joint_names: (N,) from the trunk to the hand.
+        name: of whom.
+        joint_names: (N,) from the trunk to the hand.
         model: masses and geometry, for kernels; its origin is the first joint.
         lower, upper [rad], velocity [rad/s], effort [N m]: (N,) limits; infinite where there is none.
         origin: (3,) the first joint in the world [m].
@@ -83,7 +84,9 @@ def robot_arm(robot: Robot, side: str, posture: str = "neutral") -> Arm:
     """The arm of a robot; what does not belong to it is held, hands and tools with what they weigh.
 
     Args:
-        robot: with a fixed base. side: 'left' or 'right'. posture: of all other joints.
+        robot: with a fixed base.
+        side: 'left' or 'right'.
+        posture: of all other joints.
 
     Raises:
         UnknownNameError: another side. RobotError: no hand or wrist on that side, or a joint that slides or mimics.

@@ -65,7 +65,10 @@ class ReachProblem(NamedTuple):
     """What a reach costs, as a function of the numbers x (G, N) of its trajectory.
 
     Attributes:
-        arm: that moves. quadrature: points and basis. weights: of the costs. limits: of the motion.
+        arm: that moves.
+        quadrature: points and basis.
+        weights: of the costs.
+        limits: of the motion.
         column: (G, N) place of each number among the unknowns; -1: fixed.
     """
 

@@ -51,7 +51,9 @@ def hand_jerk(arm: ArmModel, motion: np.ndarray, s: ArmMotion, out: HandJerk) ->
     """Jerk of the hand and its derivatives.
 
     Args:
-        motion: (4, N) q, v, a and jerk. s: memory, poses and S of which are filled. out: filled.
+        motion: (4, N) q, v, a and jerk.
+        s: memory, poses and S of which are filled.
+        out: filled.
     """
     q, v, a, jerk = motion[0], motion[1], motion[2], motion[3]
     n = q.shape[0]

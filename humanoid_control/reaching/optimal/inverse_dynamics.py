@@ -47,11 +47,12 @@ class ArmMotion(NamedTuple):
     """Kinematics and sums over outer bodies at one moment; rows are joints, and the bodies that they move.
 
     Attributes:
-        R, o: (N, 3, 3), (N, 3) poses. S: (N, 6) motion of each joint at unit speed.
+        R, o: (N, 3, 3), (N, 3) poses.
+        S: (N, 6) motion of each joint at unit speed.
         V, A: (N + 1, 6) velocity and acceleration of the bodies, the base's first, gravity included.
         psi, chi: (N, 6) of the file's head.
-        m: (N,), h: (N, 3), I: (N, 3, 3) mass, first moment, inertia about the origin; E, W: (N, 3, 3) the matrix E, and
-            that of B by the rotation; of a body, then summed over all beyond the joint.
+        m: (N,), h: (N, 3), I: (N, 3, 3) mass, first moment, inertia about the origin
+        E, W: (N, 3, 3) the matrix E, and that of B by the rotation; of a body, then summed over all beyond the joint.
         H, F: (N, 6) momentum and force, likewise.
     """
 
@@ -255,7 +256,8 @@ def torque_second_derivatives(s: ArmMotion, factor: np.ndarray, out: SecondDeriv
     """Second derivatives of factor . tau, of a motion that `move_arm` has computed.
 
     Args:
-        factor: (N,) lambda of the file's head. out: filled.
+        factor: (N,) lambda of the file's head.
+        out: filled.
     """
     n = factor.shape[0]
     kind = s.S.dtype
@@ -360,7 +362,9 @@ def torque_rate(
     (tau_q)', tau_q + (tau_v)', tau_v + M' and M; the primes come out of one complex step along the motion.
 
     Args:
-        q, v, a, jerk: (N,). s: memory of complex numbers. out: filled.
+        q, v, a, jerk: (N,).
+        s: memory of complex numbers.
+        out: filled.
     """
     n = q.shape[0]
     qc, vc, ac = np.empty(n, np.complex128), np.empty(n, np.complex128), np.empty(n, np.complex128)

@@ -40,7 +40,8 @@ class MeasuredReach:
     """One motion from place to place.
 
     Attributes:
-        task, repetition, motion: from 1. begin, end: places, as in PLACES.
+        task, repetition, motion: from 1.
+        begin, end: places, as in PLACES.
         q: (T, 4) angles [rad] at RATE.
     """
 
@@ -129,7 +130,8 @@ def compare(arm: Arm, measured: MeasuredReach, settings: Mapping[str, ReachSetti
     """Distance of a measured reach from what each of several settings makes of the same ends and time.
 
     Args:
-        arm: of four joints. settings: name -> settings.
+        arm: of four joints.
+        settings: name -> settings.
 
     Returns:
         name -> root of the mean square over joints and samples [rad].
@@ -147,7 +149,9 @@ def compare_person(
     """A row for each reach: where it begins and ends, its duration, and its distances [deg] by `study_settings`.
 
     Args:
-        reaches: of one person. repetition: only this one. arm: default: `person_arm`.
+        reaches: of one person.
+        repetition: only this one.
+        arm: default: `person_arm`.
     """
     arm, settings = arm or person_arm(JOINTS), study_settings()
     rows = []

@@ -32,8 +32,10 @@ class Minimum:
     """Where a minimisation ended.
 
     Attributes:
-        x: (G, N) numbers of the trajectory. cost: there.
-        iterations: Newton steps tried. converged: whether the next one would have gained less than the tolerance.
+        x: (G, N) numbers of the trajectory.
+        cost: there.
+        iterations: Newton steps tried.
+        converged: whether the next one would have gained less than the tolerance.
         merit: cost with the terms of limits; that by which starts are compared.
     """
 
@@ -65,8 +67,11 @@ def minimise(
     """Change the free numbers of a trajectory until its cost is least.
 
     Args:
-        problem: whose. x: (G, N) start. iterations: at most.
-        tolerance: of the gain that a step predicts, as a share of the cost. exact: False: Gauss-Newton alone.
+        problem: whose.
+        x: (G, N) start.
+        iterations: at most.
+        tolerance: of the gain that a step predicts, as a share of the cost.
+        exact: False: Gauss-Newton alone.
         shift: first mu.
     """
     x, column, level = x.copy(), problem.column, 2 if exact else 1
@@ -142,8 +147,10 @@ def minimise_within(
     The limits push from the first round on: where a motion may go anywhere first, it ends far off, in another optimum.
 
     Args:
-        problem: with limits, its multipliers and penalties are ignored. x: (G, N) start.
-        slack: (3,) by which angles, speeds and torques may exceed their limits. rounds: at most.
+        problem: with limits, its multipliers and penalties are ignored.
+        x: (G, N) start.
+        slack: (3,) by which angles, speeds and torques may exceed their limits.
+        rounds: at most.
         options: of `minimise`.
 
     Returns:

@@ -36,7 +36,8 @@ class Quadrature(NamedTuple):
     Attributes:
         phi: (K, L, 4) derivatives by time of the basis, of order 0 to 3, at K points, for L numbers a segment.
         weight: (K,) [s].
-        segments: how many. stride: numbers from a segment to the next.
+        segments: how many.
+        stride: numbers from a segment to the next.
     """
 
     phi: F3
@@ -49,8 +50,11 @@ class Parametrisation:
     """Trajectories of one kind and duration.
 
     Attributes:
-        kind: QUINTIC, CUBIC or NINTH. segments: how many; 1 of a polynomial. seconds: duration [s].
-        h: duration of a segment [s]. numbers: G, how many x each joint has.
+        kind: QUINTIC, CUBIC or NINTH.
+        segments: how many; 1 of a polynomial.
+        seconds: duration [s].
+        h: duration of a segment [s].
+        numbers: G, how many x each joint has.
         order: (G,) derivative that each number is, times h to its power.
         quadrature: the points at which costs are summed.
     """

@@ -23,7 +23,8 @@ class ArmSegment(NamedTuple):
     """A segment of the arm, men (de Leva 1996, table 4).
 
     Attributes:
-        length: [m] at the reference height. mass: share of the body's.
+        length: [m] at the reference height.
+        mass: share of the body's.
         center: share of the length from the upper end to the centre of mass.
         gyration: radii about the sagittal, transverse and longitudinal axis, as shares of the length.
     """
@@ -71,7 +72,8 @@ def person_arm(joints: int = 4, mass: float = 75.0, height: float = 1.75) -> Arm
 
     Args:
         joints: 2 (shoulder flexion and elbow), 4, 5 (with the forearm's rotation) or 7 (with the wrist).
-        mass: of the whole body [kg]. height: stature [m].
+        mass: of the whole body [kg].
+        height: stature [m].
 
     Raises:
         ConfigError: another number of joints, or a person that cannot be.

@@ -59,10 +59,13 @@ class ReachSettings:
     Attributes:
         cost: criterion -> weight. One alone is taken as it is; of several, each counts by its value on the straight
             reach of least jerk, so that weights have no unit.
-        parametrisation: one of PARAMETRISATIONS. segments: of Hermite segments; 0: as the criterion needs.
-        gravity: whether things have weight. limits: whether angles, speeds and torques keep the arm's limits.
+        parametrisation: one of PARAMETRISATIONS.
+        segments: of Hermite segments; 0: as the criterion needs.
+        gravity: whether things have weight.
+        limits: whether angles, speeds and torques keep the arm's limits.
         free_acceleration: the accelerations at both ends are free, else 0.
-        starts: 1: straight; 2, 3: with detours. iterations, tolerance: of `minimise`.
+        starts: 1: straight; 2, 3: with detours.
+        iterations, tolerance: of `minimise`.
     """
 
     cost: Mapping[str, float] = field(default_factory=lambda: {"mtc": 1.0})
@@ -110,9 +113,13 @@ class Reach:
     """A motion of an arm from one posture to another.
 
     Attributes:
-        arm: that reaches. settings: as asked. parametrisation, x: of the trajectory.
+        arm: that reaches.
+        settings: as asked.
+        parametrisation, x: of the trajectory.
         cost: integral of half the squares, of the criterion; of several without a unit.
-        start: which start led there. iterations: of all starts. converged: whether the search came to its end.
+        start: which start led there.
+        iterations: of all starts.
+        converged: whether the search came to its end.
         found: start -> cost that it led to, or had when it was left.
         excess: (3,) largest excess over limits of angles [rad], speeds [rad/s], torques [N m]; 0 where they are kept.
         notes: lines on what a user should know.
@@ -156,8 +163,10 @@ def synthesise(
     """The motion from rest at one posture to rest at another that costs least.
 
     Args:
-        arm: that reaches. start, goal: (N,) [rad]; what is outside the arm's range is clipped, and noted.
-        seconds: duration. settings: of cost and search.
+        arm: that reaches.
+        start, goal: (N,) [rad]; what is outside the arm's range is clipped, and noted.
+        seconds: duration.
+        settings: of cost and search.
 
     Raises:
         ConfigError: a duration that is not positive, or postures of another size or no numbers.

@@ -23,7 +23,9 @@ class ReachTouch:
     """Two parts of a robot that touch during a reach.
 
     Attributes:
-        names: of the parts. begin, end: first and last moment [s]. depth: most overlap [m].
+        names: of the parts.
+        begin, end: first and last moment [s].
+        depth: most overlap [m].
     """
 
     names: tuple[str, str]
@@ -36,7 +38,9 @@ def hand_posture(robot: Robot, side: str, position: np.ndarray, posture: np.ndar
     """Angles (n,) of all joints with the hand at a place, the others as they are, within the ranges.
 
     Args:
-        robot: with a fixed base. side: 'left' or 'right'. position: (3,) in the world [m].
+        robot: with a fixed base.
+        side: 'left' or 'right'.
+        position: (3,) in the world [m].
         posture: (n,) from which it is looked for first.
 
     Raises:

@@ -25,7 +25,9 @@ class ArmModel(NamedTuple):
     Attributes:
         R, p: (N, 3, 3), (N, 3) pose of each joint's frame in the body before it; the first in the base's axes, p = 0.
         axis: (N, 3) unit vectors in the joints' frames.
-        mass: (N,) [kg]. com: (N, 3) centres of mass [m]. inertia: (N, 3, 3) about them [kg m^2]; in the joints' frames.
+        mass: (N,) [kg].
+        com: (N, 3) centres of mass [m].
+        inertia: (N, 3, 3) about them [kg m^2]; in the joints' frames.
         hand: (3,) the point of the last body that reaches [m].
         gravity: (3,) acceleration [m/s^2].
     """

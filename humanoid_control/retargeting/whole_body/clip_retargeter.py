@@ -306,7 +306,8 @@ class _Windows:
     """The windows of a clip, one after the other.
 
     Attributes:
-        problem: as the solver's, with a base frame of its own. plan: of the contacts; places and edges change with it.
+        problem: as the solver's, with a base frame of its own.
+        plan: of the contacts; places and edges change with it.
         published: state after the last frame that went out, and the pose of the root in it; None before the first.
         seen, state: first frame of the last window, and its postures as they were optimised.
     """
@@ -405,7 +406,8 @@ class _Windows:
         """The postures after a Gauss-Newton step, which is shortened wherever it would raise the cost.
 
         Args:
-            hard: price of a violation of range and speed. apart: of a distance, and of a height above the floor.
+            hard: price of a violation of range and speed.
+            apart: of a distance, and of a height above the floor.
         """
         p, w, work, W = self.problem, self.scratch, self.work, len(state.x)
         rules = self.rules._replace(hard=hard, apart=apart)

@@ -43,11 +43,14 @@ class ClipRules(NamedTuple):
 
     Attributes:
         smoothing: (D,) cost of a squared second difference, posture: of a squared distance from rest, damping: of a
-            squared step [1, m^2/rad^2]. caution: share of a frame's cost by which its damping grows (Sugihara 2011):
-            a leg that is nearly stretched makes small steps until its foot is near its place.
-        speed: (D,) largest difference of two frames [rad, m]. acceleration: (D,) largest second difference [rad, m].
-        hard: price of a squared violation of range and speed. effort: of acceleration. apart: of a distance and of a
-            height above the floor [1/m^2].
+            squared step [1, m^2/rad^2].
+        caution: share of a frame's cost by which its damping grows (Sugihara 2011): a leg that is nearly stretched
+            makes small steps until its foot is near its place.
+        speed: (D,) largest difference of two frames [rad, m].
+        acceleration: (D,) largest second difference [rad, m].
+        hard: price of a squared violation of range and speed.
+        effort: of acceleration.
+        apart: of a distance and of a height above the floor [1/m^2].
         margin: distance that shapes keep [m].
     """
 
@@ -82,12 +85,16 @@ class ClipWork(NamedTuple):
     """Memory of the optimisation.
 
     Attributes:
-        factor: of the whole matrix. block: for one row of it.
-        cost: (W,) of each frame. step: (W, D) the step that was found.
+        factor: of the whole matrix.
+        block: for one row of it.
+        cost: (W,) of each frame.
+        step: (W, D) the step that was found.
         own, one, two: (W, D) what differences of frames add to the diagonals of blocks [t, t], [t, t - 1], [t, t - 2].
         difference: (W, D) of each frame from the one before.
         columns: (K, D) coordinates that move each point, (K,) their number.
-        A: (D, D). J: (3 K, D). G: (rows, D).
+        A: (D, D).
+        J: (3 K, D).
+        G: (rows, D).
     """
 
     factor: BandedFactor

@@ -45,8 +45,9 @@ class ContactRules(NamedTuple):
         away: distance from where it came into contact at which it is released [m].
         blend: time in which a foot is caught and released [s].
         pivot: yaw between a sole on one edge and the person's foot at which that edge is released [rad].
-        lock: weight of a locked point, well above `frame_solver.LOCKED`. landing: of one that comes down, well
-            below it. free: of one that swings.
+        lock: weight of a locked point, well above `frame_solver.LOCKED`.
+        landing: of one that comes down, well below it.
+        free: of one that swings.
         posture_return: rate at which joints go back to rest where points leave a choice, critically damped [1/s].
         body_return, foot_return: rates at which an error goes, critically damped, once nothing keeps it any more: of
             points of the body, and of a foot that swings [1/s].
@@ -260,12 +261,16 @@ class FootMemory(NamedTuple):
     heel edge, height of the toe edge).
 
     Attributes:
-        locked: (2,) bool. pivot: (2,) HEEL or TOE: the edge that is held. anchor: (2, 3) its x, y [m], and yaw [rad].
+        locked: (2,) bool.
+        pivot: (2,) HEEL or TOE: the edge that is held.
+        anchor: (2, 3) its x, y [m], and yaw [rad].
         offset, speed: (8, 3) of the corners where a foot was caught, or an edge of it: from those that are wanted [m];
-            their speed then [m/s]. age: (2,) since then, or since the foot was let go [s].
-        edge: (4,) bool, edges in contact. edge_age: (4,) since that began [s].
-        last: (2, 5) poses of the last targets. corners: (8, 3) of the robot's soles at the frame before the
-            last [m].
+            their speed then [m/s].
+        age: (2,) since then, or since the foot was let go [s].
+        edge: (4,) bool, edges in contact.
+        edge_age: (4,) since that began [s].
+        last: (2, 5) poses of the last targets.
+        corners: (8, 3) of the robot's soles at the frame before the last [m].
     """
 
     locked: B1
@@ -370,7 +375,9 @@ def lock_foot(
     """Decide whether a foot is held, and by which edge; updates the memory but for its offset and corners.
 
     Args:
-        f: LEFT 0 or RIGHT 1. free: (5,) pose of the sole that nothing locks. contact: (2,) heel, toe of the person.
+        f: LEFT 0 or RIGHT 1.
+        free: (5,) pose of the sole that nothing locks.
+        contact: (2,) heel, toe of the person.
         now: (2, 5) pose of the robot's sole at the frame before, and its speed.
 
     Returns:
@@ -418,7 +425,9 @@ def land_edges(
     pull the other one from its place. A foot is held where it has come down.
 
     Args:
-        now: (5,) pose of the robot's sole at the frame before. corners: (4, 3) of it [m]. out: its contact is updated.
+        now: (5,) pose of the robot's sole at the frame before.
+        corners: (4, 3) of it [m].
+        out: its contact is updated.
     """
     contact = out.contact
     stood = contact[2 * f] or contact[2 * f + 1]
@@ -446,9 +455,11 @@ def foot_targets(
     """Targets of the corners of both soles for the next frame.
 
     Args:
-        free: (2, 5) poses of the soles that nothing locks. contact: (4,) of the person, in the order of EDGES.
+        free: (2, 5) poses of the soles that nothing locks.
+        contact: (4,) of the person, in the order of EDGES.
         corners: (8, 3) of the robot's soles at the frame before [m].
-        memory: of the frames before; updated. out: filled.
+        memory: of the frames before; updated.
+        out: filled.
     """
     now, before, pose, target = np.empty((2, 5)), np.empty(5), np.empty(5), np.empty((4, 3))
     for f in range(2):

@@ -38,7 +38,8 @@ class Extremity:
     """A head, or a hand, that joints of its own turn.
 
     Attributes:
-        name: HEAD or one of HANDS. joint: id of the pinocchio joint that carries it.
+        name: HEAD or one of HANDS.
+        joint: id of the pinocchio joint that carries it.
         axis: (3,) unit vector in the frame of that joint: where the head looks, or along the hand.
         moving: indices of the joints that turn it.
     """

@@ -74,7 +74,8 @@ def hold_what_can_be(problem: RetargetingProblem, weight: np.ndarray, off: np.nd
     """Weights of a frame that is solved again: an edge in contact is held if it is at its place, or else drawn there.
 
     Args:
-        weight: (K,) of the optimisation. off: (4,) of `edges_off`.
+        weight: (K,) of the optimisation.
+        off: (4,) of `edges_off`.
     """
     first = problem.soles[0]
     problem.weight[:] = weight

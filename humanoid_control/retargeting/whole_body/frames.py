@@ -66,7 +66,10 @@ class FrameResults(NamedTuple):
 
     Attributes:
         x: (T, D) coordinates; those of the base are about where it was at the frame before.
-        R, p: (T, 3, 3), (T, 3) pose of the root. errors: (T, K) [m]. clearance: (T,) [m]. used_fallback: (T,).
+        R, p: (T, 3, 3), (T, 3) pose of the root.
+        errors: (T, K) [m].
+        clearance: (T,) [m].
+        used_fallback: (T,).
         contact: (T, 4).
     """
 
@@ -122,7 +125,8 @@ def returning_goal(
     posture at rest is.
 
     Args:
-        wanted: (K, 3) targets of the frame [m]. goal: filled.
+        wanted: (K, 3) targets of the frame [m].
+        goal: filled.
     """
     slow, fast = np.exp(-feet.rules.body_return * dt), np.exp(-feet.rules.foot_return * dt)
     corners = problem.soles[0]
@@ -190,7 +194,8 @@ def solve_whole_body_frames(
     """Solve frames one after the other, each from the one before.
 
     Args:
-        frames: all of them. feet: memory is updated.
+        frames: all of them.
+        feet: memory is updated.
         before: state at the end of the frame before; x and v are updated.
         out: of the same length, filled.
 

@@ -48,7 +48,8 @@ class HandSurfaces:
 
     Attributes:
         radius: (3, S, A) from the bone of each of PARTS to the robot's surface, at ALONG by ROUND [m].
-        palm: from the wrist's point to the middle of the hand [m]. thick: from there to the hand's surface [m].
+        palm: from the wrist's point to the middle of the hand [m].
+        thick: from there to the hand's surface [m].
         upper, lower: lengths of upper arm and forearm [m].
     """
 
@@ -63,7 +64,8 @@ class HandSurfaces:
         """Measure a robot in its neutral posture.
 
         Args:
-            robot: with a floating base, two arms and two legs. hips, knees: (2, 3) in the world [m].
+            robot: with a floating base, two arms and two legs.
+            hips, knees: (2, 3) in the world [m].
         """
         q, model, data = robot.q("neutral"), robot.model, robot.data
         shoulders = robot.point_positions(q, ["l_gh", "r_gh"])
@@ -112,7 +114,9 @@ def _surface(
     """(S, A) distances from a bone to the outermost surface of the shapes around it [m].
 
     Args:
-        places: of shapes: index, pose. start, end: (3,) of the bone. axes: (3, 3) of it, z along it.
+        places: of shapes: index, pose.
+        start, end: (3,) of the bone.
+        axes: (3, 3) of it, z along it.
     """
     r = np.arange(BARE, REACH, FINE)
     around = np.stack([np.cos(ROUND), np.sin(ROUND), np.zeros(len(ROUND))], axis=1) @ axes.T
@@ -148,7 +152,9 @@ class Touch:
     """A hand next to one surface, frame by frame.
 
     Attributes:
-        share: (T,) along the bone. azimuth: (T,) about it. gap: (T,) from surface to surface [m], never below 0.
+        share: (T,) along the bone.
+        azimuth: (T,) about it.
+        gap: (T,) from surface to surface [m], never below 0.
         weight: (T,) 1 where the hand is at the surface, 0 where it is far from it.
     """
 
@@ -226,7 +232,8 @@ def touch(palm: np.ndarray, start: np.ndarray, end: np.ndarray, across: np.ndarr
     """A hand next to a part of a person.
 
     Args:
-        palm, start, end, across: (T, 3) middle of the palm, ends of the bone, to the left [m]. part: of PARTS.
+        palm, start, end, across: (T, 3) middle of the palm, ends of the bone, to the left [m].
+        part: of PARTS.
         size: of the person.
     """
     R, bone = _axes(start, end, across), np.linalg.norm(end - start, axis=1)
@@ -256,9 +263,12 @@ def keep_hands(
     """Targets (T, K, 3) with wrists and elbows moved to where the robot's hands touch what the person's do [m].
 
     Args:
-        body: on a level floor at the height 0. size: of the person, from `person_size`. surfaces: of the robot.
+        body: on a level floor at the height 0.
+        size: of the person, from `person_size`.
+        surfaces: of the robot.
         targets: (T, K, 3) of `names`, in a world whose floor is z = 0 [m].
-        names: with POINTS, hips and knees. rules: of contact.
+        names: with POINTS, hips and knees.
+        rules: of contact.
     """
     out = targets.copy()
     at = {name: targets[:, k] for k, name in enumerate(names)}
@@ -367,7 +377,8 @@ def bent_arm(
     """Elbow (T, 3) and wrist (T, 3) of an arm whose elbow points to the side to which it did [m].
 
     Args:
-        shoulder, elbow, wrist: (T, 3); the wrist comes nearer where the arm is too short. upper, lower: lengths [m].
+        shoulder, elbow, wrist: (T, 3); the wrist comes nearer where the arm is too short.
+        upper, lower: lengths [m].
     """
     reach = wrist - shoulder
     far = np.linalg.norm(reach, axis=1)

@@ -27,8 +27,10 @@ class WholeBodyPlayer:
     """The targets at the present moment of a playing clip, as `WholeBodyRetargeter` takes them.
 
     Attributes:
-        time: position in the clip [s], 0 .. duration. playing: False while paused.
-        finished: a clip that does not loop has reached its end. loop, speed: may be set.
+        time: position in the clip [s], 0 .. duration.
+        playing: False while paused.
+        finished: a clip that does not loop has reached its end.
+        loop, speed: may be set.
         heading: yaw of the pelvis that is asked for now [rad].
         X_world_clip: where the clip's world is in the robot's.
     """
@@ -46,9 +48,12 @@ class WholeBodyPlayer:
         """Make a player.
 
         Args:
-            targets: of the clip. frames: the same, from `WholeBodyRetargeter.inputs`. soles: of the robot.
+            targets: of the clip.
+            frames: the same, from `WholeBodyRetargeter.inputs`.
+            soles: of the robot.
             seam: time for moving over to another moment of the clip [s].
-            loop: begin again at the end. speed: 1 is the speed of the clip.
+            loop: begin again at the end.
+            speed: 1 is the speed of the clip.
             free: (K,) True for points that are vectors (`RetargetingProblem.free`); default: none.
         """
         self.targets, self.frames, self.soles = targets, frames, soles

@@ -93,7 +93,8 @@ class WholeBodyTrajectory(JointTrajectory):
     """Joint angles over time of a robot whose root moves; `errors` is (T, 20), of `point_names`.
 
     Attributes:
-        root_position: (T, 3) of the root link in the world [m]. root_quaternion: (T, 4) x, y, z, w.
+        root_position: (T, 3) of the root link in the world [m].
+        root_quaternion: (T, 4) x, y, z, w.
         contacts: (T, 4) edges of the soles that are on the floor and locked, in the order of `contacts.EDGES`.
         point_names: of the columns of `errors`.
     """
@@ -263,7 +264,8 @@ class WholeBodyRetargeter:
         """Begin with the first posture of `frames`: a converged fit from several starts, feet in contact locked.
 
         Args:
-            frames: from `inputs`. heading: yaw of the pelvis at the first [rad].
+            frames: from `inputs`.
+            heading: yaw of the pelvis at the first [rad].
 
         Raises:
             ClipError: no first posture converges.

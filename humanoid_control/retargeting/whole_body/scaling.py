@@ -55,9 +55,11 @@ class Legs:
     """Legs of a robot in its neutral posture, in which the soles are flat on the floor.
 
     Attributes:
-        hips, knees: (2, 3) in the world [m], left and right. joints: ids of the pinocchio joints that carry the pelvis,
-            both shanks and both feet.
-        thigh, shank: lengths [m]. ankle_height: above the sole [m]. soles: their rectangles.
+        hips, knees: (2, 3) in the world [m], left and right.
+        joints: ids of the pinocchio joints that carry the pelvis, both shanks and both feet.
+        thigh, shank: lengths [m].
+        ankle_height: above the sole [m].
+        soles: their rectangles.
         corners: (8, 3) of the soles in the world [m], in the order of SOLE_POINTS.
         yaw: (2, 2) how far each foot turns in and out against the pelvis, by the joints of the leg [rad].
         moving: indices of the joints of both legs and of the waist.
@@ -188,7 +190,8 @@ class WholeBodyTargets:
     """Targets of a floating robot, frame by frame.
 
     Attributes:
-        name: the clip. rate: [Hz].
+        name: the clip.
+        rate: [Hz].
         positions: (T, 12, 3) of BODY_POINTS in the world, whose floor is z = 0 [m].
         forearms: (T, 2, 3) as in Targets; None where the clip does not show them.
         soles: (T, 2, 5) poses of the soles that nothing locks, as in `contacts.FootMemory`.
@@ -247,7 +250,9 @@ class WholeBodyScaler:
 
     Attributes:
         scale: length of the robot's legs over that of the person's: also of the path of the root.
-        floor: of the clip. size: of the person. surfaces: what the robot's hands can touch; None: they are not kept.
+        floor: of the clip.
+        size: of the person.
+        surfaces: what the robot's hands can touch; None: they are not kept.
     """
 
     def __init__(self, body: BodyPoints, robot: Robot, rules: ContactRules | None = None, hands: bool = True) -> None:
@@ -362,7 +367,9 @@ def detect_contacts(rules: ContactRules, points: np.ndarray, floor: np.ndarray, 
     """Contacts (T, 4) of heels and toes, each frame from itself and the ones before.
 
     Args:
-        points: (T, 4, 3) in the order of `contacts.EDGES` [m]. floor: (4,) level of each [m]. rate: [Hz].
+        points: (T, 4, 3) in the order of `contacts.EDGES` [m].
+        floor: (4,) level of each [m].
+        rate: [Hz].
     """
     memory, out = ContactMemory.new(), np.zeros((len(points), 4), dtype=bool)
     above = np.array(points)

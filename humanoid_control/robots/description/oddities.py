@@ -25,7 +25,8 @@ def oddities(document: ET.Element, where: str) -> tuple[str, ...]:
     """Lines about the numbers of a checked document, as they are in the file.
 
     Args:
-        document: the outermost element of the URDF. where: names it.
+        document: the outermost element of the URDF.
+        where: names it.
     """
     joints = [j for j in document.findall("joint") if j.get("type") in MOVING]
     found = (*_limits(joints), *_placements(document, joints), *_masses(document, joints))

@@ -77,7 +77,8 @@ class RobotFile:
         optional_joints: joints that imitation leaves in the neutral posture.
         meanings: anatomical name -> joint, where they differ.
         points: name -> link and place in its frame [m].
-        feet: soles. collision: shapes instead of the URDF's own.
+        feet: soles.
+        collision: shapes instead of the URDF's own.
         collision_from: where the shapes come from, where they were not measured; results repeat it.
         disabled_pairs: names of shapes that may touch.
         unwatched_links: links whose shapes are not kept apart, but for those that are `against` one of the two.

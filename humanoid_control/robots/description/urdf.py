@@ -33,7 +33,8 @@ class UrdfTree:
     """A parsed and checked URDF document.
 
     Attributes:
-        document: of the robot. where: names it in error messages.
+        document: of the robot.
+        where: names it in error messages.
         unknown_efforts: joints whose effort limit the file does not say: they were given one.
         notes: what could not be kept of the file, or is wrong in it, a line each.
     """

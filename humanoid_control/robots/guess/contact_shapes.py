@@ -44,8 +44,9 @@ class ContactFit:
     """Shapes of two links, to be kept apart from each other only.
 
     Attributes:
-        links: the two. shapes: none where the meshes do not touch, where the robot's shapes tell every contact, or
-            where no shapes tell contact from freedom.
+        links: the two.
+        shapes: none where the meshes do not touch, where the robot's shapes tell every contact, or where no shapes tell
+            contact from freedom.
         touched: share of the random motions that ended in a contact; None where a link has no geometry.
         shrunk: by how much the shapes lie inside what they should hold [m].
         missed: share of those contacts in which the shapes keep their margin.
@@ -74,7 +75,8 @@ def fit_contacts(
     """Shapes around the contacts of pairs of links; those of a pair and of its mirror image are mirrored.
 
     Args:
-        robot: its joints and neutral posture. bodies: of its URDF.
+        robot: its joints and neutral posture.
+        bodies: of its URDF.
         links: pairs of bodies.
         seed: of the random motions.
         tell: called before each pair with the share of the pairs that is done, 0 to 1, and the pair.
@@ -182,7 +184,8 @@ class LinkPair:
     """Two links: their meshes as coal has them, and the joints that move one against the other.
 
     Attributes:
-        links: the two. moved: indices of those joints; arguments `x` are their angles [rad].
+        links: the two.
+        moved: indices of those joints; arguments `x` are their angles [rad].
         touching: postures x in which the meshes just touch, once motions have been followed.
     """
 

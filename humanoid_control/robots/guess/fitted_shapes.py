@@ -31,7 +31,8 @@ class BodyFit:
     """Shapes around one body.
 
     Attributes:
-        link: that carries the shapes. shapes: around it and all that is fixed to it.
+        link: that carries the shapes.
+        shapes: around it and all that is fixed to it.
         outside_max, outside_mean: how far their surface stands out of the meshes [m].
         inside_max: how far a mesh stands out of the shapes [m].
     """
@@ -104,8 +105,10 @@ def shapes_around(points: np.ndarray, surface: np.ndarray, most: int, close: flo
     """A few shapes that hold points of a mesh.
 
     Args:
-        points: (n, 3) to be held. surface: (m, 3) of the whole mesh, from which the shapes should not stand out.
-        most: how many shapes. close: what stands out less is not cut further [m].
+        points: (n, 3) to be held.
+        surface: (m, 3) of the whole mesh, from which the shapes should not stand out.
+        most: how many shapes.
+        close: what stands out less is not cut further [m].
     """
     return [piece.shape for piece in _pieces(points, cKDTree(surface), most, close)]
 

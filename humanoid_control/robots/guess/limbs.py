@@ -31,7 +31,8 @@ class JointAxis:
     """A moving joint in the zero posture.
 
     Attributes:
-        name: of the joint; parent_link, child_link: as the URDF has them.
+        name: of the joint
+        parent_link, child_link: as the URDF has them.
         point, direction: (3,) origin and unit axis in the world [m].
         slides: a prismatic joint.
         above: the next moving joint toward the root, None at the root.
@@ -306,8 +307,10 @@ class GuessedFoot:
     """What one leg stands on.
 
     Attributes:
-        soles: rectangles, that of the ankle first. place: (3,) of the point `SIDE_foot_tcp` on it, in its link [m].
-        how: it was found. weak: it is not from geometry.
+        soles: rectangles, that of the ankle first.
+        place: (3,) of the point `SIDE_foot_tcp` on it, in its link [m].
+        how: it was found.
+        weak: it is not from geometry.
         frames: added to links that lie askew, with the axes of the robot.
     """
 
@@ -322,7 +325,10 @@ def guess_feet(robot: Robot, tree: UrdfTree, legs: LimbPair, bodies: Bodies, yaw
     """The feet of both legs, the left one first; none where a leg has no sole.
 
     Args:
-        robot: with all joints at zero. tree: its URDF. legs: of it. bodies: their surfaces.
+        robot: with all joints at zero.
+        tree: its URDF.
+        legs: of it.
+        bodies: their surfaces.
         yaw: turn about the vertical by which the robot looks along x [rad].
 
     Raises:

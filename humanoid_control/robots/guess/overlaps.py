@@ -70,7 +70,8 @@ def crowded_links(robot: Robot, bodies: Bodies, joints: list[int]) -> list[tuple
     whose meshes overlap in the neutral posture (a foot in the fork of its shank) count too: they tell no collision.
 
     Args:
-        robot: with fitted shapes. bodies: of its URDF.
+        robot: with fitted shapes.
+        bodies: of its URDF.
         joints: that are moved, by index; only pairs that they move against each other count.
     """
     from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
@@ -162,7 +163,8 @@ def parted_posture(robot: Robot, bodies: Bodies, arms: Sequence[Sequence[str]]) 
     taken; of several the one that leads farthest away.
 
     Args:
-        robot: with fitted shapes. bodies: of its URDF.
+        robot: with fitted shapes.
+        bodies: of its URDF.
         arms: the names of the joints of each shoulder.
     """
     neutral, out = robot.postures["neutral"], {}
@@ -183,7 +185,8 @@ def spread_posture(robot: Robot, arms: Sequence[Sequence[str]]) -> dict[str, flo
     the least of ROOM missing, summed over the pairs of links that the arm parts, where a radian counts as TURN_COSTS.
 
     Args:
-        robot: with fitted shapes. arms: the names of the joints of each shoulder.
+        robot: with fitted shapes.
+        arms: the names of the joints of each shoulder.
     """
     from humanoid_control.collision import CollisionPairs, shape_arrays  # loads the compiler
 

@@ -52,7 +52,8 @@ def guess_robot_file(
     """Guess the robot file of a URDF or MJCF and write it next to it, or into another folder.
 
     Args:
-        path: of the description, from which its meshes are found. folder: to write into; None: the description's own.
+        path: of the description, from which its meshes are found.
+        folder: to write into; None: the description's own.
         shapes: write the collision shapes, too.
         tell: called with the share of the work that is done, 0 to 1, and the step that begins.
 
@@ -135,7 +136,9 @@ def mapping_text(mapping: Mapping, tree: UrdfTree, shapes: bool = True) -> str:
     """The robot file with remarks: what was found by the structure, and what is only a guess.
 
     Args:
-        mapping: the findings. tree: of the robot. shapes: also the collision shapes.
+        mapping: the findings.
+        tree: of the robot.
+        shapes: also the collision shapes.
     """
     robot = Robot(tree, RobotFile(), "fixed")
     lines = [

@@ -182,7 +182,8 @@ def _set_gain(
     only turns with its direction of motion.
 
     Args:
-        force: along the frame's axes [N]. sliding: velocity along its tangents [m/s].
+        force: along the frame's axes [N].
+        sliding: velocity along its tangents [m/s].
     """
     fn, f1, f2 = force
     v1, v2 = sliding
@@ -261,7 +262,8 @@ def contact_points(robot: Robot, links: Bodies, touching: Iterable[str] | str) -
     """Contact points of a robot with a floating base; None where its base is fixed.
 
     Args:
-        links: of `engine_links`. touching: links next to the soles, see `ContactPoints`.
+        links: of `engine_links`.
+        touching: links next to the soles, see `ContactPoints`.
     """
     return ContactPoints(robot, links, touching) if robot.base == "floating" else None
 

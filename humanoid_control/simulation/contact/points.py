@@ -114,7 +114,8 @@ def tangential_force(
 
     Args:
         s1, s2 [m], v1, v2 [m/s]: deflections, and velocities of the point along the tangents.
-        normal: normal force [N]. k, d: stiffness and damping that count (of a step: d + h k).
+        normal: normal force [N].
+        k, d: stiffness and damping that count (of a step: d + h k).
         par: `ContactSettings.array`.
     """
     f1, f2 = k * s1 + d * v1, k * s2 + d * v2
@@ -148,7 +149,8 @@ def contact_point_step(gap: float, v1: float, v2: float, h: float, s: np.ndarray
     """The law over one fixed step that has just ended (implicit Euler for the layer): closure and cone hold exactly.
 
     Args:
-        gap [m], v1, v2 [m/s]: of the point now, at the end of the step. h: length of the step [s].
+        gap [m], v1, v2 [m/s]: of the point now, at the end of the step.
+        h: length of the step [s].
         s: (3,) deflections at the start of the step [m].
         par: `ContactSettings.array`.
 
@@ -184,7 +186,8 @@ class ContactPoints:
 
     Attributes:
         names: (np,) of the points, such as l_foot_2.
-        body: (np,) index of the body that carries a point. points: (np, 4) x y z in its frame and a radius [m].
+        body: (np,) index of the body that carries a point.
+        points: (np, 4) x y z in its frame and a radius [m].
         sole: (np,) index into `robot.feet`, -1 for points of other links.
     """
 

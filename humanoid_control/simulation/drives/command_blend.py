@@ -29,7 +29,8 @@ class CommandBlend:
         """Prepare.
 
         Args:
-            velocity: (n,) speed limits of the joints [rad/s]. share: of them, at which joints are blended in.
+            velocity: (n,) speed limits of the joints [rad/s].
+            share: of them, at which joints are blended in.
         """
         self._velocity, self._share = np.array(velocity, dtype=float), share
         self.active, self.reference = False, np.zeros(len(self._velocity))
@@ -40,7 +41,8 @@ class CommandBlend:
         """Begin where the joints are held.
 
         Args:
-            hold: (n,) [rad]. command: (n,) first command [rad]; NaN where there is none, those are left where they are.
+            hold: (n,) [rad].
+            command: (n,) first command [rad]; NaN where there is none, those are left where they are.
             new: (n,) true of joints to blend in, besides those of a blend that is continuing; None: of all. The others
                 follow their commands at up to their speed limits.
         """
@@ -116,8 +118,10 @@ class ReferenceRate:
         """Limit what a period moves the references by, before it.
 
         Args:
-            drives: changed in place. commanded: (n,) joints with a new command since the last period.
-            time: at the beginning of the period [s]. dt: its length [s].
+            drives: changed in place.
+            commanded: (n,) joints with a new command since the last period.
+            time: at the beginning of the period [s].
+            dt: its length [s].
         """
         old, position = self.behind & ~commanded, drives.mode == POSITION
         if commanded.any():

@@ -39,7 +39,8 @@ class Shaft:
 
     Attributes:
         drive, motor: of the file of drives.
-        body: name of the rotor's body. joints: names of the joints it moves.
+        body: name of the rotor's body.
+        joints: names of the joints it moves.
         elastic: whether the rotor has a coordinate of its own behind an elastic gear.
     """
 
@@ -56,8 +57,10 @@ class DriveTrain:
 
     Attributes:
         model: coordinates in the order of the base, the moving joints, the elastic rotors.
-        pinocchio: the tree without rotors and with the held joints fixed. tree: the same as bodies.
-        joints: the moving joints. held: joints whose dynamics are neglected; they follow their command.
+        pinocchio: the tree without rotors and with the held joints fixed.
+        tree: the same as bodies.
+        joints: the moving joints.
+        held: joints whose dynamics are neglected; they follow their command.
         shafts: one a motor.
     """
 

@@ -161,8 +161,10 @@ class GearFriction:
     All on one side of the gear, the one whose speed v is used: torques [N m] and speeds [rad/s] of that side.
 
     Attributes:
-        coulomb: torque at moderate speed, without load. stiction: peak about standstill, at least `coulomb`.
-        stribeck_speed: v_s, where the peak has fallen off. viscous: [N m s/rad].
+        coulomb: torque at moderate speed, without load.
+        stiction: peak about standstill, at least `coulomb`.
+        stribeck_speed: v_s, where the peak has fallen off.
+        viscous: [N m s/rad].
         smoothing_speed: v_0, below which the torque is in proportion to speed.
         load_share: part of the transmitted torque that is lost to friction, 0 to 1.
     """
@@ -209,7 +211,8 @@ def friction_torque(speed: float, load: float, friction: np.ndarray) -> tuple[fl
     """Friction torque, to be subtracted from the drive's, and its derivative with respect to speed.
 
     Args:
-        speed: [rad/s]. load: transmitted torque on the same side [N m], its sign does not matter.
+        speed: [rad/s].
+        load: transmitted torque on the same side [N m], its sign does not matter.
         friction: `GearFriction.array`.
 
     Returns:
@@ -354,7 +357,9 @@ def shaft_forces(t: Tables, W: F1, s: ShaftTable, q: F1, v: F1, h: float, tau: F
     """Add the generalised forces of all shafts to tau (nv,); after `kinematics_pass`, with the motors' torques in `s`.
 
     Args:
-        t: `Tables`. W: rows of the bodies. s: `ShaftTable`.
+        t: `Tables`.
+        W: rows of the bodies.
+        s: `ShaftTable`.
         q, v: of the model.
         h: length of an implicit step [s]; friction then counts with the speed at its end: what it would take from
             the inertia is added to armature (nv,). 0: rates.
@@ -383,7 +388,9 @@ def desired_currents(t: Tables, W: F1, s: ShaftTable, torque: F1, current: F1) -
     """Motor currents (m,) that would give the joints their torques [N m], without friction; after `kinematics_pass`.
 
     Args:
-        t, W, s: as for `shaft_forces`. torque: (nv,) desired at the joints' coordinates. current: (m,) written.
+        t, W, s: as for `shaft_forces`.
+        torque: (nv,) desired at the joints' coordinates.
+        current: (m,) written.
     """
     k = 0
     while k < s.body.shape[0]:
@@ -412,8 +419,11 @@ def limit_joint_torques(W: F1, s: ShaftTable, limit: F1, current: F1, torque: F1
     that, its motors give the share that it may get: their currents are led there at once, whatever voltage it takes.
 
     Args:
-        W: rows of the bodies. s: `ShaftTable`; its torques are cut. limit: (nv,) of the joints' coordinates [N m].
-        current: (m,) cut [A]. torque: (nv,) written [N m].
+        W: rows of the bodies.
+        s: `ShaftTable`; its torques are cut.
+        limit: (nv,) of the joints' coordinates [N m].
+        current: (m,) cut [A].
+        torque: (nv,) written [N m].
     """
     joints, gear, motor, given = s.joints, s.gear, s.motor, s.torque
     _joint_torques(W, s.body, joints, gear, given, torque)

@@ -33,7 +33,8 @@ class DriveGains:
     """One drive a joint: torque = kp (q_ref - q) + kd (v_ref - v), within the limits of effort and of speed.
 
     Attributes:
-        kp: (n,) [N m/rad]. kd: (n,) [N m s/rad].
+        kp: (n,) [N m/rad].
+        kd: (n,) [N m s/rad].
         rotor: (n,) rotor inertia seen at the joint [kg m^2].
         effort: (n,) torque limit [N m].
         stop: (n,) stiffness of the mechanical stops at the ends of the range [N m/rad]; 0: there are none.
@@ -98,7 +99,9 @@ class DriveReferences(NamedTuple):
     """References of drives (n,) as in `DriveCommands`, and the limits of what is commanded.
 
     Attributes:
-        lower, upper: ranges [rad]. speed: limits [rad/s]. torque: limits [N m].
+        lower, upper: ranges [rad].
+        speed: limits [rad/s].
+        torque: limits [N m].
         given: (4, n) commanded positions, velocities, efforts, where each is given; and where the joints are.
     """
 
@@ -164,7 +167,8 @@ class DriveCommands:
         """Take a command; see `Engine.command`.
 
         Args:
-            time: now [s]. joints: (n,) where they are [rad].
+            time: now [s].
+            joints: (n,) where they are [rad].
             positions, velocities, efforts: (n,) each or None; entries that are not numbers are not given.
         """
         given = self._references.record.given
@@ -227,7 +231,9 @@ def advance_drive_references(
     """Move the references (n,) on by a step of length h, in place.
 
     Args:
-        mode, q_ref, v_ref: see `DriveCommands`. limits: `ReferenceLimits`. joints: (n,) where they are [rad].
+        mode, q_ref, v_ref: see `DriveCommands`.
+        limits: `ReferenceLimits`.
+        joints: (n,) where they are [rad].
         silent: no command for longer than references of position drives coast.
     """
     lower, upper, lead = limits
@@ -249,7 +255,8 @@ class DriveTable(NamedTuple):
     """Drives (n,): references and limits as in `DriveCommands`, gains as in `DriveGains`, scratch rows (8, n).
 
     Attributes:
-        speed: limits [rad/s]. fall: of the driving torque near them [N m s/rad], 0: the speed has no limit.
+        speed: limits [rad/s].
+        fall: of the driving torque near them [N m s/rad], 0: the speed has no limit.
     """
 
     mode: I1
@@ -301,8 +308,10 @@ def drive_terms(d: DriveTable, joints: F1, speed: F1, guess: F1, h: float, tau: 
 
     Args:
         d: `DriveTable`; its scratch is written: t and g of the law, of the motor's and of the stop's present piece.
-        joints [rad], speed [rad/s]: (n,). guess: (n,) accelerations for which the pieces are chosen at first.
-        h: length of the step [s]. tau, armature: (n,) written.
+        joints [rad], speed [rad/s]: (n,).
+        guess: (n,) accelerations for which the pieces are chosen at first.
+        h: length of the step [s].
+        tau, armature: (n,) written.
     """
     s = d.scratch
     for k in range(joints.shape[0]):
@@ -324,7 +333,8 @@ def motor_piece(d: DriveTable, k: int, v: float, a: float, h: float) -> tuple[fl
     from outside is braked, at 102 % by all it can.
 
     Args:
-        v: speed at the beginning of the step [rad/s]. a: acceleration [rad/s^2].
+        v: speed at the beginning of the step [rad/s].
+        a: acceleration [rad/s^2].
     """
     t, g = d.scratch[LAW, k], d.scratch[LAW_GAIN, k]
     most, fall, w = d.torque_limit[k], d.fall[k], v + h * a
@@ -347,7 +357,8 @@ def stop_piece(d: DriveTable, k: int, q: float, v: float, a: float, h: float) ->
     something stronger than the stop has brought the joint, it lets it return slowly.
 
     Args:
-        q, v: at the beginning of the step [rad, rad/s]. a: acceleration [rad/s^2].
+        q, v: at the beginning of the step [rad, rad/s].
+        a: acceleration [rad/s^2].
     """
     stiffness, w = d.stop[k], v + h * a
     gap = d.lower[k] - q
@@ -380,7 +391,9 @@ def switch_drives(d: DriveTable, joints: F1, speed: F1, a: F1, h: float, tau: F1
     give the limit, stops that would pull let go, and nothing is taken back.
 
     Args:
-        d, joints, speed, h, tau, armature: as of `drive_terms`. a: (n,) accelerations [rad/s^2]. way: see `way_of`.
+        d, joints, speed, h, tau, armature: as of `drive_terms`.
+        a: (n,) accelerations [rad/s^2].
+        way: see `way_of`.
     """
     s, wrong, share = d.scratch, False, 1.0
     for k in range(joints.shape[0]):
@@ -475,7 +488,8 @@ def begin_drive_step(drives: Table[DriveTable], rows: F2, h: float) -> None:
     """Forces and inertias of all drives for one implicit step, at the pieces that the last accelerations let expect.
 
     Args:
-        drives: a packed `DriveTable`. h: length of the step [s].
+        drives: a packed `DriveTable`.
+        h: length of the step [s].
         rows: (6, n) angles [rad], speeds [rad/s] and last accelerations [rad/s^2] of the joints; written: generalised
             forces [N m] and inertias [kg m^2]; not used here: torques of the motors [N m].
     """

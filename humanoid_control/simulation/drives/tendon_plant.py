@@ -21,8 +21,10 @@ class EncoderErrors:
     """Errors of measured lengths.
 
     Attributes:
-        noise: standard deviation of each length [m]. quantum: size of an encoder's step [m]; 0 for none.
-        spikes: share of lengths with a spike, 0..1; spike: its size [m].
+        noise: standard deviation of each length [m].
+        quantum: size of an encoder's step [m]; 0 for none.
+        spikes: share of lengths with a spike, 0..1
+        spike: its size [m].
         drift: standard deviation of what a length drifts in one step [m].
         scale: standard deviation of each tendon's factor on its length, 1 on average: moment arms of the model that
             are wrong. One is drawn per tendon and kept.
@@ -49,8 +51,9 @@ class TendonEncoders:
     """Measures the lengths of M tendons with errors; the same seed gives the same errors.
 
     Attributes:
-        factors: (M,) on each tendon's length since zero. slack: (M,) what each encoder reads more than the path [m],
-            to be set by whoever makes a tendon slack (positive) or breaks it (negative).
+        factors: (M,) on each tendon's length since zero.
+        slack: (M,) what each encoder reads more than the path [m], to be set by whoever makes a tendon slack (positive)
+            or breaks it (negative).
     """
 
     def __init__(self, count: int, errors: EncoderErrors | None = None, seed: int = 0) -> None:
@@ -96,7 +99,9 @@ class TendonStates:
     """True or measured lengths and tensions of a robot's tendons.
 
     Attributes:
-        names: of M tendons. lengths: (M,) of the whole paths [m]; of winches the wires. tensions: (M,) [N].
+        names: of M tendons.
+        lengths: (M,) of the whole paths [m]; of winches the wires.
+        tensions: (M,) [N].
         rates: (M,) of these lengths [m/s]; None where nothing measures them.
     """
 
@@ -114,7 +119,8 @@ class TendonPlant:
     drives, and of these the smallest ones; the least tension keeps every tendon taut.
 
     Attributes:
-        geometry: of the tendons over the joints that they cross. joints: (D,) which joints of the robot these are.
+        geometry: of the tendons over the joints that they cross.
+        joints: (D,) which joints of the robot these are.
         least, most: (M,) range of the tensions [N].
         factors: (M,) by which moment arms and changes of length differ from those of the geometry.
         unsolved: programs of tensions without a solution so far; the tensions stayed as they were.

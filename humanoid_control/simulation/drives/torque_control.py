@@ -44,7 +44,8 @@ class IndependentPid:
     Args:
         inertia: (n,) seen by each joint [kg m^2].
         limit: (n,) greatest torque [N m].
-        c: speed of the error [1/s]. dt: period [s].
+        c: speed of the error [1/s].
+        dt: period [s].
 
     Raises:
         ConfigError: one of them is not positive.
@@ -94,7 +95,8 @@ class RecursiveController:
     Args:
         model: of the robot with a fixed base, as the controller knows it.
         limit: (n,) greatest torque [N m].
-        c: speed of the error [1/s]. dt: period [s].
+        c: speed of the error [1/s].
+        dt: period [s].
         alpha: relaxation of the step.
         filter_time: time constant of the filter behind the measured acceleration [s]; 0 where it is exact.
 
@@ -151,8 +153,10 @@ class PayloadPlant:
     Args:
         model: with a fixed base, without the payload.
         payload: point mass [kg] at the origin of a joint's frame, moved by `at`.
-        joint: index of that joint in the model. at: (3,) in its frame [m].
-        q: (n,) at rest there at the start. dt: period [s].
+        joint: index of that joint in the model.
+        at: (3,) in its frame [m].
+        q: (n,) at rest there at the start.
+        dt: period [s].
 
     Raises:
         ConfigError: the payload is negative or dt not positive.
@@ -195,7 +199,9 @@ class EncoderMotion:
     """Velocity and acceleration from encoders alone: differences, each behind a filter of first order.
 
     Args:
-        resolution: step of the encoders [rad]. filter_time: of each filter [s]. dt: period [s].
+        resolution: step of the encoders [rad].
+        filter_time: of each filter [s].
+        dt: period [s].
 
     Raises:
         ConfigError: resolution or dt is not positive, or filter_time negative.

@@ -47,11 +47,16 @@ class WinchTable(NamedTuple):
     """Winches and wires of M tendons over D joints.
 
     Attributes:
-        loop: of the drives. unit: the units as they are, which a drive may know wrongly.
+        loop: of the drives.
+        unit: the units as they are, which a drive may know wrongly.
         path_friction: (1,) mu.
-        wire, speed: x [m], w [m/s]. slipped: wire that left the drum unseen [m]. tension: at the end of the step [N].
-        sensed: what the sensors give [N]. snapped, deaf: 1 where a wire is torn, where a sensor gives nothing.
-        length, rate: of the paths [m], [m/s] at the beginning of the step. arms: (M, D) G there.
+        wire, speed: x [m], w [m/s].
+        slipped: wire that left the drum unseen [m].
+        tension: at the end of the step [N].
+        sensed: what the sensors give [N].
+        snapped, deaf: 1 where a wire is torn, where a sensor gives nothing.
+        length, rate: of the paths [m], [m/s] at the beginning of the step.
+        arms: (M, D) G there.
         factor, zero: of lengths and moment arms, and lengths where all joints are zero, as in `TendonPlant`.
         rest, slope, friction: T0, alpha, damping of the path.
         taut: 1 where a tendon pulls.
@@ -136,7 +141,9 @@ def add_tendons(t: WinchTable, row: np.ndarray, h: float, M: np.ndarray, b: np.n
     """Add h G^T alpha G to a matrix, and -G^T (T0 + alpha G v) to the forces; see the top of the file.
 
     Args:
-        row: (D,) of M and b for each joint. M: (n, n), its lower triangle. b: (n,).
+        row: (D,) of M and b for each joint.
+        M: (n, n), its lower triangle.
+        b: (n,).
     """
     for k in range(t.taut.shape[0]):
         if t.taut[k] == 1:
@@ -214,7 +221,8 @@ def explicit_tensions_at(table: Table[WinchTable], h: float, steps: int, out: np
 
     Args:
         table: packed `WinchTable`, with `length` and `rate` of the paths as they are now.
-        h: length of the step [s]. steps: since the loops ran last; 0: they run now.
+        h: length of the step [s].
+        steps: since the loops ran last; 0: they run now.
         out: (M,) filled: pulls on the paths, friction along them included [N].
     """
     t = unpack(table, WinchTable)
@@ -252,8 +260,11 @@ class WinchPlant:
     """Winches and wires of a robot's tendons.
 
     Attributes:
-        names: of M tendons. plant: their geometry and limits. joints: (D,) which joints of the robot they cross.
-        units: the muscle units that the robot's file names. loop: of the drives, which knows these units.
+        names: of M tendons.
+        plant: their geometry and limits.
+        joints: (D,) which joints of the robot they cross.
+        units: the muscle units that the robot's file names.
+        loop: of the drives, which knows these units.
         record: arrays of the kernels.
     """
 

@@ -106,7 +106,8 @@ class Sensor:
         """Prepare.
 
         Args:
-            sensor: one of SENSORS. sizes: of each of its quantities; an orientation is a quaternion x y z w.
+            sensor: one of SENSORS.
+            sizes: of each of its quantities; an orientation is a quaternion x y z w.
             model: what is wrong with it.
             seed: of the robot; `label` makes several sensors of a kind differ.
         """

@@ -102,8 +102,10 @@ class TendonSensor:
         Args:
             names: of the tendons, in the order of the states.
             wrong: noise, bias and resolution of 'length' [m] and 'tension' [N]; delay and dropout of 'tendon_states'.
-            seed: of everything random. stiffness: k of every wire [N/m]; 0: it does not stretch.
-            drift: standard deviation of what a length drifts in a second [m]. spikes: share of lengths with one, 0..1.
+            seed: of everything random.
+            stiffness: k of every wire [N/m]; 0: it does not stretch.
+            drift: standard deviation of what a length drifts in a second [m].
+            spikes: share of lengths with one, 0..1.
             period: between two measurements [s].
 
         Raises:
@@ -129,7 +131,8 @@ class TendonSensor:
         """Measure the tendons.
 
         Args:
-            time: simulated [s]. states: the true lengths and tensions of all tendons.
+            time: simulated [s].
+            states: the true lengths and tensions of all tendons.
 
         Returns:
             The measurement, without tendons that are missing; None where the sample is lost.

@@ -48,9 +48,11 @@ def run_loop(
     """Simulate under control, one cycle of the fastest controller at a time.
 
     Args:
-        f: the model dz/dt = f(t, z, u). z: (n,) its state at t = 0.
+        f: the model dz/dt = f(t, z, u).
+        z: (n,) its state at t = 0.
         levels: outermost and slowest first; each period is a whole multiple of the next one.
-        duration: [s]. stop: ends the run when true, checked at the start of each cycle.
+        duration: [s].
+        stop: ends the run when true, checked at the start of each cycle.
         sense: sensor values from time and state, sampled once a cycle.
 
     Yields:
@@ -125,7 +127,8 @@ def run_robot(
             one returns `DriveInputs`. Each period is a multiple of the next one, the last one of the engine's step.
         seconds: after which it ends anyway.
         until: further exit condition, checked before each cycle of the lowest level.
-        imperfection: of the sensors; default none. seed: of their random numbers.
+        imperfection: of the sensors; default none.
+        seed: of their random numbers.
 
     Returns:
         Why it ended: 'time', 'until' or 'diverged'.

@@ -72,7 +72,9 @@ def integrate(
 
     Args:
         f: the model; must not keep the arrays that it gets.
-        z: (n,) state at t [s]. duration: [s]. u: input, passed on as it is.
+        z: (n,) state at t [s].
+        duration: [s].
+        u: input, passed on as it is.
 
     Raises:
         SimulationError: a state diverged, a solver gave up; names the time and the state.

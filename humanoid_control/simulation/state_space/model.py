@@ -53,7 +53,8 @@ class StateLayout:
     """Indices into a state z (n,) of a model dz/dt = f(t, z, u).
 
     Attributes:
-        n: length of z. names: (n,) for messages.
+        n: length of z.
+        names: (n,) for messages.
         velocities: entries that semi-implicit Euler advances first; the rates of the others then see the new ones.
         fast: entries that multi-rate integration advances in smaller steps (rotors, currents, contact layers).
         quaternions: first entries of unit quaternions, which are normalised after every step.
@@ -141,7 +142,10 @@ class StateSpaceModel:
     move as prescribed, their angles, velocities and accelerations (3 n,).
 
     Attributes:
-        order: counts of states. n: length of z. model: the multibody model. train: the drives; None where reduced.
+        order: counts of states.
+        n: length of z.
+        model: the multibody model.
+        train: the drives; None where reduced.
         layout: of z, for `integrators.integrate`.
     """
 
@@ -276,7 +280,9 @@ def full_rates(world: WorldArrays, s: ShaftTable, z: F1, u: F1, dz: F1, x: RateM
     """Rates dz of z = [v, q, layers, currents] under the voltages u.
 
     Args:
-        world: `WorldArrays`. s: `ShaftTable`. x: `RateMemory`; its armature is zero and remains so.
+        world: `WorldArrays`.
+        s: `ShaftTable`.
+        x: `RateMemory`; its armature is zero and remains so.
     """
     t, w = world.tables, world.work
     nv, nq, p, m = x.qdd.shape[0], x.q.shape[0], x.force.shape[0], u.shape[0]

@@ -292,7 +292,8 @@ class WorldSoles:
     """The flat soles of a robot. Each has a frame: the axes of its link, the origin in the middle of its rectangle.
 
     Attributes:
-        names: of the feet. joints: the pinocchio joint that carries each.
+        names: of the feet.
+        joints: the pinocchio joint that carries each.
         placement: of each sole frame in the frame of that joint.
         corners: (F, 4, 3) in the frame of that joint [m].
     """
@@ -342,7 +343,8 @@ class SoleArrays(NamedTuple):
     """Soles for kernels.
 
     Attributes:
-        joint: (F,) that carries each. R: (F, 3, 3) axes of each sole in the frame of that joint.
+        joint: (F,) that carries each.
+        R: (F, 3, 3) axes of each sole in the frame of that joint.
         levers: (F, 4, 3) corners of each in its own frame [m].
     """
 
@@ -356,7 +358,10 @@ def sum_corner_forces(table: Table[SoleArrays], poses: np.ndarray, forces: np.nd
     """Wrenches (F, 6) of forces (F, 4, 3) in the world on the corners of soles, in the frames of the soles.
 
     Args:
-        table: of the packed SoleArrays. poses: of the joints, as in PoseArray. forces: [N]. out: filled.
+        table: of the packed SoleArrays.
+        poses: of the joints, as in PoseArray.
+        forces: [N].
+        out: filled.
     """
     s = unpack(table, SoleArrays)
     out[:, :] = 0.0

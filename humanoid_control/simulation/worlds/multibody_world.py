@@ -65,7 +65,8 @@ class CompiledWorld(EngineBase):
         """Lay out the bodies.
 
         Args:
-            pinocchio, tree: the joints that move. model: their bodies, and more after them.
+            pinocchio, tree: the joints that move.
+            model: their bodies, and more after them.
         """
         settings.check()
         self.settings = settings
@@ -190,7 +191,8 @@ class DrivenWorld(CompiledWorld):
     """One robot with rotors, screws and gears; motors under current control follow the position loops.
 
     Attributes:
-        train: bodies and shafts. current: (m,) of the motors [A], in the order of `train.shafts`.
+        train: bodies and shafts.
+        current: (m,) of the motors [A], in the order of `train.shafts`.
         full_q, full_v: state of all coordinates, the elastic rotors' among them.
     """
 
@@ -291,7 +293,8 @@ class TensionWorld(MultibodyWorld):
     damping and the stops at the ends of the ranges are implicit, as in `MultibodyWorld`.
 
     Attributes:
-        plant: the tendons. tensions: (M,) [N], in the order of `plant.names`, to be changed at any time.
+        plant: the tendons.
+        tensions: (M,) [N], in the order of `plant.names`, to be changed at any time.
     """
 
     tensions: np.ndarray

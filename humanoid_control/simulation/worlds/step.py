@@ -104,8 +104,11 @@ class Schedule(NamedTuple):
     """The steps of one call.
 
     Attributes:
-        time: now [s]. since: of the last command [s]. coast: how long references move on after it [s].
-        h: length of a step [s]. steps: how many.
+        time: now [s].
+        since: of the last command [s].
+        coast: how long references move on after it [s].
+        h: length of a step [s].
+        steps: how many.
     """
 
     time: float
@@ -120,9 +123,11 @@ class MotorWiring(NamedTuple):
 
     Attributes:
         joint: (k,) joint of the robot of each moving joint, in the order of the coordinates after the base.
-        held: joints that follow their command without dynamics. speed: (n,) limits of all joints [rad/s].
+        held: joints that follow their command without dynamics.
+        speed: (n,) limits of all joints [rad/s].
         motor_side: (k,) shaft whose encoder the position loop reads, behind an elastic gear; -1: the joint's own.
-        angles, rates: (n,) of all joints. current, desired, turning: (m,) of all shafts [A], [A], [rad/s].
+        angles, rates: (n,) of all joints.
+        current, desired, turning: (m,) of all shafts [A], [A], [rad/s].
     """
 
     joint: I1
@@ -222,7 +227,8 @@ def integrate_state(t: Tables, x: WorldState, moved: F1, h: float, fastest: floa
     """Velocities, then positions with them; or nothing, and the coordinate whose velocity stopped being one.
 
     Args:
-        moved: (nv,) scratch. fastest: limit of all velocities.
+        moved: (nv,) scratch.
+        fastest: limit of all velocities.
     """
     for k in range(moved.shape[0]):
         moved[k] = x.v[k] + h * x.acceleration[k]

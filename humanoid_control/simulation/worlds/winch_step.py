@@ -74,11 +74,14 @@ class WinchWiring(NamedTuple):
     """Tendons as coordinates of the model, and memory of a step.
 
     Attributes:
-        routing: of the tendons. winches: their units and state.
-        joint: (D,) joints that tendons cross, in the robot's order. row: (D,) of them in M, the order of the tree.
+        routing: of the tendons.
+        winches: their units and state.
+        joint: (D,) joints that tendons cross, in the robot's order.
+        row: (D,) of them in M, the order of the tree.
         theta, rate: (D,) their angles and velocities.
         A, x: (nv, nv), (nv,) equations of motion with drives and tendons, in the order of the tree.
-        none: (nv,) of zeros. pull: (D,) torques of the tendons.
+        none: (nv,) of zeros.
+        pull: (D,) torques of the tendons.
     """
 
     routing: RoutingTables

@@ -49,7 +49,8 @@ class WinchedRobot(EngineBase):
     """The winches of a robot in any engine.
 
     Attributes:
-        winches: the plant. commanded: time of the last command [s].
+        winches: the plant.
+        commanded: time of the last command [s].
     """
 
     winches: WinchPlant

@@ -47,8 +47,11 @@ class ControlRow(NamedTuple):
     """What the table tells of a dancer.
 
     Attributes:
-        title: of the robot. whole_body: root and legs move too. error, slip, worst_slip, step_time: [m], [m], [m], [s].
-        contacts: (4,) edges that are held. grade, verdict: empty before the clip has been played through.
+        title: of the robot.
+        whole_body: root and legs move too.
+        error, slip, worst_slip, step_time: [m], [m], [m], [s].
+        contacts: (4,) edges that are held.
+        grade, verdict: empty before the clip has been played through.
     """
 
     title: str
@@ -122,7 +125,10 @@ class Controls:
         """Build it.
 
         Args:
-            server: of the page. clips: titles. robots: names that are offered. actions: that are called.
+            server: of the page.
+            clips: titles.
+            robots: names that are offered.
+            actions: that are called.
         """
         gui, self._gui, self.actions = server.gui, server.gui, actions
         gui.set_panel_label("Everybody dances")

@@ -49,9 +49,11 @@ class DancerView(NamedTuple):
     """What is shown of a dancer, in its own world: the floor is z = 0, and the clip begins at the origin.
 
     Attributes:
-        poses: link -> pose. targets, reached: (K, 3) where its points should be, and where they are [m].
+        poses: link -> pose.
+        targets, reached: (K, 3) where its points should be, and where they are [m].
         figure: (2 B, 3) ends of the bones of the person, scaled [m].
-        soles: (8, 3) ends of the four edges of the soles, (0, 3) without [m]. contacts: (4,) edges that are held.
+        soles: (8, 3) ends of the four edges of the soles, (0, 3) without [m].
+        contacts: (4,) edges that are held.
         slip: (4,) way of each edge from where it is held, 0 where it is not [m].
         place: (3,) of the root [m].
     """
@@ -85,9 +87,13 @@ class Dancer(ABC):
     """A robot that follows a clip, one step after the other.
 
     Attributes:
-        robot: of its own: its memory is overwritten. clip: name of the clip. notes: what should be said of the two.
-        dt: time of a step [s]. duration: of the clip [s].
-        loop: begin again at the end. worst_slip: largest slip of a contact since it began [m].
+        robot: of its own: its memory is overwritten.
+        clip: name of the clip.
+        notes: what should be said of the two.
+        dt: time of a step [s].
+        duration: of the clip [s].
+        loop: begin again at the end.
+        worst_slip: largest slip of a contact since it began [m].
         contacts_seen: number of contacts since then.
     """
 
@@ -164,7 +170,8 @@ class Dancer(ABC):
         """Keep a frame of a motion that began with the clip, until it is through.
 
         Args:
-            before: time in the clip at the step before [s]. moving: the clip continues, it is not at a seam.
+            before: time in the clip at the step before [s].
+            moving: the clip continues, it is not at a seam.
         """
         if self.finished_take:
             return
@@ -184,7 +191,8 @@ class WholeBodyDancer(Dancer):
         """Prepare, and take the clip's first posture.
 
         Args:
-            body: with legs. robot: with a floating base, legs and soles.
+            body: with legs.
+            robot: with a floating base, legs and soles.
 
         Raises:
             ClipError: no legs, no floor, or no first posture. RobotError: no legs or soles.
@@ -319,7 +327,8 @@ class UpperBodyDancer(Dancer):
         """Prepare, and take the clip's first posture.
 
         Args:
-            body: of the clip. robot: with a fixed base.
+            body: of the clip.
+            robot: with a fixed base.
 
         Raises:
             ClipError: a segment of length zero, or no first posture. RobotError: points that are lacking.
@@ -422,7 +431,8 @@ def make_dancer(body: BodyPoints, name: str) -> WholeBodyDancer | UpperBodyDance
     """A dancer with all of the robot that the clip can move: the whole body where both have legs, else the upper one.
 
     Args:
-        body: of the clip. name: of the robot, or its path.
+        body: of the clip.
+        name: of the robot, or its path.
 
     Raises:
         RobotError, UnknownNameError: no such robot, or none that can imitate. ClipError: as the dancers.

@@ -20,8 +20,10 @@ class Cast:
     """A clip and the robots that dance to it.
 
     Attributes:
-        clip: its source. dancers: robot, as it is named -> its dancer, in the order in which they were asked for.
-        failed: robot -> why it cannot dance. clip_problem: why the clip cannot be read; empty where it can.
+        clip: its source.
+        dancers: robot, as it is named -> its dancer, in the order in which they were asked for.
+        failed: robot -> why it cannot dance.
+        clip_problem: why the clip cannot be read; empty where it can.
         notes: what should be said of the clip and of the dancers.
     """
 

@@ -32,8 +32,11 @@ class Programme:
     """What a page offers.
 
     Attributes:
-        clips: title -> source, as `load_body_points` takes it. options: source -> how it is to be read.
-        robots: offered at once. others: offered by a list. chosen: that dance at first.
+        clips: title -> source, as `load_body_points` takes it.
+        options: source -> how it is to be read.
+        robots: offered at once.
+        others: offered by a list.
+        chosen: that dance at first.
         grade: of a motion that was played through; None: none is given.
     """
 
@@ -60,7 +63,8 @@ class DancePage:
 
         Args:
             programme: what it offers.
-            port, host, origins: as `open_server`. shadows: as `light_scene`.
+            port, host, origins: as `open_server`.
+            shadows: as `light_scene`.
 
         Raises:
             EnvironmentProblem, ConfigError: as `open_server`.

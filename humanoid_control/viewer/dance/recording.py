@@ -30,7 +30,9 @@ def record_dance(
 
     Args:
         dancers: at the moment at which the recording begins.
-        seconds: of the dance. fps: pictures a second. ending: of ENDINGS.
+        seconds: of the dance.
+        fps: pictures a second.
+        ending: of ENDINGS.
         progress: called with the seconds that are done.
 
     Raises:

@@ -71,7 +71,8 @@ def stage_camera(n: int, aspect: float, panel: float = 0.0, spacing: float = SPA
     """Eye and point looked at (3,) [m] from which a row of n dancers fills a picture.
 
     Args:
-        aspect: width over height. panel: share of the width, on the right, that is covered.
+        aspect: width over height.
+        panel: share of the width, on the right, that is covered.
         spacing: between them [m]; where it leaves room for figures, these are seen too.
     """
     beside = ASIDE[1] if spacing >= SPACING else 0.0
@@ -89,7 +90,9 @@ class StageRobot:
         """Add it.
 
         Args:
-            path: of its frame. dancer: whose robot. place: (3,) [m].
+            path: of its frame.
+            dancer: whose robot.
+            place: (3,) [m].
         """
         self._scene, self._path = scene, path
         self.frame = scene.add_frame(path, show_axes=False, position=place)

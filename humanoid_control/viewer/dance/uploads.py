@@ -56,7 +56,9 @@ class Upload(NamedTuple):
     """A file that was dropped.
 
     Attributes:
-        kind: CLIP or ROBOT. title: what a picker calls it. path: of the clip, or of the robot's description.
+        kind: CLIP or ROBOT.
+        title: what a picker calls it.
+        path: of the clip, or of the robot's description.
     """
 
     kind: str
@@ -76,7 +78,8 @@ class Uploads:
         """Write a file to a place of its own, and find out what it is.
 
         Args:
-            name: as the browser tells it. content: of it.
+            name: as the browser tells it.
+            content: of it.
 
         Raises:
             HumanoidError: it is empty, too large, or neither a clip nor a robot; one clear line.
