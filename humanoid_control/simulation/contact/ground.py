@@ -141,7 +141,7 @@ class Ground:
         Args:
             heights: (nx, ny) [m], first index along x.
             spacing: (dx, dy) [m].
-            origin: x, y of heights[0, 0] [m].
+            origin: x, y of `heights[0, 0]` [m].
 
         Raises:
             ConfigError: fewer than 2 by 2 heights or too many, one that is not finite, a spacing that is not positive.
