@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evidence.studies.tendon_control.closed_loop import ClosedLoop, LoopSettings, PlantErrors, minimum_jerk
+from evidence.studies.tendon_control.experiments import ControlRuns, _failing, warmed
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import load_robot
 
@@ -71,3 +72,17 @@ def test_what_cannot_be_is_said():
         LoopSettings(angles="absolut")
     with pytest.raises(ConfigError, match="rate 10 Hz"):
         LoopSettings(rate=10.0)
+
+
+def test_torn_tendons_are_left_out_of_the_estimate(robot):
+    """A tendon that is torn in motion costs no accuracy; kept in the estimate (the mutation) it cost a degree."""
+    loop = ClosedLoop(robot, LoopSettings(hold=1.5), seed=0)
+    found = loop.run(loop.posture(), _failing("l_sternocleidomastoid", "snapped")).numbers()
+    assert found["hold"] < 0.1 and found["worst"] < 0.5 and found["estimate"] < 0.1
+
+
+def test_weights_by_heat_keep_the_hottest_winch_cooler(robot):
+    runs = ControlRuns(seeds=1)
+    even, heat = (warmed(runs, robot, weights) for weights in ("even", "heat"))
+    assert 25.0 < heat["hottest"] < even["hottest"] < 95.0
+    assert heat["peak"] < even["peak"]

@@ -1,8 +1,8 @@
 """Experiments of `humanoid study tendon_control`: each a table of medians over seeds, and the worst joint of all.
 
 C1 laws, angles and errors of the model; C2 faults in motion; C3 pushes and payloads; C4 what tendons can hold; C5
-a body image that learns; C7 stops; C8 MuJoCo with the same winches; C9 another maker's arm; C10
-larger shares of the range of motion.
+a body image that learns; C6 a start that is not known; C7 stops and heat; C8 MuJoCo with the same winches; C9 another
+maker's arm; C10 larger shares of the range of motion.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from evidence.studies.tendon_control.foreign import LEAST, MuscleArm, arm_files
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.tendons import tendon_geometry
+from humanoid_control.simulation.drives.winches import units_of
 from humanoid_control.tendons.control.body_image import BodyImage
 from humanoid_control.tendons.control.commands import HOLD, OFF, PAY_OUT, WinchCommand
 from humanoid_control.tendons.control.holdable import HoldableSet, losses_by_tendon, ranges_held, tension_range
+from humanoid_control.tendons.control.settings import WEIGHTS
+from humanoid_control.tendons.control.supervision import Heat
 
 ERRORS = (
     PlantErrors("exact"),
@@ -253,7 +256,42 @@ def _lesson(image: BodyImage) -> Callable[[float, ClosedLoop], None]:
     return event
 
 
+# -------- C6
+
+WRONG = np.radians(10.0)  # of every joint of the start that the estimator is given
+CALM, CALM_MOVES = 3.0, 4  # [s] of a move, and how many
+
+
+def unknown_start(runs: ControlRuns) -> ControlResult:
+    """C6: the loop is closed on an estimate whose start is 10 deg wrong: calm moves, then how far it is off."""
+    robot, rows = runs.load(), []
+    cases = [(angles, e) for angles in ("absolute", "r2", "r3") for e in (ERRORS[0], ERRORS[2])]
+    for k, (angles, e) in enumerate(cases):
+        found = []
+        for seed in range(runs.seeds):
+            loop = ClosedLoop(robot, LoopSettings(angles=angles, move=CALM, hold=0.0), e, seed)
+            loop.start()
+            assert loop.estimator is not None
+            limits = loop.geometry.limits
+            start = np.clip(loop.joints + WRONG * loop.rng.choice([-1.0, 1.0], len(limits)), limits[:, 0], limits[:, 1])
+            loop.estimator.reset(dict(zip(loop.geometry.joint_names, start.tolist(), strict=True)))
+            loop.controller.reset(start, loop.measured())
+            for _ in range(CALM_MOVES):
+                trace = loop.run(loop.posture(), start=False)
+            off = np.degrees(np.abs(trace.estimate[-1] - trace.joints[-1]))
+            peak = float(trace.tensions.max())
+            found.append({"estimate": float(np.median(off)), "worst": float(off.max()), "peak": peak})
+        rows.append((f"{angles}: {e.name}", over_seeds(found)))
+        runs.show((k + 1) / len(cases))
+    note = (
+        "median and worst error of the estimate after 12 s [deg], peak tension of the last move [N]; start 10 deg wrong"
+    )
+    return ControlResult("C6", "a start that is not known", ("estimate", "worst", "peak"), rows, (note,))
+
+
 # -------- C7
+
+WARMING, WARMING_STEP = 1200.0, 5.0  # [s]
 
 
 def stops(runs: ControlRuns) -> ControlResult:
@@ -274,8 +312,33 @@ def stops(runs: ControlRuns) -> ControlResult:
             found.append({"moved": moved, "fastest": float(np.degrees(fastest))})
         rows.append((name, over_seeds(found)))
         runs.show((k + 1) / 3)
-    note = "moved: farthest joint after 3 s [deg]; fastest: of any joint [deg/s]; postures within 40 % of the range"
-    return ControlResult("C7", "stops", ("moved", "fastest"), rows, (note,))
+    rows += [(f"20 min with 1 kg in each hand, weights {name}", warmed(runs, robot, name)) for name in WEIGHTS]
+    notes = (
+        "moved: farthest joint after 3 s [deg]; fastest: of any joint [deg/s]; postures within 40 % of the range",
+        "hottest winding [deg C], peak and mean tension [N] after 20 min",
+    )
+    return ControlResult("C7", "stops and heat", ("moved", "fastest", "hottest", "peak", "mean"), rows, notes)
+
+
+def warmed(runs: ControlRuns, robot: Robot, weights: str) -> dict[str, float]:
+    """Temperatures and tensions after 20 min at rest in a posture with 1 kg in each hand; weights: of the tensions."""
+    g, units = tendon_geometry(robot), units_of(robot)
+    found = []
+    for seed in range(runs.seeds):
+        theta = ClosedLoop(robot, LoopSettings(angles="true"), seed=seed).posture()
+        held = HoldableSet(robot.model, g, payload={"l_wrist": 1.0, "r_wrist": 1.0}, held=robot.q("neutral"))
+        d, heat = held.distribution, Heat(units)
+        most = d.most.copy()
+        for _ in range(round(WARMING / WARMING_STEP)):
+            if weights == "heat":
+                d.weight[:], d.most[:] = 1.0 / np.maximum(1.0 - heat.warmth, 0.05) ** 2, np.minimum(most, heat.most)
+            elif weights == "activation":
+                d.weight[:] = 1.0 / most**2
+            tensions = held.margin(theta).tensions
+            heat.step(tensions, WARMING_STEP)
+        peak, mean = float(tensions.max()), float(tensions.mean())
+        found.append({"hottest": float(heat.core.max()), "peak": peak, "mean": mean})
+    return over_seeds(found)
 
 
 # -------- C8
@@ -349,6 +412,7 @@ EXPERIMENTS: dict[str, Callable[[ControlRuns], ControlResult]] = {
     "C3": loads,
     "C4": held_postures,
     "C5": learning,
+    "C6": unknown_start,
     "C7": stops,
     "C8": mujoco_beside,
     "C9": foreign_arm,
