@@ -12,12 +12,12 @@ from humanoid_control.paths import share_dir
 from humanoid_control.robots.description.mjcf import read_description
 from humanoid_control.robots.description.robot_file import SCHEMA, RobotFile, read_robot_file
 from humanoid_control.robots.description.urdf import UrdfTree
-from humanoid_control.robots.humanoids import found_humanoids, humanoid_file, humanoids
+from humanoid_control.robots.humanoids import found_humanoids, humanoid_file, humanoids, laid_file
 from humanoid_control.robots.names import CATALOGUE, HUMANOIDS, KNOWN, SETS
 from humanoid_control.robots.robot import Robot
 
 
-def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
+def load_robot(name_or_path: str | Path, base: str | None = None, guess: bool = False) -> Robot:
     """Load a robot of the catalogue, a model or a humanoid of others by name, or any robot from its URDF or MJCF.
 
     At the first use of a humanoid of others by its name, shapes are laid around its meshes, which takes minutes.
@@ -28,6 +28,8 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     Args:
         name_or_path: 'hrp2', or 'my_robot.urdf'.
         base: 'fixed' holds the anchor link still, 'floating' lets the root move; default: as the robot file says.
+        guess: where no robot file lies beside a URDF or MJCF, one is guessed at the first use, as by
+            `humanoid robots map`, and kept below the user's folder.
 
     Raises:
         UnknownNameError: not in the catalogue and not a file; the nearest names are offered.
@@ -35,7 +37,7 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     """
     path = urdf_path(name_or_path)
     tree = read_description(path)
-    robot = Robot(tree, _robot_file(str(name_or_path), path, tree), base)
+    robot = Robot(tree, _robot_file(str(name_or_path), path, tree, guess), base)
     robot.folder = path.resolve().parent
     volumes = volumes_path(path)
     robot.volumes = volumes if volumes.exists() else None
@@ -46,11 +48,13 @@ def load_robot(name_or_path: str | Path, base: str | None = None) -> Robot:
     return robot
 
 
-def _robot_file(name: str, path: Path, tree: UrdfTree) -> RobotFile:
+def _robot_file(name: str, path: Path, tree: UrdfTree, guess: bool) -> RobotFile:
     """The robot file next to a description; of a humanoid of others the one that is made for it."""
     beside = path.with_suffix(".yaml")
     if name in KNOWN or name not in humanoids():
-        return read_robot_file(beside) if beside.exists() else RobotFile()
+        if beside.exists():
+            return read_robot_file(beside)
+        return read_robot_file(laid_file(path.stem, tree, path, _lay_shapes)) if guess else RobotFile()
     if beside.exists() and SCHEMA in beside.read_text(errors="replace"):
         own = read_robot_file(beside)
         title = own.title if own.title != tree.name else ""  # `humanoid robots map` writes the URDF's own name
@@ -66,13 +70,15 @@ def _lay_shapes(model: Path, folder: Path) -> Path:
     return guess_robot_file(model, folder)[0]
 
 
-def load_robots(names: Iterable[str | Path], base: str | None = None, imitate: bool = False) -> list[Robot]:
+def load_robots(
+    names: Iterable[str | Path], base: str | None = None, imitate: bool = False, guess: bool = False
+) -> list[Robot]:
     """Load several robots, each once.
 
     Args:
         names: of robots, paths of URDFs, names of SETS, which stand for several: 'all', 'dube2012', or 'humanoids':
             those of others whose models are on this machine.
-        base: as `load_robot`.
+        base, guess: as `load_robot`.
         imitate: make sure that they can: that they have the points that are tracked.
 
     Raises:
@@ -80,7 +86,7 @@ def load_robots(names: Iterable[str | Path], base: str | None = None, imitate: b
     """
     robots: list[Robot] = []
     for one in robot_names(names):
-        robot = load_robot(one, base)
+        robot = load_robot(one, base, guess)
         if any(robot.name == other.name for other in robots):
             raise RobotError(f"there are two robots called '{robot.name}': take them one after the other")
         if imitate:

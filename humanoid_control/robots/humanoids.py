@@ -142,7 +142,7 @@ def humanoid_file(humanoid: Humanoid, tree: UrdfTree, path: Path, lay: Callable[
     Raises:
         RobotError: nothing can be guessed; the written file is broken.
     """
-    laid = read_robot_file(_laid(humanoid.name, tree, path, lay))
+    laid = read_robot_file(laid_file(humanoid.name, tree, path, lay))
     written = read_robot_file(humanoid.robot_file) if humanoid.robot_file is not None else RobotFile()
     if humanoid.robot_file is None or not _fits(written, tree):
         return replace(laid, name=humanoid.name, title=humanoid.title)
@@ -150,7 +150,15 @@ def humanoid_file(humanoid: Humanoid, tree: UrdfTree, path: Path, lay: Callable[
     return replace(written, **shapes, name=humanoid.name, title=humanoid.title)
 
 
-def _laid(name: str, tree: UrdfTree, path: Path, lay: Callable[[Path, Path], Path]) -> Path:
+def laid_file(name: str, tree: UrdfTree, path: Path, lay: Callable[[Path, Path], Path]) -> Path:
+    """The guessed robot file of a model, kept below the user's folder: made at the first use.
+
+    Args:
+        name: of the robot. tree, path: of its model. lay: as of `humanoid_file`.
+
+    Raises:
+        RobotError: nothing can be guessed. EnvironmentProblem: it cannot be kept.
+    """
     digest = hashlib.sha256(f"{GUESS}\n{tree.text()}".encode()).hexdigest()[:16]
     folder = state_dir() / "robots" / f"{name}-{digest}"
     kept = folder / path.with_suffix(".yaml").name

@@ -12,7 +12,7 @@ import yaml
 from humanoid_control.collision.shapes import Box, Capsule, LinkShape, Sphere
 from humanoid_control.errors import ConfigError, RobotError
 from humanoid_control.evaluation.mesh_contact import mesh_contacts
-from humanoid_control.robots import CATALOGUE, MODELS, load_robot
+from humanoid_control.robots import CATALOGUE, MODELS, catalogue, load_robot, load_robots
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.guess.limbs import _twins
 from humanoid_control.robots.guess.robot_file import _above_floor, guess_mapping, guess_robot_file
@@ -326,6 +326,20 @@ def test_only_some_points_missing_are_named(tmp_path):
     written.write_text(yaml.safe_dump(content))
     with pytest.raises(RobotError, match="lacks the points sternum, l_wrist: imitation"):
         load_robot(path).segment_lengths()
+
+
+def test_a_stranger_is_guessed_once_and_kept_away_from_its_urdf(tmp_path, monkeypatch):
+    monkeypatch.setenv("HUMANOID_HOME", str(tmp_path / "home"))
+    path = tmp_path / "model" / "stranger.urdf"
+    path.parent.mkdir()
+    path.write_text(load_robot("hrp2").urdf)
+    robot = load_robots([path], "floating", imitate=True, guess=True)[0]
+    assert robot.n == load_robot("hrp2").n and len(robot.feet) == 2
+    assert [p.name for p in path.parent.iterdir()] == ["stranger.urdf"], "nothing is written beside the URDF"
+    monkeypatch.setattr(catalogue, "_lay_shapes", lambda *_: pytest.fail("guessed anew"))
+    assert load_robot(path, "floating", guess=True).points.keys() == robot.points.keys()
+    path.with_suffix(".yaml").write_text("schema: humanoid_robot/1\ntitle: Own\n")
+    assert load_robot(path, guess=True).title == "Own", "a robot file beside the URDF goes first"
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):

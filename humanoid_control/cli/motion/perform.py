@@ -34,6 +34,7 @@ EXAMPLES = """examples:
   humanoid perform dance --robot hrp2                      retargeted, made feasible, danced in the simulated world
   humanoid perform clip.trc --robot hrp2,lola --engine both --json
   humanoid perform walk.bvh --robot hrp2 --pace 0.7        one pace for the whole clip
+  humanoid perform dance --robot my_robot.urdf             from its URDF alone: points, soles and shapes are guessed
   humanoid perform dance --robot hrp2 --seeds 3 --push 6   noise by three seeds, a push of 6 N s every 3 s
   humanoid perform dance --robot hrp2 --open-loop --retargeted   without a controller, beside the retargeted motion
   humanoid perform dance --robot hrp2 --picture dance.png  five moments, with forces, zero-moment point and plan
@@ -93,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         if given_too:
             raise ConfigError(f"{given_too[0]} belongs to the controller: an open loop reads no sensors")
     _check_picture(args)
-    robots = load_robots(args.robot or ["hrp2"], "floating", imitate=True)
+    robots = load_robots(args.robot or ["hrp2"], "floating", imitate=True, guess=True)
     tell_notes(robots)
     outputs = _outputs(args, [r.name for r in robots])
     body = read_body(args)
