@@ -146,12 +146,18 @@ SEED ?= 1
 mutants: setup
 	@$(RUN)/python test/mutants.py "$(ROOM)" -n $(N) --seed $(SEED)
 
-# What `bench` compares with. PlaCo's wheels pin their own pinocchio, so they get a folder of their own.
+# What `bench` compares with. Wheels of PlaCo, and those of TSID and crocoddyl, pin their own pinocchio, so they get
+# folders of their own.
 PLACO := $(VENV)/placo
+PEERS := $(VENV)/peers
+PERFORM_PEERS := tsid==1.7.1 crocoddyl==3.0.1 pin==3.4.0 'cmeel-urdfdom<5' 'cmeel-tinyxml2<11'
 peers: setup
 	@$(RUN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@test -d $(PLACO) || $(RUN)/python -m pip install -q --disable-pip-version-check --target $(PLACO) 'placo>=0.10' || \
 		{ rm -rf $(PLACO); echo "PlaCo could not be installed: its rows and tests are left out"; }
+	@test -d $(PEERS) || $(RUN)/python -m pip install -q --disable-pip-version-check --only-binary :all: \
+		--target $(PEERS) $(PERFORM_PEERS) || \
+		{ rm -rf $(PEERS); echo "TSID and crocoddyl could not be installed: their rows and tests are left out"; }
 
 bench: peers
 	@$(if $(RESUME),,rm -rf $(VENV)/bench)

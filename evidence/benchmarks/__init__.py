@@ -141,6 +141,11 @@ BENCHES = {
         "walk",
         ("--quick",),
     ),
+    "perform": BenchEntry(
+        "a dance by the whole-body controller, PD replay, TSID, crocoddyl, a learned tracker, the walker (about 5 min)",
+        {"robot": "", "motion": "dance", "engine": "mujoco", "only": ""},
+        "performing.comparison",
+    ),
 }
 
 

@@ -422,6 +422,7 @@ TITLES = {
     "human_node": "A person live",
     "driver": "The driver of a real robot",
     "walk": "Walking",
+    "perform": "Performing a dance",
 }
 SECTIONS: dict[str, Callable[[ByName], str]] = {
     "stack": _stack,

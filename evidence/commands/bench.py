@@ -30,6 +30,7 @@ EXAMPLES = """examples:
   humanoid bench reaching --json
   humanoid bench human_node --seconds 30
   humanoid bench driver --only cycle_compute,unitree
+  humanoid bench perform --robot g1 --motion dance1.trc
   humanoid bench walk --quick
   humanoid bench walk --keep trials/
   humanoid bench retarget --motion 05_02.bvh --robot suralp,hrp2
@@ -44,6 +45,7 @@ HELP = {
     "seconds": "how long to measure",
     "clips": "clips in a round",
     "only": "some parts, with commas between them",
+    "engine": "world that simulates: multibody or mujoco",
     "rounds": "how often each thing is timed, or the stack started",
     "trials": "how often a driver is killed; a tenth of it: how often an emergency stop is called",
     "quick": "a sample of all trials",

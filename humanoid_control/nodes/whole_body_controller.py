@@ -63,8 +63,7 @@ class WholeBodyControllerNode(BalancingNode):
     def configure(self) -> float:
         p = self.params
         self.robot = robot = load_robot(p.robot, "floating")
-        for text in check_performer(robot):
-            self.get_logger().warning(text)
+        check_performer(robot)
         self.motion: DynamicMotion | None = self._checked_motion()
         self.feet, self.soles = Feet(robot), RigidSoles.of(robot)
         self.names = tuple(s.name for side in self.feet.soles for s in side)
@@ -261,7 +260,7 @@ class WholeBodyControllerNode(BalancingNode):
         torque = stage.step(measured, dt)
         if self.fallen:
             self.commands.damp()
-        elif torque is None or not self.commands.send(torque):
+        elif torque is None or not self.commands.send(torque, measured.joints.q, measured.joints.v):
             self.health.report("number", Level.ERROR, "a torque is not a number: damped, standing anew")
             self.commands.damp()
             self.restart()

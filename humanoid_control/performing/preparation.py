@@ -39,20 +39,22 @@ def read_motion(path: str | Path, robot: Robot) -> DynamicMotion:
     return motion
 
 
-def check_performer(robot: Robot) -> list[str]:
-    """What is to be said of a robot that is to perform by torques.
+def check_performer(robot: Robot) -> None:
+    """Refuse a robot that cannot perform by torques.
 
     Raises:
-        RobotError: no legs, soles or masses, or a floating base is missing.
+        RobotError: a floating base, legs, soles, masses or a torque limit is missing.
     """
     if robot.base != "floating":
         raise RobotError(f"{robot.name} is held at its base: a robot that performs stands on its own feet")
     RigidSoles.of(robot)
     unknown = [n for n, known in zip(robot.joint_names, robot.effort_known, strict=True) if not known]
-    if not unknown:
-        return []
-    more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-    return [f"no torque limit known of {', '.join(unknown[:3])}{more}: taken as none"]
+    if unknown:
+        more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        raise RobotError(
+            f"{robot.name}: no torque limit is known of {', '.join(unknown[:3])}{more}: write it into the URDF "
+            '(effort="..." of <limit>); torques without a limit are not commanded'
+        )
 
 
 class Preparer:

@@ -341,6 +341,12 @@ ROWS = {
     "bench ik": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench loop": {"--robot": ("--robot hpr2", "did you mean hrp2")},
     "bench driver": {"--only": ("--only cyle", "did you mean cycle")},
+    "bench perform": {
+        "--robot": ("--robot hpr2", "did you mean hrp2"),
+        "--engine": ("--engine mujco", "did you mean mujoco"),
+        "--only": ("--only tsid_stif", "did you mean tsid_stiff"),
+        "--motion": ("--motion dnce", "did you mean dance"),
+    },
     "bench walk": {"--keep": ("--keep nowhere/deep", "the folder nowhere does not exist")},
     "bench all": {
         "--only": ("--only stcak", "did you mean stack"),

@@ -93,4 +93,11 @@ def test_a_fall_is_seen_by_its_own_sensors_and_ends_all_torques(dance):
 def test_a_robot_that_cannot_perform_is_refused_by_name():
     with pytest.raises(RobotError, match="held at its base"):
         check_performer(load_robot("hrp2", "fixed"))
-    assert check_performer(load_robot("hrp2", "floating")) == []
+    robot = load_robot("hrp2", "floating")
+    check_performer(robot)
+    robot.effort_known[:4] = False
+    first = ", ".join(robot.joint_names[:3])
+    with pytest.raises(
+        RobotError, match=f"hrp2: no torque limit is known of {first} and 1 more: write it into the URDF"
+    ):
+        check_performer(robot)

@@ -9,17 +9,58 @@ import numpy as np
 from humanoid_control.nodes.base.command_owner import CommandOwner
 from humanoid_control.nodes.base.messages import PeriodicStamps, fill_joint_state, joint_state, stamp_of
 from humanoid_control.nodes.base.tick_node import TickNode
+from humanoid_control.policy import GateSettings, TorqueGate
+from humanoid_control.policy.runner import PolicyTargets
 from humanoid_control.robots import Robot
+from humanoid_control.robots.accelerations import ROTOR_PER_EFFORT
 
 NOTHING = np.zeros(0)
+FULL = 0.98  # of a torque limit
+
+
+class TorqueGuard:
+    """The last rule on torques before they are published: limits of torque, range and speed hold, whoever made them.
+
+    The controller keeps the same limits in its program. The guard does not rely on it: a program that fails, or a
+    wrong model, must not drive a joint into its stop. Where the controller keeps its limits, the guard changes nothing,
+    bit by bit.
+
+    Attributes:
+        acted: ticks in which it changed a torque.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        """Prepare; robot: with a floating base, whose torque limits are all known."""
+        self._limits, self._speed, n = robot.effort.copy(), robot.velocity.copy(), robot.n
+        own = GateSettings(speed=False, pairs=False)  # ranges; speeds have a rule without a share below
+        self._gate = TorqueGate(robot, ROTOR_PER_EFFORT * robot.effort, own)
+        self._zero = np.zeros(n)
+        self.acted = 0
+
+    def torque(self, wanted: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Torques (n,) inside all limits [N m].
+
+        A joint that leaves its range within 20 ms is driven back, with its torque limit at most. A joint at its speed
+        limit gets no torque along its motion.
+
+        Args:
+            wanted: (n,) finite torques [N m]. q, v: (n,) measured [rad], [rad/s].
+        """
+        clipped = np.clip(wanted, -self._limits, self._limits)
+        out = self._gate.torque(PolicyTargets(self._zero, self._zero, clipped, self._zero, self._zero), q, v)
+        fast = (np.abs(v) > self._speed) & (out * v > 0.0)
+        if fast.any():
+            out = np.where(fast, 0.0, out)
+        self.acted += not np.array_equal(out, clipped)
+        return out
 
 
 class TorqueCommands:
     """Publisher of `joint_commands` with efforts alone.
 
     Attributes:
-        owner: of the topic. ticks: commands since the last `restart`. share: largest torque of the last command, as a
-            share of its limit.
+        owner: of the topic. guard: of all torques. ticks: commands since the last `restart`.
+        share: largest torque of the last command, as a share of its limit.
     """
 
     def __init__(self, node: TickNode, robot: Robot) -> None:
@@ -27,7 +68,7 @@ class TorqueCommands:
         self._node, self._robot = node, robot
         self._torques, self._damping = joint_state(robot.joint_names), joint_state(robot.joint_names)
         self.owner = CommandOwner(node, "joint_commands")
-        self._limits = np.where(robot.effort_known & (robot.effort > 0), robot.effort, np.inf)
+        self.guard = TorqueGuard(robot)
         self._stamps = PeriodicStamps(round(1e9 / node.params.rate))
         self.restart()
 
@@ -35,15 +76,20 @@ class TorqueCommands:
         """Nothing was commanded yet."""
         self._stamps.restart()
         self.ticks = self._full = 0
+        self.guard.acted = 0
         self.share = 0.0
 
-    def send(self, torque: np.ndarray) -> bool:
-        """Publish torques (n,) [N m] inside all limits; False: they are not numbers, and not published."""
+    def send(self, torque: np.ndarray, q: np.ndarray, v: np.ndarray) -> bool:
+        """Publish torques inside all limits; False: they are not numbers, and not published.
+
+        Args:
+            torque: (n,) [N m]. q, v: (n,) measured [rad], [rad/s].
+        """
         if not np.isfinite(torque).all():
             return False
-        allowed = np.clip(torque, -self._limits, self._limits)
-        self.share = float((np.abs(allowed) / self._limits).max())
-        self._full += self.share > 0.98
+        allowed = self.guard.torque(torque, q, v)
+        self.share = float((np.abs(allowed) / self._robot.effort).max())
+        self._full += self.share > FULL
         self.ticks += 1
         stamp = self._stamps.next(self._node.get_clock().now().nanoseconds)
         self.owner.publish(fill_joint_state(self._torques, stamp, NOTHING, effort=allowed))
@@ -59,5 +105,6 @@ class TorqueCommands:
         return {
             "torque_share": round(self.share, 3),
             "torque_saturated_percent": round(100.0 * self._full / max(self.ticks, 1), 3),
+            "guarded_ticks": self.guard.acted,
             "control_ticks": self.ticks,
         }
