@@ -9,6 +9,7 @@ from humanoid_control.cli.parser import comma_list, given, refuse_unused
 from humanoid_control.errors import ConfigError
 from humanoid_control.in_child import check_robot
 from humanoid_control.nodes import STACKS, Session, find_stack, parse_settings, require_ros
+from humanoid_control.nodes.base.parameters import check_frame_prefix
 from humanoid_control.nodes.base.ros_env import check_namespace
 from humanoid_control.terminal import console, table
 
@@ -16,7 +17,7 @@ EXAMPLES = """examples:
   humanoid up                                   lists the stacks
   humanoid up imitation --robot wabian2 --set trajectory_streamer.clip=my.bvh
   humanoid up control --set whole_body_ik.velocity_scale=0.3
-  humanoid up imitation --namespace left --set viewer.port=8081
+  humanoid up imitation --namespace left --frame-prefix left/ --set viewer.port=8081
   humanoid up imitation --only simulator,state_estimator     on one host, and on the other: --except the same
 
 Every parameter of every node: docs/parameters.md. Ctrl-C stops all nodes.
@@ -31,6 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", type=comma_list, metavar=each, help="start only these nodes of the stack")
     parser.add_argument("--except", type=comma_list, metavar=each, dest="without", help="start all nodes but these")
     parser.add_argument("--namespace", type=given, help="namespace of the nodes, for several robots side by side")
+    parser.add_argument(
+        "--frame-prefix",
+        type=given,
+        metavar="PREFIX",
+        help="prefix of all frames but world and map: as left/ (default: none)",
+    )
     parser.add_argument("--record", action="store_true", help="record every topic to the run's directory")
     parser.add_argument("--seconds", type=float, help="stop after this time; default: Ctrl-C stops")
 
@@ -39,12 +46,14 @@ def run(args: argparse.Namespace) -> int:
     if args.stack is None:
         if args.without is not None:
             raise ConfigError("--except belongs to `humanoid up STACK`")
-        refuse_unused(args, ["robot", "set", "only", "namespace", "record", "seconds"], "`humanoid up STACK`")
+        options = ["robot", "set", "only", "namespace", "frame_prefix", "record", "seconds"]
+        refuse_unused(args, options, "`humanoid up STACK`")
         rows = [[s.name, s.task, ", ".join(s.executables)] for s in STACKS.values()]
         table("stacks", ["name", "what it does", "nodes"], rows)
         return 0
     stack = find_stack(args.stack).part(args.only or (), args.without or ())
     check_namespace("--namespace", args.namespace or "")
+    check_frame_prefix(args.frame_prefix or "")
     seconds = math.inf if args.seconds is None else args.seconds
     if not seconds > 0:
         raise ConfigError(f"--seconds must be above 0, got {seconds:g}")
@@ -52,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     require_ros()
     check_robot(robot)
     settings = parse_settings(stack, args.set)
+    if args.frame_prefix:
+        settings = {n: {"frame_prefix": args.frame_prefix, **settings.get(n, {})} for n in stack.executables}
     session = Session(stack, robot, settings, namespace=args.namespace or "", record=args.record)
     if session.viewer_url is not None:
         console.print(f"viewer: {session.viewer_url}", soft_wrap=True)

@@ -109,7 +109,7 @@ class HumanMotion(TickNode):
         for text in person.notes:
             self.get_logger().info(text)
         self.markers = MarkerInput(self, p.live_labels)
-        self.plates = PlateInput(self, p.plates, frames, p.world_frame)
+        self.plates = PlateInput(self, p.plates, frames, p.world)
         self.create_service(Trigger, "~/calibrate", self.on_calibrate)
         self.outputs: HumanOutputs | None = None
         self.become(person)
@@ -125,8 +125,8 @@ class HumanMotion(TickNode):
         self.dynamics = LiveDynamics(self.live.person, self.params.bandwidth)
         contacts = self.dynamics.contacts
         if self.outputs is None:
-            feet = contacts.feet if contacts is not None else ()
-            self.outputs = HumanOutputs(self, person, feet, self.params.world_frame, self.params.marker_rate)
+            feet, p = contacts.feet if contacts is not None else (), self.params
+            self.outputs = HumanOutputs(self, person, feet, p.world, p.marker_rate)
         self.outputs.become(person)
         self.loads: dict[str, PlateWrench] = {}
 

@@ -185,8 +185,8 @@ class RobotDriver(TickNode):
         self.power_state = self.create_publisher(String, "hardware_state", LATCHED)
         self.imu = self.create_publisher(Imu, "imu", STREAM_OUT)
         self.imu_message = Imu()
-        self.imu_message.header.frame_id = self.robot.root_link
-        self.names = FrameNames(self, self.robot)
+        self.imu_message.header.frame_id = self.params.frame(self.robot.root_link)
+        self.names = FrameNames(self, self.robot, self.params.frame)
         self.battery = self.create_publisher(BatteryState, "battery", EVENTS)
         self.said, self.ticks, self.rates, self.supplies_due = "", 0, BusRates(), 0.0
         self.owner = CommandArbiter(self, "joint_commands")

@@ -52,7 +52,7 @@ class TargetSource(TickNode):
         self.robot = load_robot(p.robot, "fixed")
         self.sampler = GoalSampler(self.robot)
         self.settings = ScriptSettings(p.speed, p.stay, unreachable=p.unreachable, jump=p.jump, faults=p.faults)
-        self.markers = SerializedMarkers(target_markers(HANDS, self.params.world_frame))
+        self.markers = SerializedMarkers(target_markers(HANDS, self.params.world))
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
         self.goals = self.create_publisher(MarkerArray, "goals", KEPT)
         self.estimate = JointPositions(self.robot)

@@ -227,8 +227,8 @@ class TrajectoryStreamer(TickNode):
         if p.solve:
             self.reference = ReferenceOutput(self, robot, self.source.rate, p.start_blind, self.begin_anew)
             self.reference.supervised.configure(p.following_error, p.robot_timeout)
-        self.markers = SerializedMarkers(target_markers(POINTS, p.world_frame))
-        self.dancer_message = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03, p.world_frame)])
+        self.markers = SerializedMarkers(target_markers(POINTS, p.world))
+        self.dancer_message = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03, p.world)])
         self.targets = self.create_publisher(MarkerArray, "targets", STREAM_OUT)
         self.dancer = self.create_publisher(MarkerArray, "dancer", STREAM_OUT)
         for name in ("play", "pause", "restart", "calibrate"):

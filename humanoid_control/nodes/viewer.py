@@ -180,7 +180,7 @@ class Viewer(TickNode):
             if (X := self.state.root_pose()) is None:
                 return
             m = WrenchStamped()
-            m.header.frame_id = robot.root_link
+            m.header.frame_id = self.params.frame(robot.root_link)
             f = m.wrench.force
             f.x, f.y, f.z = in_root_axes(force, X, upright).tolist()
             pushes.publish(m)

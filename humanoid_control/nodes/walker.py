@@ -37,6 +37,7 @@ from humanoid_control.nodes.walking.outputs import WalkOutputs, figures_of, plan
 from humanoid_control.nodes.walking.parameters import WalkerParameters, step_limits, walk_settings
 from humanoid_control.nodes.walking.requests import (
     AXES,
+    FOOTPRINT,
     UpperRequest,
     VelocityRequest,
     read_footsteps,
@@ -77,7 +78,7 @@ class WalkerNode(BalancingNode):
         self.walker.planner.limits = step_limits(p, self.walker.planner.limits)
         rehearse(self.walker)
         self.soles = tuple(s.name for side in self.walker.feet.soles for s in side)
-        self.sensors, self.clock = Sensors(robot, self.soles, self.health), TickClock(1.0 / p.rate)
+        self.sensors, self.clock = Sensors(robot, self.soles, self.health, p.local_frame), TickClock(1.0 / p.rate)
         self.check = StartCheck(robot, self.walker.feet, terrain=self.walker.replanner.terrain)
         self.shift = ShiftCheck(robot.mass * 9.81)
         self.commands = JointCommands(self, robot)
@@ -85,7 +86,7 @@ class WalkerNode(BalancingNode):
         self.outputs = WalkOutputs(self, robot, p.odom_frame, p.odom_drift)
         self.plan = IdlePublisher(self.create_publisher(MarkerArray, "footsteps/planned", STREAM_OUT))
         self.answers = self.create_publisher(KeyValue, "footsteps/status", LATCHED)
-        self.velocity = VelocityRequest(self.health, robot.root_link, p.cmd_vel_timeout)
+        self.velocity = VelocityRequest(self.health, p.frame(robot.root_link), p.cmd_vel_timeout, p.frame(FOOTPRINT))
         self.upper = UpperRequest(robot, self.health) if p.upper == "imitate" else None
         self.gamepad = Gamepad(p.joy_axes, p.joy_speeds, p.joy_held, p.joy_stop)
         self.every = max(1, round(p.rate / p.odom_rate))
@@ -107,7 +108,10 @@ class WalkerNode(BalancingNode):
         twist = Twist if p.cmd_vel_type == "Twist" else TwistStamped
         listen_to_one(self, twist, "cmd_vel", self.on_velocity, p.cmd_vel_timeout)
         if self.upper is not None:
-            self.reader, self.frames = MarkerReader(), TargetFrames(self, self.robot, p.world_frame)
+            self.reader, self.frames = (
+                MarkerReader(),
+                TargetFrames(self, self.robot, p.world, prefix=p.frame_prefix),
+            )
             listen_to_one(self, MarkerArray, "targets", self.on_targets, TARGETS_TIMEOUT, TARGETS_IN, raw=True)
         steps = FOOTSTEP_MESSAGES[p.footsteps_type]
         self.asking = RequestOwner(self)  # of footsteps and goals, which fill the same list
@@ -157,8 +161,8 @@ class WalkerNode(BalancingNode):
         """Follow a list of footsteps, all of it or none."""
 
         def follow() -> str:
-            X, frame = self.outputs.X_odom_footprint, self.params.odom_frame
-            steps, append = read_footsteps(message, self.walker.planner.times, X, frame)
+            X, frame, feet = self.outputs.X_odom_footprint, self.outputs.frame, self.params.frame(FOOTPRINT)
+            steps, append = read_footsteps(message, self.walker.planner.times, X, frame, feet)
             self.walker.follow(steps, append=append)
             return f"{len(steps)} footsteps"
 
@@ -168,7 +172,8 @@ class WalkerNode(BalancingNode):
         """Walk until the middle of the feet is at a pose."""
 
         def walk_to() -> str:
-            X = read_goal(message, self.outputs.X_odom_footprint, self.params.odom_frame)
+            X = self.outputs.X_odom_footprint
+            X = read_goal(message, X, self.outputs.frame, self.params.frame(FOOTPRINT))
             self.walker.walk_to(X)
             return f"a goal {len(self.walker.planner.queue)} footsteps away"
 
@@ -364,7 +369,7 @@ class WalkerNode(BalancingNode):
 
     def slack_time(self, left: float) -> None:
         if (r := self.report) is not None:
-            frame, stamp = self.params.odom_frame, self.sensors.joint_instant or self.present()
+            frame, stamp = self.outputs.frame, self.sensors.joint_instant or self.present()
             markers = self.params.markers_rate
             self.plan.publish(left, markers, lambda: serialize_message(plan_markers(self.walker, r, stamp, frame)))
 

@@ -67,7 +67,7 @@ class WholeBodyControllerNode(BalancingNode):
         self.motion: DynamicMotion | None = self._checked_motion()
         self.feet, self.soles = Feet(robot), RigidSoles.of(robot)
         self.names = tuple(s.name for side in self.feet.soles for s in side)
-        self.sensors, self.clock = Sensors(robot, self.names, self.health), TickClock(1.0 / p.rate)
+        self.sensors, self.clock = Sensors(robot, self.names, self.health, p.local_frame), TickClock(1.0 / p.rate)
         self.check, self.estimator = StartCheck(robot, self.feet), FloatingBaseEstimator(robot, self.feet.frames)
         Stage(robot, standing_motion(robot, robot.q("neutral")))  # what is compiled is loaded now
         self.commands, self.outputs = TorqueCommands(self, robot), PerformingOutputs(self, robot, p.odom_frame)
@@ -303,7 +303,7 @@ class WholeBodyControllerNode(BalancingNode):
         if not self.running or self.stage is None or self.stage.controller.estimate is None:
             return
         c, stamp = self.stage.controller, self.sensors.joint_instant or self.present()
-        frame = self.params.odom_frame
+        frame = self.outputs.frame
         self.plan.publish(left, self.params.markers_rate, lambda: serialize_message(plan_markers(c, stamp, frame)))
 
     def close(self) -> None:

@@ -301,13 +301,14 @@ class WholeBodyIkNode(TickNode):
         self.follower = TargetFollower(robot, self.settings(), p.self_collision)
         self.message = joint_state(robot.joint_names)
         self.commands = CommandOwner(self, "joint_commands")
-        self.markers = IkMarkers(self, robot, p.world_frame)
+        self.markers = IkMarkers(self, robot, p.world)
         timeout = max(p.target_timeout, TARGETS_TIMEOUT)
         many = listen_to_one(self, MarkerArray, "targets", self.on_targets, timeout, TARGETS_IN, raw=True, wakes=True)
         self.markers_owner = many
-        single = PoseTargets(self, robot, p.pose_targets, WRISTS, p.tf_targets, self.take_targets)
+        single = PoseTargets(self, robot, p.pose_targets, WRISTS, p.tf_targets, self.take_targets, p.frame_prefix)
         self.target_owners = TargetOwners(self, single.names, timeout)
-        self.reader, self.frames = MarkerReader(), TargetFrames(self, robot, p.world_frame, self.measured_joints)
+        world, self.reader = p.world, MarkerReader()
+        self.frames = TargetFrames(self, robot, world, self.measured_joints, p.frame_prefix)
         self.crowd, self.crowd_at = 0, -math.inf
         self.bad_frames: dict[str, tuple[str, float]] = {}  # by topic: what is wrong, and when it came [s]
         self.reports.append(self.report_frames)

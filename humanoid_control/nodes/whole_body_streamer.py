@@ -74,12 +74,13 @@ class WholeBodyStreamer(TickNode):
 
     def _make_outputs(self) -> None:
         p = self.params
+        world = p.world
         self.joints = joint_state(self.robot.joint_names)
-        self.odometry = Odometry(child_frame_id=self.robot.root_link)
-        self.odometry.header.frame_id = p.world_frame
-        self.figure = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03, p.world_frame)])
-        self.points = target_markers(BODY_POINTS, p.world_frame)
-        self.edges = MarkerArray(markers=[segments_marker(e, (0.0, 0.0, 0.0), 0.012, p.world_frame) for e in EDGES])
+        self.odometry = Odometry(child_frame_id=p.frame(self.robot.root_link))
+        self.odometry.header.frame_id = world
+        self.figure = MarkerArray(markers=[segments_marker("dancer", (0.2, 0.5, 0.9), 0.03, world)])
+        self.points = target_markers(BODY_POINTS, world)
+        self.edges = MarkerArray(markers=[segments_marker(e, (0.0, 0.0, 0.0), 0.012, world) for e in EDGES])
         for k, m in enumerate(self.edges.markers):
             m.id, m.lifetime.nanosec = k, int(1e9 * LIFETIME)
         self.joints_out = self.create_publisher(JointState, "reference_joint_states", STREAM_OUT)

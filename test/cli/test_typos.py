@@ -37,6 +37,7 @@ ROWS = {
         "--robot": ("targets --robot hpr2", "did you mean hrp2"),
         "--set": ("targets --set whole_body_ki.rate=3", "did you mean whole_body_ik"),
         "--namespace": ("targets --namespace a-b", "letters, digits"),
+        "--frame-prefix": ("targets --frame-prefix /a", "must not begin with a slash"),
     },
     "soak": {
         "--robot": ("--robot hpr2", "did you mean hrp2"),

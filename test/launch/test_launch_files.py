@@ -96,6 +96,40 @@ def test_rviz_is_in_the_namespace_of_the_nodes(monkeypatch):
 
 
 @needs_launch
+def test_the_frame_prefix_goes_to_every_node_and_to_the_robot_state_publisher(monkeypatch):
+    import launch_ros
+
+    import launch
+
+    monkeypatch.setattr("humanoid_control.nodes.launching.description._installed", lambda package: True)
+    description = load(share_dir() / "launch/targets.launch.py").generate_launch_description()
+    context = launch.LaunchContext()
+    context.launch_configurations.update(frame_prefix="left/", namespace="left", rviz="true", world_frame="odom")
+    actions = [a for entity in description.entities for a in entity.visit(context) or []]
+    nodes = [a for a in actions if isinstance(a, launch_ros.actions.Node)]
+    assert {"robot_state_publisher", *(n.executable for n in STACKS["targets"].nodes)} <= {
+        n.node_executable for n in nodes
+    }
+    for node in nodes:
+        node._perform_substitutions(context)
+        words = " ".join(
+            context.perform_substitution(w) if not isinstance(w, str) else w for w in _texts(node, context)
+        )
+        if node.node_executable == "rviz2":
+            assert "left/odom" in words
+        else:
+            assert "left/" in words, node.node_executable
+
+
+def _texts(node, context):
+    """Contents of the parameter files, and the arguments, of a node that was expanded."""
+    for path, is_file in node._Node__expanded_parameter_arguments or ():
+        yield Path(path).read_text() if is_file else str(path)
+    for argument in node._Node__arguments or ():
+        yield argument if isinstance(argument, str) else context.perform_substitution(argument)
+
+
+@needs_launch
 @pytest.mark.ros
 @pytest.mark.stack
 def test_the_real_launch_system_runs_the_demo(tmp_path):

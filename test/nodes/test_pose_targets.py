@@ -11,7 +11,8 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
 from humanoid_control.nodes.base.messages import target_markers
-from humanoid_control.nodes.targets.target_frames import LinkFrames
+from humanoid_control.nodes.base.serialized_markers import MarkerPoses
+from humanoid_control.nodes.targets.target_frames import LinkFrames, TargetFrames
 from humanoid_control.robots import load_robot
 from humanoid_control.robots.standard_frames import standard_frames
 from test.nodes.interfaces import TF2_MSGS, with_package
@@ -179,3 +180,15 @@ def test_frames_of_links_are_those_of_pinocchio_and_a_target_carries_what_its_jo
     carried = {name for name in ("l_upper_arm", "l_forearm", "l_hand", "l_gripper", "chest", "r_hand", "pelvis")
                if frames.carries("l_forearm", name)}  # fmt: skip
     assert carried == {"l_forearm", "l_hand", "l_gripper"}
+
+
+def test_frames_of_a_robot_with_a_prefix_are_understood_with_it_alone():
+    robot = load_robot("hrp2", "fixed")
+    joints = robot.postures["neutral"]
+    frames = TargetFrames(None, robot, "left/odom", lambda: joints, "left/")
+    poses = np.tile([0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], (5, 1))
+    where = ("left/odom", "left/torso", "left/pelvis", "torso", "right/torso")
+    names, moved = frames.in_world(MarkerPoses(("a", "b", "c", "d", "e"), poses, 0.0, where))
+    assert names == ("a", "b", "c") and "'right/torso', 'torso' are refused" in frames.problem
+    torso = LinkFrames(robot, lambda: joints).pose("torso")
+    np.testing.assert_allclose(moved[1, :3], torso.act(np.array([0.1, 0.0, 0.0])), atol=1e-12)

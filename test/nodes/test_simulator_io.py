@@ -52,7 +52,7 @@ def test_odometry_has_every_number_of_the_base_in_its_place():
     outputs = simulator_outputs.SimulatorOutputs.__new__(simulator_outputs.SimulatorOutputs)
     outputs.engine = SimpleNamespace(base_state=lambda: (pose, twist), robot=SimpleNamespace(root_link="hull"))
     outputs._odometry, outputs._tf = SimpleNamespace(publish=sent.append), SimpleNamespace(sends=False)
-    outputs.world_frame = "map"
+    outputs.world_frame, outputs.root_frame = "map", "hull"
     outputs._send_odometry(stamp_of(1_500_000_000))
     (m,) = sent
     p, o, v, w = m.pose.pose.position, m.pose.pose.orientation, m.twist.twist.linear, m.twist.twist.angular
@@ -91,6 +91,7 @@ def test_every_sole_has_a_frame_on_its_link_in_the_middle_of_its_corners(monkeyp
     outputs._odometry = SimpleNamespace(publish=lambda m: None)
     outputs._tf = SimpleNamespace(sends=True, publish=lambda *all_of_them: sent.append(all_of_them))
     outputs._feet, outputs.publish_base = {f.name: None for f in robot.feet}, True
+    outputs._frame, outputs.root_frame = SimulatorParameters().frame, robot.root_link
     outputs._send_odometry(stamp_of(1_500_000_000))
     base, *soles = sent[0]
     assert base.child_frame_id == robot.root_link and base.transform.rotation.w == 6.0

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import array
 import dataclasses
+import re
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from humanoid_control.errors import ConfigError, UnknownNameError
 
 P = TypeVar("P", bound="NodeParameters")
+COMMON_FRAMES = ("", "world", "map")  # of all robots together, so they never have a prefix
+PREFIX = re.compile(r"(?:[A-Za-z0-9_~.-][A-Za-z0-9_~./-]*)?")  # tf2 refuses a slash at the beginning
 
 
 def param(
@@ -42,6 +45,10 @@ class NodeParameters:
     """Parameters of every node."""
 
     robot: str = param("hrp2", "robot of the catalogue, or path of a URDF")
+    frame_prefix: str = param(
+        "",
+        "prefix of the names of all frames but world and map, as robot_state_publisher has it: left/ gives left/torso",
+    )
     autostart: bool = param(True, "configure and activate without being asked; false: wait for lifecycle transitions")
     priority: int = param(
         50, "real-time priority (SCHED_FIFO) where permitted; 0: as any process, negative: as nice", "", -19, 98
@@ -53,6 +60,20 @@ class NodeParameters:
         10.0, "share of missed ticks above which diagnostics report an error", "%", 0, 100, live=True
     )
 
+    def frame(self, name: str) -> str:
+        """Return the name that a frame of the robot has on the graph."""
+        return name if name in COMMON_FRAMES else f"{self.frame_prefix}{name}"
+
+    def local_frame(self, frame: str) -> str:
+        """Return the robot's own name of a frame that a message names.
+
+        Raises:
+            ConfigError: the frame has not the prefix of this robot.
+        """
+        if frame in COMMON_FRAMES or frame.startswith(self.frame_prefix):
+            return frame if frame in COMMON_FRAMES else frame.removeprefix(self.frame_prefix)
+        raise ConfigError(f"frame '{frame[:60]}' is not of this robot, whose frames begin with '{self.frame_prefix}'")
+
 
 @dataclass(frozen=True)
 class WorldParameters(NodeParameters):
@@ -61,6 +82,11 @@ class WorldParameters(NodeParameters):
     world_frame: str = param(
         "world", "name of the world's frame, in headers and on /tf", choices=("world", "odom", "map")
     )
+
+    @property
+    def world(self) -> str:
+        """Name of the world's frame on the graph."""
+        return self.frame(self.world_frame)
 
 
 def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
@@ -125,6 +151,19 @@ def parse_value(cls: type[NodeParameters], name: str, text: str) -> Any:
 def default_of(f: dataclasses.Field) -> Any:
     """The default value of a field."""
     return f.default_factory() if callable(f.default_factory) else f.default
+
+
+def check_frame_prefix(prefix: str) -> None:
+    """Make sure that names with a prefix are names of frames.
+
+    Raises:
+        ConfigError: they are not.
+    """
+    if not PREFIX.fullmatch(prefix):
+        raise ConfigError(
+            f"parameter frame_prefix: '{prefix[:60]}' must not begin with a slash, and consists of letters, digits "
+            "and _ ~ . - /"
+        )
 
 
 def with_value(params: P, name: str, value: Any) -> P:

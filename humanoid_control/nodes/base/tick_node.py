@@ -27,6 +27,7 @@ from humanoid_control.nodes.base.messages import EVENTS, POLLED_IN, STREAM_IN, R
 from humanoid_control.nodes.base.parameters import (
     NodeParameters,
     allowed,
+    check_frame_prefix,
     check_value,
     converted,
     default_of,
@@ -307,6 +308,7 @@ class TickNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         self._kept = self._endpoints()
         try:
+            check_frame_prefix(self.params.frame_prefix)
             twin = self.graph.find_twin()
             if reason := pin(self.params.cpu) or (twin if self.sole else ""):
                 raise ConfigError(reason)

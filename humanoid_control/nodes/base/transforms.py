@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pinocchio as pin
@@ -39,15 +40,21 @@ class TransformOutput:
 class FrameNames:
     """Publisher of `/tf_static`: the frames of REP 120 that a robot's own links do not have already."""
 
-    def __init__(self, node: Any, robot: Robot) -> None:
-        """Publish them once, for late subscribers too; nothing without tf's messages."""
+    def __init__(self, node: Any, robot: Robot, frame: Callable[[str], str]) -> None:
+        """Publish them once, for late subscribers too; nothing without tf's messages.
+
+        Args:
+            node: that publishes them. robot: whose they are. frame: `NodeParameters.frame`, which adds the prefix.
+        """
         if TFMessage is None:
             return
         stamp = node.get_clock().now().to_msg()
         named = {name: f for name, f in standard_frames(robot).items() if not f.own}
         self._publisher = node.create_publisher(TFMessage, "/tf_static", LATCHED)
         self._publisher.publish(
-            TFMessage(transforms=[transform(stamp, f.link, name, f.X_link_frame) for name, f in named.items()])
+            TFMessage(
+                transforms=[transform(stamp, frame(f.link), frame(name), f.X_link_frame) for name, f in named.items()]
+            )
         )
 
 

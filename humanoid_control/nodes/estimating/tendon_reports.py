@@ -237,7 +237,7 @@ class TendonMarkers:
         points, colors = self.lines()
         if self._bytes is None or len(points) > self._size:
             self._size = len(points) + 2 * MORE_SEGMENTS
-            self._bytes = SerializedMarkers(_message(self._size, self._node.params.world_frame))
+            self._bytes = SerializedMarkers(_message(self._size, self._node.params.world))
         more = self._size - len(points)  # the rest lies on the last point
         points = np.concatenate([points, np.repeat(points[-1:], more, axis=0)])
         colors = np.concatenate([colors, np.repeat(colors[-1:], more, axis=0)])

@@ -58,7 +58,8 @@ class HumanOutputs:
         self._next_tf = 0.0
         self._state = SerializedJointState(person.names)
         self._wrench = WrenchStamped()
-        self._wrench.header.frame_id = f"human/{person.body_names[0]}"
+        self._frame = node.params.frame
+        self._wrench.header.frame_id = self._frame(f"human/{person.body_names[0]}")
         self._body = SerializedMarkers(target_markers(self.points.names, world)) if not self.points.missing else None
         self._picture = SerializedMarkers(self._layers(len(person.markers)))
         self._shown: tuple[Time, LiveFrame, np.ndarray] | None = None
@@ -170,6 +171,6 @@ class HumanOutputs:
             X, parent = pin.SE3(R[k], p[k]), self.world
             if joint.parent != GROUND:
                 up = index[joint.parent]
-                X, parent = pin.SE3(R[up], p[up]).actInv(X), f"human/{joint.parent}"
-            out.append(transform(stamp, parent, f"human/{self.person.body_names[k]}", X))
+                X, parent = pin.SE3(R[up], p[up]).actInv(X), self._frame(f"human/{joint.parent}")
+            out.append(transform(stamp, parent, self._frame(f"human/{self.person.body_names[k]}"), X))
         return out

@@ -12,7 +12,12 @@ import yaml
 
 from humanoid_control.errors import ConfigError, HumanoidError, UnknownNameError
 from humanoid_control.files import read_yaml, why
-from humanoid_control.nodes.base.parameters import WorldParameters, check_value, parse_value
+from humanoid_control.nodes.base.parameters import (
+    WorldParameters,
+    check_frame_prefix,
+    check_value,
+    parse_value,
+)
 from humanoid_control.nodes.base.ros_env import check_namespace
 from humanoid_control.nodes.stacks import PERFORMER, Stack
 
@@ -38,7 +43,7 @@ class LaunchOptions:
         clip: None in a stack that plays none. port: of the page; None in a stack without the viewer.
         state_publisher: whether robot_state_publisher is wanted. rviz: whether that is.
         hardware: file of the real robot, or simulated drives; None in a stack that drives none.
-        world_frame: name of the world's frame, for all nodes.
+        world_frame: name of the world's frame, for all nodes. frame_prefix: of all other frames.
     """
 
     robot: str
@@ -50,6 +55,7 @@ class LaunchOptions:
     rviz: bool
     hardware: str | None = None
     world_frame: str = "world"
+    frame_prefix: str = ""
 
 
 def clip_node(stack: Stack) -> str | None:
@@ -64,6 +70,7 @@ def launch_arguments(stack: Stack) -> list[LaunchArgument]:
         LaunchArgument("namespace", "", "namespace of all nodes"),
         LaunchArgument("params_file", "", "parameter file for all nodes"),
         LaunchArgument("world_frame", "world", "name of the world's frame, in headers and on /tf: world, odom or map"),
+        LaunchArgument("frame_prefix", "", "prefix of all frames but world and map, for several robots: left/"),
         LaunchArgument("rsp", "true", "start robot_state_publisher where it is installed"),
         LaunchArgument("rviz", "false", "start rviz2 with the configuration of this package"),
     ]
@@ -108,6 +115,7 @@ def launch_options(stack: Stack, given: Mapping[str, str]) -> LaunchOptions:
 
     values = {a.name: given.get(a.name, a.default).strip() for a in launch_arguments(stack)}
     check_namespace("namespace", values["namespace"])
+    check_frame_prefix(values["frame_prefix"])
     switches = {name: truth(name, values[name]) for name in ("rsp", "rviz")}
     specs = {spec.executable: spec for spec in stack.nodes}
     port = parse_value(specs[VIEWER].parameter_class(), "port", values["port"]) if VIEWER in specs else None
@@ -130,6 +138,7 @@ def launch_options(stack: Stack, given: Mapping[str, str]) -> LaunchOptions:
         switches["rviz"],
         values.get("hardware"),
         str(parse_value(WorldParameters, "world_frame", values["world_frame"])),
+        values["frame_prefix"],
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from humanoid_control.errors import EnvironmentProblem, HumanoidError, missing_extra
-from humanoid_control.nodes.base.parameters import WorldParameters
+from humanoid_control.nodes.base.parameters import NodeParameters, WorldParameters
 from humanoid_control.nodes.launching.arguments import (
     CLIP_NODES,
     DRIVER,
@@ -74,12 +74,13 @@ def _actions(context: Any, stack: Stack) -> list[Any]:
             actions.append(_root_transform(options))
     if options.rviz:
         config = str(share_dir() / "config" / "rviz" / "humanoid.rviz")
+        fixed = NodeParameters(frame_prefix=options.frame_prefix).frame(options.world_frame)
         actions.append(
             Node(
                 package="rviz2",
                 executable="rviz2",
                 namespace=options.namespace,
-                arguments=["-d", config, "-f", options.world_frame],
+                arguments=["-d", config, "-f", fixed],
                 output="log",
             )
         )
@@ -102,6 +103,8 @@ class LaunchedNode:
 
         spec, options = self.spec, self.options
         own: dict[str, Any] = {"robot": options.robot}
+        if options.frame_prefix:
+            own["frame_prefix"] = options.frame_prefix
         if issubclass(spec.parameter_class(), WorldParameters):
             own["world_frame"] = options.world_frame
         if spec.executable in CLIP_NODES:
@@ -179,7 +182,12 @@ def _state_publisher(options: LaunchOptions) -> Any:
         package="robot_state_publisher",
         executable="robot_state_publisher",
         namespace=options.namespace,
-        parameters=[{"robot_description": ParameterValue(urdf, value_type=str)}],
+        parameters=[
+            {
+                "robot_description": ParameterValue(urdf, value_type=str),
+                "frame_prefix": ParameterValue(options.frame_prefix, value_type=str),
+            }
+        ],
         output="log",
     )
 
@@ -192,12 +200,12 @@ def _root_transform(options: LaunchOptions) -> Any:
         package="tf2_ros",
         executable="static_transform_publisher",
         namespace=options.namespace,
-        arguments=root_transform_arguments(options.robot, options.world_frame),
+        arguments=root_transform_arguments(options.robot, options.world_frame, options.frame_prefix),
         output="log",
     )
 
 
-def root_transform_arguments(robot_name: str, world: str = "world") -> list[str]:
+def root_transform_arguments(robot_name: str, world: str = "world", prefix: str = "") -> list[str]:
     """Arguments of static_transform_publisher: from the world to the root link of the robot's own URDF."""
     import pinocchio as pin
 
@@ -207,7 +215,8 @@ def root_transform_arguments(robot_name: str, world: str = "world") -> list[str]
     values = pin.SE3ToXYZQUAT(robot.X_world_root).tolist()
     words = [w for name, x in zip(("x", "y", "z", "qx", "qy", "qz", "qw"), values, strict=True) for w in (name, x)]
     flags = [f"--{w}" if isinstance(w, str) else f"{w:.9g}" for w in words]
-    return [*flags, "--frame-id", world, "--child-frame-id", robot.root_link]
+    frame = NodeParameters(frame_prefix=prefix).frame
+    return [*flags, "--frame-id", frame(world), "--child-frame-id", frame(robot.root_link)]
 
 
 def _installed(package: str) -> bool:

@@ -48,7 +48,7 @@ class PerformingOutputs:
     def __init__(self, node: Any, robot: Robot, odom_frame: str) -> None:
         """Make them; node: that they are of. robot: whose. odom_frame: of odometry and plan."""
         self.base = WalkOutputs(node, robot, odom_frame, DRIFT, "performing/state")
-        self.robot, self.frame = robot, odom_frame
+        self.frame, self._root_frame = node.params.frame(odom_frame), node.params.frame(robot.root_link)
         self._joints = joint_state(robot.joint_names)
         self._joints_out = node.create_publisher(JointState, "reference_joint_states", STREAM_OUT)
         self._odometry_out = node.create_publisher(Odometry, "reference_odometry", STREAM_OUT)
@@ -66,7 +66,7 @@ class PerformingOutputs:
         self.base.publish(c.estimate, stamp, c.estimator.contacts.touching)
         m, k = c.motion, frame_of(c)
         self._joints_out.publish(fill_joint_state(self._joints, stamp, m.q[k, 7:], m.v[k, 6:], m.torque[k]))
-        o = Odometry(child_frame_id=self.robot.root_link)
+        o = Odometry(child_frame_id=self._root_frame)
         o.header.stamp, o.header.frame_id = stamp, self.frame
         p, x = o.pose.pose.position, o.pose.pose.orientation
         p.x, p.y, p.z, x.x, x.y, x.z, x.w = m.q[k, :7].tolist()

@@ -16,7 +16,7 @@ from humanoid_control.nodes.base.command_owner import COMMANDS_IN, listen_to_one
 from humanoid_control.nodes.base.messages import JointPositions
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.nodes.policies.references import LiveReference
-from humanoid_control.nodes.walking.requests import VelocityRequest
+from humanoid_control.nodes.walking.requests import FOOTPRINT, VelocityRequest
 from humanoid_control.nodes.walking.sensors import Sensors, TickClock
 from humanoid_control.policy import Command, MotionReference, Policy, RobotState
 
@@ -42,8 +42,9 @@ class PolicyInputs:
             policies: of one robot.
         """
         self.node, self.robot, p = node, policies[0].robot, node.params
-        self.sensors = Sensors(self.robot, (), node.health)
-        self.velocity = VelocityRequest(node.health, self.robot.root_link, p.cmd_vel_timeout)
+        self.sensors = Sensors(self.robot, (), node.health, p.local_frame)
+        self._root = p.frame(self.robot.root_link)
+        self.velocity = VelocityRequest(node.health, self._root, p.cmd_vel_timeout, p.frame(FOOTPRINT))
         self.references = {id(q): LiveReference(q) for q in policies if isinstance(q.reference, MotionReference)}
         self.needs_odometry = any(t.kind in NEEDS_ODOMETRY for q in policies for t in q.model.terms)
         self._body = JointPositions(self.robot)
@@ -109,7 +110,7 @@ class PolicyInputs:
 
     def _on_odometry(self, m: Odometry) -> None:
         p, v = m.pose.pose.position, m.twist.twist.linear
-        if m.child_frame_id not in ("", self.robot.root_link):
+        if m.child_frame_id not in ("", self._root):
             raise ConfigError(f"odom of '{m.child_frame_id}': only one of the root link is understood: passed over")
         numbers = np.array([p.x, p.y, p.z, v.x, v.y, v.z])
         if not (np.abs(numbers) < IMPOSSIBLE).all():

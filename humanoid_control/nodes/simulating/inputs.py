@@ -261,7 +261,7 @@ class SimulatorInputs:
 
     def on_set_base(self, m: PoseStamped) -> None:
         """The root link put to a pose in the world, at rest; the joints stay as they are."""
-        world = self.node.params.world_frame
+        world = self.node.params.world
         if m.header.frame_id not in ("", world):
             raise ConfigError(f"set_base takes poses in the frame '{world}', not '{m.header.frame_id}'")
         p, o = m.pose.position, m.pose.orientation
@@ -280,12 +280,13 @@ class SimulatorInputs:
 
     def on_push(self, m: WrenchStamped) -> None:
         """A wrench at the origin of the link in `frame_id`, in its axes now; their direction is kept while it acts."""
-        R = self.engine.link_pose(m.header.frame_id).rotation
+        link = self.node.params.local_frame(m.header.frame_id)
+        R = self.engine.link_pose(link).rotation
         f, t = m.wrench.force, m.wrench.torque
         if not (np.abs([f.x, f.y, f.z, t.x, t.y, t.z]) < STRONGEST).all():
             raise NotANumberError("push: the wrench is not a number, or greater than any: nothing is pushed")
         wrench = np.concatenate([R @ (f.x, f.y, f.z), R @ (t.x, t.y, t.z)])
-        self.engine.push(m.header.frame_id, wrench, self.node.params.push_duration)
+        self.engine.push(link, wrench, self.node.params.push_duration)
 
 
 def _with_suggestion(name: str, known: Any) -> str:

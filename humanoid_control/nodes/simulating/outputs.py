@@ -51,7 +51,8 @@ class SimulatorOutputs:
         """
         robot, wrong = engine.robot, imperfection_of(p)
         self.engine, self.slow_every, self.simulated_stamps = engine, p.slow_every, p.stamp == "sim"
-        self.world_frame = p.world_frame
+        self.world_frame, self._frame = p.world, p.frame
+        self.root_frame = p.frame(robot.root_link)
         self.sensor_every, self.publish_base = p.sensor_every or p.slow_every, p.publish_tf
         self._now, self._stamps = node.get_clock().now, RisingStamps()
         self._joint_sensor = Sensor("joint_states", (robot.n,) * 3, wrong, p.seed)
@@ -65,7 +66,7 @@ class SimulatorOutputs:
         self._imu = node.create_publisher(Imu, "imu", STREAM_OUT)
         self._odometry = node.create_publisher(Odometry, GROUND_TRUTH, STREAM_OUT)
         self._clock = ClockPublisher(node) if self.simulated_stamps else None
-        self._tf, self._names = TransformOutput(node), FrameNames(node, robot)
+        self._tf, self._names = TransformOutput(node), FrameNames(node, robot, p.frame)
         self._feet = {f.name: node.create_publisher(WrenchStamped, foot_topic(f.name), STREAM_OUT) for f in feet}
         self._tendons = SimulatorTendons(node, engine, p) if p.tendons or p.drives == WINCHES else None
         self._description = None
@@ -138,7 +139,7 @@ class SimulatorOutputs:
         if read is None or not _finite(*read):
             return
         imu = Imu()
-        imu.header.stamp, imu.header.frame_id = stamp, self.engine.robot.root_link
+        imu.header.stamp, imu.header.frame_id = stamp, self.root_frame
         o = imu.orientation
         o.x, o.y, o.z, o.w = read[0].tolist()
         _fill(imu.angular_velocity, read[1])
@@ -147,7 +148,7 @@ class SimulatorOutputs:
 
     def _send_odometry(self, stamp: Time) -> None:
         pose, twist = self.engine.base_state()
-        m = Odometry(child_frame_id=self.engine.robot.root_link)
+        m = Odometry(child_frame_id=self.root_frame)
         m.header.stamp, m.header.frame_id = stamp, self.world_frame
         p, o = m.pose.pose.position, m.pose.pose.orientation
         (p.x, p.y, p.z), (o.x, o.y, o.z, o.w) = pose[:3].tolist(), pose[3:].tolist()
@@ -157,7 +158,8 @@ class SimulatorOutputs:
         if self._tf.sends:
             centers = {f.name: (f.link, f.corners().mean(axis=0)) for f in self.engine.robot.feet if self._feet}
             soles = [
-                transform(stamp, link, sole_frame(name), pin.SE3(np.eye(3), p)) for name, (link, p) in centers.items()
+                transform(stamp, self._frame(link), self._frame(sole_frame(name)), pin.SE3(np.eye(3), p))
+                for name, (link, p) in centers.items()
             ]
             self._tf.publish(*([base_transform(m)] if self.publish_base else []), *soles)
 
@@ -168,7 +170,7 @@ class SimulatorOutputs:
             if read is None or not _finite(*read):
                 continue
             m = WrenchStamped()
-            m.header.stamp, m.header.frame_id = stamp, sole_frame(name)
+            m.header.stamp, m.header.frame_id = stamp, self._frame(sole_frame(name))
             _fill(m.wrench.force, read[0])
             _fill(m.wrench.torque, read[1])
             publisher.publish(m)

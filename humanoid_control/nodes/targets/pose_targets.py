@@ -88,7 +88,9 @@ class TargetOwners:
 class PoseTargets:
     """Subscriptions of single targets: a topic for each name that a parameter lists, and tf where it is wanted."""
 
-    def __init__(self, node: TickNode, robot: Robot, text: str, default: str, use_tf: bool, take: Take) -> None:
+    def __init__(
+        self, node: TickNode, robot: Robot, text: str, default: str, use_tf: bool, take: Take, prefix: str = ""
+    ) -> None:
         """Subscribe.
 
         Args:
@@ -96,6 +98,7 @@ class PoseTargets:
             text: names of targets with a topic of their own, divided by commas.
             default: as text; of these names the ones that the robot lacks are left out.
             use_tf: frames `target/NAME` on /tf are targets as well.
+            prefix: of frames, `frame_prefix`.
             take: called with the targets of a message, its topic, and the identity of its publisher.
 
         Raises:
@@ -109,7 +112,7 @@ class PoseTargets:
         for name in names:
             if name not in known:
                 raise UnknownNameError("target in parameter pose_targets", name, known)
-        self._take, self.names = take, tuple(dict.fromkeys(names))
+        self._take, self.names, self._child = take, tuple(dict.fromkeys(names)), f"{prefix}{CHILD}"
         for name in self.names:
             take_one = self._pose_of(name, f"{POSE_TOPIC}{name}")
             node.listen(PoseStamped, f"{POSE_TOPIC}{name}", take_one, TARGETS_IN, takes_info=True, wakes=True)
@@ -131,9 +134,9 @@ class PoseTargets:
 
     def _transforms(self, data: bytes, info: Mapping[str, Any]) -> None:
         """Take the frames of a message that are targets; others are not read at all."""
-        if CHILD.encode() not in data:
+        if self._child.encode() not in data:
             return
-        found = [t for t in deserialize_message(data, TFMessage).transforms if t.child_frame_id.startswith(CHILD)]
+        found = [t for t in deserialize_message(data, TFMessage).transforms if t.child_frame_id.startswith(self._child)]
         found = found[:MOST_TRANSFORMS]
         by_stamp: dict[float, list[Any]] = {}
         for t in found:
@@ -143,6 +146,6 @@ class PoseTargets:
             for k, t in enumerate(rows):
                 p, o = t.transform.translation, t.transform.rotation
                 poses[k] = p.x, p.y, p.z, o.x, o.y, o.z, o.w
-            names = tuple(t.child_frame_id.removeprefix(CHILD) for t in rows)
+            names = tuple(t.child_frame_id.removeprefix(self._child) for t in rows)
             frames = tuple(t.header.frame_id for t in rows)
             self._take(MarkerPoses(names, poses, stamp, frames), TF, gid_of(info))

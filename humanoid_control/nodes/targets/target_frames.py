@@ -69,7 +69,12 @@ class TargetFrames:
     """
 
     def __init__(
-        self, node: Any, robot: Robot, world: str = WORLD, joints: Callable[[], np.ndarray] | None = None
+        self,
+        node: Any,
+        robot: Robot,
+        world: str = WORLD,
+        joints: Callable[[], np.ndarray] | None = None,
+        prefix: str = "",
     ) -> None:
         """Listen to transforms, where there is tf2.
 
@@ -77,13 +82,14 @@ class TargetFrames:
             node: whose transforms they are. robot: whose root link is a frame, too, where it stands still.
             world: name of the world's frame.
             joints: as of `LinkFrames`; None: no other link is a frame.
+            prefix: of the names of the robot's frames, `frame_prefix`.
         """
-        self.problem, self._world = "", world
+        self.problem, self._world, self._prefix = "", world, prefix
         self._known: dict[str, pin.SE3 | None] = {"": None, world: None}
         self._root = ""
         parent = robot.model.frames[robot.model.getFrameId(robot.root_link)].parentJoint
         if robot.base == "floating" or parent == 0:  # else it moves with the joints
-            self._root = robot.root_link
+            self._root = f"{prefix}{robot.root_link}"
             self._known.setdefault(self._root, robot.X_world_root)
         self._links = LinkFrames(robot, joints) if joints is not None and self._root else None
         self._buffer: Any = None
@@ -119,10 +125,11 @@ class TargetFrames:
         """Pose of a frame in the world, None where it is the world; and why it is not known, which else is empty."""
         if frame in self._known:
             return self._known[frame], ""
-        if self._links is not None and frame in self._links:
-            if carrier := next((name for name in targets if self._links.carries(name, frame)), ""):
+        link = frame.removeprefix(self._prefix)
+        if self._links is not None and frame.startswith(self._prefix) and link in self._links:
+            if carrier := next((name for name in targets if self._links.carries(name, link)), ""):
                 return None, f"'{carrier[:60]}' moves this frame itself"
-            return self._links.pose(frame), ""
+            return self._links.pose(link), ""
         if self._buffer is None:
             return None, "tf2_ros is not installed here to transform them"
         if lost >= NAMED:  # no message asks for more than a few

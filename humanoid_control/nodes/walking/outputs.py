@@ -42,10 +42,13 @@ class WalkOutputs:
         """Make them.
 
         Args:
-            node: that they are of. robot: whose they are. odom_frame: name of the frame of odometry.
+            node: that they are of. robot: whose they are. odom_frame: name of the frame of odometry, without
+                prefix.
             drift: standard deviation of odometry's position, as a share of the way. state: topic of the state.
         """
-        self.robot, self.frame, self.drift = robot, odom_frame, drift
+        frame = node.params.frame
+        self.robot, self.frame, self.drift = robot, frame(odom_frame), drift
+        self._root_frame, self._footprint_frame = frame(robot.root_link), frame(FOOTPRINT)
         self.odom = node.create_publisher(Odometry, "odom", STREAM_OUT)
         self._state = node.create_publisher(String, state, LATCHED)
         self._contacts = [node.create_publisher(Bool, f"contact/{s}_foot", STREAM_OUT) for s in SIDES]
@@ -82,12 +85,12 @@ class WalkOutputs:
             self._second = stamp.sec
             self._footprint.publish(self._outline)
         if self._tf.sends:  # a frame has one parent: the footprint hangs on odom beside the base
-            foot = transform(message.header.stamp, self.frame, FOOTPRINT, self.X_odom_footprint)
+            foot = transform(message.header.stamp, self.frame, self._footprint_frame, self.X_odom_footprint)
             self._tf.publish(base_transform(message), foot)
 
     def odometry(self, now: BaseEstimate, stamp: Time) -> Odometry:
         """The estimate as odometry: pose in the frame of odometry, twist in the axes of the root link."""
-        m = Odometry(child_frame_id=self.robot.root_link)
+        m = Odometry(child_frame_id=self._root_frame)
         m.header.stamp, m.header.frame_id = stamp, self.frame
         p, o = m.pose.pose.position, m.pose.pose.orientation
         p.x, p.y, p.z, o.x, o.y, o.z, o.w = now.q[:7].tolist()

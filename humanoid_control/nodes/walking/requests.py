@@ -33,14 +33,14 @@ class VelocityRequest:
         velocity: (3,) forward, to the left [m/s], turning to the left [rad/s].
     """
 
-    def __init__(self, health: Health, root: str = "", timeout: float = 0.5) -> None:
+    def __init__(self, health: Health, root: str = "", timeout: float = 0.5, footprint: str = FOOTPRINT) -> None:
         """Prepare.
 
         Args:
             health: where faults are reported. root: link whose axes a velocity may have.
             timeout: age from which a stamped velocity is refused [s].
         """
-        self._health, self._frames, self._timeout = health, ("", FOOTPRINT, root), timeout
+        self._health, self._frames, self._timeout = health, ("", footprint, root), timeout
         self.forget()
 
     def forget(self) -> None:
@@ -62,7 +62,7 @@ class VelocityRequest:
     def _current(self, header: Any, now: float) -> bool:
         """Test whether a header is of a frame of the robot and of this time, and report it where not."""
         frame, stamp = header.frame_id, header.stamp.sec + 1e-9 * header.stamp.nanosec
-        text = f"cmd_vel in frame '{frame}': only {FOOTPRINT} or the root link '{self._frames[-1]}' is understood"
+        text = f"cmd_vel in frame '{frame}': only {self._frames[1]} or the root link '{self._frames[-1]}' is understood"
         if self._health.check("cmd_vel_frame", frame not in self._frames, Level.ERROR, text):
             return False
         old = stamp > 0.0 and now - stamp > self._timeout
@@ -112,7 +112,7 @@ class UpperRequest:
         self._health.check("targets_jump", not good, Level.WARN, "targets jump: the old ones are kept for a while")
 
 
-def read_goal(message: Any, X_odom_footprint: pin.SE3, odom_frame: str) -> pin.SE3:
+def read_goal(message: Any, X_odom_footprint: pin.SE3, odom_frame: str, footprint: str = FOOTPRINT) -> pin.SE3:
     """The pose of a PoseStamped, in the frame of odometry.
 
     Raises:
@@ -122,13 +122,13 @@ def read_goal(message: Any, X_odom_footprint: pin.SE3, odom_frame: str) -> pin.S
         X, frame = _pose(message.pose), message.header.frame_id
     except HumanoidError as e:
         raise ConfigError(f"goal_pose: {e}") from None
-    if frame not in ("", odom_frame, FOOTPRINT):
-        raise ConfigError(f"goal_pose: frame '{frame}' is neither '{odom_frame}' nor '{FOOTPRINT}'")
-    return X_odom_footprint * X if frame == FOOTPRINT else X
+    if frame not in ("", odom_frame, footprint):
+        raise ConfigError(f"goal_pose: frame '{frame}' is neither '{odom_frame}' nor '{footprint}'")
+    return X_odom_footprint * X if frame == footprint else X
 
 
 def read_footsteps(
-    message: Any, times: StepTimes, X_odom_footprint: pin.SE3, odom_frame: str
+    message: Any, times: StepTimes, X_odom_footprint: pin.SE3, odom_frame: str, footprint: str = FOOTPRINT
 ) -> tuple[list[Footstep], bool]:
     """The footsteps of a message, and whether they are to be appended to those before.
 
@@ -138,7 +138,7 @@ def read_footsteps(
 
     Args:
         message: MarkerArray, PoseArray or Path. times: of the steps.
-        X_odom_footprint: pose of the frame base_footprint. odom_frame: the frame that steps are given in otherwise.
+        X_odom_footprint: pose of the frame `footprint`. odom_frame: the frame that steps are given in otherwise.
 
     Raises:
         ConfigError: with the index of the first bad step, and why.
@@ -165,9 +165,9 @@ def read_footsteps(
             X = _pose(pose)
         except HumanoidError as e:
             raise ConfigError(f"footstep {k}: {e}") from None
-        if frame not in ("", odom_frame, FOOTPRINT):
-            raise ConfigError(f"footstep {k}: frame '{frame}' is neither '{odom_frame}' nor '{FOOTPRINT}'")
-        X = X_odom_footprint * X if frame == FOOTPRINT else X
+        if frame not in ("", odom_frame, footprint):
+            raise ConfigError(f"footstep {k}: frame '{frame}' is neither '{odom_frame}' nor '{footprint}'")
+        X = X_odom_footprint * X if frame == footprint else X
         if k == 0 and not feet:
             feet = [LEFT if X_odom_footprint.actInv(X.translation)[1] > 0 else RIGHT]
         if k >= len(feet):

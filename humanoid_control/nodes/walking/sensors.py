@@ -111,13 +111,20 @@ class Sensors:
         carrying: soles on which the robot must stand now: not even nothing is what they may say for long.
     """
 
-    def __init__(self, robot: Robot, soles: tuple[str, ...], health: Health) -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        soles: tuple[str, ...],
+        health: Health,
+        local_frame: Callable[[str], str] = str,
+    ) -> None:
         """Make it.
 
         Args:
             robot: with a floating base. soles: names of its feet with force sensors. health: where faults are reported.
+            local_frame: `NodeParameters.local_frame`, which removes the prefix of a frame.
         """
-        self.robot, self._health = robot, health
+        self.robot, self._health, self._local_frame = robot, health, local_frame
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
         self.soles, self._frames, self._imu_frame = soles, SoleFrames(robot, soles), ImuFrame(robot)
         self._turns, self._balance = EncoderTurns(robot.lower, robot.upper), TurnBalance()
@@ -212,7 +219,7 @@ class Sensors:
         self._q[own], self._v[own] = q, v
 
     def _take_imu(self, m: Imu) -> None:
-        frame, o, w, a = m.header.frame_id, m.orientation, m.angular_velocity, m.linear_acceleration
+        frame, o, w, a = self._local_frame(m.header.frame_id), m.orientation, m.angular_velocity, m.linear_acceleration
         if absent := [what for what, covariance in _covariances(m).items() if covariance[0] == NOT_MEASURED]:
             raise ConfigError(f"imu: no {absent[0]} was measured, by its covariance of -1: passed over")
         orientation = np.array([o.x, o.y, o.z, o.w])
@@ -248,7 +255,7 @@ class Sensors:
         self._imu, self._odd = reading, None
 
     def _take_wrench(self, sole: str, m: WrenchStamped) -> None:
-        frame, f, t = m.header.frame_id, m.wrench.force, m.wrench.torque
+        frame, f, t = self._local_frame(m.header.frame_id), m.wrench.force, m.wrench.torque
         wrench = np.array([f.x, f.y, f.z, t.x, t.y, t.z])
         if not _possible(wrench).all():
             raise NotANumberError(f"wrench/{sole}: a value is not a number: passed over")

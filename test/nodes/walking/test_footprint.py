@@ -18,7 +18,7 @@ from test.nodes.walking.direct import Direct
 
 def test_the_footprint_is_the_middle_of_the_soles_on_the_lower_one_with_the_yaw_of_the_base():
     outputs = WalkOutputs.__new__(WalkOutputs)
-    outputs.robot = SimpleNamespace(root_link="base_link")
+    outputs._root_frame = "base_link"
     outputs.frame, outputs.drift, outputs._place, outputs.way = "odom", 0.02, None, 0.0
     yaw, tilt = 0.8, 0.3
     R = pin.rpy.rpyToMatrix(tilt, -0.2, yaw)
