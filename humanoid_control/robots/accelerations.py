@@ -1,7 +1,7 @@
 """Acceleration limits of a robot's joints: those of its file, or what each drive can give against load and weight.
 
-URDF has no limit on acceleration. A joint whose drive is weak for what it carries cannot speed up or stop as fast as a
-light one. What its drive can give in a posture is
+URDF has no limit on acceleration before its version 1.2. A joint whose drive is weak for what it carries cannot speed
+up or stop as fast as a light one. What its drive can give in a posture is
 
     a_i(q) = (tau_i - |g_i(q)|) / (M_ii(q) + J_i),
 
@@ -11,7 +11,7 @@ sampled all over the joint ranges, a share is taken, since other joints accelera
 half of these postures is the joint's limit: with more it would lag behind its commands nearly always, with what it can
 give in the worst posture the joint would be slow everywhere. But where it must stop, before the end of its range, it
 counts on the worst posture, and on a part of what is left then: a drive gives way under load, and what runs into its
-stop shakes all others. A robot file may say otherwise, joint by joint.
+stop shakes all others. A URDF of version 1.2, or a robot file, may say otherwise, joint by joint.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DriveAccelerations(NamedTuple):
 
 
 def acceleration_limits(robot: Robot) -> DriveAccelerations:
-    """Limits of the robot file where it names the joint; else computed, of what a joint carries away from the anchor.
+    """Limits of the robot file or of the URDF; else computed, of what a joint carries away from the anchor.
 
     Infinite where the URDF does not say the effort limit. Left and right get the less of both sides, which sampling
     finds a little different. No joint asks of those that mimic it what they cannot do.
@@ -64,7 +64,7 @@ def acceleration_limits(robot: Robot) -> DriveAccelerations:
     limits[:, ~robot.effort_known] = np.inf
     sides = [robot.index.get(mirrored_name(name), k) for k, name in enumerate(robot.joint_names)]
     limits = np.minimum(limits, limits[:, sides])
-    for name, value in robot.file.acceleration_limits.items():
+    for name, value in {**robot.stated_accelerations, **robot.file.acceleration_limits}.items():
         limits[:, robot.joint_index(name)] = value, STOPPING * value
     for follower, leader, multiplier, _ in reversed(robot.mimic):
         if multiplier:

@@ -103,6 +103,18 @@ class Robot:
         """The URDF, rooted as in the file."""
         return '<?xml version="1.0"?>\n' + plain_urdf(self._tree).text()
 
+    @property
+    def stated_accelerations(self) -> dict[str, float]:
+        """Joint -> limit that the URDF states [rad/s^2, m/s^2]: the lower one of acceleration and deceleration."""
+        out = {}
+        for joint in self._tree.joints:
+            limit, name = joint.find("limit"), joint.get("name", "")
+            if limit is not None and name in self.index:
+                stated = [float(limit.get(k) or 0) for k in ("acceleration", "deceleration")]
+                if positive := [v for v in stated if v > 0]:
+                    out[name] = min(positive)
+        return out
+
     # -- building ---------------------------------------------------------------------------------------------
 
     def _check_links(self, tree: UrdfTree, file: RobotFile) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from humanoid_control.errors import HumanoidError, RobotError, UnknownNameError
 from humanoid_control.robots import load_robot
+from humanoid_control.robots.accelerations import acceleration_limits
 from humanoid_control.robots.description.meshes import (
     find_mesh,
     link_geometry,
@@ -405,3 +406,38 @@ def test_a_follower_goes_where_its_leader_takes_it_whatever_its_own_range_is(tmp
     assert robot.joint_names[follower] == "other" and multiplier * 0.03 + offset == pytest.approx(at)
     assert robot.upper[leader] == pytest.approx(0.04) and robot.lower[follower] <= at <= robot.upper[follower]
     assert ("the ranges of the leaders count" in " ".join(robot.notes)) == (range_[0] == "0")
+
+
+def test_quaternions_and_accelerations_of_urdf_1_2_mean_what_they_say(tmp_path):
+    """The same robot with angles, read by pinocchio; acceleration limits go to the solver as those of a robot file."""
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        turn = pin.Quaternion(*rng.normal(size=4)).normalized()
+        text = " ".join(f"{v:.17g}" for v in turn.coeffs())
+        new = ARM.replace('rpy="0.1 0 0"', f'quat_xyzw="{text}"')
+        new = new.replace('velocity="0"', 'acceleration="7" velocity="0"')
+        angles = " ".join(f"{v:.17g}" for v in pin.rpy.matrixToRpy(turn.toRotationMatrix()))
+        got = load_robot(write(tmp_path, new)).model
+        by_angles = ARM.replace('"0.1 0 0"', f'"{angles}"').replace('type="continuous"', 'type="fixed"')
+        wanted = pin.buildModelFromXML(by_angles)
+        X = got.jointPlacements[got.getJointId("bend")]
+        np.testing.assert_allclose(X.rotation, turn.toRotationMatrix(), atol=1e-12)
+        np.testing.assert_allclose(X.rotation, wanted.jointPlacements[wanted.getJointId("bend")].rotation, atol=1e-12)
+    robot = load_robot(write(tmp_path, new))
+    assert robot.stated_accelerations == {"bend": 7.0}
+    assert acceleration_limits(robot).acceleration[robot.joint_index("bend")] == 7.0
+    slower = load_robot(write(tmp_path, new.replace('acceleration="7"', 'acceleration="7" deceleration="3"')))
+    assert acceleration_limits(slower).acceleration[slower.joint_index("bend")] == 3.0
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        ('quat_xyzw="0 0 0 0"', "quat_xyzw of its <origin> must have length 1, got '0 0 0 0'"),
+        ('quat_xyzw="0 0 1"', "quat_xyzw of its <origin> must be four numbers"),
+        ('quat_xyzw="0 0 0 1" rpy="0 0 0"', "has rpy and quat_xyzw: give one of them"),
+    ],
+)
+def test_a_quaternion_that_is_none_is_named(origin, words, tmp_path):
+    with pytest.raises(RobotError, match=f"joint 'bend'.*{words}"):
+        load_robot(write(tmp_path, ARM.replace('rpy="0.1 0 0"', origin)))

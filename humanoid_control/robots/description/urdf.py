@@ -21,6 +21,7 @@ from humanoid_control.robots.description.oddities import EFFORT, MOVING, SPEED, 
 WIDE = 1.0e9  # [rad] from which an end of a range is none, and by which programs are told that it is
 TURNED = 1.0e3  # [rad] of a placement: more is no angle
 MOST = 1.0e9  # of masses, inertias, speeds and efforts, in SI units: more than any robot has
+NOT_UNIT = 1e-3  # of the length of a quaternion: written with fewer digits than these it is none
 MOST_JOINTS = 1000  # that are read: pinocchio's memory grows with their square
 NO_RANGE = 1e-12  # [rad] of a follower whose own range is empty: it is replaced by what its leader gives
 BASE_LINK = "base_link"  # the massless root of the catalogue's URDFs
@@ -153,7 +154,7 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
     Raises:
         RobotError: not XML, not a robot, a joint that names a missing link, no single root, a loop, a moving link
             without mass below it, a limit that is missing or the wrong way round, a negative mass, a position or
-            angles that are not three numbers.
+            angles that are not three numbers, a quaternion that is none.
     """
     document = parse_xml(_PROLOGUE.sub("", text, count=1), where, "a URDF")
     if document.tag != "robot":
@@ -170,7 +171,9 @@ def parse_urdf(text: str, where: str) -> UrdfTree:
         document.set("name", "robot")  # pinocchio needs one
     _check_topology(tree)
     for owner in (*tree.joints, *document.findall("link")):
-        check_numbers(owner, f"{where}: {owner.tag} '{shown(owner.get('name'))}'")
+        place = f"{where}: {owner.tag} '{shown(owner.get('name'))}'"
+        check_numbers(owner, place)
+        _turn_quaternions(owner, place)
     tree.unknown_efforts = frozenset(j.get("name", "") for j in tree.joints if _lacks_effort(j))
     tree.notes = oddities(document, where)
     names = {j.get("name", "") for j in tree.joints}
@@ -287,11 +290,17 @@ _COUNTS = {3: "three", 4: "four"}
 _PLACE, _ANGLES = _Numbers(3, -FARTHEST, FARTHEST), _Numbers(3, -TURNED, TURNED)
 _SIZE, _ANY, _NOT_NEGATIVE = _Numbers(1, 0.0, FARTHEST), _Numbers(1, -MOST, MOST), _Numbers(1, 0.0)
 _NUMBERS: dict[str, dict[str, _Numbers]] = {  # by element
-    "origin": {"xyz": _PLACE, "rpy": _ANGLES},
+    "origin": {"xyz": _PLACE, "rpy": _ANGLES, "quat_xyzw": _Numbers(4, -1.001, 1.001)},
     "axis": {"xyz": _PLACE},
     "mass": {"value": _Numbers(1, 0.0, MOST)},
     "inertia": dict.fromkeys(("ixx", "iyy", "izz", "ixy", "ixz", "iyz"), _ANY),
-    "limit": {"lower": _Numbers(), "upper": _Numbers(), "velocity": _NOT_NEGATIVE, "effort": _NOT_NEGATIVE},
+    "limit": {
+        "lower": _Numbers(),
+        "upper": _Numbers(),
+        "velocity": _NOT_NEGATIVE,
+        "effort": _NOT_NEGATIVE,
+        **dict.fromkeys(("acceleration", "deceleration"), _NOT_NEGATIVE),  # of URDF 1.2
+    },
     "mimic": {"multiplier": _ANY, "offset": _ANY},
     "dynamics": dict.fromkeys(("damping", "friction"), _Numbers(1, 0.0, MOST)),
     "box": {"size": _Numbers(3, 0.0, FARTHEST)},
@@ -316,6 +325,23 @@ def check_numbers(owner: ET.Element, place: str) -> None:
             if fault := wanted.fault(text):
                 said = f" has mass {shown(text)}; it" if e.tag == "mass" else f": {key} of its <{e.tag}>"
                 raise RobotError(f"{place}{said} {fault}, got '{shown(text)}'")
+
+
+def _turn_quaternions(owner: ET.Element, place: str) -> None:
+    """Write the quaternions of URDF 1.2 as the angles that every reader of URDFs knows.
+
+    Raises:
+        RobotError: an origin with both, or a quaternion that is not of length 1.
+    """
+    for e in owner.iter("origin"):
+        if (text := e.attrib.pop("quat_xyzw", None)) is None:
+            continue
+        q = np.array([float(v) for v in text.split()])
+        if e.get("rpy") is not None:
+            raise RobotError(f"{place}: its <origin> has rpy and quat_xyzw: give one of them")
+        if not abs(float(np.linalg.norm(q)) - 1) < NOT_UNIT:
+            raise RobotError(f"{place}: quat_xyzw of its <origin> must have length 1, got '{shown(text)}'")
+        set_angles(e, pin.Quaternion(q / np.linalg.norm(q)).toRotationMatrix())
 
 
 def _keep_mimics_inside(tree: UrdfTree) -> tuple[str, ...]:
@@ -409,7 +435,9 @@ def _check_joint(joint: ET.Element, where: str, follows: bool = False) -> None:
         limit.set("upper", str(NO_RANGE))
     if limit is None:
         raise RobotError(f"{where}: joint '{name}' has no <limit>; give lower, upper, velocity and effort")
-    lower, upper, velocity, effort = (float(limit.get(key, "0") or 0) for key in _NUMBERS["limit"])
+    lower, upper, velocity, effort = (
+        float(limit.get(key, "0") or 0) for key in ("lower", "upper", "velocity", "effort")
+    )
     if lower == upper:
         _lock(joint, lower)
         return
@@ -458,4 +486,9 @@ def set_placement(joint: ET.Element, X: pin.SE3) -> None:
     if e is None:
         e = ET.SubElement(joint, "origin")
     e.set("xyz", " ".join(f"{v:.15g}" for v in X.translation))
-    e.set("rpy", " ".join(f"{v:.15g}" for v in pin.rpy.matrixToRpy(X.rotation)))
+    set_angles(e, X.rotation)
+
+
+def set_angles(origin: ET.Element, R: np.ndarray) -> None:
+    """Write a rotation (3, 3) into an <origin>."""
+    origin.set("rpy", " ".join(f"{v:.15g}" for v in pin.rpy.matrixToRpy(R)))
