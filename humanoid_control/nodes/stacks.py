@@ -201,7 +201,12 @@ STACKS = {
                 },
                 "tendon_controller": {"rate": 250.0},
                 "viewer": {"tendons": True},
-                "whole_body_ik": {"following_error": 0.5, "velocity_scale": 0.3, "acceleration": 10.0},
+                "whole_body_ik": {
+                    "following_error": 0.5,
+                    "velocity_scale": 0.3,
+                    "acceleration": 10.0,
+                    "tendon_range": True,
+                },
                 "target_source": {"unreachable": 0.0, "jump": 0.0, "faults": 0.0},
             },
         ),

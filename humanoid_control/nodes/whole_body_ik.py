@@ -52,6 +52,7 @@ from humanoid_control.nodes.targets.pose_targets import PoseTargets, TargetOwner
 from humanoid_control.nodes.targets.target_frames import TargetFrames
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.robots.self_collision import BALL_PART, BOX_PART, CYLINDER_PART, ShapeParts
+from humanoid_control.robots.tendons import within_tendons
 
 GREY, YELLOW, RED = np.array([0.62, 0.64, 0.67, 0.35]), np.array([0.98, 0.8, 0.1, 0.6]), np.array([0.9, 0.1, 0.1, 0.85])
 AT_MARGIN = 1e-3  # [m] a pair that the solver keeps at the margin is red
@@ -233,6 +234,9 @@ class WholeBodyIkParameters(WorldParameters):
         10.0,
         live=True,
     )
+    tendon_range: bool = param(
+        False, "narrow the joint ranges to the share around neutral that the robot's tendons hold against gravity"
+    )
     self_collision: bool = param(True, "keep the robot's own shapes apart")
     margin: float = param(
         0.02, "distance that shapes keep; less where they are nearer at rest", "m", 0.0, 0.2, live=True
@@ -297,6 +301,9 @@ class WholeBodyIkNode(TickNode):
     def configure(self) -> float:
         p = self.params
         robot = load_robot(p.robot, "fixed")
+        if p.tendon_range:
+            robot, share = within_tendons(robot)
+            self.get_logger().info(f"tendon_range: joints keep to {100 * share:.0f} % of their ranges around neutral")
         self.robot = robot
         self.follower = TargetFollower(robot, self.settings(), p.self_collision)
         self.message = joint_state(robot.joint_names)

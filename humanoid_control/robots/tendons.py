@@ -5,6 +5,7 @@ The file becomes a `TendonSet`; the tendons and joints are put into groups to be
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from humanoid_control.files import (
 )
 from humanoid_control.robots.description.urdf import parse_urdf
 from humanoid_control.robots.robot import Robot
+from humanoid_control.tendons.control.holdable import HoldableSet, holdable_limits
 from humanoid_control.tendons.estimator.grouping import find_groups
 from humanoid_control.tendons.files.cardsflow import refuse_millimetres
 from humanoid_control.tendons.mappings.exact import group_mappings
@@ -326,3 +328,26 @@ def tendon_mappings(
         f"mapping file {file}: no group has its joints and tendons ({', '.join(fitted.joint_names)}); "
         "choose the groups that it was fitted for"
     )
+
+
+def within_tendons(robot: Robot) -> tuple[Robot, float]:
+    """Return the robot with narrower joint ranges, 99 % of whose postures its tendons hold against gravity.
+
+    Args:
+        robot: with tendons and a fixed base.
+
+    Returns:
+        A copy whose `lower` and `upper` are narrower for the joints that tendons cross, and the share of the ranges
+        around neutral that is left.
+
+    Raises:
+        RobotError: the robot has no tendons.
+    """
+    geometry = tendon_geometry(robot)
+    joints = np.array([robot.joint_index(name) for name in geometry.joint_names])
+    holdable = HoldableSet(robot.model, geometry, held=robot.q("neutral"))
+    share, limits = holdable_limits(holdable, robot.postures["neutral"][joints])
+    out = copy.copy(robot)
+    out.lower, out.upper = robot.lower.copy(), robot.upper.copy()
+    out.lower[joints], out.upper[joints] = limits.T
+    return out, share
