@@ -11,17 +11,23 @@ from pathlib import Path
 import pytest
 import yaml
 
+from humanoid_control.errors import EnvironmentProblem, HumanoidError
 from humanoid_control.nodes.stacks import NODES, STACKS
 from humanoid_control.paths import share_dir
 from humanoid_control.warm_up import compiled
 from test.places import domain
 
-FILES = sorted((share_dir() / "launch").glob("*.launch.py"))
+NAV2 = share_dir() / "launch/nav2.launch.py"
+EVERY_FILE = sorted((share_dir() / "launch").glob("*.launch.py"))
+FILES = [f for f in EVERY_FILE if f != NAV2]
 HAS_LAUNCH = all(importlib.util.find_spec(m) is not None for m in ("launch", "launch_ros"))
 needs_launch = pytest.mark.skipif(
     not HAS_LAUNCH,
     reason="needs the packages launch and launch_ros: source a ROS 2 installation, or put them on PYTHONPATH",
 )
+
+
+SERVED = {"planner_server", "controller_server", "behavior_server", "bt_navigator", "velocity_smoother"}
 
 
 def stack_of(path: Path) -> str:
@@ -36,7 +42,7 @@ def load(path: Path):
 
 
 def test_every_stack_has_a_launch_file_and_the_demo_too():
-    assert {p.name.removesuffix(".launch.py") for p in FILES} == {*STACKS, "demo"}
+    assert {p.name.removesuffix(".launch.py") for p in EVERY_FILE} == {*STACKS, "demo", "nav2"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
@@ -85,7 +91,7 @@ def test_rviz_is_in_the_namespace_of_the_nodes(monkeypatch):
 
     import launch
 
-    monkeypatch.setattr("humanoid_control.nodes.launching.description._installed", lambda package: True)
+    monkeypatch.setattr("humanoid_control.nodes.launching.description.installed", lambda package: True)
     description = load(share_dir() / "launch/demo.launch.py").generate_launch_description()
     context = launch.LaunchContext()
     context.launch_configurations.update(rviz="True", namespace="left", rsp="false")
@@ -101,7 +107,7 @@ def test_the_frame_prefix_goes_to_every_node_and_to_the_robot_state_publisher(mo
 
     import launch
 
-    monkeypatch.setattr("humanoid_control.nodes.launching.description._installed", lambda package: True)
+    monkeypatch.setattr("humanoid_control.nodes.launching.description.installed", lambda package: True)
     description = load(share_dir() / "launch/targets.launch.py").generate_launch_description()
     context = launch.LaunchContext()
     context.launch_configurations.update(frame_prefix="left/", namespace="left", rviz="true", world_frame="odom")
@@ -127,6 +133,71 @@ def _texts(node, context):
         yield Path(path).read_text() if is_file else str(path)
     for argument in node._Node__arguments or ():
         yield argument if isinstance(argument, str) else context.perform_substitution(argument)
+
+
+def actions_of_nav2(**configurations):
+    import launch
+
+    context = launch.LaunchContext()
+    context.launch_configurations.update(robot="hrp2", port="8123", **configurations)
+    entities = load(NAV2).generate_launch_description().entities
+    return context, [a for entity in entities for a in entity.visit(context) or []]
+
+
+@needs_launch
+def test_navigation_without_nav2_is_refused_in_one_line():
+    with pytest.raises(EnvironmentProblem, match=r"needs nav2_planner, nav2_controller, .*: install ros-") as e:
+        actions_of_nav2()
+    assert "\n" not in str(e.value)
+
+
+@needs_launch
+@pytest.mark.parametrize(("namespace", "prefix"), [("", ""), ("left", "left/")])
+def test_navigation_starts_the_servers_between_walker_and_goal(monkeypatch, namespace, prefix):
+    """Velocities of controller and behaviours pass the smoother; one manager configures all servers."""
+    import launch_ros
+
+    monkeypatch.setattr("humanoid_control.nodes.launching.description.installed", lambda package: True)
+    monkeypatch.setattr("humanoid_control.nodes.launching.navigation.installed", lambda package: True)
+    context, actions = actions_of_nav2(namespace=namespace, frame_prefix=prefix)
+    nodes = {a.node_executable: a for a in actions if isinstance(a, launch_ros.actions.Node)}
+    for node in nodes.values():
+        node._perform_substitutions(context)
+    assert {n.executable for n in STACKS["walking"].nodes} <= set(nodes)
+    publishes = {name: dict(nodes[name].expanded_remapping_rules or ()) for name in SERVED}
+    assert publishes["controller_server"] == publishes["behavior_server"] == {"cmd_vel": "cmd_vel_nav"}
+    assert publishes["velocity_smoother"] == {"cmd_vel": "cmd_vel_nav", "cmd_vel_smoothed": "cmd_vel"}
+    walker = " ".join(_texts(nodes["walker"], context))
+    assert "cmd_vel_type: TwistStamped" in walker and "use_sim_time: true" in walker
+    text, time = _texts(nodes["controller_server"], context)
+    assert "use_sim_time: true" in time, "of the simulator, whose stamps odometry and transforms have"
+    document = yaml.safe_load(text)
+    document = document[namespace] if namespace else document
+    manager = document["lifecycle_manager_navigation"]["ros__parameters"]
+    assert manager["autostart"] and set(manager["node_names"]) == SERVED
+    costmap = document["local_costmap"]["local_costmap"]["ros__parameters"]
+    assert costmap["global_frame"] == f"{prefix}odom" and costmap["robot_base_frame"] == f"{prefix}base_footprint"
+    assert document["bt_navigator"]["ros__parameters"]["global_frame"] == "map", "common to all robots"
+    assert document["controller_server"]["ros__parameters"]["enable_stamped_cmd_vel"]
+    transform = " ".join(_texts(nodes["static_transform_publisher"], context))
+    assert f"--frame-id map --child-frame-id {prefix}odom" in transform
+    context, actions = actions_of_nav2(localised="true")
+    assert "static_transform_publisher" not in {getattr(a, "node_executable", "") for a in actions}
+
+
+@needs_launch
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"nav2_params": "/nowhere.yaml"}, "nav2_params /nowhere.yaml: No such file"),
+        ({"localised": "maybe"}, "localised must be"),
+    ],
+)
+def test_wrong_arguments_of_navigation_are_one_line(monkeypatch, given, words):
+    monkeypatch.setattr("humanoid_control.nodes.launching.description.installed", lambda package: True)
+    monkeypatch.setattr("humanoid_control.nodes.launching.navigation.installed", lambda package: True)
+    with pytest.raises(HumanoidError, match=words):
+        actions_of_nav2(**given)
 
 
 @needs_launch

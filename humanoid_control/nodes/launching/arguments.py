@@ -89,13 +89,13 @@ def launch_arguments(stack: Stack) -> list[LaunchArgument]:
     return arguments
 
 
-def check_names(stack: Stack, typed: Iterable[str]) -> None:
-    """Refuse `name:=value` texts of a command line whose name is none of the stack's arguments.
+def check_names(stack: Stack, typed: Iterable[str], more: Iterable[str] = ()) -> None:
+    """Refuse `name:=value` texts of a command line whose name is none of the stack's arguments, nor of some more.
 
     Raises:
         UnknownNameError: with the nearest name.
     """
-    known = [a.name for a in launch_arguments(stack)]
+    known = [*(a.name for a in launch_arguments(stack)), *more]
     for text in typed:
         name, assigned, _ = text.partition(":=")
         if assigned and name not in known:

@@ -8,6 +8,7 @@ that is not 0.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,32 +46,36 @@ def stack_launch_description(name: str) -> Any:
     arguments = [
         DeclareLaunchArgument(a.name, default_value=a.default, description=a.meaning) for a in launch_arguments(stack)
     ]
-    return LaunchDescription([*arguments, OpaqueFunction(function=_actions, kwargs={"stack": stack})])
+    return LaunchDescription([*arguments, OpaqueFunction(function=stack_actions, kwargs={"stack": stack})])
 
 
-def _actions(context: Any, stack: Stack) -> list[Any]:
-    """The nodes, once the arguments are known and found to be right."""
+def stack_actions(context: Any, stack: Stack, more: Sequence[str] = ()) -> list[Any]:
+    """The nodes, once the arguments are known and found to be right.
+
+    Args:
+        context: of launch. stack: whose nodes. more: names of arguments of the launch file beyond the stack's.
+    """
     from launch.actions import LogInfo
     from launch_ros.actions import Node
 
     if _is_outermost(context):
-        check_names(stack, context.argv)
+        check_names(stack, context.argv, more)
     actions = []
     if VIEWER in stack and (problem := missing_extra("viewer")):
         actions.append(LogInfo(msg=f"without the viewer: {problem}"))
         stack = stack.without(VIEWER)
     options = launch_options(stack, context.launch_configurations)
-    if options.rviz and not _installed("rviz2"):  # launch itself finds out after it has started the nodes
+    if options.rviz and not installed("rviz2"):  # launch itself finds out after it has started the nodes
         raise EnvironmentProblem("rviz:=true needs rviz2, which is not installed: install ros-$ROS_DISTRO-rviz2")
     if cold := [g for g in stack.kernel_groups({}) if not compiled(g)]:
         text = "nodes compile their kernels now, only this once, for minutes; ahead of it: humanoid warm"
         actions.append(LogInfo(msg=f"{text} {' '.join(cold)}"))
-    rsp = options.state_publisher and _installed("robot_state_publisher")
+    rsp = options.state_publisher and installed("robot_state_publisher")
     for spec in stack.nodes:
         actions += LaunchedNode(spec, stack, options, rsp).actions()
     if rsp:
         actions.append(_state_publisher(options))
-        if not {"/tf"} & {topic for spec in stack.nodes for topic in spec.publishes} and _installed("tf2_ros"):
+        if not {"/tf"} & {topic for spec in stack.nodes for topic in spec.publishes} and installed("tf2_ros"):
             actions.append(_root_transform(options))
     if options.rviz:
         config = str(share_dir() / "config" / "rviz" / "humanoid.rviz")
@@ -219,11 +224,12 @@ def root_transform_arguments(robot_name: str, world: str = "world", prefix: str 
     return [*flags, "--frame-id", frame(world), "--child-frame-id", frame(robot.root_link)]
 
 
-def _installed(package: str) -> bool:
+def installed(package: str) -> bool:
+    """Test whether ROS finds a package."""
     from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 
     try:
         get_package_prefix(package)
-    except (PackageNotFoundError, LookupError):
+    except (PackageNotFoundError, LookupError, OSError):  # OSError: no workspace is sourced
         return False
     return True
