@@ -183,3 +183,7 @@ def test_bones_of_the_figure_meet_at_the_middle_of_the_hips(robot):
     toes = live.targets[live.solver.corners :]
     for edge in toes:
         assert (np.abs(ends - edge).max(axis=1) < 1e-12).any(), "ankles and toes are the edges of the soles"
+    bones = ends.reshape(-1, 2, 3)
+    for side, (heel, toe) in zip("lr", (toes[:2], toes[2:4]), strict=True):
+        for a, b in ((at[f"{side}_knee"], heel), (heel, toe)):
+            assert (np.abs(bones - [a, b]).max(axis=(1, 2)) < 1e-12).any(), "heel before toe"

@@ -71,6 +71,16 @@ def test_foothold_and_time_are_the_minimum_of_the_cost(seed):
     assert c.soonest - 1e-12 <= r <= c.latest + 1e-12
 
 
+@pytest.mark.parametrize(("share", "end"), [(0.7, "latest"), (2.5, "soonest")])
+def test_a_step_lands_no_later_and_no_sooner_than_it_may(share, end):
+    """A robot that falls slower than planned would wait, one that falls faster would hurry: the foothold is kept."""
+    c, keeps = planned(), replace(SETTINGS, time=1e-6, place=1e3)
+    c = replace(c, xi=c.zmp + share * (c.xi - c.zmp))
+    wanted = adjust(replace(c, soonest=0.01, latest=2.0), keeps)[1]
+    assert wanted > c.latest + 1e-3 if end == "latest" else wanted < c.soonest - 1e-3
+    assert adjust(c, keeps)[1] == pytest.approx(getattr(c, end), abs=1e-12)
+
+
 def test_a_push_forward_moves_the_foot_forward_and_one_to_the_side_to_that_side():
     c = planned()
     assert adjust(replace(c, xi=c.xi + [0.04, 0.0]), SETTINGS)[0][0] > c.foothold[0] + 0.03

@@ -121,10 +121,13 @@ def test_a_step_well_beyond_a_limit_cannot_be_walked():
     assert trial.miss(steps, 1.3 * limits.forward) > 1e-3
 
 
-@pytest.mark.parametrize("direction", ["forward", "sideways", "turn_out", "turn_in"])
-def test_every_limit_lies_between_a_walk_that_is_made_and_one_that_is_not(direction):
+@pytest.mark.parametrize(
+    ("name", "direction"),
+    [("hrp2", "forward"), ("hrp2", "sideways"), ("hrp2", "turn_out"), ("lola", "turn_out"), ("lola", "turn_in")],
+)
+def test_every_limit_lies_between_a_walk_that_is_made_and_one_that_is_not(name, direction):
     """Reach, width and yaw each end where a sole is missed: by less than 2 mm at the limit, by more at 1.4 times it."""
-    limits, trial, *_ = parts("hrp2", 0.04)
+    limits, trial, *_ = parts(name, 0.04)
     axis = {"forward": 0, "sideways": 1, "turn_out": 2, "turn_in": 2}[direction]
     planner, first = VelocityPlanner(limits, StepTimes()), int(direction == "turn_in")
 
@@ -142,9 +145,10 @@ def test_every_limit_lies_between_a_walk_that_is_made_and_one_that_is_not(direct
     assert miss(1.4) > MISS or getattr(limits, direction) == pytest.approx(most)
 
 
-def test_a_trial_looks_at_every_sample_from_the_first_to_the_end_of_the_last_rest(monkeypatch):
+@pytest.mark.parametrize("dt", [0.01, 0.037])
+def test_a_trial_looks_at_every_sample_from_the_first_to_the_end_of_the_last_rest(monkeypatch, dt):
     """A step that cannot be made is seen whenever it is made; a sample left out at an end would hide one."""
-    limits, trial, *_ = parts("hrp2")
+    limits, trial, *_ = parts("hrp2", dt)
     steps, _ = walk(limits, trial, [0.0, 0.0, 0.0], count=1)
     seen, at = [], WalkPlan.at
 
