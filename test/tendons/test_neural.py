@@ -138,6 +138,25 @@ def test_learning_brings_both_estimators_together(network):
     assert np.median(after) < 0.8 * np.median(before)
 
 
+def test_the_oldest_samples_are_forgotten(network):
+    """Whatever was seen before the last `size` samples, the same is learnt."""
+    q = random_postures(LIMITS, 120, seed=8)
+    z, wrong = 1.1 * network.lengths(q), 3.0 * network.lengths(q[::-1])
+    learnt = []
+    for before in (None, wrong[:37], wrong):
+        mapping = NeuralMapping(network.weights, *NAMES)
+        updater = AntagonismUpdater(mapping, random_postures(LIMITS, 200), size=len(q))
+        updater.start()
+        if before is not None:
+            for a, b in zip(q, before, strict=False):
+                updater.add(a, b)
+        for a, b in zip(q, z, strict=True):
+            updater.add(a, b)
+        updater.update()
+        learnt.append(mapping.lengths(q))
+    assert np.allclose(learnt[1:], learnt[0], rtol=1e-9) and not np.allclose(learnt[0], network.lengths(q))
+
+
 def test_learning_is_frozen_when_stopped_and_can_be_taken_back(network):
     mapping = NeuralMapping(network.weights, *NAMES)
     updater = AntagonismUpdater(mapping, random_postures(LIMITS, 200), tension=2.0)
