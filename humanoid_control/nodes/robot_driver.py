@@ -108,6 +108,9 @@ class RobotDriverParameters(NodeParameters):
         live=True,
     )  # fmt: skip
     gate: bool = param(True, "torques of joints that are commanded with gains pass the gate")
+    may_touch: str = param(
+        "", "pairs of links that the gate lets touch, as 'l_hand/r_hand, l_hand/torso'; empty: it keeps all apart"
+    )
     brake_joint: str = param("", "joint whose brake ~/release_brake releases, without power", live=True)
 
 
@@ -154,7 +157,7 @@ class RobotDriver(TickNode):
         record = self.frames.write if self.frames else None
         self.driver = Driver(hardware, zeros, p.dry_run, record, p.late_tolerance)
         self.driver.scale_velocity(p.velocity_scale)
-        problem = install_gate(self.driver, p.robot, robot.from_mapping(hardware.fixed), p.gate)
+        problem = install_gate(self.driver, p.robot, robot.from_mapping(hardware.fixed), p.gate, p.may_touch)
         self.health.check("gate", bool(problem), Level.WARN, problem)
         become_real_time(p.priority)
         for k, text in enumerate(real_time_advice()):

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pinocchio as pin
 
+from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.policy.gate_kernels import (
     RANGE,
@@ -281,3 +282,22 @@ SIDEWARD = 0.7  # share of an axis along y from which a joint is one of pitch
 def exempt_pairs(links: Iterable[tuple[str, str]]) -> tuple[frozenset[str], ...]:
     """Pairs of links that may touch, for `GateSettings`."""
     return tuple(frozenset(pair) for pair in links)
+
+
+def named_pairs(text: str, robot: Robot) -> tuple[frozenset[str], ...]:
+    """Return the pairs of links in a text such as 'l_hand/r_hand, l_hand/torso', for `GateSettings`.
+
+    Raises:
+        ConfigError: not two links with a stroke between them. UnknownNameError: a link without shapes.
+    """
+    known = sorted({shape.link for shape in robot.shapes})
+    out = []
+    for part in (p.strip() for p in text.split(",") if p.strip()):
+        links = [link.strip() for link in part.split("/")]
+        if len(links) != 2 or links[0] == links[1]:
+            raise ConfigError(f"may_touch: '{part}' must be two links, as in l_hand/r_hand")
+        for link in links:
+            if link not in known:
+                raise UnknownNameError("link with shapes in may_touch", link, known)
+        out.append((links[0], links[1]))
+    return exempt_pairs(out)

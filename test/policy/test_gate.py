@@ -7,9 +7,18 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.policy import Policy, examine, gate_for, read_policy
 from humanoid_control.policy.baselines import FreezeOnSpeed, TargetRateLimit, Unlimited
-from humanoid_control.policy.gate import GateSettings, TorqueGate, arm_joints, exempt_pairs, hip_joints, pd_torque
+from humanoid_control.policy.gate import (
+    GateSettings,
+    TorqueGate,
+    arm_joints,
+    exempt_pairs,
+    hip_joints,
+    named_pairs,
+    pd_torque,
+)
 from humanoid_control.policy.player import LOOP, policy_engine, quasi_direct_armature
 from humanoid_control.policy.runner import PolicyTargets
 from humanoid_control.robots import load_robot
@@ -206,6 +215,20 @@ def test_pairs_that_may_touch_are_left_alone(g1):
     assert gate.torque(t, q, v).any()
     allowed = gate_of(g1, GateSettings(range=False, speed=False, exempt=exempt_pairs([names])))
     assert not allowed.torque(t, q, v).any()
+    assert named_pairs(f" {names[1]} / {names[0]}, ", g1) == exempt_pairs([names])
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("pelvis", ConfigError, "'pelvis' must be two links"),
+        ("pelvis/pelvis", ConfigError, "must be two links"),
+        ("pelvis/torso_lnk", UnknownNameError, "did you mean torso_link"),
+    ],
+)
+def test_pairs_with_a_mistake_are_named(g1, text, error, words):
+    with pytest.raises(error, match=words):
+        named_pairs(text, g1)
 
 
 ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e18, 0.0, -0.0, 1e-308)

@@ -11,6 +11,7 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.hardware.commands.gained_command import GainedCommand, GainsReader
 from humanoid_control.nodes.base.joint_gains import gains_of
 from humanoid_control.policy import Limiter, PolicyTargets, TorqueGate, Unlimited
+from humanoid_control.policy.gate import GateSettings, named_pairs
 from humanoid_control.policy.supervision import damping_gains
 from humanoid_control.simulation import Engine
 
@@ -25,12 +26,17 @@ class GainedDrives:
         command: that holds. gate: None where torques pass without it, or before the first command.
     """
 
-    def __init__(self, engine: Engine, gate: bool, silence: float) -> None:
+    def __init__(self, engine: Engine, gate: bool, silence: float, may_touch: str = "") -> None:
         """Prepare.
 
         Args:
             engine: whose joints are driven. gate: torques pass the gate. silence: see `GainedCommand` [s].
+            may_touch: pairs of links that the gate leaves alone, see `named_pairs`.
+
+        Raises:
+            ConfigError, UnknownNameError: pairs with a mistake.
         """
+        self._exempt = named_pairs(may_touch, engine.robot)
         robot = engine.robot
         self._engine, self._robot = engine, robot
         self.command = GainedCommand(robot.n, damping_gains(robot), silence)
@@ -63,7 +69,9 @@ class GainedDrives:
         v, tau = (nothing if x is None else x for x in (velocity, effort))
         before = self.command.which.copy()
         if self._gated and self.gate is None:
-            self._limiter = self.gate = TorqueGate(self._robot, self._engine.gains.rotor)
+            self._limiter = self.gate = TorqueGate(
+                self._robot, self._engine.gains.rotor, GateSettings(exempt=self._exempt)
+            )
         now = self.command.take((q, v, tau), found, self._engine.time)
         if (before & ~now).any():
             self._engine.drives.hold(before & ~now, self._engine.joints)

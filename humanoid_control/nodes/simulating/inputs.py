@@ -55,7 +55,7 @@ class SimulatorInputs:
         self.blend, self.rate = CommandBlend(r.velocity, RETURN_SHARE), ReferenceRate(r.velocity)
         self._plausible = JointPlausibility(r.joint_names, r.lower, r.upper, r.velocity, encoders=False)
         self._most = {"velocity": MOST_TIMES * r.velocity, "effort": MOST_TIMES * np.maximum(r.effort, 1.0)}
-        self.gained = GainedDrives(engine, node.params.gate, node.params.gains_timeout)
+        self.gained = GainedDrives(engine, node.params.gate, node.params.gains_timeout, node.params.may_touch)
         self.pairs = GainedCommands(node, self._guarded("command", self._take))
         self.restart()
         take = self._guarded("arrival", self.on_command)

@@ -64,6 +64,9 @@ class SimulatorParameters(WorldParameters):
         0.5, "silence of the commands after which the last position is held at rest", "s", 0.01, 60.0, live=True
     )
     gate: bool = param(True, "torques of joints that are commanded with gains pass the gate")
+    may_touch: str = param(
+        "", "pairs of links that the gate lets touch, as 'l_hand/r_hand, l_hand/torso'; empty: it keeps all apart"
+    )
     gains_timeout: float = param(
         0.1, "silence of commands with gains after which their joints are let down by damping", "s", 0.005, 10.0
     )
