@@ -30,7 +30,7 @@ help:
 	@echo "make boundscheck   the tests of compiled kernels with every index checked (compiles all anew: 20 minutes)"
 	@echo "make plain     the tests of some kernels as plain Python, and by numba without changes to it"
 	@echo "make mutants ROOM=ik [N=20] [SEED=1]   how many small changes of a room's code its tests notice"
-	@echo "make bench [RESUME=1]   all measurements, as docs/benchmarks.md; RESUME=1: those that an earlier call did not end"
+	@echo "make bench [RESUME=1]   all measurements, as evidence/docs/benchmarks.md; RESUME=1: those that an earlier call did not end"
 	@echo "make bench-peers   the tests that compare with pink, mink, PlaCo, filterpy, and those of the launch files"
 	@echo "make docs      robots, docs and default parameter files, made anew from their sources"
 	@echo "make site      the pages of docs/ as a site, in site/"
@@ -161,7 +161,7 @@ peers: setup
 
 bench: peers
 	@$(if $(RESUME),,rm -rf $(VENV)/bench)
-	@$(RUN)/humanoid bench all -o docs/benchmarks.md --summary README.md --keep $(VENV)/bench
+	@$(RUN)/humanoid bench all -o evidence/docs/benchmarks.md --summary README.md --keep $(VENV)/bench
 
 bench-peers: peers
 	@sh .ci/launch_sources.sh $(VENV)/launch $(RUN)/python

@@ -1,9 +1,13 @@
-"""Pages of the Python API, one for each package, generated from its public names while the site is built."""
+"""Hooks of the site: pages of the Python API, one for each package, and the documents of `evidence/docs`.
+
+The documents of the evidence lie next to its code. On the site they are pages like all others.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -41,6 +45,9 @@ ROOMS = (
 )
 
 
+EVIDENCE = Path(__file__).resolve().parents[2] / "evidence" / "docs"
+
+
 def _page(room: str) -> str:
     face = importlib.import_module(f"humanoid_control.{room}")
     lines = [f"# {room}", "", inspect.getdoc(face) or "", ""]
@@ -55,7 +62,9 @@ def _page(room: str) -> str:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the generated pages to those of the folder."""
+    """Add the pages of the API and of the evidence to the pages of the folder."""
+    for path in sorted(EVIDENCE.glob("*.md")):
+        files.append(File.generated(config, path.name, content=path.read_text().replace("](../../docs/", "](")))
     index = [
         "# Python API",
         "",
@@ -81,3 +90,8 @@ def on_nav(nav: Any, config: Any, files: Files) -> Any:
                 page.title, page.parent = room, section
             section.children[1:1] = pages
     return nav
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Let links to documents of the evidence lead to their pages."""
+    return markdown.replace("](../../evidence/docs/", "](../").replace("](../evidence/docs/", "](")

@@ -1,4 +1,4 @@
-"""All benches one after the other, and their page, `docs/benchmarks.md`: a section each, made of measured rows alone.
+"""All benches one after the other, and their page `evidence/docs/benchmarks.md`: a section each, of measured rows.
 
 Every bench runs in a process of its own and its results are kept in a file at once, so that one that fails or is
 stopped does not cost the others.

@@ -34,7 +34,7 @@ EXAMPLES = """examples:
   humanoid bench walk --quick
   humanoid bench walk --keep trials/
   humanoid bench retarget --motion 05_02.bvh --robot suralp,hrp2
-  humanoid bench all -o docs/benchmarks.md --keep results/
+  humanoid bench all -o evidence/docs/benchmarks.md --keep results/
 """
 HELP = {
     "robot": "name of the catalogue or path of a URDF; retarget: several with commas",

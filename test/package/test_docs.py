@@ -9,7 +9,15 @@ import pytest
 from test.package.violations import assert_none
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "README.zh.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "README.zh.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "evidence" / "docs").glob("*.md"),
+    ]
+)
 WHOLE = [p for p in PAGES if p.stem.startswith("README") or p.parent.name == "tutorials"]
 TRANSLATIONS = [p for p in PAGES if p.name.endswith(".zh.md")]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
