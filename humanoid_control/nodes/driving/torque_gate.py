@@ -62,6 +62,7 @@ def install_gate(driver: Driver, robot: str, posture: np.ndarray, gate: bool, ma
         ConfigError, UnknownNameError: pairs with a mistake.
     """
     if not driver.gained.takes_any:
+        named_pairs(may_touch, driver.hardware.robot)  # a typo is refused all the same
         return ""
     try:
         whole = load_robot(robot, "floating")
