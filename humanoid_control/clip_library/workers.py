@@ -68,7 +68,7 @@ class LocalWorkers:
     def __init__(
         self, workers: int | None = None, memory: int | None = None, do: Callable[[Job], ClipOutcome] = do_job
     ) -> None:
-        """Prepare; nothing is started yet.
+        """Create the local workers; nothing is started yet.
 
         Args:
             workers: None: one a core.

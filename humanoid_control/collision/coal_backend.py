@@ -290,7 +290,7 @@ class CoalPairs:
     """
 
     def __init__(self, model: pin.Model, geometry: pin.GeometryModel) -> None:
-        """Prepare.
+        """Create the coal pairs.
 
         Args:
             model: the robot.

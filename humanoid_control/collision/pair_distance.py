@@ -418,7 +418,7 @@ class CollisionPairs:
     """
 
     def __init__(self, shapes: ShapeArrays, pairs: np.ndarray, ancestor_mask: np.ndarray) -> None:
-        """Prepare.
+        """Create the collision pairs.
 
         Args:
             shapes: from `shape_arrays`.

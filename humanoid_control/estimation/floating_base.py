@@ -109,7 +109,7 @@ class FloatingBaseEstimator:
     """
 
     def __init__(self, robot: Robot, soles: Sequence[int]) -> None:
-        """Make it.
+        """Create the floating base estimator.
 
         Args:
             robot: with a floating base.

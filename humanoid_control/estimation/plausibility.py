@@ -44,7 +44,7 @@ class JointPlausibility:
         velocity: np.ndarray,
         encoders: bool = True,
     ) -> None:
-        """Make it, for n joints.
+        """Create the joint plausibility, for n joints.
 
         Args:
             names: of the joints.

@@ -46,7 +46,7 @@ class RobotSupervision:
         topic: str = "joint states",
         ranges: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        """Make it, with the default limits.
+        """Create the robot supervision, with the default limits.
 
         Args:
             names: of n joints.

@@ -48,7 +48,7 @@ class DofSelection:
         """Choose.
 
         Args:
-            robot: whose.
+            robot: the robot.
             held: joints that do not move.
             weights: joint name -> weight > 0, 1 where not named: a heavy joint moves less. `base` weighs all six
                 velocities of a floating base.

@@ -25,7 +25,7 @@ def explicit_euler(robot: Robot, q: np.ndarray, v: np.ndarray, dt: float, keep_r
     """q after dt at the constant velocity v (4.16); the base's orientation stays a unit quaternion.
 
     Args:
-        robot: whose.
+        robot: the robot.
         q: (nq,).
         v: (nv,).
         dt: [s].

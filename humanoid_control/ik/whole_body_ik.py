@@ -153,7 +153,7 @@ class WholeBodyIk:
         """Make the solver.
 
         Args:
-            robot: whose.
+            robot: the robot.
             settings: weights, and numbers of the default limits; may be replaced between ticks.
             limits: what every velocity keeps; default: `default_limits`.
             dofs: which velocities are free; default: all.

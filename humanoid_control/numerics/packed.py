@@ -98,7 +98,7 @@ class BoundRecord:
     __slots__ = ("_given", "_ids", "_make", "_packed")
 
     def __init__(self, make: Callable[..., Any]) -> None:
-        """Prepare; `make` gives the record of these objects."""
+        """Create the bound record; `make` gives the record of these objects."""
         self._make, self._ids = make, tuple[int, ...]()
 
     def table(self, *given: Any) -> Any:

@@ -108,7 +108,7 @@ class TorqueGate:
     """
 
     def __init__(self, robot: Robot, armature: np.ndarray, settings: GateSettings | None = None) -> None:
-        """Prepare.
+        """Create the torque gate.
 
         Args:
             robot: with a base that floats.

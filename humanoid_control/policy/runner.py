@@ -85,7 +85,7 @@ class Policy:
     """
 
     def __init__(self, found: Examination, robot: Robot) -> None:
-        """Make it ready; the network is loaded here.
+        """Create the policy; the network is loaded here.
 
         Args:
             found: of a policy without contradictions.

@@ -128,7 +128,7 @@ class PolicySupervisor:
         catcher: Policy | None = None,
         settings: SupervisionSettings | None = None,
     ) -> None:
-        """Prepare; the policy runs from its first step on unless `start` asks for a ramp.
+        """Create the policy supervisor; the policy runs from its first step on unless `start` asks for a ramp.
 
         Args:
             hold: kp, kd (n,) of joints that the policy does not drive.

@@ -56,7 +56,7 @@ class GoalSampler:
     """
 
     def __init__(self, robot: Robot, clearance: float = 0.03, share: float = 0.5) -> None:
-        """Prepare.
+        """Create the goal sampler.
 
         Args:
             robot: with a fixed base and the points l_wrist and r_wrist.
@@ -269,7 +269,7 @@ class ReachScript:
     def __init__(
         self, sampler: GoalSampler, begin: np.ndarray, seed: int = 1, settings: ScriptSettings | None = None
     ) -> None:
-        """Prepare.
+        """Create the reach script.
 
         Args:
             sampler: of the robot.

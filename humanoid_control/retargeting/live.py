@@ -75,7 +75,7 @@ class LiveTargets:
     """
 
     def __init__(self, robot: Robot, settings: LiveSettings | None = None) -> None:
-        """Prepare.
+        """Create the live targets.
 
         Raises:
             RobotError: the robot lacks some of the points.

@@ -118,7 +118,7 @@ class Figure:
     """Bones between the dancer's body points, moved aside and to the floor, so that he stands next to the robot."""
 
     def __init__(self, targets: Targets, left: float) -> None:
-        """Prepare.
+        """Create the figure.
 
         Args:
             targets: whose body is shown.

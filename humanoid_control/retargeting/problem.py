@@ -141,7 +141,7 @@ def problem_with(robot: Robot, moving: np.ndarray, followed: list[Followed]) -> 
     """Problem of a robot's joints, and of its base where that floats.
 
     Args:
-        robot: whose.
+        robot: the robot.
         moving: (n,) indices of the joints that move; the others keep the neutral posture.
         followed: what is tracked.
     """

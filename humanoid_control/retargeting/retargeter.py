@@ -194,7 +194,7 @@ class Retargeter:
     """
 
     def __init__(self, robot: Robot, settings: RetargetSettings | None = None, forearms: bool = False) -> None:
-        """Prepare.
+        """Create the retargeter.
 
         Args:
             robot: with a fixed base.

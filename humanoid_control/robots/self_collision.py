@@ -265,10 +265,10 @@ class VolumePairs(CollisionMonitor):
     """
 
     def __init__(self, robot: Robot, model: SsvModel | None = None) -> None:
-        """Prepare.
+        """Create the volume pairs.
 
         Args:
-            robot: whose.
+            robot: the robot.
             model: of its volumes; default: `volumes_of`.
 
         Raises:

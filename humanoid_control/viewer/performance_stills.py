@@ -45,7 +45,7 @@ class PerformanceMoments:
     """
 
     def __init__(self, controller: WholeBodyController, times: Sequence[float]) -> None:
-        """Prepare; times: of the motion, in order [s]."""
+        """Create the performance moments; times: of the motion, in order [s]."""
         self._controller, self._times = controller, list(times)
         self.seen: list[Moment] = []
 

@@ -31,7 +31,7 @@ class MarkerCamera:
     """
 
     def __init__(self, labels: Sequence[str], plates: int) -> None:
-        """Prepare.
+        """Create the marker camera.
 
         Args:
             labels: of the markers. plates: number of them.

@@ -30,7 +30,7 @@ class EstimatedStates:
     """States by sensors with noise, 2 ms late: those that the whole-body controller has."""
 
     def __init__(self, name: str, motion: DynamicMotion, engine: Engine, seed: int) -> None:
-        """Prepare.
+        """Create the estimated states.
 
         Args:
             name: of the robot. motion: that is performed. engine: with the robot. seed: of the noise.

@@ -73,7 +73,7 @@ class ObservedStack:
     """
 
     def __init__(self, stack: Stack, plan: Plan, topics: Sequence[str] = (COMMANDS, STATES), dances: bool = True):
-        """Prepare.
+        """Create the observed stack.
 
         Args:
             stack: what runs. plan: robot and settings. topics: that are heard. dances: wait until it moves.

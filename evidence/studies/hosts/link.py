@@ -45,7 +45,7 @@ class TwoHosts:
     """Use as a context manager: hosts 0 and 1 exist inside it, and all that runs on them ends with it."""
 
     def __init__(self, domain: str) -> None:
-        """Prepare; `domain`: ROS_DOMAIN_ID of both hosts."""
+        """Create the two hosts; `domain`: ROS_DOMAIN_ID of both hosts."""
         self.names = [f"h{side}{os.getpid()}" for side in "ab"]
         self._domain = domain
         self._children: list[subprocess.Popen] = []

@@ -131,7 +131,7 @@ class SplitStack:
     def __init__(
         self, robot: str, domain: str, clock: bool = False, settings: Mapping[str, str] | None = None, stack: str = ""
     ) -> None:
-        """Prepare.
+        """Create the split stack.
 
         Args:
             robot: of the catalogue, or path of a URDF. domain: ROS_DOMAIN_ID.

@@ -56,7 +56,7 @@ class FreeJointCosts:
     def __init__(
         self, robot: Robot, free: np.ndarray, posture: np.ndarray, gains: FreeJointGains | None = None
     ) -> None:
-        """Prepare.
+        """Create the free joint costs.
 
         Args:
             robot: any.
@@ -284,7 +284,7 @@ class ConstrainedWalker(MomentumWalker):
         level_weight: float = 0.15,
         posture_weight: float = 0.07,
     ) -> None:
-        """Prepare.
+        """Create the constrained walker.
 
         Args:
             robot, walk: the robot and its task.

@@ -380,7 +380,7 @@ class SegmentPairs:
     def __init__(
         self, model: SsvModel, ancestor_mask: np.ndarray, activation: float = math.inf, broad_phase: str = "obb"
     ) -> None:
-        """Prepare.
+        """Create the segment pairs.
 
         Args:
             model: segments and pairs.

@@ -305,7 +305,7 @@ class PoseArray:
     """
 
     def __init__(self, data: pin.Data) -> None:
-        """Prepare; `data` may be updated as often as one likes, and must not be replaced."""
+        """Create the pose array; `data` may be updated as often as one likes, and must not be replaced."""
         self.data = data
         count = len(data.oMi)
         address = data.oMi[0].rotation.__array_interface__["data"][0]

@@ -77,7 +77,7 @@ class LiveFit:
     """
 
     def __init__(self, person: Person, tasks: FitTasks | None = None, up: np.ndarray | None = None) -> None:
-        """Prepare.
+        """Create the live fit.
 
         Args:
             person: of the size of who moves, or to be calibrated.

@@ -158,7 +158,7 @@ class LiveContacts:
     """
 
     def __init__(self, person: Person, settings: AssignmentSettings | None = None) -> None:
-        """Prepare.
+        """Create the live contacts.
 
         Raises:
             ClipError: the person has no body that is named as a foot.
@@ -275,7 +275,7 @@ class DelayedFilter:
     """
 
     def __init__(self, size: int, bandwidth: float) -> None:
-        """Prepare; bandwidth: w over 2 pi [Hz]."""
+        """Create the delayed filter; bandwidth: w over 2 pi [Hz]."""
         self._omega, self._half = 2 * np.pi * bandwidth, np.zeros(size)
         self.value, self.rate, self.delay = np.zeros(size), np.zeros(size), 2 / self._omega
 
@@ -329,7 +329,7 @@ class LiveDynamics:
     """
 
     def __init__(self, person: Person, bandwidth: float, plate_variance: float = PLATE_VARIANCE) -> None:
-        """Prepare.
+        """Create the live dynamics.
 
         Raises:
             ConfigError: a root without six coordinates.

@@ -47,7 +47,7 @@ class IdleJointLimit(Limit):
         """Make the limit for no frames: every joint is idle.
 
         Args:
-            robot: whose.
+            robot: the robot.
             posture: (n,) to which idle joints return [rad].
             gain: [1/s].
             self_collision: the limit of the same solver that keeps shapes apart, if there is one.

@@ -63,7 +63,7 @@ class SelfCollisionLimit(Limit):
         """Make the limit.
 
         Args:
-            robot: whose.
+            robot: the robot.
             monitor: of its pairs; default: its exact shapes. The path to the stop is checked for exact shapes only.
         """
         self.monitor = ShapePairs(robot) if monitor is None else monitor

@@ -59,7 +59,7 @@ class MomentumTracking:
         speed_share: float = 0.8,
         clamp: bool = True,
     ) -> None:
-        """Prepare.
+        """Create the momentum tracking.
 
         Raises:
             UnknownNameError: a joint the robot does not have, or a mode. ConfigError: axes or reference.

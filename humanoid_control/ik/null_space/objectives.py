@@ -252,7 +252,7 @@ class SelfCollisionCost(Objective):
         """Monitor all pairs of a robot: of its volumes where it has a file of them, else of its shapes.
 
         Args:
-            robot: whose.
+            robot: the robot.
             activation: [m] of all pairs or of each; default: `activation_distances`.
             contact: s_0 of all pairs or of each.
             blend: 0..1.
@@ -323,7 +323,7 @@ class SelfCollisionCost(Objective):
         The mobility of a pair is the largest over random postures.
 
         Args:
-            robot: whose.
+            robot: the robot.
             dt: [s].
             null_gain: alpha_N.
             share: 1 does not overshoot alone, 2 is the edge of stability; several pairs together need less.
@@ -374,7 +374,7 @@ class ManipulabilityCost(Objective):
         """Make the cost.
 
         Args:
-            robot: whose.
+            robot: the robot.
             tasks: whose stacked Jacobian is measured.
             joints: the joints by which the tasks are to be done; default: all.
             weight: of the measure.

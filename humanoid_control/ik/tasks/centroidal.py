@@ -43,10 +43,10 @@ class LimbCenterOfMass(Point):
     label = "center of mass of a limb"
 
     def __init__(self, robot: Robot, joints: Sequence[int]) -> None:
-        """Make it.
+        """Create the limb center of mass.
 
         Args:
-            robot: whose.
+            robot: the robot.
             joints: pinocchio joint ids.
 
         Raises:
@@ -97,7 +97,7 @@ class CenterOfMassTask(PointTask):
         """Make the task.
 
         Args:
-            robot: whose.
+            robot: the robot.
             weight: weight, see `Task`.
             gain: gain [1/s], see `Task`.
             name: name, see `Task`.

@@ -48,7 +48,7 @@ class OrientationTask(Task):
         """Make the task.
 
         Args:
-            robot: whose.
+            robot: the robot.
             frame: point or link, by name or frame id as in `frame_of`.
             relative_to: point or link that the pose is relative to; default: the world.
             weight: weight, see `Task`.
@@ -136,7 +136,7 @@ class FrameTask(Task):
         """Make the task.
 
         Args:
-            robot: whose.
+            robot: the robot.
             frame: point or link, by name or frame id as `frame_of`.
             orientation_weight: of the rows of orientation against those of position [m/rad].
             weight: weight, see `Task`.
@@ -301,7 +301,7 @@ class GazeTask(Task):
         """Make the task.
 
         Args:
-            robot: whose.
+            robot: the robot.
             frame: point or link that is aimed, by name or frame id as `frame_of`.
             axis: (3,) direction in that frame, of any length.
             weight: weight, see `Task`.

@@ -57,7 +57,7 @@ class PostureTask(Task):
         """Make the task.
 
         Args:
-            robot: whose.
+            robot: the robot.
             posture: name of one of its postures, or (n,) [rad].
             weights: (n,) relative weight of each joint, default 1.
             weight: weight, see `Task`.

@@ -91,7 +91,7 @@ class PointTask(VectorTask):
         """Make the task.
 
         Args:
-            robot: whose.
+            robot: the robot.
             point: what moves: a Point, or the name of a point or link.
             origin: from where it is measured; default: the world's origin.
             axes: frame in whose axes it is measured; default: the world's.

@@ -166,7 +166,7 @@ class VectorTask(Task):
     """A task whose value is a vector of numbers x = f(q), so that its error is a plain difference.
 
     Attributes:
-        robot: whose.
+        robot: the robot.
     """
 
     def __init__(self, robot: Robot, size: int, name: str, weight: float, gain: float) -> None:

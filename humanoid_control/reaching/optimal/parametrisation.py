@@ -60,7 +60,7 @@ class Parametrisation:
     """
 
     def __init__(self, kind: str, segments: int, seconds: float, points: int = 0) -> None:
-        """Prepare.
+        """Create the parametrisation.
 
         Args:
             kind, segments, seconds: as the attributes.

@@ -44,7 +44,7 @@ class LiveWholeBody(LiveTargets):
     """
 
     def __init__(self, robot: Robot, settings: LiveSettings | None = None) -> None:
-        """Prepare; compiles the solver.
+        """Create the live whole body; compiles the solver.
 
         Args:
             robot: with a floating base, legs and soles.

@@ -155,7 +155,7 @@ class WholeBodyRetargeter:
         forearms: bool = False,
         directions: Collection[str] = (),
     ) -> None:
-        """Prepare.
+        """Create the whole body retargeter.
 
         Args:
             robot: with a floating base, legs and soles.

@@ -26,7 +26,7 @@ class CommandBlend:
     """
 
     def __init__(self, velocity: np.ndarray, share: float = 1.0) -> None:
-        """Prepare.
+        """Create the command blend.
 
         Args:
             velocity: (n,) speed limits of the joints [rad/s].
@@ -93,7 +93,7 @@ class ReferenceRate:
     """
 
     def __init__(self, velocity: np.ndarray) -> None:
-        """Prepare.
+        """Create the reference rate.
 
         Args:
             velocity: (n,) speed limits of the joints [rad/s].

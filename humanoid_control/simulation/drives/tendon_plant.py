@@ -129,7 +129,7 @@ class TendonPlant:
     def __init__(
         self, robot: Robot, moment_arm_error: float = 0.0, seed: int = 0, tendons: TendonSet | None = None
     ) -> None:
-        """Prepare.
+        """Create the tendon plant.
 
         Args:
             tendons: routed in another way than the robot's file has them, over the same joints.

@@ -103,7 +103,7 @@ class Sensor:
     """
 
     def __init__(self, sensor: str, sizes: Sequence[int], model: Imperfection, seed: int, label: str = "") -> None:
-        """Prepare.
+        """Create the sensor.
 
         Args:
             sensor: one of SENSORS.

@@ -97,7 +97,7 @@ class TendonSensor:
         spikes: float = 0.0,
         period: float = 0.004,
     ) -> None:
-        """Prepare.
+        """Create the tendon sensor.
 
         Args:
             names: of the tendons, in the order of the states.

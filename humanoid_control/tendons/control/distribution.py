@@ -142,7 +142,7 @@ class TensionDistribution:
     """
 
     def __init__(self, joints: int, least: np.ndarray, most: np.ndarray, weight: np.ndarray | None = None) -> None:
-        """Prepare.
+        """Create the tension distribution.
 
         Args:
             joints: D. least, most: (M,) range of the tensions [N]. weight: (M,); default 1 of each.

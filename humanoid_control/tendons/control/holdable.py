@@ -67,7 +67,7 @@ class HoldableSet:
         payload: Mapping[str, float] | None = None,
         held: np.ndarray | None = None,
     ) -> None:
-        """Prepare.
+        """Create the holdable set.
 
         Args:
             model: of a robot whose base is fixed. geometry: of its tendons.

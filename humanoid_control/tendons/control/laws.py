@@ -246,7 +246,7 @@ class TendonController:
         settings: TendonControllerSettings | None = None,
         held: np.ndarray | None = None,
     ) -> None:
-        """Prepare.
+        """Create the tendon controller.
 
         Args:
             model: of a robot whose base is fixed. geometry: of its tendons. units: of the winches (M,).

@@ -95,7 +95,7 @@ class WinchReadings:
     """
 
     def __init__(self, names: Sequence[str], fastest: np.ndarray) -> None:
-        """Prepare.
+        """Create the winch readings.
 
         Args:
             names: of the tendons. fastest: (M,) speed without load of each winch [m/s].

@@ -109,7 +109,7 @@ class TendonSupervisor:
         most: np.ndarray,
         units: Sequence[MuscleUnit],
     ) -> None:
-        """Prepare.
+        """Create the tendon supervisor.
 
         Args:
             names: of M tendons. groups: tendons by the name of each group; a tendon may be in none.

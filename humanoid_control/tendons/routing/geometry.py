@@ -51,7 +51,7 @@ class TendonGeometry:
         joints: Iterable[str] | None = None,
         held: np.ndarray | Mapping[str, float] | None = None,
     ) -> None:
-        """Prepare.
+        """Create the tendon geometry.
 
         Args:
             model: pinocchio model that has the links of the tendons, with a fixed or a floating base.
@@ -200,7 +200,7 @@ class JointTree:
         held: np.ndarray | None = None,
         tendons: TendonSet | None = None,
     ) -> None:
-        """Prepare.
+        """Create the joint tree.
 
         Args:
             joints: names of the joints that move, each with one degree of freedom.

@@ -188,7 +188,7 @@ class WholeBodyDancer(Dancer):
     player: WholeBodyPlayer
 
     def __init__(self, body: BodyPoints, robot: Robot) -> None:
-        """Prepare, and take the clip's first posture.
+        """Create the whole body dancer, and take the clip's first posture.
 
         Args:
             body: with legs.
@@ -324,7 +324,7 @@ class UpperBodyDancer(Dancer):
     player: ClipPlayer
 
     def __init__(self, body: BodyPoints, robot: Robot) -> None:
-        """Prepare, and take the clip's first posture.
+        """Create the upper body dancer, and take the clip's first posture.
 
         Args:
             body: of the clip.

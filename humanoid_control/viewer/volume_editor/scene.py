@@ -179,7 +179,7 @@ class DragHandles:
     """
 
     def __init__(self, server: viser.ViserServer, change: Change, phase: Callable[[str], bool]) -> None:
-        """Prepare.
+        """Create the drag handles.
 
         Args:
             server: of the page.
