@@ -82,16 +82,16 @@ def library_jobs(
 def retarget_library(
     jobs: Sequence[Job], failed: Sequence[Record], place: Place, executor: Executor, show: Show
 ) -> LibraryReport:
-    """Do what has not been done.
+    """Process the jobs without a finished record.
 
     Args:
         jobs, failed: of `library_jobs`.
         place: of the results; open.
         executor: does them.
-        show: is told how far it is.
+        show: receives the progress, from 0 to 1, with a text.
 
     Raises:
-        ConfigError: an output cannot be written, for the disk is full. EnvironmentProblem: nobody is left to do jobs.
+        ConfigError: an output cannot be written to a full disk. EnvironmentProblem: no worker is left.
         In both, as after Ctrl+C, all that was done is kept, and in the manifest.
     """
     begin = time.monotonic()

@@ -136,7 +136,7 @@ def _apart(offset: float) -> str:
 
 
 class ClockOffsets:
-    """Offsets of several sources that share a topic, told apart by what their messages hold, such as names."""
+    """Clock offsets of several sources on one topic, distinguished by the content of their messages, such as names."""
 
     def __init__(self) -> None:
         self._sources: dict[Hashable, ClockOffset] = {}
@@ -157,7 +157,7 @@ class ClockOffsets:
 
     @property
     def problem(self) -> str:
-        """Words for what is wrong with the clock of the source heard last, or of one just before it; else empty."""
+        """Problem of the clock of the newest source, or of one just before it; empty without a problem."""
         since = self._arrival - TOLD
         present = (s for s in reversed(self._sources.values()) if s.heard_at >= since)
         return next((text for offset in present if (text := offset.problem)), "")

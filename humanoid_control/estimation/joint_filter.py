@@ -25,7 +25,7 @@ class JointFilter:
     itself was measured there.
 
     An encoder that counts one turn and begins again does not move the joint: whole turns are taken out of the
-    innovation of a joint `without_ends`, whose estimate turns on.
+    innovation of a joint `without_ends`; its estimate continues to turn.
 
     Attributes:
         names: of the n joints.

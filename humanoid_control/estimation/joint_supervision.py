@@ -96,7 +96,7 @@ class JointSupervisionLimits:
 
 
 class JointSupervision:
-    """Compares the measured positions of n joints with those that were commanded.
+    """Compares the measured positions of n joints with the commanded positions.
 
     A joint is where it should be if it is within the limit of any command of the last `lag`, so that neither speed
     nor delayed messages count as errors. All times are of one clock, and grow.
@@ -162,7 +162,7 @@ class JointSupervision:
 
         Args:
             now: when it came [s].
-            joints: (k,) indices of those that were measured.
+            joints: (k,) indices of the measured joints.
             q: (k,) positions [rad].
             stamp: when they were measured, on any clock that runs evenly [s]; None: now.
         """

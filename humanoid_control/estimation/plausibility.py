@@ -171,7 +171,7 @@ class JointPlausibility:
 
 
 class EncoderTurns:
-    """Whole turns between what the encoders of n joints read and where the joints are.
+    """Whole turns between the readings of n encoders and the joint angles.
 
     A joint that turns without ends continues where its encoder begins again. A joint with ends cannot be a whole turn
     away from where it was: such a reading is refused as long as it lasts.
@@ -192,7 +192,7 @@ class EncoderTurns:
 
         Args:
             joints: (k,) indices.
-            q: (k,) what their encoders read [rad]; NaN: nothing.
+            q: (k,) readings of their encoders [rad]; NaN: no reading.
 
         Returns:
             (k,) positions [rad], and (k,) True where a joint with ends seems to have turned: its reading is none.

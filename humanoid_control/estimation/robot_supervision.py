@@ -27,7 +27,7 @@ class RobotSupervision:
     """Judge of a commanded robot by its joint states.
 
     A silent robot, or one with frozen time, is away: it is commanded to rest, and again from its posture when
-    it is back. A joint with a fault stops it until it is told to continue, by `~/resync`.
+    it is back. A joint with a fault stops it until `~/resync`.
 
     Attributes:
         supervised: it was measured before it was first commanded.
@@ -64,7 +64,7 @@ class RobotSupervision:
         self.forget()
 
     def configure(self, following_error: float, timeout: float) -> None:
-        """Set what is allowed.
+        """Set the limits.
 
         Args:
             following_error: [rad]; 0: no fault of a joint stops the robot.
@@ -86,7 +86,7 @@ class RobotSupervision:
         self.supervised, self._began = known, np.inf
 
     def restart(self) -> None:
-        """Judge by what is commanded and measured from now on alone: what was before says nothing any more."""
+        """Discard all commands and measurements so far."""
         self._joints.restart()
 
     def measure(self, now: float, joints: np.ndarray, positions: np.ndarray, stamp: float | None) -> None:
@@ -104,7 +104,7 @@ class RobotSupervision:
         return worst
 
     def judge(self, now: float, silence: float, judged: bool = True) -> Verdict:
-        """What the commands of a tick should do.
+        """Return the action for the commands of a tick.
 
         Args:
             now: monotonic [s].

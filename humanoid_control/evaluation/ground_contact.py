@@ -97,7 +97,7 @@ def measure_ground_contact(robot: Robot, q: np.ndarray, contacts: np.ndarray, ra
     Args:
         robot: with a floating base and soles.
         q: (T, nq) configurations of its pinocchio model.
-        contacts: (T, 4) True where an edge of EDGES is said to be on the floor.
+        contacts: (T, 4) True where an edge of EDGES is planned on the floor.
         rate: frames a second [Hz].
 
     Raises:

@@ -66,7 +66,7 @@ class AnalysisSettings:
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """What was found of a motion.
+    """Results of a motion.
 
     Args:
         clip: the markers, in the axes of the person.
@@ -78,8 +78,8 @@ class Analysis:
         residual_before, residual: (T, 6) of the root, before and after the correction by the plates; NaN as tau.
         loads: forces of the plates by foot, at the frames; None without forces.
         carriers: body on which the load of each foot acts.
-        warnings: what was found or supposed, one sentence each.
-        guesses: what was supposed for want of a measurement, so that results depend on it.
+        warnings: findings and assumptions, one sentence each.
+        guesses: assumptions without a measurement; the results depend on them.
         tracking: the motion that its forces explain; None where it was not asked for, or no forces are known.
     """
 

@@ -84,7 +84,7 @@ class Fit:
         worst_marker: (T,) place of the worst in `labels`, -1 where none was seen.
         steps, reason: (T,) steps taken, and why they ended: place in `REASONS`.
         restarted: (T,) true where several starts were tried.
-        warnings: what was found or supposed, one sentence each.
+        warnings: findings and assumptions, one sentence each.
         root_covariance: (T, 6, 6) of the root's coordinates in the order of `root_coordinates`, NaN where markers do
             not tell; None where it was not asked for.
     """
@@ -131,7 +131,7 @@ def fit(
     Args:
         person: in the axes of the clip: both with the same direction upwards.
         markers: (T, M, 3) [m]; NaN where one is not seen.
-        labels: of the M markers; those that the person lacks are left out.
+        labels: of the M markers; unknown ones are omitted.
         tasks: weights of markers, and values to pull coordinates to; by default all markers count 1.
         settings: of the solver.
 

@@ -42,7 +42,7 @@ class Person:
         markers: on the bodies.
         couplings: of coordinates.
         gravity: (3,) [m/s^2] in the axes of the ground.
-        notes: what a reader left out or supposed, one sentence each.
+        notes: omissions and assumptions of the reader, one sentence each.
         sizes: by body, the name of what grows together in a calibration; empty where that follows from the markers.
 
     Raises:

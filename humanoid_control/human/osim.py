@@ -55,7 +55,7 @@ _COUNTED = {"ForceSet": "force", "ContactGeometrySet": "contact geometry", "Cont
 
 
 def read_osim(path: str | Path) -> Person:
-    """The person of an OpenSim model file; `notes` say what was left out.
+    """The person of an OpenSim model file; `notes` lists the omitted parts.
 
     Raises:
         RobotError: it cannot be read, is of a version or holds a joint, function or constraint that is not known.

@@ -1,4 +1,4 @@
-"""Inverse kinematics of the whole body: tasks say what to do, limits what to keep, a solver turns both into motion.
+"""Inverse kinematics of the whole body: tasks are goals, limits are constraints, a solver computes the motion.
 
     import numpy as np
 

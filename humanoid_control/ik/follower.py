@@ -41,7 +41,7 @@ class FollowerSettings:
     """Weights and gains of the tasks, and the settings of the solver and of the filter of the targets.
 
     Attributes:
-        point_weight: weight of a target's position, against that of the posture.
+        point_weight: weight of a target's position, relative to the posture.
         point_gain: rate at which a target's error decays [1/s].
         orientation_weight: of a link's orientation against its position [m/rad].
         posture_weight: weight of the pull to the neutral posture.
@@ -74,7 +74,7 @@ class TargetFollower:
 
     Attributes:
         q (nq,): the configuration commanded last. v (nv,): its velocity.
-        targets: name -> row of what is followed.
+        targets: name -> row of the followed target.
         more_unknown: unknown targets of the last samples beyond those in `problems`.
         last: result of the last tick.
     """
@@ -140,7 +140,7 @@ class TargetFollower:
 
     @property
     def problems(self) -> dict[str, str]:
-        """Target name -> what is wrong with it now."""
+        """Target name -> its present problem."""
         code = self._problem.tolist()
         wrong = {name: f"target '{name}' {PROBLEMS[code[row]]}" for name, row in self.targets.items() if code[row]}
         return wrong | {name: text for name, (text, _) in self._unknown.items()}

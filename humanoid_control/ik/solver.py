@@ -34,7 +34,7 @@ class IkSettings:
         range_ease: distance from the end of its range within which a joint slows down gently, so that its drive, which
             lags, does not run into its stop [rad]; 0: it brakes at a constant rate until it is there.
         base_velocity: bound on the velocity of a floating base [m/s, rad/s].
-        slack_weight: cost of the square of what a pair's row misses, against 1 for a task's [s^2/m^2].
+        slack_weight: cost of the squared slack of a pair's row, relative to 1 for a task [s^2/m^2].
         max_gain: tasks' gains are held to this share of 1 / dt.
         swept: check the path through this tick and on to the stop, and slow down where it is not clear.
         on_penetration: reaction to shapes inside each other: `recover`, or `stop`: brake and stay (a safety stop).

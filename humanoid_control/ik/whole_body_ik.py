@@ -62,7 +62,7 @@ class IkReport(StepReport):
     Neither `task_residual` nor `manipulability` is computed: both are NaN. `iterations` are those of the active set.
 
     Attributes:
-        status: what became of the tick.
+        status: result of the tick.
         look: finds the pairs of shapes that are `near`.
         rows: how many rows the problem had next to its bounds.
         slack: by how much the worst row was missed [m/s]; 0 where all were met.
@@ -85,9 +85,9 @@ class IkReport(StepReport):
 
 
 class IkResult:
-    """Result of one tick; it unpacks into (q, v, report) as that of every other solver.
+    """Result of one tick; it unpacks into (q, v, report), as for all solvers.
 
-    The report, with the list of near pairs in it, is made when somebody looks at it.
+    The report, with the list of near pairs, is created on the first access.
 
     Attributes:
         q: (nq,) the configuration after the step.
@@ -112,7 +112,7 @@ class IkResult:
 
     @property
     def report(self) -> IkReport:
-        """What became of the tick."""
+        """Result of the tick."""
         if self._report is None:
             self._report = self._make()
         return self._report
@@ -124,7 +124,7 @@ class IkResult:
 
     @property
     def status(self) -> IkStatus:
-        """The outcome of the tick: whether, and by what, the robot was held back."""
+        """Outcome of the tick: the limit that restricted the robot, if any."""
         return self.report.status
 
 
@@ -155,7 +155,7 @@ class WholeBodyIk:
         Args:
             robot: the robot.
             settings: weights, and numbers of the default limits; may be replaced between ticks.
-            limits: what every velocity keeps; default: `default_limits`.
+            limits: constraints on every velocity; default: `default_limits`.
             dofs: which velocities are free; default: all.
         """
         self.robot, self.settings, self.dofs = known_robot(robot), settings or IkSettings(), dofs or DofSelection(robot)
@@ -221,7 +221,7 @@ class WholeBodyIk:
 
         Args:
             q: (nq,) where the robot is (the previous command).
-            tasks: what to do.
+            tasks: goals of the tick.
             dt: [s] > 0.
 
         Raises:

@@ -10,7 +10,7 @@ poses = JointPoses(model)
 poses.update(np.zeros(model.nq))
 tip = poses.p[-1]  # origin of the last joint in the world [m]
 
-# Range -1 .. 1 rad, 2 rad/s: 1 ms before the upper limit at most what is left of it.
+# Range -1 .. 1 rad, 2 rad/s: 1 ms before the upper limit, at most the remaining angle.
 limits = JointLimits(np.array([-1.0]), np.array([1.0]), np.array([2.0]))
 low, high = velocity_bounds(np.array([0.9995]), limits, dt=0.001)
 assert np.isclose(high[0], 0.5)

@@ -37,7 +37,7 @@ def centroidal_momentum_map(model: pin.Model, data: pin.Data, q: np.ndarray) -> 
 
     Args:
         model: with a fixed or floating base.
-        data: workspace, whose joint placements and Jacobians are those of q afterwards.
+        data: workspace; afterwards it has the joint placements and Jacobians at q.
         q: (nq,).
     """
     A = pin.computeCentroidalMap(model, data, q).reshape(6, -1)

@@ -266,7 +266,7 @@ BASE_AXES = np.vstack([np.eye(3), np.eye(3)[[2, 0, 1]]])  # of a floating base: 
 class KinematicTree(NamedTuple):
     """M joints of one degree of freedom in a tree, driven by D coordinates; every other joint is held.
 
-    Body 0 is the world with all that is held to it, body k + 1 is what joint k carries.
+    Body 0 is the world with everything fixed to it; body k + 1 is the body on joint k.
 
     Attributes:
         joints: their frames.

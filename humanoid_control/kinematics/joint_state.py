@@ -16,7 +16,7 @@ class JointState(NamedTuple):
         q: (n,) [rad], of a prismatic joint [m].
         v: (n,) [rad/s], [m/s].
         effort: (n,) [N m], [N]. NaN: not known.
-        stamp: when [s], on the clock of whoever made it.
+        stamp: time [s] on the clock of the sender.
     """
 
     names: tuple[str, ...]

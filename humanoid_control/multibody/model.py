@@ -216,7 +216,7 @@ class Model:
         nq: number of entries of q.
         parents: (bodies,) place of the parent, -1 for the environment.
         coords: the coordinates of each body as indices.
-        qpos: (nv,) entry of q; of a free joint that of its first.
+        qpos: (nv,) entry of q; of a free joint, its first entry.
         nodes: the environment and the tree with sub-systems, a parent before its children.
         loops: the sub-systems that shared coordinates made necessary.
     """

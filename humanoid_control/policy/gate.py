@@ -152,7 +152,7 @@ class TorqueGate:
     def torque(self, targets: PolicyTargets, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Torque (n,) for the drives [N m]: finite and within the limits, whatever it is given.
 
-        A joint whose measurement is not a number gets none; for the others it is where it was last.
+        A joint with a NaN measurement gets no torque; the others use its last position.
 
         Args:
             targets: with finite gains.

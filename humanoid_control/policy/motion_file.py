@@ -36,7 +36,7 @@ def load_motion(path: Path, robot: Robot, joints: tuple[str, ...], anchor: str =
         path: of a .pkl or .npz with root and joints, or of a clip of a person, which is retargeted.
         robot: that moves.
         joints: of the tracker, in its order.
-        anchor: link whose rotation it compares; empty: none.
+        anchor: link with the compared rotation; empty: none.
 
     Raises:
         PolicyError: not readable, or of another robot. ClipError: a clip or a pickle that cannot be read.

@@ -110,10 +110,10 @@ class PolicyPlayer:
         """Put the robot into the policy's first posture.
 
         Args:
-            supervised: catch the robot before it falls, and let it down under control.
+            supervised: catch the robot before it falls, and lower it under control.
 
         Raises:
-            ConfigError: the policy's period is not a multiple of the PD loop's, nor that of the engine's step.
+            ConfigError: the policy's period is not a multiple of the PD loop's period, or this one of the engine's step.
         """
         robot = policy.robot
         self.policy, self.engine = policy, engine
@@ -164,7 +164,7 @@ class PolicyPlayer:
         self.engine.set_state(joints=posture, X_world_root=X)
 
     def state(self) -> RobotState:
-        """What the policy senses now: the engine's true state."""
+        """Present input of the policy: the engine's true state."""
         pose, twist = self.engine.base_state()
         e = self.engine
         return RobotState(e.joints.copy(), e.joint_velocity.copy(), pose[3:], twist[3:], pose[:3], twist[:3])

@@ -39,7 +39,7 @@ class RobotState(NamedTuple):
 
 
 class Command(NamedTuple):
-    """What is asked of a policy.
+    """Command to a policy.
 
     Attributes:
         velocity: (3,) forward, sideward [m/s], yaw rate [rad/s].

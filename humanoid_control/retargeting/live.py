@@ -34,7 +34,7 @@ class LiveSettings:
         fade: a marker that vanishes continues with its velocity, which fades to zero over this time [s].
         return_speed: a marker that comes back is moved over to with this speed at most [m/s].
         max_speed: of a target, whatever the markers do [m/s].
-        timeout: silence of all markers after which it is said that the posture is held [s].
+        timeout: silence of all markers after which the hold of the posture is reported [s].
         lead_in: time to move from the present posture to the markers' [s].
     """
 
@@ -70,8 +70,8 @@ class LiveTargets:
         targets: (7, 3) in the order of POINTS, robot's world [m]; None before the calibration.
         body: (P, 3) the dancer, in the same frame [m]
         shown: Targets of the calibration, for a `Figure`.
-        problems: what is wrong now, by kind: one sentence each.
-        warnings: what the calibration had to guess.
+        problems: present problems by kind, one sentence each.
+        warnings: guesses of the calibration.
     """
 
     def __init__(self, robot: Robot, settings: LiveSettings | None = None) -> None:

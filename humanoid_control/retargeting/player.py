@@ -60,7 +60,7 @@ class ClipPlayer:
         self._to, self._blend = self._sample(self.targets.positions), 0.0
 
     def advance(self, dt: float) -> None:
-        """Let time pass [s], none where dt is negative or no number."""
+        """Advance the time [s]; not for a negative or NaN dt."""
         dt = max(0.0, dt)  # 0 where dt is NaN
         if self._blend < 1.0:
             self._blend = min(1.0, self._blend + dt / self.lead_in) if self.lead_in > 0 else 1.0

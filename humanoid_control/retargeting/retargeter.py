@@ -69,7 +69,7 @@ class RetargetSettings:
         iterations: solver steps a frame; 0: 3 for method 'constrained', 1 for the others.
         damping: lambda of the damped methods, or damping of a Gauss-Newton step [m/rad]; 0: 0.01 for 'constrained',
             0.03 for the others.
-        keep_ranges: False: joints turn without end, to see what their ranges cost.
+        keep_ranges: False: joints turn without end, to measure the cost of their ranges.
         velocity_scale: share of the joint speed limits that may be used; infinite: no limit.
         acceleration: limit on joint accelerations, method 'constrained' [rad/s^2].
         acceleration_scale: share of `Robot.acceleration_limits` that each joint may use besides; infinite:

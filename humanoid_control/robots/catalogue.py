@@ -27,7 +27,7 @@ def load_robot(name_or_path: str | Path, base: str | None = None, guess: bool = 
 
     Args:
         name_or_path: 'hrp2', or 'my_robot.urdf'.
-        base: 'fixed' holds the anchor link still, 'floating' lets the root move; default: as the robot file says.
+        base: 'fixed' holds the anchor link still, 'floating' frees the root; default: as in the robot file.
         guess: where no robot file lies beside a URDF or MJCF, one is guessed at the first use, as by
             `humanoid robots map`, and kept below the user's folder.
 
@@ -77,7 +77,7 @@ def load_robots(
 
     Args:
         names: of robots, paths of URDFs, names of SETS, which stand for several: 'all', 'dube2012', or 'humanoids':
-            those of others whose models are on this machine.
+            those of other makers with models on this machine.
         base, guess: as `load_robot`.
         imitate: make sure that they can: that they have the points that are tracked.
 

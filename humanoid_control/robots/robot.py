@@ -55,14 +55,14 @@ class Robot:
         feet: the soles.
         shapes: collision shapes
         pairs: (P, 2) indices of shapes that must not touch.
-        shapes_from: where the shapes come from, where that must be said next to results; empty for measured ones.
+        shapes_from: source of the shapes, to be printed with results; empty for measured ones.
         ancestor_mask: (njoints, nv) 1 where a column of the Jacobian moves a pinocchio joint.
         mimic: joints that follow another: (follower, leader, multiplier, offset) with joint indices.
         X_world_root: pose of the root link in the world in the neutral posture.
         folder: where the URDF lies, from which its mesh files are found; None where it did not come from a file.
         volumes: file of swept-sphere volumes next to the URDF; None where there is none.
         drives: file of its drives next to the URDF, which `drives.drives_of` reads; None where there is none.
-        notes: what could not be kept of the description, or is wrong in it, a line each.
+        notes: dropped or wrong parts of the description, one line each.
         tendons: file of its tendons next to the URDF, which `tendons.tendons_of` reads; None where there is none.
     """
 
@@ -71,8 +71,8 @@ class Robot:
 
         Args:
             tree: a checked URDF.
-            file: what the URDF does not say.
-            base: 'fixed' or 'floating'; default: what the robot file says.
+            file: data that the URDF does not contain.
+            base: 'fixed' or 'floating'; default: as in the robot file.
 
         Raises:
             RobotError: a name in the robot file that the URDF does not have, a model pinocchio cannot build.
@@ -207,7 +207,7 @@ class Robot:
         return CoalPairs(self.model, self.geometry)
 
     def collision_monitor(self, kind: str | None = None) -> robots.CollisionMonitor:
-        """The pairs that must not touch, to be asked from tick to tick for those that are near.
+        """Monitor of the pairs that must not touch.
 
         Args:
             kind: 'shapes' measures the collision shapes exactly, 'volumes' the swept-sphere volumes; default: the
@@ -256,12 +256,12 @@ class Robot:
 
     @property
     def acceleration_limits(self) -> np.ndarray:
-        """Acceleration (n,) of each joint: of the robot file, or what its drive can give; infinite: not known."""
+        """Acceleration limit (n,) of each joint: from the robot file or its drive; infinite: unknown."""
         return self._accelerations.acceleration
 
     @property
     def braking_limits(self) -> np.ndarray:
-        """Deceleration (n,) that each joint counts on before the end of its range: what its drive always can give."""
+        """Deceleration (n,) of each joint before the end of its range: always available from its drive."""
         return self._accelerations.braking
 
     def accelerations_within(self, most: float, scale: float = 1.0) -> robots.AccelerationLimits:

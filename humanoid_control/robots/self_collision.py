@@ -49,7 +49,7 @@ SHAPES, VOLUMES = "shapes", "volumes"
 
 
 class CollisionMonitor(ABC):
-    """The pairs of a robot that must not touch, asked from tick to tick for those that are near.
+    """Pairs of shapes that must not touch; each tick returns the near ones.
 
     Attributes:
         count: P, the number of pairs.

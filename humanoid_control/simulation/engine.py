@@ -77,7 +77,7 @@ class Engine(RobotInterface, Protocol):
         """
 
     def set_tension(self, tension: float) -> None:
-        """Tension of every tendon from now on [N], 0: of each what holds the neutral posture. It is led there in 0.5 s.
+        """Set the tension of every tendon [N], reached in 0.5 s. 0: the tensions that hold the neutral posture.
 
         Only drives 'tendons' hold tensions; with others nothing changes.
 
@@ -108,7 +108,7 @@ class Engine(RobotInterface, Protocol):
         X_world_root: pin.SE3 | None = None,
         twist: np.ndarray | None = None,
     ) -> None:
-        """Put the robot somewhere, commanded to stay there; what is not given: where it is, at rest.
+        """Set the state of the robot, commanded to stay there; omitted parts keep their position, at rest.
 
         Args:
             joints: (n,) [rad], clipped to the range.
@@ -217,7 +217,7 @@ class SimulationConfig:
         moment_arm_error, winch_error, path_friction: of the tendons, drawn with seed; see `WorldSettings`.
         step: of the integration [s].
         gravity: [m/s^2].
-        touching: what meets the ground: 'all' links by their collision shapes, or the 'soles' alone.
+        touching: contact with the ground: 'all' links by their collision shapes, or the 'soles' only.
         friction: of the ground.
         ground: its shape, see `ground_recipe`; empty: a plane that rises forward by `slope` [rad].
         contact_stiffness: along the normal and across it of a corner of a sole [N/m].

@@ -127,7 +127,7 @@ class LineUp:
         scene.add_point_cloud("/dancer/points", points, (20, 60, 140), point_size=0.05, point_shape="circle")
 
     def add_standing(self, robot: Robot, seconds: float) -> None:
-        """Let a robot stand on simulated ground and put it, with the forces that carry it, at the right end.
+        """Add a robot that stands on simulated ground, with its contact forces, at the right end.
 
         Args:
             robot: with a floating base; its drives are elastic where it has a file of motors, else ideal.

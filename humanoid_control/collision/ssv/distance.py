@@ -374,7 +374,7 @@ class SegmentPairs:
     Attributes:
         model: segments and pairs.
         joints: that carry them, packed.
-        packed: what the kernels take.
+        packed: tables for the kernels.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ class Volume:
 
     Raises:
         RobotError, UnknownNameError: on construction, for an unknown type or axis, a wrong number of vertices, a
-            radius below zero, or what is not finite.
+            negative radius, or a non-finite number.
     """
 
     name: str

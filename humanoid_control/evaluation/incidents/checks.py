@@ -97,8 +97,8 @@ def find_violations(run: RunStreams, robot: Robot | None = None, bounds: Recorde
 
     Args:
         run: as read by `read_streams`.
-        robot: whose limits count for every robot of the recording; None: limits are not checked.
-        bounds: what counts as violated.
+        robot: source of the limits of every robot in the recording; None: limits are not checked.
+        bounds: thresholds of violations.
     """
     bounds, found, checked = bounds or RecordedBounds(), [], []
     runs = [_RecordedRun(streams, space, bounds, robot) for space, streams in run.robots.items()]

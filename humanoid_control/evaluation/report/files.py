@@ -32,14 +32,14 @@ def check_outputs(html: Path | None, folder: Path | None) -> None:
 
 
 def write_scores(scores: Sequence[RobotScore], html: Path | None, folder: Path | None) -> list[str]:
-    """Write what was asked for; each file appears whole or not at all.
+    """Write the requested files; each file appears complete or not at all.
 
     Args:
         html: file for the page.
         folder: for score.json, score.html, errors.png and one CSV of frames for each robot and run.
 
     Returns:
-        What was written, in words.
+        List of the written files, as text.
     """
     if html is None and folder is None:
         return []
@@ -69,7 +69,7 @@ def write_files(
         others: name -> content, of CSV files of frames and of others that are named in words.
 
     Returns:
-        What was written, in words.
+        List of the written files, as text.
     """
     written = []
     if folder is not None:

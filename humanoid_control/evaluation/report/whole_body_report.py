@@ -346,14 +346,14 @@ def _joint_use(s: WholeBodyScore) -> str:
 
 
 def write_whole_body(scores: Sequence[WholeBodyScore], html: Path | None, folder: Path | None) -> list[str]:
-    """Write what was asked for; each file appears whole or not at all.
+    """Write the requested files; each file appears complete or not at all.
 
     Args:
         html: file for the page.
         folder: for score.json, score.html and one CSV of frames for each robot.
 
     Returns:
-        What was written, in words.
+        List of the written files, as text.
     """
     if html is None and folder is None:
         return []

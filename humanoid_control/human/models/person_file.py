@@ -119,7 +119,7 @@ class PersonFile:
             markers: with places in the zero posture of a person of stature 1, as those of landmarks.
 
         Raises:
-            ConfigError: nobody is so tall or so heavy. UnknownNameError: no such table.
+            ConfigError: impossible stature or mass. UnknownNameError: no such table.
         """
         for what, value, (least, most), unit in (("stature", stature, STATURE, "m"), ("mass", mass, MASS, "kg")):
             if not (np.isfinite(value) and least <= value <= most):

@@ -67,7 +67,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class SubjectSettings:
-    """What is known of a subject; what is not is found, or supposed.
+    """Known data of a subject; missing data are estimated or assumed.
 
     Args:
         model: name of a model, or path of its file (.yaml).
@@ -100,7 +100,7 @@ def own_person(
         model: name of a model, or path of its file.
 
     Raises:
-        ConfigError: nobody is so tall or so heavy. UnknownNameError: no such model, template or sex.
+        ConfigError: impossible stature or mass. UnknownNameError: no such model, template or sex.
     """
     file = find_person_file(model)
     placed = load_template(markers).markers(file)[0] if markers else []

@@ -30,7 +30,7 @@ class IdleJointLimit(Limit):
     the leg away, as far as the leg goes, since nothing but a weak pull to the posture is in the way. Here the velocity
     of an idle joint is bounded by 0 and that of its return: gain (posture - q), but no faster than
     `joint_recovery_speed`, and it sets out gently. A joint that becomes idle while it moves brakes as hard as the limit
-    on acceleration lets it, which comes later. What comes near has to go round.
+    on acceleration allows, which comes later. Approaching shapes have to move around it.
 
     All joints are free while shapes are inside each other, and while the robot homes. Where a pair that none but idle
     joints move comes near (legs that start crossed), its joints are free too until it is apart or they are back.
@@ -38,7 +38,7 @@ class IdleJointLimit(Limit):
     Attributes:
         enabled: False: no joint is bounded.
         gain: of the return [1/s].
-        idle: (n,) True for joints that move no frame. One that mimics another is bounded by what that does.
+        idle: (n,) True for joints that move no frame. A joint that mimics another is bounded by the other joint.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ class Limit:
         """Forget earlier ticks."""
 
     def update(self, state: IkState) -> None:
-        """Measure what the tick needs."""
+        """Measure the quantities of the tick."""
 
     def tighten(self, state: IkState, lower: np.ndarray, upper: np.ndarray) -> None:
         """Cut the bounds (nv,) of the velocity in place, [rad/s], of a floating base [m/s, rad/s]."""
@@ -171,7 +171,7 @@ class JointSideLimit(Limit):
     A joint comes near the angle as an error that decays, and from the wrong side back at SIDE_SPEED at most.
 
     Attributes:
-        packed: the JointSides; what is changed in them counts from the next tick on.
+        packed: the JointSides; changes apply from the next tick.
     """
 
     def __init__(self, joints: Sequence[int], angles: Sequence[float], sides: Sequence[float], gain: float) -> None:

@@ -116,7 +116,7 @@ class SelfCollisionLimit(Limit):
     def look(
         self, q: np.ndarray, v: np.ndarray, s: IkSettings, acceleration: np.ndarray, after: np.ndarray, dt: float
     ) -> NearPairs:
-        """Pairs of exact shapes that matter at q (nq,) and the velocity of the tick before, or at that of this one.
+        """Return the active pairs of exact shapes at q (nq,), for the velocity of the previous or of this tick.
 
         Args:
             v: (nv,) of the tick before.
@@ -132,12 +132,12 @@ class SelfCollisionLimit(Limit):
         return NearPairs(pairs.arrays.found.first(count), pairs.joints)
 
     def near_later(self, *tick: Any) -> Callable[[], NearPairs]:
-        """What `look` finds at the end of a tick, with its arguments, when somebody asks: the `near` of that tick."""
+        """Result of `look` at the end of a tick, computed on access: the `near` of that tick."""
         self._near = near = partial(self.look, *tick)
         return near
 
     def look_again(self, near: NearPairs, state: IkState, v: np.ndarray) -> NearPairs:
-        """Pairs that were found, and those that were passed over but matter at the velocity v (nv,) for this tick."""
+        """Return the active pairs, including pairs that become active at the velocity v (nv,) of this tick."""
         pairs = self.monitor
         if not isinstance(pairs, ShapePairs) or self.recovery.is_homing:
             return near
@@ -175,7 +175,7 @@ class SelfCollisionLimit(Limit):
         return int(fill_pair_rows(self._rows.table, self.near.found, joint_columns(state.data), law))
 
     def pair_rows(self, dofs: DofSelection, bounds: Bounds, out: SoftRows) -> PairRows:
-        """What `fill_pair_rows` takes, by these free velocities and their bounds, into these rows."""
+        """Arguments of `fill_pair_rows` for these free velocities, their bounds and these rows."""
         return PairRows(self.monitor.joints.record, self._at_rest, dofs.map, bounds, out)
 
     def _free_accelerations(self, state: IkState) -> np.ndarray:

@@ -205,7 +205,7 @@ class DampedLeastSquares(VelocitySolver):
 
 
 class TruncatedSvd(VelocitySolver):
-    """The pseudo-inverse without the directions whose singular value is below epsilon.
+    """The pseudo-inverse without directions with singular values below epsilon.
 
     The objectives may use the directions that were left out: nothing else does.
     """

@@ -34,7 +34,7 @@ class MomentumTracking:
     depend on the rates that it is to give.
 
     Attributes:
-        reducing: names of the joints that reduce; those that no task needs. All others produce.
+        reducing: names of the reducing joints, which no task needs. All others produce.
         reference: (3,) desired momentum about the centre of mass, world axes [kg m^2/s]; set it again for each tick.
         axes: (3,) which of x, y, z count.
         mode: see `reducing_rates`.

@@ -35,7 +35,7 @@ class Stop(Enum):
 
 @dataclass(frozen=True)
 class StopSettings:
-    """Criteria, any one of which ends the iteration (table 4.1, whose formula prints 'and').
+    """Criteria; any one ends the iteration (table 4.1; its formula prints 'and').
 
     Attributes:
         iterations: k_max.
@@ -222,7 +222,7 @@ class NewtonRaphson(PositionSolver):
 
 
 class LevenbergMarquardt(PositionSolver):
-    """d = -(J^T J + mu E)^-1 J^T r; mu falls after steps that did what was predicted, and rises after others.
+    """d = -(J^T J + mu E)^-1 J^T r; mu decreases after steps that match the prediction, and increases after others.
 
     Nielsen's rule (1999). Only steps that lower the residual are taken, so it needs no line search and ends, like
     every descent, at the nearest posture where a target is out of reach.

@@ -1,4 +1,4 @@
-"""Tasks: what the robot is asked to do, each as rows of J v = v_desired; see `humanoid_control.ik`."""
+"""Tasks: goals of the robot, each as rows of J v = v_desired; see `humanoid_control.ik`."""
 
 from typing import TYPE_CHECKING
 

@@ -324,7 +324,7 @@ class GazeTask(Task):
 
     @property
     def target(self) -> np.ndarray:
-        """The point to look at (3,), in the world [m]."""
+        """Gaze target (3,) in the world [m]."""
         return self._known(self._target)
 
     @target.setter
@@ -332,12 +332,12 @@ class GazeTask(Task):
         self._target = value
 
     def set_target(self, point: np.ndarray | Sequence[float], velocity: np.ndarray | None = None) -> None:
-        """Set the point to look at (3,), in the world [m], and how fast it moves (3,) [m/s], default: not."""
+        """Set the gaze target (3,) in the world [m], and its velocity (3,) [m/s], default: 0."""
         self._target, self.velocity = self._array("point", point, (3,)), np.zeros(3)
         self._put_velocity(self.velocity, velocity)
 
     def set_target_from(self, q: np.ndarray) -> None:
-        """Look at a point a metre along the axis, as it is at q (nq,)."""
+        """Set the target to the point one metre along the axis at q (nq,)."""
         self.set_target(prepared(self.robot, q).oMf[self.frame].act(self.axis))
 
     def angle(self, data: pin.Data) -> float:

@@ -92,9 +92,9 @@ class PointTask(VectorTask):
 
         Args:
             robot: the robot.
-            point: what moves: a Point, or the name of a point or link.
+            point: moving point: a Point, or the name of a point or link.
             origin: from where it is measured; default: the world's origin.
-            axes: frame in whose axes it is measured; default: the world's.
+            axes: frame that gives the axes; default: the world.
             weight: weight, see `Task`.
             gain: gain [1/s], see `Task`.
             name: name, see `Task`.

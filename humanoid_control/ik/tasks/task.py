@@ -46,7 +46,7 @@ class Task(ABC):
         name: for reports.
         weight: how much it counts against the others; units make rows comparable (1 / (m/s), 1 / (rad/s)).
         gain: how fast an error decays [1/s].
-        level: priority for solvers that know strict ones: 0 is served first, the next in what 0 leaves free.
+        level: priority for solvers with strict priorities: 0 first, then the next in the null space of 0.
         acceleration: (m,) acceleration that is desired besides the feedback, for second-order solvers; None: zero.
     """
 
@@ -88,7 +88,7 @@ class Task(ABC):
         """Desired minus actual, (m,) [m] or [rad]."""
 
     def set_target_from(self, q: np.ndarray) -> None:
-        """Make what the configuration q (nq,) gives the target, at rest."""
+        """Set the target to the value at the configuration q (nq,), at rest."""
         raise ConfigError(f"task '{self.name}' has no target that a configuration could give")
 
     def goal(self) -> TaskGoal:
@@ -163,14 +163,14 @@ class Task(ABC):
 
 
 class VectorTask(Task):
-    """A task whose value is a vector of numbers x = f(q), so that its error is a plain difference.
+    """A task with a vector value x = f(q), so its error is a difference.
 
     Attributes:
         robot: the robot.
     """
 
     def __init__(self, robot: Robot, size: int, name: str, weight: float, gain: float) -> None:
-        """Make the task of so many rows."""
+        """Create a task with a number of rows."""
         super().__init__(name, weight, gain)
         self.robot, self._velocity, self._value = known_robot(robot), np.zeros(size), np.zeros(size)
         self._target: np.ndarray | None = None

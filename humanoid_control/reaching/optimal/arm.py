@@ -81,7 +81,7 @@ class Arm:
 
 
 def robot_arm(robot: Robot, side: str, posture: str = "neutral") -> Arm:
-    """The arm of a robot; what does not belong to it is held, hands and tools with what they weigh.
+    """The arm of a robot; all other joints are held, and hands and tools keep their mass.
 
     Args:
         robot: with a fixed base.

@@ -127,7 +127,7 @@ def study_settings() -> dict[str, ReachSettings]:
 
 
 def compare(arm: Arm, measured: MeasuredReach, settings: Mapping[str, ReachSettings]) -> dict[str, float]:
-    """Distance of a measured reach from what each of several settings makes of the same ends and time.
+    """Distance of a measured reach from the reaches of several settings between the same ends in the same time.
 
     Args:
         arm: of four joints.

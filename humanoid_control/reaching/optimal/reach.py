@@ -54,7 +54,7 @@ SLACK = np.array([1e-3, 1e-2, 0.05])  # by which angles [rad], speeds [rad/s] an
 
 @dataclass(frozen=True)
 class ReachSettings:
-    """What a reach is to be good at, and how it is found.
+    """Criteria of a reach, and settings of the search.
 
     Attributes:
         cost: criterion -> weight. One alone is taken as it is; of several, each counts by its value on the straight
@@ -122,7 +122,7 @@ class Reach:
         converged: whether the search came to its end.
         found: start -> cost that it led to, or had when it was left.
         excess: (3,) largest excess over limits of angles [rad], speeds [rad/s], torques [N m]; 0 where they are kept.
-        notes: lines on what a user should know.
+        notes: lines for the user.
     """
 
     arm: Arm

@@ -90,7 +90,7 @@ FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often th
 
 @dataclass(frozen=True)
 class WholeBodyTrajectory(JointTrajectory):
-    """Joint angles over time of a robot whose root moves; `errors` is (T, 20), of `point_names`.
+    """Joint angles over time of a robot with a moving root; `errors` is (T, 20), of `point_names`.
 
     Attributes:
         root_position: (T, 3) of the root link in the world [m].
@@ -162,7 +162,7 @@ class WholeBodyRetargeter:
             settings: of the solver, method 'constrained'; default: SETTINGS.
             rules: of contact.
             forearms: targets come with the turn of the forearms.
-            directions: of head and hands that targets come with; those that the robot cannot turn are passed over.
+            directions: of head and hands of the targets; directions that the robot cannot turn are ignored.
 
         Raises:
             RobotError: no floating base, no legs or no soles.

@@ -58,7 +58,7 @@ def guess_robot_file(
         tell: called with the share of the work that is done, 0 to 1, and the step that begins.
 
     Returns:
-        The file written, and what was guessed.
+        The written file, and the guessed entries.
 
     Raises:
         RobotError: not a usable URDF, no arms in it, or a robot file is there already.

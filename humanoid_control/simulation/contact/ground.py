@@ -62,7 +62,7 @@ class Ground:
 
     Attributes:
         name: one word for messages.
-        array: what `ground_height` reads, (4,) for a plane, (7 + nx * ny,) for a grid of heights.
+        array: data of `ground_height`, (4,) for a plane, (7 + nx * ny,) for a grid of heights.
     """
 
     name: str

@@ -155,7 +155,7 @@ class CompiledWorld(EngineBase):
 
 
 class MultibodyWorld(CompiledWorld):
-    """One robot whose drives give their torque at once: semi-implicit Euler, drives and contact implicit."""
+    """One robot with ideal drives: semi-implicit Euler, drives and contact implicit."""
 
     def __init__(self, robot: Robot, settings: WorldSettings | None = None, gains: DriveGains | None = None) -> None:
         tree = from_pinocchio(robot.model)

@@ -32,7 +32,7 @@ class VolumeEditor:
     """One robot, its volumes, and a posture to try them in.
 
     Attributes:
-        document: what is edited.
+        document: edited document.
         joints: (n,) posture [rad].
         message: about the last act; `failed` says that it was refused.
         choice: pairs found by the last search, with reasons for those left out.
@@ -109,7 +109,7 @@ class VolumeEditor:
         self.document.change(file, Selection(s.name, name))
 
     def fit(self, source: str, shape: str) -> str:
-        """Volumes around the link of the selected segment, instead of those that it has."""
+        """Replace the volumes of the selected segment by volumes around its link."""
         link = self.document.need_segment().link
         return self._fit(volumes_around(self.robot, link, source, shape, self.folder), source)
 
@@ -196,7 +196,7 @@ class VolumeEditor:
         self.joints = self.robot.joints(self.robot.q(name)).copy()
 
     def set_joint(self, joint: str, angle: float) -> None:
-        """Turn one joint, within its limits [rad]; those that mimic it follow."""
+        """Turn one joint within its limits [rad]; mimicking joints follow."""
         k = self.robot.joint_index(joint)
         self.joints[k] = np.clip(angle, self.robot.lower[k], self.robot.upper[k])
         self.robot.follow(self.joints)
