@@ -85,7 +85,10 @@ def load_robots(
         UnknownNameError, RobotError: one of them cannot be loaded, two have the same name, or none is named.
     """
     robots: list[Robot] = []
-    for one in robot_names(names):
+    found = robot_names(names)
+    for one in found:  # before the shapes of the first are laid, which may take minutes
+        urdf_path(one)
+    for one in found:
         robot = load_robot(one, base, guess)
         if any(robot.name == other.name for other in robots):
             raise RobotError(f"there are two robots called '{robot.name}': take them one after the other")

@@ -166,6 +166,15 @@ def test_unknown_names_offer_the_nearest():
         load_robot("hrp2", "flying")
 
 
+def test_a_robot_that_is_absent_is_named_before_any_is_loaded(monkeypatch):
+    """The first use of a model lays shapes around its meshes, which may take minutes."""
+    loaded = []
+    monkeypatch.setattr("humanoid_control.robots.catalogue.load_robot", lambda *given: loaded.append(given))
+    with pytest.raises(UnknownNameError, match="'loal'"):
+        load_robots(["hrp2", "loal"])
+    assert not loaded
+
+
 def test_several_robots_are_loaded_each_once_and_sets_stand_for_several():
     assert [r.name for r in load_robots(["all"])] == list(CATALOGUE)
     sources = ["armar3", "hrp2", "suralp", "wabian2", "we4rii", "recommended"]
