@@ -243,6 +243,8 @@ class RobotDriver(TickNode):
         While a trajectory of one publisher runs, those of others are refused. A goal of the action is replaced.
         """
         now = time.monotonic()
+        unused = any(len(p.effort) for p in m.points)
+        self.health.check("efforts", unused, Level.WARN, "joint_trajectory: efforts of its points are not used")
         try:
             if not m.points and not m.joint_names:
                 self.sources.stop()

@@ -226,6 +226,9 @@ def test_a_trajectory_is_executed_from_where_the_robot_is(graph):
     desk.until("RUN")
     trajectory.publish(JointTrajectory(joint_names=["l_elbw"], points=m.points))
     graph.until_said("robot_driver", "trajectory refused")
+    m.points[0].effort = [3.0]
+    trajectory.publish(m)
+    graph.until_said("robot_driver", "joint_trajectory: efforts of its points are not used")
     trajectory.publish(JointTrajectory())
     desk.until("HOLD: stopped: joint_commands silent")
 

@@ -12,7 +12,7 @@ STAMP = "time of the measurement; zero: arrival. Clock offsets are corrected or 
 SHOWN = "shown as it is: moves nothing"
 FRAMES = "unknown frames are refused by name"
 NO_FRAME = "not used: joints have no frame"
-NOT_MEASURED = "first value -1: not measured, refused by name"
+NOT_MEASURED = "first value below 0, or NaN: not measured, refused by name"
 
 QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
     "builtin_interfaces/Time": {},
@@ -56,7 +56,7 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
         "header": "time at which it begins; zero: now; out of date: refused by name. frame_id is " + NO_FRAME,
         "velocities": "empty: the segments are lines",
         "accelerations": "empty: the segments are cubics",
-        "effort": "not used: trajectories are of positions",
+        "effort": "not used, reported: trajectories are of positions",
     },
     "visualization_msgs/MarkerArray": {
         "header": f"of each marker: {FRAMES}. {STAMP}",

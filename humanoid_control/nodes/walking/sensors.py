@@ -36,7 +36,7 @@ APART = 0.1  # [s] without a common instant after which the sensors have stamps 
 FROZEN = 8  # equal readings of a force sensor, while joints move, after which it counts as silent
 CARRIED = 0.6  # of the weight: what the foot that stands alone must feel
 MOVING = 0.1  # [rad/s] of the fastest joint
-NOT_MEASURED = -1.0  # first covariance of what a sensor_msgs/Imu does not measure
+USELESS = 1.0  # [rad^2] variance of an orientation about x or y, which says nothing of where up is
 IMPOSSIBLE = 1e6  # in any unit of a sensor
 FASTEST = 3.0  # times its speed limit that a joint may move, as in `JointPlausibility`
 FASTEST_TURN, HARDEST = 35.0, 200.0  # [rad/s], [m/s^2] of a body: beyond 2000 deg/s and 20 g no IMU of a robot measures
@@ -220,8 +220,11 @@ class Sensors:
 
     def _take_imu(self, m: Imu) -> None:
         frame, o, w, a = self._local_frame(m.header.frame_id), m.orientation, m.angular_velocity, m.linear_acceleration
-        if absent := [what for what, covariance in _covariances(m).items() if covariance[0] == NOT_MEASURED]:
-            raise ConfigError(f"imu: no {absent[0]} was measured, by its covariance of -1: passed over")
+        for what, covariance in _covariances(m).items():
+            if not covariance[0] >= 0.0:  # -1 by the definition of sensor_msgs/Imu
+                raise ConfigError(f"imu: no {what} was measured, by its covariance of {covariance[0]:g}: passed over")
+        if (variance := max(m.orientation_covariance[0], m.orientation_covariance[4])) > USELESS:
+            raise ConfigError(f"imu: the orientation has a variance of {variance:.3g} rad^2: passed over")
         orientation = np.array([o.x, o.y, o.z, o.w])
         turning, force = np.array([w.x, w.y, w.z]), np.array([a.x, a.y, a.z])
         if not (_possible(orientation).all() and _possible(turning).all() and _possible(force).all()):

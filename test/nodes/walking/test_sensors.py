@@ -264,9 +264,15 @@ def test_a_value_that_was_not_measured_or_has_other_axes_is_refused_by_name(sens
         ("angular_velocity_covariance", "no angular velocity was measured"),
         ("linear_acceleration_covariance", "no linear acceleration was measured"),
     ):
-        m = imu(robot, 2)
-        getattr(m, field)[0] = -1.0
-        assert not s.on_imu(m) and words in health.open["imu"][1]
+        for variance in (-1.0, -0.5, float("nan")):
+            m = imu(robot, 2)
+            getattr(m, field)[0] = variance
+            assert not s.on_imu(m) and words in health.open["imu"][1]
+    for row, taken in ((0, False), (4, False), (8, True)):  # a heading that is not known harms nobody
+        m = imu(robot, 1)
+        m.orientation_covariance[row] = 1e6
+        assert s.on_imu(m) == taken
+        assert taken or "variance of 1e+06 rad^2" in health.open["imu"][1]
     for frame, words in (
         ("odom", "neither 'l_foot_sole' nor a link of this robot"),
         ("l_ft_sensor_upside_down", "neither 'l_foot_sole' nor a link of this robot"),
