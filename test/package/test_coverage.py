@@ -1,4 +1,4 @@
-"""evidence/docs/coverage.md names every capability of the sources, and every test it names exists."""
+"""docs/coverage.md names every capability of the sources, and every test it names exists."""
 
 import ast
 import functools
@@ -29,7 +29,7 @@ EXPECTED = (
 
 
 def rows():
-    return ROW.findall((ROOT / "evidence" / "docs" / "coverage.md").read_text())
+    return ROW.findall((ROOT / "docs" / "coverage.md").read_text())
 
 
 @functools.cache
@@ -50,11 +50,11 @@ def test_every_proof_is_a_living_test_or_an_honest_word():
         references = re.findall(r"`(test/[\w/]+\.py)::(test_\w+)`", proof)
         if not references:
             found.append(
-                f"evidence/docs/coverage.md: {name}: '{proof}' is neither a test, 'not yet' nor 'closed, because ...'"
+                f"docs/coverage.md: {name}: '{proof}' is neither a test, 'not yet' nor 'closed, because ...'"
             )
         for path, function in references:
             if not (ROOT / path).is_file():
-                found.append(f"evidence/docs/coverage.md: {name}: {path} does not exist")
+                found.append(f"docs/coverage.md: {name}: {path} does not exist")
             elif function not in functions(path):
-                found.append(f"evidence/docs/coverage.md: {name}: {path} has no {function}")
+                found.append(f"docs/coverage.md: {name}: {path} has no {function}")
     assert_none(found)
