@@ -24,6 +24,7 @@ from humanoid_control.hardware.fault_groups import FaultGroups, device_findings
 from humanoid_control.hardware.guardian import LIMIT, PRIORITY, Guardian
 from humanoid_control.hardware.hardware_file import Hardware
 from humanoid_control.hardware.power import MOVING, POWERED, Event, PowerMachine, PowerState, passed_over, refusals_of
+from humanoid_control.hardware.power_requests import PowerRequests
 from humanoid_control.hardware.supervision import (
     FAULT,
     JointSamples,
@@ -48,7 +49,7 @@ BEHIND = 0.002  # [rad] behind its command, and the margin of ranges, that are n
 CLIPPED_TIME = 0.2  # [s] after which clipped commands are said
 
 
-class Driver:
+class Driver(PowerRequests):
     """A robot on its buses.
 
     Attributes:
@@ -152,46 +153,11 @@ class Driver:
             self.guard = None
         self.machine.handle(Event.CLOSE, self.clock())
 
-    def enable(self) -> str:
-        """Ask for power, or, after `stop`, to follow commands again."""
-        if self.machine.powered and self.stopped and not self._switching_off:
-            self.stopped, self.machine.reason = False, ""  # what was asked for is taken back
-            return ""
-        if reasons := self.refusals():
-            return "; ".join(reasons)
-        self.stopped = False
-        self.machine.handle(Event.ENABLE, self.clock())
-        return ""
-
-    def disable(self) -> str:
-        """Stop every joint at its acceleration limit, then switch the drives off."""
-        if not self.machine.powered:
-            return ""
-        self._switching_off = True
-        self.machine.handle(Event.STOP, self.clock(), "switching off")
-        return ""
-
-    def stop(self) -> str:
-        """Stop every joint at its acceleration limit and hold; commands are not followed until `enable`."""
-        if not self.machine.powered:
-            return f"nothing to stop: {self.machine}"
-        self.stopped = True
-        self.machine.handle(Event.STOP, self.clock(), "stop was asked for; enable goes on")
-        return ""
-
     def home(self, names: Sequence[str] = ()) -> str:
         """Let drives look for their zeros, in HOLD; `names`: of these joints, else of all that do not know theirs."""
         if self.machine.state is not PowerState.HOLD or self.encoders.homing is not None:
             return f"drives look for their zeros in HOLD: state is {self.machine}"
         return self.encoders.begin(names)
-
-    def emergency_stop(self, source: str, on: bool, reason: str = "") -> None:
-        """Let a source of the emergency stop call or release it; the state stays until `clear_faults`."""
-        if on:
-            self.estop[source] = reason or f"emergency stop by {source}"
-            self.machine.handle(Event.ESTOP, self.clock(), self.estop[source])
-        else:
-            self.estop.pop(source, None)
 
     def heartbeat(self, now: float) -> None:
         """Take a sign of life of the emergency stop."""
@@ -218,7 +184,11 @@ class Driver:
         if not self.passes_over():
             self.commands.add(self.gained.take(self.groups.commanded(command), gains, now), now, stamp)
 
-    passes_over, refusals = passed_over, refusals_of  # reasons against commands, and against power
+    passes_over = passed_over  # reason against commands
+
+    def refusals(self) -> list[str]:
+        """Reasons why the drives must not get power now; empty: they may."""
+        return refusals_of(self)
 
     def to_guard(self) -> list[str]:
         """Buses that must have a guardian."""

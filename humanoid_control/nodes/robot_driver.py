@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from sensor_msgs.msg import BatteryState, Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
@@ -50,16 +49,15 @@ from humanoid_control.nodes.base.messages import (
 )
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
-from humanoid_control.nodes.base.tick_node import Level, TickNode
+from humanoid_control.nodes.base.tick_node import Level
 from humanoid_control.nodes.base.transforms import FrameNames
 from humanoid_control.nodes.driving.driver_reports import BusRates, battery_message, fill_imu, parts_of
-from humanoid_control.nodes.driving.requests import EmergencyStopTopic, answered
+from humanoid_control.nodes.driving.requests import END_TIME, DriverNode, EmergencyStopTopic, answered
 from humanoid_control.nodes.driving.torque_gate import install_gate
 from humanoid_control.nodes.driving.trajectory_action import TrajectoryAction, points_of
 from humanoid_control.robots import Robot, load_robot
 
 TWINS = ("simulator", "loopback")
-END_TIME = 4.0  # [s] in which the robot comes to rest and loses its power before the process ends
 ECHO = 0.3  # [s] after a signal in which another one is the same Ctrl-C
 AFTER = 0.2  # [s] after a quick stop, for the drives to lose their power
 SUPPLY_PERIOD = 1.0  # [s] between messages of the battery
@@ -136,7 +134,7 @@ def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:
     return read_hardware_file(path, robot, p.rate)
 
 
-class RobotDriver(TickNode):
+class RobotDriver(DriverNode):
     """A `Driver` with topics and services around it."""
 
     Parameters = RobotDriverParameters
@@ -307,7 +305,7 @@ class RobotDriver(TickNode):
         self.sources.advance(now)
         d.cycle()
         self.action.update(now)
-        self._say_state()
+        self.say_state()
         self.ticks += 1
         if self.ticks % self.params.states_every == 0:
             self._publish_states()
@@ -319,7 +317,7 @@ class RobotDriver(TickNode):
             stamp = stamp_of(self.present())
             self.applied.publish(fill_joint_state(self.applied_message, stamp, ref.q, ref.v, d.tau))
 
-    def _say_state(self) -> None:
+    def say_state(self) -> None:
         d, h = self.driver, self.health
         text = str(d.machine)
         if text != self.said:
@@ -412,32 +410,15 @@ class RobotDriver(TickNode):
             self.quick, self.end_at = True, time.monotonic() + QUICK_STOP_TIME + AFTER  # cycles go on until it is done
 
     def deactivate(self) -> None:
-        """Come to rest and switch off; ticks have ended already."""
-        end = time.monotonic() + END_TIME
         self.action.interrupt()
-        self.driver.disable()
-        while self.driver.machine.powered and time.monotonic() < end:
-            self._say_state()
-            time.sleep(self.driver.period)
-            self.driver.cycle()
-        self._say_state()
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        if self.active:
-            self.deactivate()
-        self.close()
-        return super().on_shutdown(state)
-
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self.close()
-        return super().on_cleanup(state)
+        super().deactivate()
 
     def close(self) -> None:
         if self.configured:
             self.action.close()
-            self.driver.close()
-            if self.frames is not None:
-                self.frames.close()
+        super().close()
+        if self.configured and self.frames is not None:
+            self.frames.close()
 
 
 class FrameFile:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
@@ -29,12 +28,11 @@ from humanoid_control.nodes.base.command_owner import COMMANDS_IN, CommandArbite
 from humanoid_control.nodes.base.messages import LATCHED, STREAM_OUT, fill_joint_state, joint_state, stamp_of
 from humanoid_control.nodes.base.parameters import NodeParameters, param
 from humanoid_control.nodes.base.runner import main_of
-from humanoid_control.nodes.base.tick_node import Level, TickNode
-from humanoid_control.nodes.driving.requests import EmergencyStopTopic, answered
+from humanoid_control.nodes.base.tick_node import Level
+from humanoid_control.nodes.driving.requests import END_TIME, DriverNode, EmergencyStopTopic, answered
 from humanoid_control.robots import load_robot
 
 COMMANDS, STATES, TENSIONS = "tendon_commands", "tendon_states", "tendon_tensions"
-END_TIME = 4.0  # [s] in which the wires come to rest and the drives lose their power before the process ends
 HOLDING = (Silence.STOPS, Silence.HOLDS)
 STOPPED = (PowerState.FAULT, PowerState.ESTOP)
 
@@ -51,7 +49,7 @@ class TendonDriverParameters(NodeParameters):
     )
 
 
-class TendonDriverNode(TickNode):
+class TendonDriverNode(DriverNode):
     """A `TendonDriver` with topics and services around it."""
 
     Parameters = TendonDriverParameters
@@ -118,7 +116,7 @@ class TendonDriverNode(TickNode):
     def tick(self, now: float) -> None:
         d = self.driver
         d.cycle()
-        self._report()
+        self.say_state()
         fresh = d.fresh
         if not fresh.any():
             return
@@ -129,7 +127,7 @@ class TendonDriverNode(TickNode):
             message = joint_state([n for n, f in zip(d.names, fresh, strict=True) if f])
         self.states.publish(fill_joint_state(message, stamp, s.wire[fresh], -s.speed[fresh], s.tension[fresh]))
 
-    def _report(self) -> None:
+    def say_state(self) -> None:
         d, h = self.driver, self.health
         text = str(d.machine)
         if text != self.said:
@@ -163,29 +161,6 @@ class TendonDriverNode(TickNode):
             self.end_at = now + END_TIME
             self.driver.disable()
         return self.driver.machine.powered and now < self.end_at
-
-    def deactivate(self) -> None:
-        """Switch off; ticks have ended already."""
-        end = time.monotonic() + END_TIME
-        self.driver.disable()
-        while self.driver.machine.powered and time.monotonic() < end:
-            time.sleep(self.driver.period)
-            self.driver.cycle()
-        self._report()
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        if self.active:
-            self.deactivate()
-        self.close()
-        return super().on_shutdown(state)
-
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        self.close()
-        return super().on_cleanup(state)
-
-    def close(self) -> None:
-        if self.configured:
-            self.driver.close()
 
 
 def main() -> int:

@@ -113,7 +113,7 @@ class PolicyPlayer:
             supervised: catch the robot before it falls, and lower it under control.
 
         Raises:
-            ConfigError: the policy's period is not a multiple of the PD loop's period, or this one of the engine's step.
+            ConfigError: the policy's period is not a multiple of the PD period, or the PD period of the engine's step.
         """
         robot = policy.robot
         self.policy, self.engine = policy, engine

@@ -49,9 +49,7 @@ def test_every_proof_is_a_living_test_or_an_honest_word():
             continue
         references = re.findall(r"`(test/[\w/]+\.py)::(test_\w+)`", proof)
         if not references:
-            found.append(
-                f"docs/coverage.md: {name}: '{proof}' is neither a test, 'not yet' nor 'closed, because ...'"
-            )
+            found.append(f"docs/coverage.md: {name}: '{proof}' is neither a test, 'not yet' nor 'closed, because ...'")
         for path, function in references:
             if not (ROOT / path).is_file():
                 found.append(f"docs/coverage.md: {name}: {path} does not exist")

@@ -24,6 +24,7 @@ from humanoid_control.hardware.buses import Buses, Record
 from humanoid_control.hardware.muscle_units.file import TendonHardware
 from humanoid_control.hardware.muscle_units.units import MuscleUnits
 from humanoid_control.hardware.power import LOST_SAMPLES, Event, PowerMachine, PowerState
+from humanoid_control.hardware.power_requests import PowerRequests
 from humanoid_control.hardware.transport import ActuatorState, Flag, Mode
 from humanoid_control.tendons.control.commands import HOLD, PAY_OUT, WinchStates, no_states
 
@@ -48,7 +49,7 @@ class _Units:
     pays_out: bool = False
 
 
-class TendonDriver:
+class TendonDriver(PowerRequests):
     """The muscle units of a robot behind one cycle.
 
     Attributes:
@@ -139,40 +140,6 @@ class TendonDriver:
             elif abs(self.states.speed[k]) > STILL:
                 out.append(f"{name} moves at {abs(self.states.speed[k]):.3f} m/s")
         return out
-
-    def enable(self) -> str:
-        """Ask for power, or, after `stop`, to follow commands again; the reason why not, empty: granted."""
-        if self.machine.powered and self.stopped and not self._switching_off:
-            self.stopped, self.machine.reason = False, ""
-            return ""
-        if reasons := self.refusals():
-            return "; ".join(reasons[:3])
-        self.stopped = False
-        self.machine.handle(Event.ENABLE, self.clock())
-        return ""
-
-    def disable(self) -> str:
-        """Hold all wires, engage the brakes, then switch the drives off."""
-        if self.machine.powered:
-            self._switching_off = True
-            self.machine.handle(Event.STOP, self.clock(), "switching off")
-        return ""
-
-    def stop(self) -> str:
-        """Hold all wires; commands are not followed until `enable`."""
-        if not self.machine.powered:
-            return f"nothing to stop: {self.machine}"
-        self.stopped = True
-        self.machine.handle(Event.STOP, self.clock(), "stop was asked for; enable goes on")
-        return ""
-
-    def emergency_stop(self, source: str, on: bool, reason: str = "") -> None:
-        """Let a source of the emergency stop call or release it; the state stays until `clear_faults`."""
-        if on:
-            self.estop[source] = reason or f"emergency stop by {source}"
-            self.machine.handle(Event.ESTOP, self.clock(), self.estop[source])
-        else:
-            self.estop.pop(source, None)
 
     def clear_faults(self) -> str:
         """Begin to clear faults whose cause is gone; ends in MONITOR, without power."""

@@ -1,16 +1,20 @@
-"""Requests to a driver that several nodes take: services that answer with the reason, and the topic of the stop."""
+"""Nodes around a driver: services that answer with the reason, the topic of the stop, and an end without power."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from std_msgs.msg import Bool
 
 from humanoid_control.errors import HumanoidError
 from humanoid_control.nodes.base.command_owner import gid_of, publishers_of
 from humanoid_control.nodes.base.messages import EVENTS, LATCHED
 from humanoid_control.nodes.base.tick_node import TickNode
+
+END_TIME = 4.0  # [s] in which the robot comes to rest and loses its power before the process ends
 
 
 def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:
@@ -55,3 +59,42 @@ class EmergencyStopTopic:
             if self._pressed:
                 self._pressed &= publishers_of(self._node, self._topic).keys()
         self._apply(bool(self._pressed))
+
+
+class DriverNode(TickNode):
+    """Node whose driver loses its power before the node ends.
+
+    Attributes:
+        driver: with `disable`, `cycle`, `close`, a `machine` and a `period`.
+    """
+
+    driver: Any
+
+    def say_state(self) -> None:
+        """Report the state of the power."""
+        raise NotImplementedError
+
+    def deactivate(self) -> None:
+        """Come to rest and switch off; ticks have ended already."""
+        end = time.monotonic() + END_TIME
+        self.driver.disable()
+        while self.driver.machine.powered and time.monotonic() < end:
+            self.say_state()
+            time.sleep(self.driver.period)
+            self.driver.cycle()
+        self.say_state()
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        if self.active:
+            self.deactivate()
+        self.close()
+        return super().on_shutdown(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        self.close()
+        return super().on_cleanup(state)
+
+    def close(self) -> None:
+        """Close the buses."""
+        if self.configured:
+            self.driver.close()
