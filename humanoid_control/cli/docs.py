@@ -120,8 +120,7 @@ TOPICS = {
     "imu": ("sensor_msgs/Imu", "orientation, angular velocity and specific force of the root link"),
     "battery": (
         "sensor_msgs/BatteryState",
-        "once a second from each bus whose drives measure their supply, `location` is the bus; unmeasured values are "
-        "NaN",
+        "once a second from each bus with measured supply, `location` is the bus; unmeasured values are NaN",
     ),
     "ground_truth/odometry": (
         "nav_msgs/Odometry",
@@ -238,7 +237,7 @@ TOPICS = {
     ),
     "plates/plateN": (
         "geometry_msgs/WrenchStamped",
-        "force on the person and torque about the origin of the plate's frame, whose z is the normal; its place comes "
+        "force on the person and torque about the origin of the plate's frame, with z as the normal; its place comes "
         "from /tf or from `plate_frames`",
     ),
     "human/joint_states": (

@@ -52,9 +52,11 @@ class ControllerBridgeParameters(NodeParameters):
     )
     soft_start: float = param(2.0, "least time of the blend to the commands", "s", 0.0, 60.0, live=True)
     soft_speed: float = param(0.5, "speed that the blend may add", "rad/s", 0.01, 10.0, live=True)
-    max_step: float = param(0.3, "step of a command that is blended to anew", "rad", 0.001, 10.0, live=True)
+    max_step: float = param(0.3, "step of a command from which a new blend starts", "rad", 0.001, 10.0, live=True)
     velocity: float = param(0.5, "share of the URDF's speed limits", "", 0.01, 1.0)
-    acceleration: float = param(20.0, "acceleration limit of every joint, beside its own", "rad/s^2", 0.1, 1000.0)
+    acceleration: float = param(
+        20.0, "acceleration limit of every joint, in addition to its own", "rad/s^2", 0.1, 1000.0
+    )
     range_margin: float = param(0.02, "distance that is kept from the ends of the ranges", "rad", 0.0, 0.5)
 
 

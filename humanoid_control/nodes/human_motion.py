@@ -44,7 +44,7 @@ class HumanMotionParameters(WorldParameters):
     )
     template: str = param("plug_in_gait", "markers that a person of our own wears: name of a template, or its file")
     stature: float = param(1.75, "of a person of our own; ~/calibrate finds it better", "m", 1.0, 2.5)
-    sex: str = param("men", "whose masses of segments a person of our own has", choices=("men", "women"))
+    sex: str = param("men", "segment masses of a person of our own", choices=("men", "women"))
     mass: float = param(0.0, "of the person; 0: the model's, or 75 kg of a person of our own", "kg", 0.0, 500.0)
     setup: str = param("", "setup file of OpenSim's inverse kinematics with weights of the markers; empty: all alike")
     rate: float = param(100.0, "rate of the ticks between frames, which look for silence", "Hz", 10.0, 500.0)

@@ -71,14 +71,14 @@ class RobotDriverParameters(NodeParameters):
 
     hardware: str = param(
         "",
-        "file of the real robot; empty: the one beside the URDF; simulator or loopback: simulated drives with the "
+        "file of the real robot; empty: the one next to the URDF; simulator or loopback: simulated drives with the "
         "limits of that file, or without one",
     )
-    calibration: str = param("", "file of the zeros, which ~/set_zero writes; empty: the one beside the hardware file")
+    calibration: str = param("", "file of the zeros, which ~/set_zero writes; empty: the one next to the hardware file")
     rate: float = param(0.0, "rate of the cycle; 0: as the file says, 500 without one", "Hz", 0.0, 1000.0)
     dry_run: bool = param(False, "do everything but write to the buses and switch power")
     dry_run_file: str = param("", "file for the frames that a dry run would have sent")
-    states_every: int = param(1, "publish joint_states every so many cycles", "", 1, 100)
+    states_every: int = param(1, "cycles per message of joint_states", "", 1, 100)
     late_tolerance: float = param(
         1.0, "multiple of the lateness of a cycle that stops the robot (5 periods) or faults (50 ms)", "", 1.0, 100.0
     )
@@ -102,14 +102,14 @@ class RobotDriverParameters(NodeParameters):
         live=True,
     )  # fmt: skip
     goal_time: float = param(
-        0.5, "time in which the end must be reached, after that of the trajectory; 0: for ever", "s", 0.0, 1000.0,
+        0.5, "time to reach the goal after the end of the trajectory; 0: unlimited", "s", 0.0, 1000.0,
         live=True,
     )  # fmt: skip
     gate: bool = param(True, "torques of joints that are commanded with gains pass the gate")
     may_touch: str = param(
         "", "pairs of links that the gate lets touch, as 'l_hand/r_hand, l_hand/torso'; empty: it keeps all apart"
     )
-    brake_joint: str = param("", "joint whose brake ~/release_brake releases, without power", live=True)
+    brake_joint: str = param("", "joint of the brake that ~/release_brake releases, without power", live=True)
 
 
 def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:

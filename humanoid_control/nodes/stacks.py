@@ -140,8 +140,8 @@ STACKS = {
         ),
         _stack(
             "hardware",
-            "a real robot on its buses imitates a clip once robot_driver/enable was called; at four fifths of what the "
-            "driver allows by default, so that it can catch up",
+            "a real robot on its buses imitates a clip once robot_driver/enable was called; at four fifths of the "
+            "driver's default limits, so that it can catch up",
             "viewer",
             "robot_driver",
             "state_estimator",

@@ -36,9 +36,7 @@ class StateEstimatorParameters(WorldParameters):
         "", "topic of true joint states, of a simulator or encoders, that the angles from tendons are compared with"
     )
     groups: str = param("completed", "how the tendons' joints are grouped (docs/tendons.md)", choices=GROUPS)
-    body_image: str = param(
-        "", "what was learnt of the tendons: file of a tendon controller, or 'live': as it publishes it; empty: nothing"
-    )
+    body_image: str = param("", "learnt body image: file of a tendon controller, or 'live': its topic; empty: none")
     mapping: str = param("", "file of a fitted joint-muscle mapping for one of the groups; empty: the geometry")
     lengths: str = param(
         "path",
@@ -63,7 +61,7 @@ class StateEstimatorParameters(WorldParameters):
         1.0, "tension below which a tendon is left out, where tensions are measured", "N", 0.0, 1e4
     )
     tendon_stiffness: float = param(
-        0.0, "stiffness of each wire, whose stretch is added to the measured length; 0: none is", "N/m", 0.0, 1e9
+        0.0, "stiffness of each wire; its stretch is added to the measured length; 0: no stretch", "N/m", 0.0, 1e9
     )
     tendon_rate: float = param(250.0, "rate at which tendon_states should come", "Hz", 1.0, 5000.0)
     start_posture: str = param(
@@ -74,11 +72,9 @@ class StateEstimatorParameters(WorldParameters):
     )
     colour: str = param(
         "innovation",
-        "of tendon_markers: innovation, green where a length agrees with the others to red; tension, blue at the least "
-        "to red at the most, grey where it is slack",
+        "of tendon_markers: innovation, green where a length agrees with the others to red; tension, blue at the "
+        "least to red at the greatest, grey where it is slack",
         choices=("innovation", "tension"),
         live=True,
     )
-    markers_rate: float = param(
-        10.0, "rate of tendon_markers while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True
-    )
+    markers_rate: float = param(10.0, "rate of tendon_markers with subscribers; 0: none", "Hz", 0.0, 100.0, live=True)

@@ -101,7 +101,7 @@ class TendonControllerParameters(NodeParameters):
     learn_from: str = param(
         "", "topic of true joint angles, as of motion capture, from which ~/learn corrects the tendons; empty: none"
     )
-    body_image: str = param("", "file of what was learnt: used from the start where it exists, written by ~/save")
+    body_image: str = param("", "file of the learnt body image: used from the start if it exists, written by ~/save")
     tension_up: bool = param(False, "bring the tensions up, one winch after another, before the first command")
 
 

@@ -41,7 +41,7 @@ STOPPED = (PowerState.FAULT, PowerState.ESTOP)
 class TendonDriverParameters(NodeParameters):
     """Parameters of the driver of muscle units."""
 
-    hardware: str = param("", "file of the muscle units and their buses; empty: the one beside the URDF")
+    hardware: str = param("", "file of the muscle units and their buses; empty: the one next to the URDF")
     rate: float = param(0.0, "rate of the cycle; 0: as the file says", "Hz", 0.0, 1000.0)
     dry_run: bool = param(False, "do everything but write to the buses and switch power")
     late_tolerance: float = param(

@@ -177,7 +177,7 @@ class TrajectoryStreamerParameters(LiveParameters, ClipParameters):
 
     source: str = param("clip", "clip: plays a file; live: follows the topic `markers`", choices=("clip", "live"))
     lead_in: float = param(1.5, "time to move from where the robot is to the first frame", "s", 0.0, 10.0)
-    dancer_every: int = param(2, "publish the dancer's figure every so many targets", "", 1, 100)
+    dancer_every: int = param(2, "targets per message of the dancer's figure", "", 1, 100)
     dancer_offset: float = param(1.1, "how far to the left of the robot the dancer is shown", "m", -10.0, 10.0)
     solve: bool = param(False, "solve for joint positions too, and publish them as reference_joint_states")
     start_blind: bool = param(

@@ -95,7 +95,7 @@ class ViewerParameters(NodeParameters):
     shadows: bool = param(True, "draw shadows from the beginning; slow in a browser without a graphics processor")
     replay: str = param("", "command that plays this run again, shown when it is over")
     host: str = param("127.0.0.1", "address to listen on; 0.0.0.0 lets other machines in")
-    origins: str = param("", "further hosts whose pages may connect, separated by commas; pages of other sites may not")
+    origins: str = param("", "further hosts with pages that may connect, separated by commas; other sites are refused")
 
 
 class Viewer(TickNode):

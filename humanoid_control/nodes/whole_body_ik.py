@@ -65,7 +65,7 @@ TYPES = {BALL_PART: Marker.SPHERE, CYLINDER_PART: Marker.CYLINDER, BOX_PART: Mar
 
 
 class IkMarkers:
-    """Publishes `ik_markers` between ticks, while somebody listens.
+    """Publishes `ik_markers` between ticks, with subscribers.
 
     Namespaces: shapes, near_pairs, closest_points, centre_of_mass, linear_momentum, angular_momentum.
 
@@ -214,7 +214,7 @@ class WholeBodyIkParameters(WorldParameters):
         live=True,
     )
     acceleration: float = param(
-        200.0, "limit on the acceleration of every joint, beside its own", "rad/s^2", 1.0, 1e6, live=True
+        200.0, "acceleration limit of every joint, in addition to its own", "rad/s^2", 1.0, 1e6, live=True
     )
     acceleration_scale: float = param(
         1.0,
@@ -259,7 +259,7 @@ class WholeBodyIkParameters(WorldParameters):
     )
     tf_targets: bool = param(False, "frames target/NAME on /tf are targets of the points and links of these names")
     target_timeout: float = param(0.25, "silence of a target after which it is held", "s", 0.02, 10.0, live=True)
-    markers_rate: float = param(20.0, "rate of ik_markers while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True)
+    markers_rate: float = param(20.0, "rate of ik_markers with subscribers; 0: none", "Hz", 0.0, 100.0, live=True)
     feedback: float = param(
         0.0,
         "0: command positions; above: command velocities, corrected by so much of the error of the estimated positions",

@@ -50,7 +50,7 @@ ON, OFF = "on", "off"
 class WholeBodyStreamerParameters(WholeBodyParameters):
     """Parameters of the whole-body streamer."""
 
-    show_every: int = param(3, "publish targets, figure and contacts every so many frames", "", 1, 100)
+    show_every: int = param(3, "frames per message of targets, figure and contacts", "", 1, 100)
 
 
 class WholeBodyStreamer(TickNode):

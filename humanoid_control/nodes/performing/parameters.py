@@ -29,5 +29,5 @@ class WholeBodyControllerParameters(ClipFileParameters):
     odom_frame: str = param("odom", "frame of odom and of the plan")
     odom_rate: float = param(100.0, "rate of odom, tf, contacts and references", "Hz", 1.0, 1000.0)
     markers_rate: float = param(
-        15.0, "rate of footsteps/planned while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True
+        15.0, "rate of footsteps/planned with subscribers; 0: none", "Hz", 0.0, 100.0, live=True
     )

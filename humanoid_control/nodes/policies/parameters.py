@@ -45,4 +45,4 @@ class PolicyParameters(NodeParameters):
     body_timeout: float = param(
         0.5, "silence of body_commands after which the joints that they moved are held", "s", 0.05, 10.0, live=True
     )
-    terms_rate: float = param(20.0, "rate of ~/terms while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True)
+    terms_rate: float = param(20.0, "rate of ~/terms with subscribers; 0: none", "Hz", 0.0, 100.0, live=True)

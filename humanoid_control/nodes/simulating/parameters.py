@@ -55,9 +55,9 @@ class SimulatorParameters(WorldParameters):
     stamp: str = param(
         "wall", "time in the headers: of this computer, or simulated, then on /clock too", choices=("wall", "sim")
     )
-    slow_every: int = param(5, "publish odometry and clock every so many joint states", "", 1, 500)
+    slow_every: int = param(5, "joint states per message of odometry and clock", "", 1, 500)
     sensor_every: int = param(
-        0, "publish imu and wrenches every so many joint states; 0: as slow_every. A walker needs 1", "", 0, 500
+        0, "joint states per message of imu and wrenches; 0: as slow_every. A walker needs 1", "", 0, 500
     )
     publish_tf: bool = param(True, "publish the true pose of the root link on /tf; false where odometry does")
     command_timeout: float = param(
@@ -110,10 +110,10 @@ class SimulatorParameters(WorldParameters):
     )
     dropout: str = param("", "probability that a message is left out; as delay")
     tendons: bool = param(False, "publish tendon_states, for a robot with a file of tendons")
-    tendon_every: int = param(2, "publish tendon_states every so many joint states", "", 1, 500)
+    tendon_every: int = param(2, "joint states per message of tendon_states", "", 1, 500)
     tendon_stiffness: float = param(
         0.0,
-        "stiffness of each tendon's wire; 0: wires do not stretch, with drives 'winches' that of the units",
+        "stiffness of each tendon's wire; 0: wires do not stretch, with drives 'winches' the stiffness of the units",
         "N/m",
         0.0,
         1e9,

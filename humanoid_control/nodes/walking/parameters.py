@@ -73,7 +73,7 @@ class WalkerParameters(WorldParameters):
     cmd_vel_timeout: float = param(0.5, "age from which cmd_vel counts as zero", "s", 0.05, 10.0, live=True)
     footsteps_type: str = param(
         "markers",
-        "message of footsteps: MarkerArray with ns l_foot or r_foot, or PoseArray or Path, whose feet alternate",
+        "message of footsteps: MarkerArray with ns l_foot or r_foot, or PoseArray or Path with alternating feet",
         choices=FOOTSTEPS,
     )
     joy_axes: str = param("1,0,3", "axes of joy for forward, to the left, turning to the left")
@@ -116,7 +116,7 @@ class WalkerParameters(WorldParameters):
         0.01, "standard deviation of odom's position, as a share of the way; for its covariance", "", 0.0, 1.0
     )
     markers_rate: float = param(
-        15.0, "rate of footsteps/planned while somebody listens; 0: none", "Hz", 0.0, 100.0, live=True
+        15.0, "rate of footsteps/planned with subscribers; 0: none", "Hz", 0.0, 100.0, live=True
     )
 
 
