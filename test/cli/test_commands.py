@@ -8,6 +8,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
+from humanoid_control import __version__
 from humanoid_control.cli.machine import doctor
 from humanoid_control.cli.main import COMMANDS
 from humanoid_control.nodes.session.machine_checks import MachineCheck
@@ -34,7 +35,7 @@ def test_help_lists_all_commands(humanoid):
     result = humanoid()
     assert result.returncode == 0
     assert all(name in result.stdout for name in COMMANDS)
-    assert "0.1.0" in humanoid.fresh("--version").stdout
+    assert humanoid.fresh("--version").stdout == f"humanoid_control {__version__}\n"
 
 
 def test_robots_table_and_json(humanoid):
