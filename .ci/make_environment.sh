@@ -45,7 +45,7 @@ fi
 # What a first dance runs is compiled while the rest is installed: one waits for the network, the other for a processor.
 say "installing into $venv with $($python --version), and compiling the kernels of a first dance (about a minute and a half)"
 pip() { "$venv/bin/python" -m pip install -q --disable-pip-version-check -c constraints.txt "$@"; }
-pip -e .
+pip -e . wheel  # with wheel, an old pip builds empy without a line about its deprecation
 "$venv/bin/humanoid" warm inverse_kinematics simulation retargeting >"$venv/warm.log" 2>&1 &
 kernels=$!
 trap 'kill "$kernels" 2>/dev/null || true' EXIT

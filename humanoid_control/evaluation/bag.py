@@ -236,6 +236,8 @@ class BagReader:
             raise
         except Exception as e:
             reason = "it states a size that does not fit into memory" if isinstance(e, MemoryError) else first_line(e)
+            if isinstance(e, (TypeError, IndexError, struct.error, EOFError)):  # words about Python, not about the file
+                reason = "it is cut off, or its lengths are wrong"
             raise ConfigError(f"{what}: {reason.rstrip('.')}") from None
 
     @property

@@ -348,6 +348,14 @@ def test_of_a_bag_that_its_recorder_did_not_finish_whole_messages_are_read(tmp_p
     assert "no message is whole: `mcap recover" in refused(read_all, file)
 
 
+def test_a_bag_of_a_few_bytes_is_refused_in_words_about_the_file(tmp_path):
+    file = tmp_path / "few.mcap"
+    file.write_bytes(b"\x89MCAP0\r\n")
+    assert "few.mcap is not a ROS 2 bag, or a damaged one: it is cut off, or its lengths are wrong" in refused(
+        read_all, file
+    )
+
+
 def test_a_damaged_message_is_named_by_its_topic(tmp_path):
     good("bag", tmp_path)
     file = tmp_path / "bag" / "bag.mcap"
