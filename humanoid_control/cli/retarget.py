@@ -89,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--whole-body", action="store_true", help="root and legs too, with feet on the ground")
     parser.add_argument("--feasible", action="store_true", help="with --whole-body: contacts and drives can carry it")
     parser.add_argument("--pace", type=float, help="of the whole clip, with --feasible (default: slower where needed)")
+    parser.add_argument("--lead-in", action="store_true", help="with --feasible: begin with steps from rest")
     parser.add_argument("--json", action="store_true", help="print the errors as JSON")
     add_library_options(parser)
 
@@ -195,7 +196,7 @@ def _check_feasible(args: argparse.Namespace) -> None:
     if args.feasible and not args.whole_body:
         raise ConfigError("--feasible is for the whole body: give --whole-body")
     if not args.feasible:
-        refuse_unused(args, ["pace"], "--feasible")
+        refuse_unused(args, ["pace", "lead-in"], "--feasible")
         if args.format == DYNAMIC:
             raise ConfigError(f"--format {DYNAMIC} holds forces and torques: give --whole-body --feasible")
     elif args.method is None or args.method == LIVE:
@@ -245,6 +246,7 @@ def _feasible(robot: Any, motion: Any, output: Path | None, args: argparse.Names
     from humanoid_control.performing import (
         WITH_FORCES,
         FeasibilitySettings,
+        approach,
         as_whole_body,
         feasibility_row,
         make_feasible,
@@ -252,6 +254,8 @@ def _feasible(robot: Any, motion: Any, output: Path | None, args: argparse.Names
     )
 
     dynamic = make_feasible(motion.trajectory, robot, FeasibilitySettings(pace=args.pace or 0.0))
+    if args.lead_in:
+        dynamic = approach(robot, robot.q("neutral"), dynamic)
     whole = as_whole_body(dynamic, motion.targets)
     if output is not None and args.format in WITH_FORCES:
         write_with_forces(output, dynamic, robot, args.format)

@@ -56,7 +56,12 @@ AVOIDANCE = {
 }
 
 
-ENDLESS_SETTINGS = ("velocity_scale", "acceleration", "acceleration_scale")  # that may be infinite: no limit
+ENDLESS_SETTINGS = (
+    "velocity_scale",
+    "acceleration",
+    "acceleration_scale",
+    "root_acceleration",
+)  # that may be infinite: no limit
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,7 @@ class RetargetSettings:
         acceleration: limit on joint accelerations, method 'constrained' [rad/s^2].
         acceleration_scale: share of `Robot.acceleration_limits` that each joint may use besides; infinite:
             `acceleration` alone counts.
+        root_acceleration: limit of a root that moves, frame by frame, along each axis [m/s^2].
         posture: pull to the rest posture, where the points do not decide; method 'constrained' [m/rad].
         smoothing: cost of a change of joint velocity, method 'constrained' [m/rad].
         forearms: weight of the forearm rotation, if the clip shows it: length of a lever next to each wrist
@@ -93,6 +99,7 @@ class RetargetSettings:
     velocity_scale: float = 1.0
     acceleration: float = 200.0
     acceleration_scale: float = 1.0
+    root_acceleration: float = 40.0
     posture: float = 0.01
     smoothing: float = 0.05
     forearms: float = 0.05

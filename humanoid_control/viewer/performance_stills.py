@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from humanoid_control.performing import WholeBodyController
+from humanoid_control.performing import DynamicMotion, WholeBodyController
 from humanoid_control.performing.plan_view import PlanView, plan_view
 from humanoid_control.performing.source_motion import RigidSoles
 from humanoid_control.robots import Robot
@@ -20,11 +20,13 @@ from humanoid_control.viewer.raster import Camera, Lines, look_at
 from humanoid_control.walking.gait import GRAVITY
 
 SPACING, VIEW = 1.15, 0.42  # [m] from one moment to the next; [rad] of the camera
-ABOVE, AHEAD, LOOK, TALL = 0.26, 0.0, 0.66, 1.75  # [rad], [rad] of the camera; [m] that it looks at; [m] that are seen
+ABOVE, AHEAD, TALL = 0.26, 0.0, 1.6  # [rad], [rad] of the camera; [m] that is seen at least
+LOOK, GROUND = 0.42, 0.25  # height that it looks at, and what is seen below the feet, as shares of the height
 FORCE_LENGTH, SHOWN = 0.6, 2  # [m] of the robot's weight; landings that are shown
 FORCE_COLOR, SUPPORT_COLOR, SOLE_COLORS = (242, 140, 25), (40, 40, 40), ((50, 115, 230), (230, 130, 40))
 ZMP_COLOR, PLANNED_COLOR, DCM_COLOR = (217, 38, 38), (140, 51, 191), (25, 153, 77)
 SHAFT, BALL, EDGE, UP = 0.022, 0.05, 0.012, 0.008  # [m] thick; above the floor
+LIFTED = 0.5  # [rad] that a lifted foot counts for, where moments are chosen
 THROUGH = 0.85  # opacity of what is seen through the robots
 
 
@@ -58,6 +60,40 @@ class PerformanceMoments:
             self._times.pop(0)
 
 
+def striking_times(motion: DynamicMotion, robot: Robot, count: int) -> list[float]:
+    """Times of the clip [s] at which a robot is farthest from standing, one in each of some equal parts.
+
+    Args:
+        motion: of the robot. count: of the parts.
+    """
+    on = np.flatnonzero(motion.playing) if motion.playing.any() else np.arange(len(motion))
+    far = np.linalg.norm(motion.q[:, robot.iq :] - robot.postures["neutral"], axis=1)
+    far += LIFTED * (~motion.stands).any(axis=1)
+    parts = [part for part in np.array_split(on, count) if len(part)]
+    return [float(motion.clock[part[int(np.argmax(far[part]))]]) for part in parts]
+
+
+def times_of(motion: DynamicMotion, clip_times: Sequence[float]) -> list[float]:
+    """Times of a motion [s] at which it shows given times of its clip [s]."""
+    frames = np.searchsorted(motion.clock, np.asarray(clip_times) - 1e-9)
+    return [float(k) / motion.rate for k in np.minimum(frames, len(motion) - 1)]
+
+
+def stacked_pictures(pictures: Sequence[bytes]) -> bytes:
+    """One PNG of several of the same width, one below the other."""
+    from PIL import Image
+
+    images = [Image.open(io.BytesIO(picture)) for picture in pictures]
+    whole = Image.new("RGB", (images[0].width, sum(image.height for image in images)))
+    y = 0
+    for image in images:
+        whole.paste(image, (0, y))
+        y += image.height
+    file = io.BytesIO()
+    whole.save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
 def performance_picture(
     robot: Robot, moments: Sequence[Moment], width: int = 1400, height: int = 560, at: float = AHEAD
 ) -> bytes:
@@ -78,7 +114,8 @@ def performance_picture(
     painter = DancerPainter([robot] * len(moments), width, height)
     places = np.array([_place(k, moment) for k, moment in enumerate(moments)])
     views = [_view(robot, moment) for moment in moments]
-    camera = _camera(len(moments), width, height, at)
+    top = max(float(X.translation[2]) for view in views for X in view.poses.values())
+    camera = _camera(len(moments), width, height, at, max(TALL, 1.1 * top))
     picture = painter.draw(camera, views, places, lines=_lines(robot, moments, places))
     image = Image.fromarray(picture)
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(max(12, round(0.035 * height)))
@@ -99,16 +136,18 @@ def _place(k: int, moment: Moment) -> np.ndarray:
 def _view(robot: Robot, moment: Moment) -> DancerView:
     """The robot alone."""
     nothing = np.zeros((0, 3))
-    poses = robot.link_poses(robot.q(moment.joints, moment.X_world_root))
+    # Copies: the poses of a robot change with its next posture.
+    found = robot.link_poses(robot.q(moment.joints, moment.X_world_root))
+    poses = {link: X.copy() for link, X in found.items()}
     root = moment.X_world_root.translation
-    return DancerView(dict(poses), nothing, nothing, nothing, nothing, np.zeros(0, bool), np.zeros(0), root)
+    return DancerView(poses, nothing, nothing, nothing, nothing, np.zeros(0, bool), np.zeros(0), root)
 
 
-def _camera(count: int, width: int, height: int, at: float) -> Camera:
-    """In front of the row, so that all of it is seen."""
-    middle = np.array([0.0, 0.5 * SPACING * (count - 1), LOOK])
+def _camera(count: int, width: int, height: int, at: float, tall: float) -> Camera:
+    """In front of the row, so that all of it is seen, up to a height `tall` [m]."""
+    middle = np.array([0.0, 0.5 * SPACING * (count - 1), LOOK * tall])
     wide = SPACING * count + 0.7
-    far = max(0.5 * wide * height / width, 0.5 * TALL) / np.tan(0.5 * VIEW)
+    far = max(0.5 * wide * height / width, 0.5 * (1.0 + GROUND) * tall) / np.tan(0.5 * VIEW)
     eye = middle + far * np.array([np.cos(at) * np.cos(ABOVE), np.sin(at) * np.cos(ABOVE), np.sin(ABOVE)])
     return look_at(eye, middle, VIEW, FINER * height)
 

@@ -7,6 +7,7 @@ import pytest
 
 from humanoid_control.cli.main import main
 from humanoid_control.performing import DynamicMotion
+from humanoid_control.robots import load_robot
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +48,9 @@ def test_feasible_files_hold_forces_and_the_table_says_what_was_changed(clip, tm
     assert row["feasible"]["missing_percent"] < 20 and isinstance(row["changes"], list)
     with np.load(out) as file:
         assert file["root_position"].shape == (len(motion), 3)
+    assert main([*line, "--format", "dynamic", "--lead-in"]) == 0
+    led, neutral = DynamicMotion.read(out), load_robot("hrp2", "floating").q("neutral")
+    assert np.abs(led.q[0, 7:] - neutral[7:]).max() < 0.01 and np.abs(led.v[:10]).max() < 0.01, "from standing at rest"
+    lead = len(led) - len(motion)
+    assert lead > 100 and np.allclose(led.q[lead + 1 :, 7:], motion.q[1:, 7:]), "then the motion as it is"
+    assert np.abs(np.diff(led.q[:, 7:], axis=0)).max() * led.rate < 1.01 * load_robot("hrp2").velocity.max()

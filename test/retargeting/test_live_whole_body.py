@@ -1,5 +1,7 @@
 """A robot that follows a person live, root and legs too: as the clip would be, feet that stay, nothing that jumps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -7,9 +9,10 @@ import pytest
 from humanoid_control.errors import RobotError
 from humanoid_control.evaluation import measure_ground_contact
 from humanoid_control.mocap import load_body_points
-from humanoid_control.retargeting import WholeBodyRetargeter, WholeBodyScaler
+from humanoid_control.retargeting import LIVE, WholeBodyRetargeter, WholeBodyScaler, WholeBodyTask
 from humanoid_control.retargeting.live import LiveSettings
 from humanoid_control.retargeting.whole_body.live import LONGEST, SHORTEST, LiveWholeBody, edge_points, sole_poses
+from humanoid_control.retargeting.whole_body.retargeter import FOLLOWED_ROOT, followed_settings
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS
 from humanoid_control.robots import load_robot
 from test.walking_person import RATE, running_person, walking_person
@@ -187,3 +190,17 @@ def test_bones_of_the_figure_meet_at_the_middle_of_the_hips(robot):
     for side, (heel, toe) in zip("lr", (toes[:2], toes[2:4]), strict=True):
         for a, b in ((at[f"{side}_knee"], heel), (heel, toe)):
             assert (np.abs(bones - [a, b]).max(axis=(1, 2)) < 1e-12).any(), "heel before toe"
+
+
+def test_a_root_that_is_followed_jerks_less_and_is_no_less_near(robot):
+    """The dance at twice its pace. A foot that stands goes first, which is why single frames exceed the limit."""
+    body = load_body_points("dance")
+    task = WholeBodyTask.of(replace(body, rate=2.0 * body.rate), robot)
+    worst, error = {}, {}
+    for name, settings in (("file", WholeBodyRetargeter.SETTINGS), ("followed", followed_settings())):
+        found = task.solve(settings, None, LIVE).trajectory
+        acceleration = np.abs(np.diff(found.root_position, 2, axis=0)) * found.rate**2
+        worst[name], error[name] = np.percentile(acceleration, 99.5), found.errors.mean()
+    assert worst["followed"] < 1.5 * FOLLOWED_ROOT < worst["file"], worst
+    assert error["followed"] < 1.1 * error["file"]
+    assert LiveWholeBody(robot, QUICK).solver.settings.root_acceleration == FOLLOWED_ROOT

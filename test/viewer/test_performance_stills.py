@@ -1,6 +1,7 @@
 """Pictures of a performance: what was seen at given times is drawn where it was."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pinocchio as pin
@@ -15,7 +16,13 @@ from humanoid_control.performing.plan_view import PlanView, coming_landings, pla
 from humanoid_control.performing.source_motion import RigidSoles
 from humanoid_control.robots import load_robot
 from humanoid_control.simulation import SimulationConfig
-from humanoid_control.viewer.performance_stills import PerformanceMoments, performance_picture
+from humanoid_control.viewer.performance_stills import (
+    PerformanceMoments,
+    performance_picture,
+    stacked_pictures,
+    striking_times,
+    times_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +41,41 @@ def test_moments_are_kept_at_their_times(standing):
     robot, _, seen = standing
     assert [round(m.time, 3) for m in seen] == [0.05, 0.1]
     assert all(np.abs(m.joints - robot.postures["neutral"]).max() < 0.05 for m in seen)
+
+
+def test_striking_moments_are_the_farthest_from_standing_of_each_part(standing):
+    robot, _, _ = standing
+    motion = standing_motion(robot, robot.q("neutral"), 3.0)
+    motion = replace(motion, clock=np.linspace(0.0, 1.5, len(motion)))  # at half its pace
+    for frame in (40, 180):
+        motion.q[frame, 7:] += 0.3
+    assert striking_times(motion, robot, 2) == pytest.approx([motion.clock[40], motion.clock[180]])
+    motion.stands[250, 0] = False
+    assert striking_times(motion, robot, 3)[2] == pytest.approx(motion.clock[250]), "a foot in the air counts"
+    assert times_of(motion, [motion.clock[40], 9.0]) == pytest.approx([0.4, (len(motion) - 1) / motion.rate])
+
+
+def test_each_moment_is_drawn_in_its_own_posture(standing):
+    """Both arms up in one of two moments: only there the picture has something above the head."""
+    robot, _, seen = standing
+    raised = seen[0].joints.copy()
+    for side in "lr":
+        raised[robot.index[f"{side}_shoulder_flexion"]] = -3.0
+    drawn = {}
+    for name, postures in (("up, down", (raised, seen[0].joints)), ("down, down", (seen[0].joints, seen[0].joints))):
+        moments = [seen[0]._replace(joints=joints) for joints in postures]
+        drawn[name] = np.array(Image.open(io.BytesIO(performance_picture(robot, moments, 400, 200)))).astype(int)
+    changed = np.abs(drawn["up, down"] - drawn["down, down"]).max(axis=2) > 30
+    left, right = changed[:, :200], changed[:, 240:]
+    assert left.sum() > 200 and right.sum() < 0.1 * left.sum()
+
+
+def test_pictures_are_stacked_in_their_order(standing):
+    robot, _, seen = standing
+    one, other = (performance_picture(robot, seen[:k], 300, 120) for k in (1, 2))
+    whole = np.array(Image.open(io.BytesIO(stacked_pictures([one, other]))))
+    assert whole.shape[:2] == (240, 300)
+    assert np.array_equal(whole[:120], np.array(Image.open(io.BytesIO(one)).convert("RGB")))
 
 
 def test_the_view_is_that_of_a_robot_on_both_feet(standing):

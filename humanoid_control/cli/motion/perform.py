@@ -29,6 +29,7 @@ BOTH = "both"
 DRIVES = ("torque", "position")
 FELL = 3  # exit code: a robot fell
 MOMENTS = 5  # of a picture
+ALONE, ROW = (1400, 560), (900, 300)  # [pixels] of the picture of one robot alone, and of each of several
 EVERY, PUSHED = 3.0, 0.1  # [s] from push to push, and how long each lasts
 EXAMPLES = """examples:
   humanoid perform dance --robot hrp2                      retargeted, made feasible, danced in the simulated world
@@ -38,6 +39,7 @@ EXAMPLES = """examples:
   humanoid perform dance --robot hrp2 --seeds 3 --push 6   noise by three seeds, a push of 6 N s every 3 s
   humanoid perform dance --robot hrp2 --open-loop --retargeted   without a controller, beside the retargeted motion
   humanoid perform dance --robot hrp2 --picture dance.png  five moments, with forces, zero-moment point and plan
+  humanoid perform dance --robot hrp2,lola --picture strip.png   a row for each robot, at the same moments of the clip
   humanoid perform dance --robot hrp2 --drives position    by position drives, with torques fed forward
   humanoid perform dance --robot hrp2 -o dance.npz         the feasible motion, with forces and torques
 
@@ -66,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=given, help="write the feasible motion: .npz, a folder for several robots"
     )
-    parser.add_argument("--picture", type=given, help="draw five moments of the performance: .png")
+    parser.add_argument("--picture", type=given, help="draw five moments of each performance: .png")
     add_clip_options(parser)
     parser.add_argument("--raw", action="store_true", help="take the clip as it is, without cleaning")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
@@ -94,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
         if given_too:
             raise ConfigError(f"{given_too[0]} belongs to the controller: an open loop reads no sensors")
     _check_picture(args)
+    args.clip_times, args.drawn = None, []
     robots = load_robots(args.robot or ["hrp2"], "floating", imitate=True, guess=True)
     tell_notes(robots)
     outputs = _outputs(args, [r.name for r in robots])
@@ -105,6 +108,11 @@ def run(args: argparse.Namespace) -> int:
         with progress(task.robot.name, len(task), quiet=args.json) as show:
             trajectory = task.solve(None, lambda k, _: show(k), CLIP).trajectory
         rows += _performed(task.robot, trajectory, args, engines, output)
+    if args.drawn:
+        from humanoid_control.viewer.performance_stills import stacked_pictures
+
+        with whole_file(Path(args.picture)) as part:
+            part.write_bytes(stacked_pictures(args.drawn))
     if args.json:
         print_json({"clip": args.clip, "rows": rows})
     else:
@@ -141,10 +149,10 @@ def _performed(
         for engine, seed in product(engines, range(args.seeds)):
             world = SimulationConfig(robot.name, "floating", engine, friction=args.friction).build(robot)
             performer = _performer(one, world, seed, args)
-            watch, moments = _pushes(args.push), _moments(one, performer) if args.picture else None
+            watch, moments = _pushes(args.push), _moments(one, performer, args) if args.picture else None
             outcome = perform(one, world, performer, _both(watch, moments))
-            if moments is not None:
-                _draw(robot, moments, args.picture)
+            if moments is not None and moments.seen:  # it fell before, otherwise
+                args.drawn.append(_drawn(robot, moments, len(args.robot or []) > 1))
             row = {"robot": robot.name, "motion": name, "engine": engine, "seed": seed} | outcome.row()
             rows.append(row | performer.numbers() | {"feasibility": numbers})
     return rows
@@ -181,10 +189,10 @@ def _check_picture(args: argparse.Namespace) -> None:
     """Refuse a picture that cannot be, before anything is computed."""
     if args.picture is None:
         return
-    several = args.seeds > 1 or args.engine == BOTH or args.retargeted or len(args.robot or []) > 1
+    several = args.seeds > 1 or args.engine == BOTH or args.retargeted
     if args.open_loop or several:
-        what = "an open loop has no plan" if args.open_loop else "give one robot, engine and seed"
-        raise ConfigError(f"--picture shows one performance by the controller: {what}")
+        what = "an open loop has no plan" if args.open_loop else "give one engine and seed"
+        raise ConfigError(f"--picture shows one performance of a robot by the controller: {what}")
     path = folder_path(args.picture)
     if path.suffix != ".png":
         raise UnknownNameError("format", path.suffix, [".png"], hint=f"(of {path})")
@@ -192,13 +200,13 @@ def _check_picture(args: argparse.Namespace) -> None:
     require_extra("video")
 
 
-def _moments(motion: Any, controller: Any) -> Any:
-    """A watcher that keeps moments in the middles of equal parts of the clip."""
-    from humanoid_control.viewer.performance_stills import PerformanceMoments
+def _moments(motion: Any, controller: Any, args: argparse.Namespace) -> Any:
+    """A watcher that keeps the moments of a picture: those of the first robot's motion, by the time of the clip."""
+    from humanoid_control.viewer.performance_stills import PerformanceMoments, striking_times, times_of
 
-    on = np.flatnonzero(motion.playing) / motion.rate
-    begin, end = (on[0], on[-1]) if len(on) else (0.0, (len(motion) - 1) / motion.rate)
-    return PerformanceMoments(controller, [begin + (k + 0.5) * (end - begin) / MOMENTS for k in range(MOMENTS)])
+    if args.clip_times is None:
+        args.clip_times = striking_times(motion, controller.robot, MOMENTS)
+    return PerformanceMoments(controller, times_of(motion, args.clip_times))
 
 
 def _both(*watchers: Any) -> Any:
@@ -212,15 +220,11 @@ def _both(*watchers: Any) -> Any:
     return watch if some else None
 
 
-def _draw(robot: Any, moments: Any, path: str) -> None:
-    """Write the picture of the moments that were reached."""
+def _drawn(robot: Any, moments: Any, several: bool) -> bytes:
+    """Picture of the moments that were reached; smaller where it is a row of several robots."""
     from humanoid_control.viewer.performance_stills import performance_picture
 
-    if not moments.seen:
-        return  # it fell before
-    picture = performance_picture(robot, moments.seen)
-    with whole_file(Path(path)) as part:
-        part.write_bytes(picture)
+    return performance_picture(robot, moments.seen, *(ROW if several else ALONE))
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from humanoid_control.nodes.streaming.clip_source import MAX_RATE, ClipParameter
 from humanoid_control.nodes.streaming.live_source import LiveParameters, LiveSource
 from humanoid_control.retargeting.whole_body.live import LiveWholeBody
 from humanoid_control.retargeting.whole_body.player import WholeBodyPlayer
-from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter
+from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter, followed_settings
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyScaler, shows_legs
 from humanoid_control.robots import Robot
 
@@ -62,7 +62,7 @@ class PlayedBody:
         targets = WholeBodyScaler(body, robot).targets(body)
         for text in targets.notes:
             node.get_logger().info(text)
-        s = self.solver = WholeBodyRetargeter.following(targets, robot)
+        s = self.solver = WholeBodyRetargeter.following(targets, robot, followed_settings())
         self.player = WholeBodyPlayer(targets, s.inputs(targets), s.legs.soles, p.seam, p.loop, p.speed, s.problem.free)
         self.rate, self.name, self._paused = p.rate or min(targets.rate, MAX_RATE), targets.name, p.paused
         self._time = node.create_publisher(Float64, "clip/time", STREAM_OUT)

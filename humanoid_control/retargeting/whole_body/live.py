@@ -25,7 +25,7 @@ from humanoid_control.retargeting.whole_body.contacts import (
     sole_pose,
 )
 from humanoid_control.retargeting.whole_body.frames import FrameInputs
-from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter
+from humanoid_control.retargeting.whole_body.retargeter import WholeBodyRetargeter, followed_settings
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS, WholeBodyScaler, shows_legs
 from humanoid_control.robots import Robot
 
@@ -53,7 +53,7 @@ class LiveWholeBody(LiveTargets):
         Raises:
             RobotError: no floating base, no legs or no soles. UnknownNameError, ClipError: as for LiveTargets.
         """
-        self.solver = WholeBodyRetargeter(robot)
+        self.solver = WholeBodyRetargeter(robot, followed_settings())
         self.contact = np.ones(4, dtype=bool)
         self._followed = 0.0
         super().__init__(robot, settings)

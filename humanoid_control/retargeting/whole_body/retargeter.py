@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import csv
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +82,8 @@ SLACK_WEIGHT = 1e5  # of a violated distance, and of a sole below the floor
 # nearest points jump, would push locked feet about.
 YIELDING = 0.1
 BASE_SPEED = 10.0  # [m/s, rad/s] faster than any person: the base never jumps, whatever a clip or a solver's step asks
-# [m/s^2, rad/s^2] so that the base does not jerk either: a foot for which that is too little lands later.
-BASE_ACCELERATION = np.array([40.0, 40.0, 40.0, 150.0, 150.0, 150.0])
+FOLLOWED_ROOT = 15.0  # [m/s^2] limit of a root whose motion a tracker or a robot follows as it comes
+BASE_TURN_ACCELERATION = 150.0  # [rad/s^2] so that the base does not jerk: a foot that needs more lands later
 APART = (0.0, 0.03, 0.06, 0.1)  # [m] by which each foot is put outward in the first posture, if it must be
 FIRST_FEET, STANDS = 3.0, 4  # weight of the feet in the first fit; how often they may be put down again
 
@@ -131,6 +131,11 @@ class WholeBodyTrajectory(JointTrajectory):
             "contacts": self.contacts,
             "contact_names": np.array(EDGES),
         }
+
+
+def followed_settings() -> RetargetSettings:
+    """Settings of a motion that a tracker or a robot follows as it comes: its root jerks less."""
+    return replace(WholeBodyRetargeter.SETTINGS, root_acceleration=FOLLOWED_ROOT)
 
 
 class WholeBodyRetargeter:
@@ -229,11 +234,11 @@ class WholeBodyRetargeter:
         """
         s, base = self.settings, self.problem.base
         most = self.robot.accelerations_within(s.acceleration, s.acceleration_scale)
-        found = []
+        found, root = [], np.repeat([s.root_acceleration, BASE_TURN_ACCELERATION], 3)
         for limits in most:
             own = limits.copy()
             own[self.legs.moving] = s.acceleration
-            found.append(np.concatenate([BASE_ACCELERATION[:base], own[self.moving]]))
+            found.append(np.concatenate([root[:base], own[self.moving]]))
         return found[0], found[1]
 
     def _new_feet(self) -> FootWork:
