@@ -14,6 +14,7 @@ from humanoid_control.cli.parser import (
     add_clip_options,
     clip_options,
     clip_parameters,
+    file_path,
     given,
     page_answers,
     refuse_unused,
@@ -22,6 +23,7 @@ from humanoid_control.cli.parser import (
     take_settings,
 )
 from humanoid_control.errors import ConfigError, UnknownNameError
+from humanoid_control.files import check_file
 from humanoid_control.in_child import in_child
 from humanoid_control.mocap import CLIP_NAMES
 from humanoid_control.nodes import Session, Stack, find_stack, parse_settings, require_ros
@@ -40,6 +42,7 @@ from humanoid_control.viewer import page_address
 if TYPE_CHECKING:
     from humanoid_control.evaluation.limit_costs import LimitCosts
     from humanoid_control.robots import Robot
+    from humanoid_control.viewer.page_strip import PageStrip
 
 EXAMPLES = """examples:
   humanoid demo                                WABIAN-2 and a built-in dance, 32 s
@@ -110,6 +113,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--hold", action="store_true", help="keep running until Ctrl-C")
     parser.add_argument("--port", type=int, help="port of the viewer (default: 8080)")
+    parser.add_argument(
+        "--picture", type=file_path, metavar="FILE", help="tendons: a filmstrip of the page, .png (needs Chromium)"
+    )
     parser.add_argument("--no-viewer", action="store_true", help="without the browser page")
     parser.add_argument("--set", action="append", default=[], metavar="NODE.PARAM=VALUE", help="change a parameter")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -215,10 +221,25 @@ def _tendons(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stac
     settings.setdefault("target_source", {}).setdefault("seed", args.seed)
     _tell(args, f"{title} reaches by its tendons alone; Ctrl-C ends it early")
     robot = _load(args.robot)
+    strip = _tendon_strip(args) if args.picture else None
     with Session(stack, args.robot, settings, record=TENDON_TOPICS, quiet=args.json) as session:
-        report = reach_by_tendons(session, robot, args.seconds, quiet=args.json)
+        begin = strip.start if strip is not None else lambda: None
+        report = reach_by_tendons(session, robot, args.seconds, quiet=args.json, begin=begin)
+        if strip is not None:
+            strip.end()
+            strip.write(args.picture)
+            _tell(args, f"written: {args.picture}")
         _report_on_feet(args, session, report, print_tendons, "reaches on")
     return 0 if report["good"] else 1
+
+
+def _tendon_strip(args: argparse.Namespace) -> PageStrip:
+    """Photographs before and after the cut."""
+    from humanoid_control.viewer.page_strip import PageStrip
+
+    half, words = 0.5 * args.seconds, ("all tendons", "all tendons", "a tendon is cut", "a tendon is cut")
+    moments = zip((0.25 * half, 0.9 * half, 1.2 * half, 1.9 * half), words, strict=True)
+    return PageStrip(f"http://localhost:{args.port}", "cut this tendon", tuple(moments))
 
 
 def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
@@ -349,6 +370,14 @@ def _check_unused(args: argparse.Namespace) -> None:
         refuse_unused(args, ["ground"], "`humanoid demo walk`")
     if args.what != "reach":
         refuse_unused(args, ["seed"], "`humanoid demo reach`")
+    if args.what != "tendons":
+        refuse_unused(args, ["picture"], f"`humanoid demo tendons`, not to `humanoid demo {args.what}`")
+    elif args.picture and args.no_viewer:
+        raise ConfigError("--picture photographs the viewer, which --no-viewer leaves out")
+    elif args.picture and args.picture.suffix != ".png":
+        raise ConfigError(f"--picture must be a .png file, got {args.picture}")
+    elif args.picture:
+        check_file(args.picture)
     if args.what == "walk":
         refuse_unused(args, ["seconds"], "demos without a course, not to `humanoid demo walk`")
     if args.no_viewer:

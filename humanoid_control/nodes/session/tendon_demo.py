@@ -114,7 +114,12 @@ class TendonWatch:
 
 
 def reach_by_tendons(
-    session: Session, robot: Robot, seconds: float, tendon: str = "", quiet: bool = True
+    session: Session,
+    robot: Robot,
+    seconds: float,
+    tendon: str = "",
+    quiet: bool = True,
+    begin: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
     """Watch a session, cut a tendon half-way, and report.
 
@@ -125,6 +130,7 @@ def reach_by_tendons(
         seconds: how long, from the robot's first motion.
         tendon: that is cut; empty: `CUT`.
         quiet: print nothing.
+        begin: called when the robot begins to move.
 
     Raises:
         StackFailure: as `Session`.
@@ -134,9 +140,10 @@ def reach_by_tendons(
     started = session.wait_first_motion()
     if not quiet:
         console.print(f"moving after {started:.1f} s; logs and recording: {session.directory}")
-    watch, begin = TendonWatch(session, robot), time.monotonic()
+    begin()
+    watch, start = TendonWatch(session, robot), time.monotonic()
     with progress("tendons", seconds, quiet=quiet) as show:
-        _watch(watch, begin, 0.5 * seconds, lambda done: show(done, "all tendons"))
+        _watch(watch, start, 0.5 * seconds, lambda done: show(done, "all tendons"))
         whole = watch.clear()
         cut_at = time.monotonic()
         _set_fault(session, f"{tendon}=snapped")
@@ -148,7 +155,7 @@ def reach_by_tendons(
                 found = time.monotonic() - cut_at
             show(done, f"{tendon} is cut" + (", found" if found >= 0 else ""))
 
-        _watch(watch, begin, seconds, look)
+        _watch(watch, start, seconds, look)
     torn = watch.clear()
     most = {t.name: t.max_tension for t in tendons}
     over = sorted(n for n, peak in watch.peaks.items() if peak > OVER * most.get(n, np.inf))
