@@ -26,6 +26,7 @@ PLATFORMS = {
     "aarch64": ("manylinux_2_28_aarch64", "manylinux_2_27_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64"),
 }
 LONGEST = 600.0  # [s] of one cell
+SOURCES_ONLY = ("empy",)  # pure Python that is published as sources alone: needed by ROS, and made a wheel here first
 
 
 def requirements() -> dict[str, list[str]]:
@@ -50,14 +51,38 @@ def holding(lines: list[str], python: str, machine: str) -> list[str]:
     return kept
 
 
-def resolve(lines: list[str], python: str, machine: str) -> tuple[bool, str, list[str]]:
-    """Ask pip: whether it finds wheels of everything, its last words, and name-version of what it would install."""
+def build(names: list[str], folder: str) -> None:
+    """Make wheels of packages that are published as sources alone.
+
+    Raises:
+        CalledProcessError: pip cannot.
+    """
+    words = [
+        "wheel",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-binary",
+        ",".join(names),
+        "-w",
+        folder,
+    ]
+    subprocess.run([sys.executable, "-m", "pip", *words, *names], check=True, timeout=LONGEST)
+
+
+def resolve(lines: list[str], python: str, machine: str, own: str = "") -> tuple[bool, str, list[str]]:
+    """Ask pip: whether it finds wheels of everything, its last words, and name-version of what it would install.
+
+    Args:
+        lines: requirements. python, machine: that are asked about. own: folder with more wheels; empty: none.
+    """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         argv = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--disable-pip-version-check"]
         argv += ["--only-binary=:all:", "--implementation", "cp", "--python-version", python]
         argv += ["--target", folder, "--report", str(report), "--ignore-installed"]
         argv += [word for p in PLATFORMS[machine] for word in ("--platform", p)]
+        argv += ["--find-links", own] if own else []
         try:
             done = subprocess.run([*argv, *lines], capture_output=True, text=True, timeout=LONGEST)
         except subprocess.TimeoutExpired:
@@ -83,14 +108,17 @@ def main() -> int:
     lines = [line for name in ("", *extras) for line in known[name]]
     machines, found, good = args.machine.split(","), {}, True
     print(f"| Python | {' | '.join(machines)} |\n|---|{'---|' * len(machines)}", flush=True)
-    for python in args.python.split(","):
-        cells = []
-        for machine in machines:
-            ok, why, packages = resolve(holding(lines, python, machine), python, machine)
-            found[f"{python} {machine}"] = packages or why
-            good = good and ok
-            cells.append(f"{len(packages)} wheels" if ok else f"no: {why.removeprefix('ERROR: ')}")
-        print(f"| {python} | {' | '.join(cells)} |", flush=True)
+    with tempfile.TemporaryDirectory() as own:
+        if "ros" in extras:
+            build(list(SOURCES_ONLY), own)
+        for python in args.python.split(","):
+            cells = []
+            for machine in machines:
+                ok, why, packages = resolve(holding(lines, python, machine), python, machine, own)
+                found[f"{python} {machine}"] = packages or why
+                good = good and ok
+                cells.append(f"{len(packages)} wheels" if ok else f"no: {why.removeprefix('ERROR: ')}")
+            print(f"| {python} | {' | '.join(cells)} |", flush=True)
     if args.json:
         args.json.write_text(json.dumps(found, indent=1))
     return 0 if good else 1
