@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Distribution, find_packages, setup
 
 NAME = "humanoid_control"
 HERE = Path(__file__).resolve().parent
@@ -114,8 +114,21 @@ def shared(folder):
     ]
 
 
+# HUMANOID_KERNELS=yes: a wheel of this Python and kind of processor, with the compiled kernels of this folder.
+KERNELS = os.environ.get("HUMANOID_KERNELS") == "yes"
+
+
+class WithMachineCode(Distribution):
+    """A distribution whose wheel is of one Python and one platform."""
+
+    def has_ext_modules(self):
+        """Tell setuptools so."""
+        return KERNELS
+
+
 setup(
     name=NAME,
+    distclass=WithMachineCode,
     version=VERSION,
     description="Real-time humanoid robot control on ROS 2: imitation, inverse kinematics, estimation, simulation",
     long_description=(HERE / "README.md").read_text() if (HERE / "README.md").exists() else "",
@@ -126,6 +139,7 @@ setup(
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
     package_data={
         NAME: ["mocap/marker_sets/*.yaml", "human/models/*.yaml", "human/models/templates/*.yaml", "py.typed"],
+        **({"": ["__pycache__/*.nbi", "__pycache__/*.nbc"]} if KERNELS else {}),
     },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),

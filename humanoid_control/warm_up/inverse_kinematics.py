@@ -8,7 +8,7 @@ from humanoid_control.ik.follower import TargetFollower
 from humanoid_control.ik.limits.self_collision import fill_pair_rows
 from humanoid_control.ik.limits.stopping_path import max_safe_scale
 from humanoid_control.ik.tick import tick
-from humanoid_control.jit import are_compiled
+from humanoid_control.kernel_files import are_compiled
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.warm_up import compile_here
 

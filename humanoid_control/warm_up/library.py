@@ -9,7 +9,7 @@ import numpy as np
 from humanoid_control.collision.ssv.distance import measure_blocks, nearest_at
 from humanoid_control.ik.null_space.compiled_rate import rate_tick
 from humanoid_control.ik.null_space.weighted_step import factored_rows
-from humanoid_control.jit import are_compiled
+from humanoid_control.kernel_files import are_compiled
 from humanoid_control.multibody.forward_dynamics import articulated_body_at, dense_at, sparse_at
 from humanoid_control.reaching.optimal.cost import reach_cost, reach_cost_derivatives
 from humanoid_control.reaching.optimal.inverse_dynamics import torque_derivatives

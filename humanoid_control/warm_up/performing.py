@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from humanoid_control.estimation.floating_base import follow_soles
-from humanoid_control.jit import are_compiled
+from humanoid_control.kernel_files import are_compiled
 from humanoid_control.mocap import load_body_points
 from humanoid_control.numerics.box_qp import solve_box_qp
 from humanoid_control.numerics.butterworth import filtered_both_ways

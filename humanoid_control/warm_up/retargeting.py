@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.jit import are_compiled
+from humanoid_control.kernel_files import are_compiled
 from humanoid_control.kinematics.forward_kinematics import joint_poses
 from humanoid_control.numerics.butterworth import filtered_both_ways, low_pass
 from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, Targets

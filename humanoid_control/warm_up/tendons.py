@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.jit import are_compiled
+from humanoid_control.kernel_files import are_compiled
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.simulation.drives.winches import explicit_tensions_at
 from humanoid_control.simulation.worlds.winch_step import run_winch_steps

@@ -8,7 +8,7 @@ import numpy as np
 
 from humanoid_control.ik.task_table import fill_rows
 from humanoid_control.ik.velocity_program import solve_program
-from humanoid_control.jit import are_compiled
+from humanoid_control.kernel_files import are_compiled
 from humanoid_control.walking.support import ask_for_zmp, left_share, nearest_in_polygon
 from humanoid_control.warm_up import compile_here
 

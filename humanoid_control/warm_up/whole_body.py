@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from humanoid_control.jit import are_compiled
+from humanoid_control.kernel_files import are_compiled
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import ClipRetargeter, WholeBodyRetargeter, WholeBodyScaler
 from humanoid_control.retargeting.frame_solver import clearance, gauss_newton
