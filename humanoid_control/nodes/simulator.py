@@ -76,18 +76,17 @@ class Pacer:
         return max(0, int(behind + 1))
 
     def late(self, done: int, now: float) -> float:
-        """Time by which a period is late, in whole periods of real time [s].
+        """Time since a period was due [s]. States whose stamps are set back by it are as far apart as they were due.
 
-        Whole ones, so that states whose stamps are set back by it follow each other as they were due, in time or not:
-        each has its stamp between the time at which it was due and that of the next.
+        Otherwise two states in a row, the first late and the second in time, would seem to move several times as fast.
 
         Args:
             done: how many periods were simulated before it since the last `record`. now: as of `due`.
         """
         if not self.factor:
             return 0.0
-        period = self.period / self.factor
-        return period * max(0, int((now - self._origin) / period - self._done - done))
+        due = self._origin + (self._done + done - PHASE) * self.period / self.factor
+        return max(0.0, now - due)
 
     def record(self, periods: int, now: float) -> None:
         """Count periods that were simulated."""

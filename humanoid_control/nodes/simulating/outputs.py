@@ -88,7 +88,7 @@ class SimulatorOutputs:
         """Read the sensors and publish; imu, wrenches, odometry and clock only where they are due.
 
         Args:
-            before: how long ago on this computer's clock the state was due, in whole periods [s].
+            before: how long ago on this computer's clock the state was due [s].
         """
         w, slow, sensed = self.engine, self._count % self.slow_every == 0, self._count % self.sensor_every == 0
         self._count += 1
