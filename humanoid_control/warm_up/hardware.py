@@ -28,8 +28,8 @@ from humanoid_control.hardware.transmission import command_gears, gain_gears, re
 from humanoid_control.hardware.transport import ActuatorCommand, ActuatorState
 from humanoid_control.hardware.unitree.frames import LITTLE_ENDIAN, CommandFrame, StateReader, pack_command, read_state
 from humanoid_control.hardware.unitree.layout import family_of
-from humanoid_control.kernel_files import are_compiled
 from humanoid_control.warm_up import compile_here
+from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling the driver for this machine, only this once: about half a minute"
 KERNELS: tuple[Any, ...] = (

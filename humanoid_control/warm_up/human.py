@@ -15,8 +15,8 @@ from humanoid_control.human.live.live_forces import measure_soles, move_soles, t
 from humanoid_control.human.marker_equations import make_equations
 from humanoid_control.human.marker_solver import fit_frames, root_covariances
 from humanoid_control.human.newton_euler import generalised_forces
-from humanoid_control.kernel_files import are_compiled
 from humanoid_control.warm_up import compile_here
+from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling the fit of a person for this machine, only this once: about half a minute"
 KERNELS: tuple[Any, ...] = (

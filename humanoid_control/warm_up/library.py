@@ -9,12 +9,12 @@ import numpy as np
 from humanoid_control.collision.ssv.distance import measure_blocks, nearest_at
 from humanoid_control.ik.null_space.compiled_rate import rate_tick
 from humanoid_control.ik.null_space.weighted_step import factored_rows
-from humanoid_control.kernel_files import are_compiled
 from humanoid_control.multibody.forward_dynamics import articulated_body_at, dense_at, sparse_at
 from humanoid_control.reaching.optimal.cost import reach_cost, reach_cost_derivatives
 from humanoid_control.reaching.optimal.inverse_dynamics import torque_derivatives
 from humanoid_control.simulation.state_space.model import full_rates, reduced_rates
 from humanoid_control.warm_up import compile_here
+from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling dynamics, distances and reaches for this machine, only this once: up to three minutes on two cores"
 KERNELS: tuple[Any, ...] = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from humanoid_control.estimation.floating_base import follow_soles
-from humanoid_control.kernel_files import are_compiled
 from humanoid_control.mocap import load_body_points
 from humanoid_control.numerics.box_qp import solve_box_qp
 from humanoid_control.numerics.butterworth import filtered_both_ways
@@ -15,6 +14,7 @@ from humanoid_control.retargeting import CLIP, retarget_whole_body
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.walking.support import convex_hull
 from humanoid_control.warm_up import compile_here
+from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling the solver of feasible motions for this machine, only this once: about a minute"
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.kernel_files import are_compiled
 from humanoid_control.kinematics.forward_kinematics import joint_poses
 from humanoid_control.numerics.butterworth import filtered_both_ways, low_pass
 from humanoid_control.retargeting import POINTS, Retargeter, RetargetSettings, Targets
@@ -14,6 +13,7 @@ from humanoid_control.retargeting.frame_solver import solve_frame, solve_frames,
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.robots.self_collision import ShapeParts, part_poses
 from humanoid_control.warm_up import compile_here
+from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling the solver for this machine, only this once: about half a minute"
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from humanoid_control.kernel_files import are_compiled
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.simulation.drives.winches import explicit_tensions_at
 from humanoid_control.simulation.worlds.winch_step import run_winch_steps
@@ -17,6 +16,7 @@ from humanoid_control.tendons.estimator import diagnosis, group_filter, observat
 from humanoid_control.tendons.mappings import neural, polynomial
 from humanoid_control.tendons.routing.kernels import measure_at, moment_arm_derivative_at
 from humanoid_control.warm_up import compile_here
+from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling the tendons for this machine, only this once: about half a minute"
 KERNELS: tuple[Any, ...] = (

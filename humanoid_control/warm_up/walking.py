@@ -8,9 +8,9 @@ import numpy as np
 
 from humanoid_control.ik.task_table import fill_rows
 from humanoid_control.ik.velocity_program import solve_program
-from humanoid_control.kernel_files import are_compiled
 from humanoid_control.walking.support import ask_for_zmp, left_share, nearest_in_polygon
 from humanoid_control.warm_up import compile_here
+from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling the walker for this machine, only this once: about a minute"
 KERNELS: tuple[Any, ...] = (fill_rows, solve_program, ask_for_zmp, left_share)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from humanoid_control.kernel_files import are_compiled
 from humanoid_control.mocap import load_body_points
 from humanoid_control.retargeting import ClipRetargeter, WholeBodyRetargeter, WholeBodyScaler
 from humanoid_control.retargeting.frame_solver import clearance, gauss_newton
@@ -27,6 +26,7 @@ from humanoid_control.retargeting.whole_body.frames import move_base, solve_pack
 from humanoid_control.retargeting.whole_body.live import LiveWholeBody, edge_points
 from humanoid_control.robots.catalogue import load_robot
 from humanoid_control.warm_up import compile_here
+from humanoid_control.warm_up.kernel_files import are_compiled
 
 ADVICE = "compiling the solver of the whole body for this machine, only this once: about a minute"
 
