@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from humanoid_control.numerics.finite import all_finite_in
 from humanoid_control.numerics.packed import Packed
 from humanoid_control.simulation.drives.winches import explicit_tensions_at
 from humanoid_control.simulation.worlds.winch_step import run_winch_steps
 from humanoid_control.tendons.control.distribution import distribute_at
-from humanoid_control.tendons.control.laws import forward_at, hybrid_at
+from humanoid_control.tendons.control.laws import bound_tensions_at, forward_at, hybrid_at
 from humanoid_control.tendons.control.winch_loop import winch_forces_at
 from humanoid_control.tendons.estimator import diagnosis, group_filter, observations, prediction
 from humanoid_control.tendons.mappings import neural, polynomial
@@ -41,6 +42,8 @@ KERNELS: tuple[Any, ...] = (
     winch_forces_at,
     explicit_tensions_at,
     run_winch_steps,
+    all_finite_in,
+    bound_tensions_at,
     hybrid_at,
     forward_at,
 )
@@ -93,6 +96,7 @@ def compile_kernels() -> None:
         GroupFilter(group, mapping, EstimatorSettings("r1")).step(mapping.lengths(np.zeros(1)))
     control = TendonController(robot.model, whole, [MuscleUnit()] * len(whole.tendon_names))
     middle, states = np.clip(0.0, *whole.limits.T), no_states(len(whole.tendon_names))
+    control.reset(middle, states)
     for law in LAWS:
         control.with_law(law)
         control.step(reference_at(middle), middle, states)
