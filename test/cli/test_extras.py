@@ -20,7 +20,7 @@ def without(monkeypatch):
 
     def hide(package):
         monkeypatch.setitem(sys.modules, package, None)
-        ours = re.compile(r"humanoid_control\.(viewer|evaluation\.report|studies)\b")
+        ours = re.compile(r"(humanoid_control\.(viewer|evaluation\.report)|evidence\.studies)\b")
         forget_modules(monkeypatch, lambda name: bool(name.startswith(f"{package}.") or ours.match(name)))
 
     return hide

@@ -17,6 +17,7 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayou
 from std_srvs.srv import SetBool, Trigger
 
 from humanoid_control.errors import ConfigError, HumanoidError
+from humanoid_control.nodes.base.command_owner import listen_to_one
 from humanoid_control.nodes.base.messages import LATCHED, JointPositions, floats
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot
@@ -28,6 +29,7 @@ from humanoid_control.tendons.routing.geometry import TendonGeometry
 TOPIC = "body_image"
 LIVE = "live"  # value of the estimator's parameter `body_image`: follow the topic
 SAMPLE_PERIOD = 0.016  # [s] between two samples that are learnt from, at least
+OWNED = 10.0  # [s] after an image in which those of another publisher are refused
 ENOUGH = 50  # samples of a tendon below which freezing changes nothing
 
 
@@ -88,7 +90,7 @@ class FollowedImage:
             self._image.load(Path(source).expanduser())
         self.mappings = group_images(self._image, mappings)
         if source == LIVE:
-            node.create_subscription(Float64MultiArray, TOPIC, self._on_image, LATCHED)
+            listen_to_one(node, Float64MultiArray, TOPIC, self._on_image, OWNED, LATCHED)
 
     def _on_image(self, m: Float64MultiArray) -> None:
         try:
