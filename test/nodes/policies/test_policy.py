@@ -20,6 +20,7 @@ from humanoid_control.nodes.base.messages import LATCHED
 pytestmark = pytest.mark.ros
 
 # A busy machine stops a process for some time now and then: what that does to the robot is not asked here.
+LEGS = ("hip", "knee", "ankle")
 PATIENT = ("late:=20.0", "sensor_lost:=2.0", "standing:=true", "start:=true")
 
 
@@ -70,7 +71,9 @@ def test_walks_by_cmd_vel_and_is_let_down_when_its_node_is_killed(graph, g1_urdf
     graph.until_said("simulator", "let down")
     graph.until(lambda: place(truth[-1])[2] < 0.45, "the robot to come down")
     applied = graph.listen(JointState, "applied_commands")
-    rests = lambda: applied and np.abs(applied[-1].effort).max() < 3.0  # noqa: E731
+    legs = lambda m: [e for n, e in zip(m.name, m.effort, strict=True) if any(w in n for w in LEGS)]  # noqa: E731
+    # An arm on which the robot lies may still be kept off the body by the gate.
+    rests = lambda: applied and np.abs(legs(applied[-1])).max() < 3.0  # noqa: E731
     graph.until(rests, "damping alone, not a posture that is held")
 
 
