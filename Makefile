@@ -194,6 +194,7 @@ picture: setup
 	@$(RUN)/humanoid score dance -o docs/.score && mv docs/.score/errors.png docs/errors.png && rm -r docs/.score
 	@$(RUN)/humanoid study tendons --only E2,E4 -o docs/.study && mv docs/.study/E2.png docs/tendons_walk.png \
 		&& mv docs/.study/E4.png docs/tendons_zero.png && rm -r docs/.study
+	@$(RUN)/humanoid demo tendons --seconds 100 --picture docs/tendons_cut.png
 
 clean:
 	rm -rf $(VENV) build dist site .mutants .junit *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -222,12 +222,15 @@ def _tendons(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stac
     _tell(args, f"{title} reaches by its tendons alone; Ctrl-C ends it early")
     robot = _load(args.robot)
     strip = _tendon_strip(args) if args.picture else None
+    if strip is not None:  # the processor draws the page
+        settings["viewer"].setdefault("shadows", False)
     with Session(stack, args.robot, settings, record=TENDON_TOPICS, quiet=args.json) as session:
         begin = strip.start if strip is not None else lambda: None
         report = reach_by_tendons(session, robot, args.seconds, quiet=args.json, begin=begin)
         if strip is not None:
             strip.end()
-            strip.write(args.picture)
+            cut = report["cut"]
+            strip.write(args.picture, lambda at: "all tendons" if at < 0.5 * args.seconds else f"{cut} is cut")
             _tell(args, f"written: {args.picture}")
         _report_on_feet(args, session, report, print_tendons, "reaches on")
     return 0 if report["good"] else 1
@@ -237,9 +240,8 @@ def _tendon_strip(args: argparse.Namespace) -> PageStrip:
     """Photographs before and after the cut."""
     from humanoid_control.viewer.page_strip import PageStrip
 
-    half, words = 0.5 * args.seconds, ("all tendons", "all tendons", "a tendon is cut", "a tendon is cut")
-    moments = zip((0.25 * half, 0.9 * half, 1.2 * half, 1.9 * half), words, strict=True)
-    return PageStrip(f"http://localhost:{args.port}", "cut this tendon", tuple(moments))
+    moments = [share * args.seconds for share in (0.05, 0.25, 0.55, 0.75)]
+    return PageStrip(f"http://localhost:{args.port}", "cut this tendon", moments)
 
 
 def _walk(args: argparse.Namespace, settings: dict[str, dict[str, Any]], stack: Stack, title: str) -> int:
