@@ -11,17 +11,29 @@ import numpy as np
 
 from evidence.benchmarks.dynamics import TimedCall, take_turns
 from humanoid_control.robots.robot import Robot
+from humanoid_control.robots.tendons import tendon_geometry, tendon_groups, tendon_mappings
+from humanoid_control.simulation.drives.winches import units_of
 from humanoid_control.simulation.settings import WINCHES, WorldSettings
 from humanoid_control.simulation.worlds.winch_world import WinchWorld
-from humanoid_control.tendons.control.commands import HYBRID, WinchCommand
+from humanoid_control.tendons.control.commands import HYBRID, WinchCommand, no_states
 from humanoid_control.tendons.control.distribution import EPS, TensionDistribution, distribute_at
+from humanoid_control.tendons.control.laws import JointReference, TendonController
+from humanoid_control.tendons.estimator.estimator import TendonEstimator
+from humanoid_control.tendons.estimator.settings import EstimatorSettings
 
 SIZES = {"8x10": (8, 10), "20x46": (20, 46), "32x46": (32, 46), "60x80": (60, 80)}
 LEAST, MOST = 10.0, 300.0  # [N]
 ARM, ACROSS = 0.04, 6  # [m] of random moment arms, joints that a tendon crosses
 PROBLEMS = 32  # torques that follow each other, as in ticks
 CALLS, SLOW_CALLS, STEPS = 1000, 20, 10
-LESS = {"distribute_8x10": 6.0, "distribute_20x46": 16.0, "distribute_60x80": 80.0}  # [us]
+LESS = {
+    "distribute_8x10": 6.0,
+    "distribute_20x46": 16.0,
+    "distribute_60x80": 80.0,
+    "control_tick_20x46": 30.0,
+    "loop_tick_20x46": 75.0,
+}  # [us]
+SWING, PERIOD = 0.05, 0.004  # [rad] of the references of a tick, [s]
 INFEASIBLE = 3.0  # times as long as feasible ones, at most
 
 
@@ -112,11 +124,37 @@ def step_cases(robot: Robot) -> list[TimedCall]:
     return cases
 
 
+def tick_cases(robot: Robot) -> list[TimedCall]:
+    """A tick of law hybrid with references that move, without and with the estimate from lengths and tensions."""
+    geometry, groups = tendon_geometry(robot), tendon_groups(robot)
+    control = TendonController(robot.model, geometry, units_of(robot), held=robot.q("neutral"))
+    estimator = TendonEstimator(groups, tendon_mappings(robot, groups), EstimatorSettings("absolute"))
+    theta, d = geometry.theta(robot.q("neutral")), len(geometry.joint_names)
+    states = no_states(len(geometry.tendon_names))
+    states.wire[:], states.tension[:] = geometry.lengths(theta) + geometry.zero, control.least + LEAST
+    estimator.reset(dict(zip(geometry.joint_names, theta.tolist(), strict=True)))
+    control.reset(theta, states)
+    lengths = geometry.lengths(theta)[[geometry.tendon_names.index(n) for n in estimator.muscle_names]]
+    order = np.array([estimator.joint_names.index(n) for n in geometry.joint_names])
+    still, speed = np.zeros(d), np.full(d, 0.1)
+    references = [JointReference(theta + SWING * np.sin(k), speed, still, still) for k in np.arange(0.0, 6.2, 0.05)]
+    wanted = cycle(references)
+    size = f"{d}x{len(geometry.tendon_names)}"
+
+    def loop() -> object:
+        return control.step(next(wanted), estimator.step(lengths)[order], states, PERIOD)
+
+    return [
+        TimedCall(f"control_tick_{size}", lambda: control.step(next(wanted), theta, states, PERIOD), d),
+        TimedCall(f"loop_tick_{size}", loop, d),
+    ]
+
+
 def measure_control(robot: Robot, show: Callable[[float], object]) -> list[dict[str, Any]]:
     """Rows of all cases [us]; a step is one of many in a call."""
     fast, slow = distribution_cases()
     steps = step_cases(robot)
-    groups = ((fast, CALLS, 1), (slow, SLOW_CALLS, 1), (steps, CALLS // STEPS, STEPS))
+    groups = ((fast, CALLS, 1), (slow, SLOW_CALLS, 1), (tick_cases(robot), CALLS, 1), (steps, CALLS // STEPS, STEPS))
     rows = []
     for k, (cases, calls, each) in enumerate(groups):
         times = take_turns(cases, calls, lambda share, k=k: show((k + share) / len(groups)))  # type: ignore[misc]
@@ -124,7 +162,9 @@ def measure_control(robot: Robot, show: Callable[[float], object]) -> list[dict[
             us = 1e6 * sample / each
             row: dict[str, Any] = {"name": case.name, "unit": "us", "median": round(float(np.median(us)), 2)}
             row |= {"best": round(float(us.min()), 2), "p99": round(float(np.percentile(us, 99)), 2), "n": len(us)}
-            rows.append(row | {"size": case.name.partition("_")[2].partition("_")[0], "peak_mb": "", "source": ""})
+            rows.append(
+                row | {"size": next(part for part in case.name.split("_") if "x" in part), "peak_mb": "", "source": ""}
+            )
     return rows
 
 
@@ -152,6 +192,8 @@ def judge_control(rows: list[dict[str, Any]]) -> None:
 NOTES = (
     "distribute: torques over tensions, the matrix formed each time, from the last solution; cold: from none; "
     "infeasible: torques that no tensions give. daqp: the same with equalities, without an answer there; scipy: BVLS.",
+    "control_tick: lengths, arms, inverse dynamics, governor, distribution and law hybrid; loop_tick: with the "
+    "absolute estimate.",
     "winch_step: one step of 1 ms, drives, motors and wires included; mj_step: MuJoCo with the same bodies and "
     "spatial tendons and constant forces, without winches.",
 )

@@ -86,3 +86,12 @@ def test_weights_by_heat_keep_the_hottest_winch_cooler(robot):
     even, heat = (warmed(runs, robot, weights) for weights in ("even", "heat"))
     assert 25.0 < heat["hottest"] < even["hottest"] < 95.0
     assert heat["peak"] < even["peak"]
+
+
+def test_affine_actuators_of_mujoco_hold_better_with_our_distribution(robot):
+    pytest.importorskip("mujoco")
+    from evidence.studies.tendon_control.affine import hold_by_affine
+
+    goal = ClosedLoop(robot, LoopSettings(angles="true"), seed=1).posture()
+    soft, stiff, led = (hold_by_affine(robot, goal, kp, d) for kp, d in ((6e3, False), (24e3, False), (6e3, True)))
+    assert led["hold"] < 0.2 * stiff["hold"] < 0.1 * soft["hold"] < 1.0

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from evidence.studies.tendon_control.affine import BIAS, hold_by_affine
 from evidence.studies.tendon_control.closed_loop import ClosedLoop, LoopSettings, PlantErrors
 from evidence.studies.tendon_control.foreign import LEAST, MuscleArm, arm_files
 from humanoid_control.errors import ConfigError, UnknownNameError
@@ -343,6 +344,8 @@ def warmed(runs: ControlRuns, robot: Robot, weights: str) -> dict[str, float]:
 
 # -------- C8
 
+AFFINE = (6e3, 24e3, 100e3)  # [N/m]
+
 
 def mujoco_beside(runs: ControlRuns) -> ControlResult:
     """C8: the same winches and the same law on MuJoCo's bodies and tendons (0.25 ms) and on this plant (1 ms)."""
@@ -366,8 +369,19 @@ def mujoco_beside(runs: ControlRuns) -> ControlResult:
         rows.append(
             (f"{law}, {angles}", {"largest": largest, "median": float(np.median([r["median"] for r in found]))})
         )
-    note = "difference of any joint between the engines in 6 s of closed loop [deg]"
-    return ControlResult("C8", "MuJoCo with the same winches", ("largest", "median"), rows, (note,))
+    for kp in AFFINE:
+        for distributed in (False, True):
+            found = []
+            for seed in range(runs.seeds):
+                goal = ClosedLoop(robot, LoopSettings(angles="true"), seed=seed).posture()
+                found.append(hold_by_affine(robot, goal, kp, distributed))
+            tension = "our distribution" if distributed else f"{BIAS:g} N"
+            rows.append((f"MuJoCo's affine actuators, {kp / 1e3:g} kN/m, {tension}", over_seeds(found)))
+    notes = (
+        "largest, median: difference of any joint between the engines in 6 s of closed loop [deg]",
+        "hold, worst joint: of affine actuators on the lengths of the reference, without winches [deg]",
+    )
+    return ControlResult("C8", "MuJoCo with the same winches", ("largest", "median", "hold", "worst"), rows, notes)
 
 
 # -------- C9
