@@ -189,6 +189,7 @@ class Simulator(TickNode):
 
     def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         """Time zero, neutral posture, sensors as at the start."""
+        self.winches.take_parameter()
         self._stand()
         self.incoming.restart()
         self.winches.restart()

@@ -70,7 +70,7 @@ class SimulatorWinches:
         """Hold the wires once the commands cease, and take new faults; called every period."""
         if self.robot is None:
             return
-        p, health = self.node.params, self.node.health
+        health = self.node.health
         self.arbiter.report(time.monotonic())
         if not self._holding and self.robot.time - self.robot.commanded > SILENCE:
             self._holding = True
@@ -79,13 +79,24 @@ class SimulatorWinches:
         loop = self.robot.winches.loop
         deaf = [name for name, d in zip(loop.names, loop.deaf, strict=True) if d]
         health.check("deaf_sensor", bool(deaf), Level.WARN, f"tension by current, the sensor is silent: {deaf[:5]}")
-        if p.tendon_faults != self._text:
-            self._text = p.tendon_faults
-            try:
-                self.take_faults(parse_winch_faults(p.tendon_faults, self.robot.winches.names))
-                health.clear("tendon_faults")
-            except HumanoidError as e:
-                health.report("tendon_faults", Level.WARN, str(e))
+        self.take_parameter()
+
+    def take_parameter(self) -> None:
+        """Take the faults of the parameter, where it has changed.
+
+        Before a reset, too: a wire that is mended after it would hang slack.
+        """
+        if self.robot is None:
+            return
+        text, health = self.node.params.tendon_faults, self.node.health
+        if text == self._text:
+            return
+        self._text = text
+        try:
+            self.take_faults(parse_winch_faults(text, self.robot.winches.names))
+            health.clear("tendon_faults")
+        except HumanoidError as e:
+            health.report("tendon_faults", Level.WARN, str(e))
 
     def take_faults(self, faults: dict[str, tuple[str, float]]) -> None:
         """Let faults happen that are new, and mend those that are gone."""
@@ -103,7 +114,7 @@ class SimulatorWinches:
         return {name: fault for name, (fault, _) in self._faults.items() if fault in OF_SENSORS}
 
     def restart(self) -> None:
-        """Begin again: the drives hold, and the faults happen anew."""
+        """Begin again, after a reset of the engine: the drives hold, and the faults happen again."""
         if self.robot is not None:
             faults, self._faults, self._holding = self._faults, {}, True
             self.take_faults(faults)
