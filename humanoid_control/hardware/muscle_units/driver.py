@@ -22,11 +22,11 @@ import numpy as np
 from humanoid_control.errors import UnknownNameError
 from humanoid_control.hardware.buses import Buses, Record
 from humanoid_control.hardware.muscle_units.file import TendonHardware
-from humanoid_control.hardware.muscle_units.units import MuscleUnits
+from humanoid_control.hardware.muscle_units.units import KINDS, MuscleUnits
 from humanoid_control.hardware.power import LOST_SAMPLES, Event, PowerMachine, PowerState
 from humanoid_control.hardware.power_requests import PowerRequests
 from humanoid_control.hardware.transport import ActuatorState, Flag, Mode
-from humanoid_control.tendons.control.commands import HOLD, PAY_OUT, WinchStates, no_states
+from humanoid_control.tendons.control.commands import HOLD, OFF, PAY_OUT, TENSION, WinchStates, no_states
 
 ENABLE_TIME, QUICK_STOP_TIME, CLEAR_TIME, BRAKE_TIME = 5.0, 0.5, 2.0, 0.1  # [s]
 SILENT = 10  # periods without a sample, after which a drive counts as lost
@@ -100,6 +100,7 @@ class TendonDriver(PowerRequests):
         self._bus_of = {row.tendon: u.name for u in self._units for row in u.units.rows}
         self._tension, self._sensed_at = np.full(m, np.nan), np.full(m, -np.inf)
         self._last = self._commanded = self._clear_until = -np.inf
+        self._heard = np.full(m, -np.inf)  # when each tendon was commanded last
         self._released_at = self._off_at = np.inf
         self._switching_off = False
 
@@ -172,8 +173,8 @@ class TendonDriver(PowerRequests):
             names: of the tendons. position, velocity, effort: as there. now: monotonic time [s].
 
         Raises:
-            HumanoidError: an unknown tendon, numbers that make no command, a kind that the drives lack; nothing is
-                taken.
+            HumanoidError: an unknown tendon or numbers that make no command: nothing is taken. A kind that the drives
+                of a bus lack: its tendons hold their wires. A tension of 0 is taken by all drives: their winches stop.
         """
         for name in names:
             if name not in self._bus_of:
@@ -185,14 +186,25 @@ class TendonDriver(PowerRequests):
                 whole = (position, velocity, effort)
                 fields = [[row[i] for i in mine] if len(row) == len(names) else row for row in whole]
                 parts.append((u, [names[i] for i in mine], fields))
-        for u, some, fields in parts:
-            u.units.check_kind(u.units.loop.check(some, *fields)[0], some[0])
-        if not self.follows:
-            return
-        for u, some, fields in parts:
-            u.units.loop.take(some, *fields)
-        if parts:
+        kinds = [u.units.loop.check(some, *fields)[0] for u, some, fields in parts]
+        torn = not any(effort)  # no tension: the winch of a torn tendon stops
+        refused = ""
+        for (u, some, fields), kind in zip(parts, kinds, strict=True):
+            lacks = kind not in KINDS[u.units.mode]
+            if lacks and not (torn and kind == TENSION):
+                refused = refused or some[0]
+            if not self.follows:
+                continue
+            if lacks:  # a wire must not go on with its last speed
+                which = [u.units.loop.names.index(name) for name in some]
+                u.units.loop.record.kind[which] = OFF if torn and kind == TENSION else HOLD
+            else:
+                u.units.loop.take(some, *fields)
+            self._heard[[self.names.index(name) for name in some]] = now
             self._commanded = now
+        for (u, some, _), kind in zip(parts, kinds, strict=True):
+            if refused in some:
+                u.units.check_kind(kind, refused)
 
     def sense(self, names: Sequence[str], tensions: Sequence[float], now: float) -> None:
         """Take tensions of sensors that are not on the drives' bus.
@@ -218,7 +230,7 @@ class TendonDriver(PowerRequests):
             self._watch(now)
             self._proceed(now)
             if self.machine.powered:
-                self._act()
+                self._act(now)
                 self.buses.write(early=True)
         except Exception as e:
             self.machine.handle(Event.FAIL, now, f"cycle failed: {type(e).__name__}: {e}")
@@ -331,7 +343,9 @@ class TendonDriver(PowerRequests):
 
     def _entered(self, before: PowerState, after: PowerState) -> None:
         if after not in MOVING:
-            self._commanded = -np.inf  # a command of the time before a stop, or without power, never moves a wire
+            self._heard[:] = (
+                self._commanded
+            ) = -np.inf  # a command of the time before a stop, or without power, never moves a wire
         if after is PowerState.ENABLING:
             for u in self._units:
                 u.units.loop.record.last[:] = -1  # wires are held where they are now
@@ -344,14 +358,17 @@ class TendonDriver(PowerRequests):
             self._released_at = self._off_at = np.inf
             self._switching_off = False
 
-    def _act(self) -> None:
-        """Commands of all actuators into the arrays of the buses."""
+    def _act(self, now: float) -> None:
+        """Commands of all actuators into the arrays of the buses; a wire that is not commanded any more is held."""
+        silent = now - self._heard > self.hardware.command_timeout
         for u in self._units:
             r = u.units.loop.record
             if u.pays_out and u.units.mode is not Mode.POSITION:  # a drive of lengths gives way by itself
                 r.kind[:], r.speed[:], r.tension[:] = PAY_OUT, 0.0, r.least
             elif self.machine.state not in MOVING:
                 r.kind[:] = HOLD
+            else:
+                r.kind[silent[u.rows]] = HOLD
             given = u.units.act(WinchStates(*(np.nan_to_num(row[u.rows]) for row in self.states)))
             to = self.buses.command.part(u.rows)
             for name in ("q", "v", "tau", "kp", "kd"):

@@ -11,6 +11,7 @@ from humanoid_control.hardware.hardware_file import read_hardware_file
 from humanoid_control.hardware.muscle_units.driver import TendonDriver
 from humanoid_control.hardware.muscle_units.file import read_tendon_hardware
 from humanoid_control.hardware.power import PowerState
+from humanoid_control.tendons.control.commands import HOLD, HYBRID, OFF
 from test.hardware.can.durand_drives import Drive, Hub
 
 PERIOD, RATIO, ZERO, STIFF = 0.02, 2e-3, 0.30, 2e4  # [s], [m/rad], [m], [N/m] of a wire to a wall
@@ -175,8 +176,33 @@ def test_an_overloaded_bus_lets_its_wires_out(tmp_path):
     for _ in range(2):
         d._watch(0.0)
     assert d.overloaded == ["left"]
-    d._act()
+    d._act(0.0)
     assert d.buses.command.v[1] * u.units.ratio[1] < 0, "it lets wire out"
     d.states.tension[:] = 150.0
     d._watch(0.0)
     assert not d.overloaded
+
+
+def test_a_wire_that_cannot_follow_its_command_does_not_go_on_with_the_last_one(tmp_path):
+    """Torn tendons are commanded no tension, doubted ones other kinds: their winches stop, and so do silent ones."""
+    d = TendonDriver(read(tmp_path))
+    r, d.machine.state = d._units[0].units.loop.record, PowerState.RUN
+    d.states.wire[:], d.states.speed[:], d.states.tension[:] = 0.29, 0.0, 50.0
+    wind = NAMES, (), (-0.05, -0.05), (60.0, 60.0)
+
+    def speeds(now):
+        d._act(now)
+        return d.buses.command.v * d._units[0].units.ratio
+
+    d.command(*wind, 0.0)
+    assert (speeds(0.01) > 0.04).all()
+    d.command(NAMES[:1], (), (), (0.0,), 0.02)
+    assert r.kind.tolist() == [OFF, HYBRID] and speeds(0.02)[0] == 0.0 and speeds(0.02)[1] > 0.04
+    d.command(*wind, 0.03)
+    with pytest.raises(ConfigError, match="take no command of kind 'tension'"):
+        d.command(NAMES[:1], (), (), (30.0,), 0.04)
+    assert r.kind.tolist() == [HOLD, HYBRID] and abs(speeds(0.04)[0]) < 1e-9
+    d.command(*wind, 0.05)
+    d.command(NAMES[1:], (), (-0.05,), (60.0,), 0.5)
+    assert r.kind.tolist() == [HYBRID, HYBRID]
+    assert abs(speeds(0.5)[0]) < 1e-9 and r.kind.tolist() == [HOLD, HYBRID], "silent for 0.45 s, limit 0.4"
