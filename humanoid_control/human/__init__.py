@@ -1,4 +1,4 @@
-"""The person as a model: fitted to markers, and the forces that moved it.
+"""Model of a person: marker fit, calibration, and inverse dynamics.
 
 from humanoid_control.human import Person, read_osim
 

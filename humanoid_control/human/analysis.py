@@ -1,7 +1,7 @@
-"""Analysis of a recorded motion: markers and force plates in, joint angles, moments and what is left unexplained out.
+"""Analysis of a recorded motion: markers and force plates in, joint angles, moments and residuals out.
 
-The sequence is that of gait laboratories: fit, low-pass with derivatives, forces given to feet, inverse dynamics. What
-the forces do not explain gives no moments: there they are NaN, and it is said.
+The steps are fit, low-pass filter with derivatives, assignment of forces to feet, inverse dynamics. Moments are NaN,
+with a warning, in frames that the forces do not explain.
 """
 
 from __future__ import annotations
@@ -35,26 +35,25 @@ from humanoid_control.mocap import MarkerClip
 
 FOOT_WORDS = re.compile(r"calcn|foot|toes?|talus|hindfoot|forefoot", re.I)
 SIDES = {"right": re.compile(r"(^|_|\.)r($|_|\.)|right", re.I), "left": re.compile(r"(^|_|\.)l($|_|\.)|left", re.I)}
-CARRIES = ("calcn", "foot", "hindfoot")  # the body of a foot on which the load acts, the first that is there
-UNEXPLAINED = 0.2  # of the weight: vertical force of the root beyond which a contact was not measured
+CARRIES = ("calcn", "foot", "hindfoot")  # words for the body of a foot that carries the load, in order of preference
+UNEXPLAINED = 0.2  # of the weight: a larger vertical root force means a contact without a plate
 GOOD_RESIDUAL = 0.05  # of the weight (Hicks et al. 2015)
-LEAST_SEEN = 0.25  # of the markers that are followed: a frame that shows fewer is not measured, but filled in
-FAR_TRUNK = 0.05  # [m] by which no model of the right size has a wrong centre of mass
-FREE_ROOT = 6  # coordinates of a root that moves freely
-FRAMES_OF_UP = 25  # frames that tell which way is up
+LEAST_SEEN = 0.25  # of the followed markers: frames with fewer count as filled in, not as measured
+FAR_TRUNK = 0.05  # [m] a larger correction of the trunk's centre of mass is implausible
+FREE_ROOT = 6  # coordinates of a free root
+FRAMES_OF_UP = 25  # frames used to find the upward axis
 
 
 @dataclass(frozen=True)
 class AnalysisSettings:
     """Settings of an analysis.
 
-    Args:
-        cutoff: of the low-pass filter of coordinates and of forces [Hz]: 6 for walking, 12 to 15 for running.
-        plate_variance: of the root's force and moment by the plates [N^2, N^2 m^2]; infinite to leave accelerations
-            as they were measured.
-        offset: by which the clock of the forces is behind that of the clip [s].
-        fit: of the markers.
-        tracking: also track the motion forward by its forces; None: not.
+    Attributes:
+        cutoff: of the low-pass filter of coordinates and forces [Hz]; 6 for walking, 12 to 15 for running.
+        plate_variance: of the plates' force and moment at the root [N^2, N^2 m^2]; inf: accelerations as measured.
+        offset: delay of the force clock relative to the clip [s].
+        fit: marker fit.
+        tracking: forward tracking; None: off.
     """
 
     cutoff: float = 6.0
@@ -66,21 +65,22 @@ class AnalysisSettings:
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
-    """Results of a motion.
+    """Results of an analysis.
 
-    Args:
-        clip: the markers, in the axes of the person.
-        person: that was fitted.
-        fit: of the markers.
-        motion: q with its derivatives, filtered (T, n).
-        tau: (T, n) generalised forces [N m, N], the root's first six among them as far as the plates leave them; NaN
-            where contacts are not explained, and everywhere without forces.
-        residual_before, residual: (T, 6) of the root, before and after the correction by the plates; NaN as tau.
-        loads: forces of the plates by foot, at the frames; None without forces.
-        carriers: body on which the load of each foot acts.
+    Attributes:
+        clip: markers in the axes of the person.
+        person: fitted person.
+        fit: marker fit.
+        motion: filtered q (T, n) with derivatives.
+        tau: (T, n) generalised forces [N m, N]; NaN in frames with unexplained contacts and without forces.
+        residual_before: (T, 6) of the root before the correction by the plates; NaN as `tau`.
+        residual: (T, 6) of the root after the correction; NaN as `tau`.
+        loads: plate forces by foot; None without forces.
+        carriers: foot -> body that carries its load.
+        settings: settings used.
         warnings: findings and assumptions, one sentence each.
-        guesses: assumptions without a measurement; the results depend on them.
-        tracking: the motion that its forces explain; None where it was not asked for, or no forces are known.
+        guesses: assumptions without a measurement that affect the results.
+        tracking: forward-tracked motion; None if off or without forces.
     """
 
     clip: MarkerClip
@@ -104,12 +104,12 @@ class Analysis:
 
     @property
     def root(self) -> list[int]:
-        """Coordinates of the root in q."""
+        """Indices of the root coordinates in q."""
         return root_coordinates(self.person)
 
     @property
     def weight(self) -> float:
-        """Of the person [N]."""
+        """Weight of the person [N]."""
         return self.person.mass * float(np.linalg.norm(self.person.gravity))
 
     @cached_property
@@ -119,7 +119,7 @@ class Analysis:
 
     @cached_property
     def explained(self) -> np.ndarray:
-        """(T,) frames whose forces are known."""
+        """(T,) True in frames with moments."""
         return np.isfinite(self.tau).all(axis=1)
 
 
@@ -134,18 +134,17 @@ def analyse(
     """Analyse a motion.
 
     Args:
-        person: of the size and mass of who was recorded.
-        clip: markers in any of the axes in use; it is turned so that up is that of the person.
-        wrenches: of all plates, in the axes of the clip; none gives angles alone.
+        person: with the size and mass of the subject.
+        clip: markers, any axis up; it is turned to the axes of the person.
+        wrenches: of all plates, clip axes; none: angles only.
         tasks: weights of the fit.
-        settings: by default those of `AnalysisSettings`.
-        calibrate_by: clips of the same markers and axes, such as a static trial or the clip itself, by which sizes of
-            the segments and places of the markers are found; none: the person is taken as it is.
+        calibrate_by: clips with the same markers and axes, for example a static trial, to calibrate segment sizes and
+            marker places; none: no calibration.
 
     Raises:
-        ClipError: markers that are not the person's, or fewer than half of them and no tasks that name them; a clip and
-            forces with no time or no vertical in common.
-        ConfigError: a cut-off beyond half the rate, bad tasks.
+        ClipError: if markers are not the person's, fewer than half match and no tasks are given, or clip and forces
+            have no common time or vertical.
+        ConfigError: if the cut-off exceeds half the rate or a task is invalid.
     """
     if tasks is None:
         _check_same_set(person, clip)
@@ -203,7 +202,7 @@ def analyse(
 
 
 def _said_of_time(clip: MarkerClip, asked: tuple[float, float] | None) -> tuple[str, ...]:
-    """A warning where a task set asks for less than the whole clip."""
+    """Return a warning if a task set requests less than the whole clip."""
     first, last = clip.timestamps[[0, -1]].tolist()
     if asked is None or (asked[0] <= first + 0.5 / clip.rate and asked[1] >= last - 0.5 / clip.rate):
         return ()
@@ -211,7 +210,7 @@ def _said_of_time(clip: MarkerClip, asked: tuple[float, float] | None) -> tuple[
 
 
 def _check_same_set(person: Person, clip: MarkerClip) -> None:
-    """Refuse a clip and a model that have few labels in common: the same names may then mean other places."""
+    """Reject a clip that shares few labels with the model: equal names may then mean other places."""
     pairs = match_markers(person, clip.labels, FitTasks())
     seen = np.isfinite(clip.positions).all(axis=2).mean(axis=0)
     common = float(seen[[k for k, _ in pairs]].sum())
@@ -226,7 +225,7 @@ def _check_same_set(person: Person, clip: MarkerClip) -> None:
 
 
 def _seen_enough(person: Person, clip: MarkerClip, tasks: FitTasks) -> tuple[np.ndarray, list[str]]:
-    """Frames (T,) that show enough markers for a posture, and sentences about the share of the clip that is used."""
+    """Return frames (T,) with enough markers for a posture, and sentences about unused markers and frames."""
     pairs = match_markers(person, clip.labels, tasks)
     count = np.isfinite(clip.positions[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
     least = max(3, int(np.ceil(LEAST_SEEN * len(pairs))))
@@ -244,7 +243,7 @@ def _seen_enough(person: Person, clip: MarkerClip, tasks: FitTasks) -> tuple[np.
 
 
 def _frame_loads(loads: FootLoads, carriers: dict[str, str], cutoff: float, times: np.ndarray) -> dict[str, np.ndarray]:
-    """Wrenches (T, 6) on the bodies of the feet at the frames, filtered as the motion is; NaN where nobody measured."""
+    """Return the filtered wrenches (T, 6) on the foot bodies at the frames; NaN where not measured."""
     out = {}
     for foot, wrench in loads.wrenches.items():
         at = wrench.low_passed(min(cutoff, 0.45 / np.median(np.diff(wrench.times)))).resampled(times)
@@ -260,7 +259,7 @@ def _tracked(
     settings: AnalysisSettings,
     of: tuple[np.ndarray, float],
 ) -> Tracking | None:
-    """Forward tracking of the frames that are known; of: these (T,), and the rate [Hz]."""
+    """Track the known frames forward; `of`: these (T,), and the rate [Hz]."""
     known, rate = of
     assert settings.tracking is not None
     rows = np.arange(len(known))
@@ -280,11 +279,10 @@ def _moments(
     settings: AnalysisSettings,
     of: tuple[np.ndarray, float],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """tau (T, n), residual before and after (T, 6); NaN where the forces do not explain the motion.
+    """Return tau (T, n) and residuals (T, 6) before and after; NaN where the forces do not explain the motion.
 
     Args:
-        person, found, motion, loads, settings: of the analysis.
-        of: frames (T,) that show enough markers, and the rate [Hz].
+        of: frames (T,) with enough markers, and the rate [Hz].
     """
     seen, rate = of
     T, n = found.q.shape
@@ -298,7 +296,7 @@ def _moments(
     given = {body: w[known] for body, w in loads.items()}
     plain = inverse_dynamics(person, *parts, given)
     rows = np.flatnonzero(known)
-    # What lifts the root: the contact that nobody measured.
+    # A vertical force at the root belongs to a contact without a plate.
     vertical = root_force(person, parts[0], plain.residual) @ upward(person)
     good = np.abs(vertical) < UNEXPLAINED * person.mass * np.linalg.norm(person.gravity)
     rows = rows[good]
@@ -322,8 +320,7 @@ def _moments(
 
 
 def root_variance(found: Fit, rows: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """(rows, 6, 6) variance of the accelerations of the root's coordinates; a frame whose markers do not tell has that
-    of the nearest that do."""
+    """Return the covariance (rows, 6, 6) of the root accelerations; undetermined frames use the nearest determined one."""
     assert found.root_covariance is not None
     known = np.flatnonzero(np.isfinite(found.root_covariance).all(axis=(1, 2)))
     if not len(known):
@@ -336,15 +333,15 @@ def root_variance(found: Fit, rows: np.ndarray, rate: float, cutoff: float) -> n
 
 
 def calibrated(person: Person, clips: Sequence[MarkerClip], tasks: FitTasks) -> tuple[Person, str]:
-    """The person with sizes and markers of who was recorded, and a sentence about what was found.
+    """Return the person calibrated to all clips, and a sentence about the result.
 
     Raises:
-        ClipError: as `calibrate`; clips without common labels.
+        ClipError: as `calibrate`, or if the clips have no common labels.
     """
     labels = [label for label in clips[0].labels if all(label in c.labels for c in clips)]
     if not labels:
         raise ClipError(f"{' and '.join(c.name for c in clips)} have no marker in common: nothing to calibrate by")
-    # As many frames of each, so that a short static trial counts as much as a long motion.
+    # Equal numbers of frames: a short static trial counts as much as a long motion.
     most = max(c.n_frames for c in clips)
     rows = [np.linspace(0, c.n_frames - 1, most).round().astype(int) for c in clips]
     markers = np.concatenate([c.select(labels).positions[k] for c, k in zip(clips, rows, strict=True)])
@@ -361,20 +358,19 @@ def calibrated(person: Person, clips: Sequence[MarkerClip], tasks: FitTasks) -> 
 
 
 def upward(person: Person) -> np.ndarray:
-    """(3,) unit vector against gravity."""
+    """Return the unit vector (3,) against gravity."""
     return -person.gravity / np.linalg.norm(person.gravity)
 
 
 def with_free_root(person: Person) -> Person:
-    """The person whose root has no bounds: models bound its angles to half a turn or less, recordings do not."""
+    """Return the person without bounds of the root: recordings exceed the half turn that models allow."""
     root = {person.names[k] for k in root_coordinates(person)}
     free = tuple(replace(c, clamped=False) if c.name in root else c for c in person.all_coordinates)
     return replace(person, all_coordinates=free)
 
 
 def root_force(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarray:
-    """(T, 3) force of the root [N] in the ground: of its three translations; residual (T, 6) as `inverse_dynamics` has
-    it."""
+    """Return the force (T, 3) [N] of the root translations in the ground, from the residual (T, 6)."""
     joint = person.joints[0]
     named = {a.coordinate: joint.P.R @ a.vector for a in joint.translations}
     names = [person.names[k] for k in root_coordinates(person)]
@@ -383,8 +379,10 @@ def root_force(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarra
 
 
 def root_wrench(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarray:
-    """(T, 6) force and moment about the root's origin [N, N m] in the ground that are the residual (T, 6) of the root's
-    coordinates; near gimbal lock the shortest moment."""
+    """Return force and moment (T, 6) about the root origin [N, N m], ground axes, from the residual (T, 6).
+
+    Near gimbal lock it is the solution of least norm.
+    """
     W, d = axis_directions(person.chain.table, person.check(q))
     chain, root = person.chain.record, root_coordinates(person)
     A = np.zeros((len(W), len(root), 6))
@@ -401,7 +399,7 @@ def root_wrench(person: Person, q: np.ndarray, residual: np.ndarray) -> np.ndarr
 def upright(
     person: Person, clip: MarkerClip, wrenches: Sequence[MeasuredWrench]
 ) -> tuple[MarkerClip, list[MeasuredWrench], np.ndarray]:
-    """Clip and forces in axes whose up is the person's, and the rotation (3, 3) to these: the trunk tells which way."""
+    """Return clip and forces in axes with the person's up, and the rotation (3, 3); the trunk shows which way is up."""
     trunk = trunk_direction(person, clip.positions, clip.labels)
     k = int(np.argmax(np.abs(trunk)))
     up = np.sign(trunk[k]) * np.eye(3)[k]
@@ -413,17 +411,17 @@ def upright(
 
 
 def _said_of_axes(turn: np.ndarray, person: Person) -> list[str]:
-    """A sentence where the clip was turned."""
+    """Return a sentence if the clip was turned."""
     up = turn.T @ upward(person)
     axis = f"{'+' if up.sum() > 0 else '-'}{'xyz'[int(np.argmax(np.abs(up)))]}"
     return [] if np.array_equal(turn, np.eye(3)) else [f"up is {axis} in the clip: turned to the model's axes"]
 
 
 def trunk_direction(person: Person, markers: np.ndarray, labels: Sequence[str]) -> np.ndarray:
-    """(3,) mean direction of the trunk, from the pelvis upwards, in the axes of markers (T, M, 3) [m].
+    """Return the mean direction (3,) of the trunk from the pelvis upward, in the axes of markers (T, M, 3) [m].
 
     Raises:
-        ClipError: markers that are not the person's, or of another size.
+        ClipError: if markers are not the person's, or of another size.
     """
     pairs = match_markers(person, labels, FitTasks())
     counts = np.isfinite(markers[:, [k for k, _ in pairs]]).all(axis=2).sum(axis=1)
@@ -435,7 +433,7 @@ def trunk_direction(person: Person, markers: np.ndarray, labels: Sequence[str]) 
 
 
 def turning_to_up(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The smallest rotation (3, 3) of the unit vector a to b."""
+    """Return the smallest rotation (3, 3) from unit vector a to b."""
     if a @ b < -0.99:
         other = np.eye(3)[int(np.argmin(np.abs(a)))]
         return 2 * np.outer(other, other) - np.eye(3)
@@ -448,10 +446,10 @@ def turning_to_up(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def feet_of(person: Person) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Bodies of each foot by side, and the one that carries the load.
+    """Return the bodies of each foot by side, and the body of each that carries the load.
 
     Raises:
-        ClipError: no body is named as one of a foot.
+        ClipError: if no body has the name of a foot.
     """
     feet: dict[str, tuple[str, ...]] = {}
     carriers = {}
@@ -468,7 +466,7 @@ def feet_of(person: Person) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]
 
 
 def sole_points(person: Person, q: np.ndarray, feet: dict[str, tuple[str, ...]]) -> dict[str, np.ndarray]:
-    """Points (T, k, 3) [m] of each foot: its markers, and the origins of its bodies."""
+    """Return points (T, k, 3) [m] of each foot: its markers and body origins."""
     R, p = person.body_poses(q)
     out = {}
     for side, names in feet.items():

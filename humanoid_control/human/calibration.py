@@ -1,12 +1,12 @@
-"""Calibration of a person to a clip: sizes of the segments and places of the markers, left as large as right.
+"""Calibration of a person to a clip: segment sizes (left equals right) and marker places.
 
-Unknown are a factor of each group of bodies, the place of each marker in its body, and the coordinates of some frames.
-For given rotations every marker is linear in factors and places, so that Gauss-Newton takes few rounds. The coordinates
-of each frame are eliminated from its normal equations (Schur's complement):
+The unknowns are a factor for each group of bodies, the place of each marker in its body, and the coordinates of some
+frames. At given rotations each marker is linear in factors and places. The coordinates are eliminated from the normal
+equations (Schur complement):
 
     S = sum_f (H_tt - H_tq H_qq^-1 H_qt),    s = sum_f (g_t - H_tq H_qq^-1 g_q),    theta += S^-1 s
 
-A factor and the places of the markers along a segment are nearly exchangeable: priors decide, tighter for anatomical
+A factor and the marker places along a segment are almost interchangeable: priors decide, tighter for anatomical
 markers.
 """
 
@@ -27,19 +27,20 @@ from humanoid_control.human.model import Person
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.packed import Table, unpack
 
-SMALLEST, LARGEST = 0.5, 1.6  # factors that a person may have next to the model
+SMALLEST, LARGEST = 0.5, 1.6  # accepted factors relative to the given model
 
 
 @dataclass(frozen=True)
 class CalibrationSettings:
     """Settings of a calibration.
 
-    Args:
-        frames: that are used, spread over the clip.
-        rounds: of Gauss-Newton.
-        noise: standard deviation of a marker next to a rigid body [m]: skin and camera.
-        anatomical, tracking: standard deviations of the places of markers in the model [m].
-        size: standard deviation of a segment's factor next to that of the whole body.
+    Attributes:
+        frames: number of frames, spread over the clip.
+        rounds: Gauss-Newton rounds.
+        noise: standard deviation of a marker from a rigid body [m].
+        anatomical: standard deviation of the places of anatomical markers [m].
+        tracking: standard deviation of the places of other markers [m].
+        size: standard deviation of a segment's log factor from the mean.
     """
 
     frames: int = 40
@@ -54,12 +55,13 @@ class CalibrationSettings:
 class Calibration:
     """Result of a calibration.
 
-    Args:
-        person: of the size of the subject, with its markers where the subject wears them.
-        factors: of each body next to the model that was given.
-        moved: distance of each marker from its place in the scaled model [m].
-        frames: that were used.
-        before, after: fits of these frames with the person given and with the result.
+    Attributes:
+        person: scaled, with moved markers.
+        factors: body -> factor relative to the given model.
+        moved: marker -> distance from its place in the scaled model [m].
+        frames: indices of the frames used.
+        before: fit with the given person.
+        after: fit with the result.
     """
 
     person: Person
@@ -78,21 +80,19 @@ def calibrate(
     settings: CalibrationSettings | None = None,
     used: np.ndarray | None = None,
 ) -> Calibration:
-    """Find sizes of the segments and places of the markers from a clip, or from several put one after the other.
+    """Estimate segment sizes and marker places from one clip or several concatenated clips.
 
-    Masses do not follow from sizes: give the subject's with `Person.with_mass`.
+    Masses stay; set them with `Person.with_mass`.
 
     Args:
-        person: the model; its masses keep their values.
-        markers: (T, M, 3) [m]; NaN where one is not seen.
+        markers: (T, M, 3) [m]; NaN: not visible.
         labels: of the M markers.
-        tasks: weights of markers, as for `fit`.
-        settings: of the calibration.
-        used: frames to use; by default some that are spread over the clip.
+        tasks: marker weights, as for `fit`.
+        used: frame indices; default: spread over the clip.
 
     Raises:
-        ClipError, SizeError, UnknownNameError: as `fit`; ClipError also for a size that no person has.
-        ConfigError: a setting that is not positive.
+        ClipError: if a factor is implausible, or as `fit`.
+        ConfigError: if a setting is not positive.
     """
     settings = settings or CalibrationSettings()
     for name in ("frames", "rounds", "noise", "anatomical", "tracking", "size"):
@@ -119,7 +119,7 @@ def calibrate(
 
 
 def spread_frames(markers: np.ndarray, most: int) -> np.ndarray:
-    """Frames over the whole clip, none of which lacks far more markers than usual."""
+    """Return frames, spread over the clip, that do not miss many markers."""
     seen = np.isfinite(markers).all(axis=2).sum(axis=1)
     good = np.flatnonzero(seen >= max(3, 0.8 * np.median(seen)))
     if not len(good):
@@ -128,8 +128,9 @@ def spread_frames(markers: np.ndarray, most: int) -> np.ndarray:
 
 
 def body_groups(person: Person) -> np.ndarray:
-    """(bodies,) group of each body: as the person says, else left with right; one without markers goes with what hangs
-    on it, or its parent."""
+    """Return the size group (bodies,) of each body: `Person.sizes`, else left with right; unmarked bodies join a
+    neighbour.
+    """
     if person.sizes:
         named = [person.sizes.get(name, name) for name in person.body_names]
         return np.array([list(dict.fromkeys(named)).index(n) for n in named], dtype=np.int64)
@@ -151,7 +152,7 @@ def _step(
     settings: CalibrationSettings,
     state: tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]],
 ) -> tuple[Person, np.ndarray]:
-    """One round: the person with better sizes and places, and the change (bodies,) of the sizes."""
+    """Return the person after one Gauss-Newton round, and its factors (bodies,)."""
     (markers, labels, tasks), (group, total, home) = measured, state
     place_of = {m.name: k for k, m in enumerate(person.markers)}
     own = [person.markers[place_of[name]] for name in last.labels]
@@ -160,7 +161,7 @@ def _step(
     lengths = np.array([not c.rotational for c in person.coordinates])
     J, D, R = columns(person.chain.table, last.q, (bodies, places), group, lengths)
     lower, upper = bounds_of(person)
-    J = np.where(((last.q <= lower) | (last.q >= upper))[:, None, None], 0.0, J)  # what its bound holds does not give
+    J = np.where(((last.q <= lower) | (last.q >= upper))[:, None, None], 0.0, J)  # a coordinate at its bound is held
     x = person.with_markers(own).marker_positions(last.q)
     target = np.stack([markers[:, _column(labels, m.name)] for m in own], axis=1)
     r = np.where(last.weights[..., None] > 0, target - x, 0.0)
@@ -189,15 +190,16 @@ def _step(
 
 
 def add_size_prior(S: np.ndarray, s: np.ndarray, log_size: np.ndarray, sigma: float) -> None:
-    """Let the factors stay near their common mean."""
+    """Add the prior that pulls the factors to their common mean."""
     G = len(log_size)
+    # Projection onto deviations from the mean; 1e-6 keeps S regular when no marker shows the overall size.
     P = (np.eye(G) - 1.0 / G) / sigma**2
     S[:G, :G] += P + 1e-6 * np.eye(G)
     s[:G] -= P @ log_size
 
 
 def _pulls(person: Person, tasks: FitTasks, last: Fit) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (n,) of values that coordinates are pulled to in the fit, and how far they are from there (K, n)."""
+    """Return weights (n,) of coordinate tasks, and distances (K, n) to their values."""
     u, off = np.zeros(person.n), np.zeros_like(last.q)
     total = float(last.weights.sum(axis=1).mean())
     for name, task in tasks.coordinates.items():
@@ -214,12 +216,14 @@ def _eliminated(
     measured: tuple[np.ndarray, np.ndarray],
     pulls: tuple[np.ndarray, np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Normal equations of factors and places, summed over frames without their coordinates.
+    """Return the normal equations of factors and places, with the coordinates eliminated.
 
     Args:
-        J (K, M, 3, n), D (K, M, 3, G), R (K, M, 3, 3): derivatives by coordinates, factors and the marker's own place.
-        measured: residuals (K, M, 3), and roots of their weights (K, M).
-        pulls: roots of the weights of coordinates that are pulled (n,), and how far they are from where to (K, n).
+        J: (K, M, 3, n) derivatives by coordinates.
+        D: (K, M, 3, G) derivatives by factors.
+        R: (K, M, 3, 3) derivatives by the marker's own place.
+        measured: residuals (K, M, 3), square roots of their weights (K, M).
+        pulls: square roots of task weights (n,), distances to task values (K, n).
     """
     (r, root), (pull, off) = measured, pulls
     K, M, _, G = D.shape
@@ -233,7 +237,7 @@ def _eliminated(
             A[m, :, G + 3 * m : G + 3 * m + 3] = root[f, m] * R[f, m]
         B, a = (w * J[f]).reshape(3 * M, -1), (root[f][:, None] * r[f]).ravel()
         flat = A.reshape(3 * M, size)
-        # Coordinates of which no marker tells have no column: they stay.
+        # A coordinate without markers has a zero column: damping keeps H regular and the coordinate unchanged.
         H = B.T @ B + np.diag(pull**2)
         H[np.diag_indices_from(H)] += 1e-9 * max(1.0, float(H.diagonal().max()))
         solved = np.linalg.solve(H, B.T @ flat)
@@ -259,7 +263,7 @@ def _check_factors(person: Person, factors: np.ndarray) -> None:
 
 
 def _with_all_markers(first: Person, person: Person, factors: Mapping[str, float]) -> Person:
-    """The calibrated person with the markers of the first, those that the clip lacks in proportion."""
+    """Return the calibrated person with all markers; those absent from the clip are scaled."""
     own = {m.name: m for m in person.markers}
     out: list[Marker] = [
         own.get(m.name, replace(m, place=factors[m.body] * np.asarray(m.place))) for m in first.markers
@@ -274,14 +278,13 @@ def _with_all_markers(first: Person, person: Person, factors: Mapping[str, float
 def columns(
     table: Table[Chain], q: np.ndarray, markers: tuple[np.ndarray, np.ndarray], group: np.ndarray, lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives of marker positions: by coordinates (K, M, 3, n), factors (K, M, 3, G), and rotations (K, M, 3, 3).
+    """Return marker derivatives by coordinates (K, M, 3, n), factors (K, M, 3, G) and places (K, M, 3, 3).
 
     Args:
-        table: of the chain.
         q: (K, n).
         markers: bodies (M,) and places (M, 3).
         group: of each body.
-        lengths (n,): true for coordinates that are lengths, which do not scale.
+        lengths: (n,) True for coordinates that are lengths; they do not scale.
     """
     chain = unpack(table, Chain)
     pose, nb, G = make_pose(chain), len(chain.parent), group.max() + 1
@@ -291,6 +294,8 @@ def columns(
     size = np.zeros((nb, 3, G))
     for f in range(K):
         place(chain, q[f], pose)
+        # size[b]: derivative of the origin of body b by the log factors. The offset from parent origin to pivot scales
+        # with the parent, the offset from pivot to origin with the body.
         for b in range(nb):
             up = chain.parent[b]
             size[b] = 0.0
@@ -300,6 +305,7 @@ def columns(
                 if up >= 0:
                     size[b, i, group[up]] += pose.pivot[b, i] - pose.p[up, i]
                 size[b, i, group[b]] += pose.p[b, i] - pose.pivot[b, i]
+            # A translation by a length coordinate does not scale: remove it from the offset to the pivot.
             for a in range(chain.first[b], chain.first[b + 1]):
                 c = chain.coordinate[a]
                 if not chain.turns[a] and c >= 0 and lengths[c] and up >= 0:
@@ -312,8 +318,10 @@ def columns(
             rotations[f, m] = R
             D[f, m] = size[b]
             x = pose.p[b] + R[:, 0] * r[0] + R[:, 1] * r[1] + R[:, 2] * r[2]
+            # The place of the marker scales with its own body.
             for i in range(3):
                 D[f, m, i, group[b]] += x[i] - pose.p[b, i]
+            # Every joint up to the ground moves the marker: f' W x (x - O) for a rotation, f' W for a translation.
             while b >= 0:
                 for a in range(chain.first[b], chain.first[b + 1]):
                     c, W, o = chain.coordinate[a], pose.W[a], pose.pivot[b]

@@ -1,10 +1,8 @@
-"""Low-pass filter and derivatives of measured signals: coordinates for inverse dynamics, forces of plates.
+"""Low-pass filter and derivatives of coordinates and plate forces, as in OpenSim.
 
-The sequence is OpenSim's, so the results are comparable: the signal continues beyond both ends by half its
-length as its point reflection 2 y_0 - y_i; a Butterworth filter of third order runs forward and backward, which
-together is of sixth order with half the amplitude (-6 dB) at the cut-off; a natural quintic spline goes through what
-comes out, and its derivatives are those of the signal. `mocap.cleaning.low_pass` is another filter (second order twice,
--3 dB at the cut-off) for another purpose: to take the noise out of markers.
+The signal is padded at both ends by half its length as its point reflection 2 y_0 - y_i. A third-order Butterworth
+filter runs forward and backward (-6 dB at the cut-off). The derivatives are those of a natural quintic spline.
+`mocap.cleaning.low_pass` (second order twice, -3 dB) is for marker noise.
 """
 
 from __future__ import annotations
@@ -17,18 +15,19 @@ from humanoid_control.errors import ConfigError, SizeError
 
 ORDER = 3  # of the Butterworth filter, which runs twice
 SHORTEST = 6  # frames: a quintic goes through six points
-MAX_GAP = 0.1  # [s] of missing samples that are bridged
-_UNEVEN = 1e-3  # of a step: times beyond it from an even grid make the signal be resampled
+MAX_GAP = 0.1  # [s] longest gap that is bridged
+_UNEVEN = 1e-3  # share of a step: larger deviations from an even grid require resampling
 
 
 class SmoothMotion(NamedTuple):
-    """A signal with its derivatives.
+    """Signal with its derivatives; NaN in gaps, derivatives also in short parts.
 
     Attributes:
         times: (n,) [s].
-        values, velocity, acceleration: (n, ...) per second and per second squared; NaN where there is no number: in
-            gaps, and all derivatives of what is too short.
-        warnings: what was bridged, left out or resampled, one sentence each.
+        values: (n, ...) filtered.
+        velocity: (n, ...) per second.
+        acceleration: (n, ...) per second squared.
+        warnings: bridged, missing and resampled samples.
     """
 
     times: np.ndarray
@@ -41,21 +40,21 @@ class SmoothMotion(NamedTuple):
 def differentiate(
     times: np.ndarray, values: np.ndarray, cutoff: float | None, max_gap: float = MAX_GAP
 ) -> SmoothMotion:
-    """Filter a signal and differentiate it twice, as this file says.
+    """Filter a signal and differentiate it twice.
 
-    A gap (NaN, or a hole in the times) up to `max_gap` is bridged by monotone cubics, a longer one stays and parts the
-    signal: both sides are treated each on its own. A part of fewer than SHORTEST frames is neither filtered nor
-    differentiated. Uneven times are resampled with the median step, and the result is given at the times asked for.
+    A gap (NaN, or a hole in the times) up to `max_gap` is bridged by monotone cubics; a longer gap splits the signal.
+    Parts shorter than SHORTEST frames are neither filtered nor differentiated. Uneven times are resampled with the
+    median step; the result is at the given times.
 
     Args:
-        times: (n,) growing [s].
-        values: (n, ...); NaN = missing. Angles without jumps of a full turn.
-        cutoff: of the filter [Hz]; None leaves the noise in.
-        max_gap: longest gap that is bridged [s].
+        times: (n,) increasing [s].
+        values: (n, ...); NaN: missing. Angles without jumps of a full turn.
+        cutoff: [Hz]; None: no filter.
+        max_gap: [s].
 
     Raises:
-        ConfigError: the cut-off is not between 0 and half the rate, times that do not grow, or a value is infinite.
-        SizeError: times and values differ in length.
+        ConfigError: if the cut-off is not between 0 and half the rate, times do not increase, or a value is infinite.
+        SizeError: if times and values differ in length.
     """
     values = _checked(times, values, cutoff)
     n = len(values)
@@ -69,8 +68,7 @@ def differentiate(
 
 
 def low_pass(times: np.ndarray, values: np.ndarray, cutoff: float, max_gap: float = MAX_GAP) -> np.ndarray:
-    """(n, ...) the signal through the filter of `differentiate`, without its derivatives; arguments and errors are
-    those of `differentiate`."""
+    """Return the signal (n, ...) filtered as in `differentiate`."""
     values = _checked(times, values, cutoff)
     columns = values.reshape(len(values), -1)
     out = np.full(columns.shape, np.nan)
@@ -80,7 +78,7 @@ def low_pass(times: np.ndarray, values: np.ndarray, cutoff: float, max_gap: floa
 
 
 def check_cutoff(cutoff: float, rate: float) -> None:
-    """Raise ConfigError, which names the allowed range, unless a cut-off [Hz] suits signals of that rate [Hz]."""
+    """Raise ConfigError unless the cut-off [Hz] is between 0 and half the rate [Hz]."""
     if not (np.isfinite(cutoff) and 0 < cutoff < rate / 2):
         raise ConfigError(
             f"the cut-off of the low-pass filter is {cutoff:g} Hz: it must be above 0 and below {rate / 2:g} Hz, "
@@ -89,7 +87,7 @@ def check_cutoff(cutoff: float, rate: float) -> None:
 
 
 def rate_of(times: np.ndarray) -> float:
-    """Samples a second by the median step of times (n,) [s]; NaN for fewer than two."""
+    """Return the rate [Hz] from the median step of times [s]; NaN for fewer than two."""
     return float(1 / np.median(np.diff(times))) if len(times) > 1 else float("nan")
 
 
@@ -97,7 +95,7 @@ def rate_of(times: np.ndarray) -> float:
 
 
 class _Report:
-    """What happened to the parts of a signal."""
+    """Counts of bridged, missing and short parts."""
 
     def __init__(self) -> None:
         self.bridged = self.left = 0
@@ -120,7 +118,7 @@ class _Report:
 
 
 def _checked(times: np.ndarray, values: np.ndarray, cutoff: float | None) -> np.ndarray:
-    """The values as floats, once times, values and cut-off can be used."""
+    """Return the values as floats after all checks."""
     times, values = np.asarray(times), np.asarray(values, dtype=float)
     if times.ndim != 1 or values.ndim < 1 or len(values) != len(times):
         raise SizeError(f"differentiate: expected values of shape ({len(times)}, ...), got {values.shape}")
@@ -138,9 +136,9 @@ def _checked(times: np.ndarray, values: np.ndarray, cutoff: float | None) -> np.
 
 
 def _parts(times: np.ndarray, columns: np.ndarray, max_gap: float, report: _Report) -> list:
-    """Runs without gaps of columns that miss the same samples: (rows, columns) to write to, and the numbers there."""
+    """Return runs without gaps of columns that miss the same samples: (rows, columns, samples)."""
     step = 1 / rate_of(times) if len(times) > 1 else 1.0
-    # A hole in the times parts all columns; so does a gap from the sample before it to the one after it.
+    # At least 1.5 steps, or an even signal would be split at each sample; 1e-9 absorbs rounding.
     longest = max(max_gap, 1.5 * step) + 1e-9
     patterns, which = np.unique(np.isnan(columns), axis=1, return_inverse=True)
     which = np.ravel(which)
@@ -154,7 +152,7 @@ def _parts(times: np.ndarray, columns: np.ndarray, max_gap: float, report: _Repo
             rows = np.arange(run[0], run[-1] + 1)
             part = columns[np.ix_(run, chosen)]
             if len(rows) > len(run):
-                from scipy.interpolate import PchipInterpolator  # slow to import, and seldom needed
+                from scipy.interpolate import PchipInterpolator  # slow import, seldom needed
 
                 part = PchipInterpolator(times[run], part)(times[rows])
                 report.bridged += (len(rows) - len(run)) * len(chosen)
@@ -165,7 +163,7 @@ def _parts(times: np.ndarray, columns: np.ndarray, max_gap: float, report: _Repo
 
 
 def _smooth(times: np.ndarray, part: np.ndarray, cutoff: float | None, order: int, report: _Report) -> np.ndarray:
-    """(order + 1, n, c) filtered values and their derivatives of a part (n, c) without gaps."""
+    """Return filtered values and derivatives (order + 1, n, c) of a part (n, c) without gaps."""
     from scipy.interpolate import make_interp_spline
     from scipy.signal import butter, sosfiltfilt
 
@@ -195,7 +193,7 @@ def _smooth(times: np.ndarray, part: np.ndarray, cutoff: float | None, order: in
 
 
 def _even(times: np.ndarray, part: np.ndarray, report: _Report) -> tuple[np.ndarray, np.ndarray]:
-    """Times with one step, and the signal at them."""
+    """Return evenly spaced times and the signal at them."""
     grid = np.linspace(times[0], times[-1], len(times))
     step = grid[1] - grid[0]
     if np.abs(times - grid).max() <= _UNEVEN * step:
@@ -209,6 +207,6 @@ def _even(times: np.ndarray, part: np.ndarray, report: _Report) -> tuple[np.ndar
 
 
 def _natural(y: np.ndarray) -> tuple:
-    """Ends of a natural quintic spline: third and fourth derivative zero."""
+    """End conditions of a natural quintic spline: third and fourth derivative zero."""
     ends = [(3, np.zeros(y.shape[1:])), (4, np.zeros(y.shape[1:]))]
     return ends, ends

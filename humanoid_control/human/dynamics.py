@@ -1,10 +1,9 @@
-"""Inverse dynamics of a person: the generalised forces of a motion, and its accelerations corrected by force plates.
+"""Inverse dynamics of a person, optionally with accelerations corrected by force plates.
 
-Newton and Euler outwards and inwards over functional joints; forces and moments are about the ground's origin, so that
-they simply add. The weighted least squares of Kuo 1998 and Simonidis et al. 2011 (equations 31 and 32) is solved in
-closed form: it is the Kalman update of T0 = M q'' + h, of covariance M W_a M, by the plates' I_c T = I_c f, of
-covariance W_c. How the three angles of a root err together depends on where the person faces, so the root's part of W_a
-is a whole matrix, and one number for W_c is a force's and a moment's in space: results do not change with the heading.
+Wrenches are about the ground origin. The weighted least squares of Kuo 1998 and Simonidis et al. 2011 (equations 31 and
+32) has a closed form: the Kalman update of T0 = M q'' + h, covariance M W_a M, by the plates' I_c T = I_c f, covariance
+W_c. The errors of the root angles correlate depending on the heading. A full matrix for the root and a scalar W_c in
+space make results independent of it.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from humanoid_control.numerics.packed import Packed
 Loads = Mapping[str, np.ndarray]
 """Wrenches by the name of the body that they act on: (T, 6) force and moment about the ground's origin [N, N m]."""
 
-PLATE_VARIANCE = 100.0  # [N^2, N^2 m^2]: 10 N and 10 N m
+PLATE_VARIANCE = 100.0  # [N^2, N^2 m^2]: standard deviations 10 N and 10 N m
 
 
 @dataclass(frozen=True, eq=False)
 class GeneralisedForces:
     """Generalised forces of a motion.
 
-    Args:
-        person: that moves.
-        tau: (T, n) [N m, N], in the order of person.names; a coordinate's is the sum over all joints that it moves.
-        residual: (T, 6) of the root, which nothing drives: what markers, plates and masses leave unexplained.
+    Attributes:
+        person: model of the person.
+        tau: (T, n) [N m, N], summed over all joints that a coordinate moves.
+        residual: (T, 6) of the undriven root.
     """
 
     person: Person
@@ -44,11 +43,11 @@ class GeneralisedForces:
 
 @dataclass(frozen=True, eq=False)
 class WeightedForces(GeneralisedForces):
-    """Generalised forces of a motion whose accelerations the plates corrected.
+    """Generalised forces with accelerations corrected by force plates.
 
-    Args:
-        qdd: (T, n) the corrected accelerations.
-        residual_before: (T, 6) of the root without the correction.
+    Attributes:
+        qdd: (T, n) corrected accelerations.
+        residual_before: (T, 6) root residual without the correction.
     """
 
     qdd: np.ndarray
@@ -58,15 +57,17 @@ class WeightedForces(GeneralisedForces):
 def inverse_dynamics(
     person: Person, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, loads: Loads | None = None
 ) -> GeneralisedForces:
-    """The generalised forces that a motion takes next to gravity and the loads.
+    """Return the generalised forces that a motion requires in addition to gravity and loads.
 
     Args:
-        q, qd, qdd: (T, n) coordinates and their derivatives.
-        loads: wrenches on bodies, those of the plates on the feet.
+        q: (T, n).
+        qd: (T, n).
+        qdd: (T, n).
 
     Raises:
-        SizeError: arrays that do not belong together. NotANumberError: one that holds no number.
-        UnknownNameError: a body that the person lacks.
+        SizeError: if shapes do not match.
+        NotANumberError: if a value is not finite.
+        UnknownNameError: if the person lacks a body.
     """
     motion = _motion(person, q, qd, qdd)
     tau = np.zeros_like(motion[0])
@@ -82,20 +83,18 @@ def weighted_inverse_dynamics(
     plate_variance: float | np.ndarray = PLATE_VARIANCE,
     root_variance: np.ndarray | None = None,
 ) -> WeightedForces:
-    """As `inverse_dynamics`, with accelerations that share the residual of the root with the plates by variance.
+    """Return generalised forces with the root residual shared between accelerations and plates by variance.
 
     Args:
         motion: q, qd, qdd (T, n).
-        loads: wrenches on bodies.
-        acceleration_variance: W_a (n,) or (T, n) [rad^2/s^4, m^2/s^4], such as `acceleration_variance` gives; 0 for a
-            coordinate that is known.
-        plate_variance: W_c, one number, of the force and of the moment about the root in any direction [N^2, N^2 m^2],
-            or (6,) of the root's generalised forces; towards 0 the plates are trusted wholly, without end the motion.
-        root_variance: (T, 6, 6) of the accelerations of the root's coordinates, instead of theirs in W_a.
+        acceleration_variance: W_a (n,) or (T, n) [rad^2/s^4, m^2/s^4]; 0: known exactly.
+        plate_variance: W_c, scalar for force and moment about the root in any direction [N^2, N^2 m^2], or (6,) for the
+            generalised root forces.
+        root_variance: (T, 6, 6) of root accelerations, instead of W_a.
 
     Raises:
-        SizeError, NotANumberError, UnknownNameError: as `inverse_dynamics`. ConfigError: a variance below zero, or a
-            root without six coordinates.
+        ConfigError: if a variance is negative, or the root does not have six coordinates; other errors as
+            `inverse_dynamics`.
     """
     checked = _motion(person, *motion)
     T, n = checked[0].shape
@@ -112,7 +111,7 @@ def correction_of(
     plate_variance: float | np.ndarray,
     root_variance: np.ndarray | None,
 ) -> Correction:
-    """Correction of T frames; arguments and errors are those of `weighted_inverse_dynamics`."""
+    """Return the correction of T frames for `weighted_inverse_dynamics`."""
     root = root_coordinates(person)
     if len(root) != ROOT:
         raise ConfigError(f"{person.name}: its root has {len(root)} coordinates, the plates' correction takes {ROOT}")
@@ -129,23 +128,22 @@ def correction_of(
 
 
 def noise_gain(rate: float, cutoff: float) -> float:
-    """Variance of the second derivative of filtered white noise, by that of the noise: (2 pi f_c)^4 2 f_c / (5 f_s);
-    arguments and errors are those of `acceleration_variance`."""
+    """Return variance(second derivative) / variance(noise) of filtered white noise: (2 pi f_c)^4 2 f_c / (5 f_s)."""
     if not 0 < cutoff < rate / 2:
         raise ConfigError(f"the cut-off is {cutoff:g} Hz: it must be above 0 and below {rate / 2:g} Hz, half the rate")
     return (2 * np.pi * cutoff) ** 4 * 2 * cutoff / (5 * rate)
 
 
 def acceleration_variance(std: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
-    """Variance of the second derivative of filtered white noise.
+    """Return the variance of the second derivative of filtered white noise.
 
     Args:
-        std: standard deviations of the coordinates, such as those of a fit; infinite ones count as the largest finite.
-        rate: f_s, frames a second [Hz].
-        cutoff: f_c, of the filter [Hz].
+        std: standard deviations; infinite values count as the largest finite one.
+        rate: f_s [Hz].
+        cutoff: f_c [Hz].
 
     Raises:
-        ConfigError: a rate or cut-off that is not positive, or a cut-off of half the rate or more.
+        ConfigError: if the cut-off is not between 0 and half the rate.
     """
     std = np.asarray(std, dtype=float)
     finite = std[np.isfinite(std)]
@@ -171,7 +169,7 @@ def _run(
     correction: Correction,
     out: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
-    """Fill tau and, with a correction, accelerations and the residual before."""
+    """Fill tau and, with a correction, accelerations and residual before."""
     T = len(motion[0])
     wrenches, bodies = np.zeros((T, len(loads or {}), 6)), []
     for k, (name, wrench) in enumerate((loads or {}).items()):

@@ -1,4 +1,4 @@
-"""Elements of models of a person: frames, bodies, functional joints, coordinates, couplings, markers."""
+"""Elements of a model of a person: frames, bodies, functional joints, coordinates, couplings, markers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GROUND = "ground"
 
 @dataclass(frozen=True, eq=False)
 class OffsetFrame:
-    """A constant frame: rotation R (3, 3) and origin p (3,) [m] in the axes of what it is fixed to."""
+    """Constant frame: rotation R (3, 3) and origin p (3,) [m] in the axes of its carrier."""
 
     R: np.ndarray = field(default_factory=lambda: np.eye(3))
     p: np.ndarray = field(default_factory=lambda: np.zeros(3))
@@ -22,13 +22,13 @@ class OffsetFrame:
         return OffsetFrame(self.R @ other.R, self.p + self.R @ other.p)
 
     def inverse(self) -> OffsetFrame:
-        """Of what it is fixed to, in its own axes."""
+        """Return the pose of the carrier in this frame."""
         return OffsetFrame(self.R.T, -self.R.T @ self.p)
 
 
 @dataclass(frozen=True, eq=False)
 class PersonBody:
-    """A rigid body: mass [kg], centre of mass (3,) [m] in its axes, inertia (3, 3) about that [kg m^2]."""
+    """Rigid body: mass [kg], centre of mass (3,) [m], inertia (3, 3) about it [kg m^2], body axes."""
 
     name: str
     mass: float
@@ -38,7 +38,7 @@ class PersonBody:
 
 @dataclass(frozen=True, eq=False)
 class CoordinateAxis:
-    """One axis of a joint: unit vector (3,), function, and the name of its coordinate ("" for a constant function)."""
+    """Joint axis: vector (3,), function, and coordinate name ("" for a constant function)."""
 
     vector: np.ndarray
     function: Function
@@ -47,13 +47,16 @@ class CoordinateAxis:
 
 @dataclass(frozen=True, eq=False)
 class AnatomicalJoint:
-    """A functional joint between a body and its parent.
+    """Functional joint between a body and its parent.
 
-    Args:
+    Attributes:
         name: of the joint.
-        parent, child: names of bodies; the parent may be "ground".
-        P, C: its frames in the parent and in the child.
-        rotations, translations: axes, in order; axes that do not move may be left out.
+        parent: body name or "ground".
+        child: body name.
+        P: joint frame in the parent.
+        C: joint frame in the child.
+        rotations: axes in order.
+        translations: axes in order.
     """
 
     name: str
@@ -67,15 +70,16 @@ class AnatomicalJoint:
 
 @dataclass(frozen=True)
 class Coordinate:
-    """A generalised coordinate [rad or m].
+    """Generalised coordinate [rad or m].
 
-    Args:
+    Attributes:
         name: of the coordinate.
-        rotational: an angle; else a length.
-        default: where a person at rest has it.
-        lower, upper: its range.
+        rotational: angle, else length.
+        default: value at rest.
+        lower: end of the range.
+        upper: end of the range.
         clamped: the range is a bound.
-        locked: it stays where it is by default.
+        locked: it stays at its default.
     """
 
     name: str
@@ -89,7 +93,7 @@ class Coordinate:
 
 @dataclass(frozen=True, eq=False)
 class Marker:
-    """A marker on a body: place (3,) [m] in its axes. Anatomical ones sit on a bone that was felt, others anywhere."""
+    """Marker on a body at place (3,) [m], body axes; anatomical markers sit on a palpated bone."""
 
     name: str
     body: str
@@ -99,7 +103,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class Coupling:
-    """A coordinate that is a function of another."""
+    """Coordinate that is a function of another."""
 
     dependent: str
     independent: str

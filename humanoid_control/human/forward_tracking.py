@@ -1,17 +1,15 @@
-"""Forward tracking of a motion by its forces: a motion, moments and plates that belong together at every moment.
+"""Forward tracking: a motion, moments and plate forces that are consistent in every frame.
 
-The corrected accelerations of Kuo's least squares, frame by frame, are no derivatives of any motion. Here the motion
-begins as measured and is integrated, drawn back to the measurement by (Simonidis et al. 2011, equation 33, whose signs
-are printed the other way round and would be unstable)
+Accelerations corrected frame by frame are not derivatives of a motion. Here the motion is integrated from its measured
+start with (Simonidis et al. 2011, equation 33, with the printed signs reversed, which would be unstable)
 
     a = q''_m - 2 c (q' - q'_m) - c^2 (q - q_m),
 
-which the plates then correct at the integrated state. Where they are trusted wholly they prescribe the momentum, whose
-errors are integrated twice, and the motion drifts: so `plate_variance` is chosen at the knee of that curve. As in the
-residual reduction of Delp et al. 2007 the root gives way along its translations before angles do, for skin moves all
-markers of the pelvis together. Where it begins, and how fast, is found so that it stays near what was measured, for an
-error of the first velocity would grow with time. Constants that a laboratory knows badly are found before, from the
-same frames: the mass of the person, the centre of mass of the trunk, the zero of each plate.
+corrected by the plates at the integrated state. Fully trusted plates prescribe the momentum, and their integrated
+errors make the motion drift; `plate_variance` lies at the knee of this trade-off. The root yields along its
+translations before its angles (Delp et al. 2007), because skin moves all pelvis markers together. Start position and
+velocity of the root are fitted, because a velocity error grows with time. Uncertain constants are fitted before: mass,
+centre of mass of the trunk, plate zeros.
 """
 
 from __future__ import annotations
@@ -38,24 +36,24 @@ from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1, F2, F3
 from humanoid_control.numerics.packed import Packed, Table, unpack
 
-KNEE = 4000.0  # [N^2, N^2 m^2] plate_variance: less makes the motion drift, more leaves residuals that it need not
-NUDGE = 1e-3  # [m, m/s] by which the start is changed to see what becomes of it
-LONGEST = 1e-3  # [s] of a step
-MOST_RATE = 1e3  # [1/s] of c: steps would be too long for more
-ROUNDS = 4  # of Gauss and Newton for the constants
-LEAST_FRAMES = 6  # of a stretch that is tracked
-LOAD = 20.0  # [N] from which a plate's zero counts
+KNEE = 4000.0  # [N^2, N^2 m^2] plate_variance: smaller values let the motion drift, larger ones leave residuals
+NUDGE = 1e-3  # [m, m/s] finite difference of the start
+LONGEST = 1e-3  # [s] longest integration step
+MOST_RATE = 1e3  # [1/s] largest c that is stable with LONGEST
+ROUNDS = 4  # Gauss-Newton rounds for the constants
+LEAST_FRAMES = 6  # frames of the shortest tracked stretch
+LOAD = 20.0  # [N] smallest force of a loaded plate
 
 
 @dataclass(frozen=True)
 class TrackingSettings:
     """Settings of forward tracking.
 
-    Args:
-        rate: c, at which a difference from the measurement decays, critically damped [1/s].
+    Attributes:
+        rate: c, decay rate of deviations, critically damped [1/s].
         plate_variance: W_c of the root's force and moment [N^2, N^2 m^2].
-        sway: factor on the standard deviation of the root's translations.
-        find_start: place and velocity of the root at the beginning by least squares; else as measured.
+        sway: factor of the standard deviation of the root's translations.
+        find_start: fit position and velocity of the root at the start; else as measured.
     """
 
     rate: float = 10.0
@@ -74,14 +72,16 @@ class TrackingSettings:
 
 @dataclass(frozen=True, eq=False)
 class TrackedMotion:
-    """A motion that its forces explain.
+    """Motion that is consistent with its forces.
 
-    Args:
+    Attributes:
         times: (T,) [s].
-        q, qd, qdd: (T, n) integrated.
+        q: (T, n) integrated.
+        qd: (T, n) integrated.
+        qdd: (T, n).
         tau: (T, n) generalised forces [N m, N].
         residual: (T, 6) of the root.
-        error: (T, n) of q next to the measurement [rad, m].
+        error: (T, n) q minus measurement [rad, m].
     """
 
     times: np.ndarray
@@ -101,16 +101,17 @@ def track(
     variance: tuple[np.ndarray, np.ndarray | None],
     settings: TrackingSettings | None = None,
 ) -> TrackedMotion:
-    """Integrate a motion that follows the measured one, with accelerations that the plates correct.
+    """Integrate a motion that follows the measurement, with accelerations corrected by the plates.
 
     Args:
-        times: (T,) of the frames, growing [s].
-        motion: q, qd, qdd (T, n) as measured.
+        times: (T,) increasing [s].
+        motion: q, qd, qdd (T, n).
         loads: wrenches on bodies, as for `inverse_dynamics`.
         variance: W_a and root_variance, as for `weighted_inverse_dynamics`.
 
     Raises:
-        ConfigError, SizeError: as `weighted_inverse_dynamics`; fewer than two frames, times that do not grow.
+        ConfigError: as `weighted_inverse_dynamics`.
+        SizeError: if there are fewer than two frames or times do not increase.
     """
     settings = settings or TrackingSettings()
     q, qd, qdd = (person.check(a, name) for a, name in zip(motion, ("q", "qd", "qdd"), strict=True))
@@ -140,7 +141,7 @@ def track(
 
 
 def _with_sway(person: Person, correction: Correction, settings: TrackingSettings) -> Correction:
-    """Variances with more room for the root's translations."""
+    """Return variances increased for the root's translations."""
     room = np.where(person.rotational[correction.root], 1.0, settings.sway)
     W_a = correction.W_a.copy()
     W_a[:, correction.root] *= room**2
@@ -148,7 +149,7 @@ def _with_sway(person: Person, correction: Correction, settings: TrackingSetting
 
 
 def _find_start(record: Packed[TrackRecord], lengths: list[int]) -> None:
-    """Place and velocity of some coordinates at the beginning for which their errors are least; tracks by them."""
+    """Fit the start of some coordinates to minimise their errors, and track from it."""
     r, n = record.record, record.record.q.shape[1]
     free = [*lengths, *(n + k for k in lengths)]
 
@@ -171,15 +172,16 @@ def _find_start(record: Packed[TrackRecord], lengths: list[int]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """What was supposed of person and plates, corrected by the frames.
+    """Constants of person and plates, fitted to the frames.
 
-    Args:
-        person: of another mass, with the trunk's centre of mass elsewhere.
-        loads: less the zeros of the plates.
+    Attributes:
+        person: with fitted mass and trunk centre of mass.
+        loads: without the plate zeros.
         mass: factor.
-        moved: (3,) of the trunk's centre of mass, in its axes [m].
-        zeros: by body, (6,) force and moment about the mean point of application, taken out while it is loaded.
-        before, after: (6,) root mean square of the root's residual.
+        moved: (3,) shift of the trunk's centre of mass, trunk axes [m].
+        zeros: body -> (6,) force and moment about the mean point of application, subtracted under load.
+        before: (6,) RMS root residual.
+        after: (6,) RMS root residual.
     """
 
     person: Person
@@ -193,14 +195,15 @@ class Constants:
 
 @dataclass(frozen=True)
 class ConstantSettings:
-    """Standard deviations of what is supposed: they say how far a constant may go.
+    """Standard deviations of the constants.
 
-    Args:
-        mass: as a share.
+    Attributes:
+        mass: relative.
         com: of the trunk [m].
-        force, moment: of a plate's zero [N, N m].
-        residual: of the root's force and moment that no constant explains [N, N m].
-        independent: share of the frames that tell something of their own: filtered ones are like their neighbours.
+        force: plate zero [N].
+        moment: plate zero [N m].
+        residual: root force and moment that no constant explains [N, N m].
+        independent: share of independent frames; filtered frames resemble their neighbours.
     """
 
     mass: float = 0.02
@@ -217,11 +220,10 @@ def find_constants(
     loads: Loads,
     settings: ConstantSettings | None = None,
 ) -> Constants:
-    """Find mass, centre of mass of the trunk and zeros of the plates by linear least squares over a clip.
+    """Fit mass, centre of mass of the trunk and plate zeros by linear least squares over a clip.
 
     Args:
-        motion: q, qd, qdd (T, n), with forces known in all frames.
-        loads: wrenches on bodies.
+        motion: q, qd, qdd (T, n), with known forces in all frames.
     """
     s = settings or ConstantSettings()
     trunk, names = trunk_of(person), list(loads)
@@ -247,7 +249,7 @@ def find_constants(
         return inverse_dynamics(someone, *motion, given).residual
 
     theta, first = np.zeros(len(sigma)), residual(np.zeros(len(sigma)))
-    for _ in range(ROUNDS):  # linear but for the centre of mass, which is so nearly
+    for _ in range(ROUNDS):  # linear except for the nearly linear centre of mass
         e = residual(theta)
         J = np.stack([(residual(theta + d) - e).ravel() / d.sum() for d in np.diag(1e-4 * sigma)], axis=1)
         trust = np.sqrt(s.independent) / s.residual
@@ -261,13 +263,13 @@ def find_constants(
 
 
 def trunk_of(person: Person) -> str:
-    """Name of the heaviest body that is not the root: where most of what a model supposes of masses is."""
+    """Return the name of the heaviest body other than the root."""
     others = list(person.bodies[1:]) or list(person.bodies)
     return max(others, key=lambda b: b.mass).name
 
 
 def _mean_point(wrench: np.ndarray) -> np.ndarray:
-    """(3,) point about which the mean loaded wrench (T, 6) has the least moment [m]."""
+    """Return the point (3,) about which the mean loaded wrench (T, 6) has the least moment [m]."""
     loaded = wrench[np.linalg.norm(wrench[:, :3], axis=1) > LOAD]
     if not len(loaded):
         return np.zeros(3)
@@ -282,9 +284,9 @@ def _mean_point(wrench: np.ndarray) -> np.ndarray:
 class Tracking:
     """Forward tracking of a recording.
 
-    Args:
-        constants: that were found before, over all frames whose forces are known.
-        motion: at all frames; NaN where forces are not known, or not for long enough.
+    Attributes:
+        constants: fitted over all frames with known forces.
+        motion: all frames; NaN where forces are unknown or known too briefly.
     """
 
     constants: Constants
@@ -300,14 +302,14 @@ def track_recording(
     known: np.ndarray,
     settings: TrackingSettings,
 ) -> Tracking | None:
-    """Constants, and tracking of each stretch of frames whose forces are known; None where there is none.
+    """Fit constants and track each stretch of frames with known forces; return None without one.
 
     Args:
         times: (T,) [s].
         motion: q, qd, qdd (T, n).
-        loads: by body (T, 6).
-        variance: W_a (T, n) and root_variance (T, 6, 6). Of all these only the known frames are looked at.
-        known: (T,) frames whose forces are known.
+        loads: body -> (T, 6).
+        variance: W_a (T, n) and root_variance (T, 6, 6).
+        known: (T,) frames with known forces; other rows are not read.
     """
     runs = np.split(np.flatnonzero(known), np.flatnonzero(np.diff(np.flatnonzero(known)) > 1) + 1)
     runs = [rows for rows in runs if len(rows) >= LEAST_FRAMES]
@@ -329,7 +331,7 @@ def track_recording(
 def cut(
     motion: tuple[np.ndarray, np.ndarray, np.ndarray], rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Some frames of q, qd, qdd."""
+    """Return some frames of q, qd, qdd."""
     q, qd, qdd = motion
     return q[rows], qd[rows], qdd[rows]
 
@@ -338,15 +340,24 @@ def cut(
 
 
 class TrackRecord(NamedTuple):
-    """All that tracking takes, fills and works in, as one record for `Packed`.
+    """Inputs, outputs and work memory of tracking.
 
     Attributes:
         frame: arrays of a single frame.
-        times (T,), q, qd, qdd (T, n), wrenches (T, k, 6), W_a (T, n), W_root (T or 0, 6, 6): as measured.
+        times: (T,) [s].
+        q: (T, n) measured.
+        qd: (T, n) measured.
+        qdd: (T, n) measured.
+        wrenches: (T, k, 6).
+        W_a: (T, n).
+        W_root: (T or 0, 6, 6).
+        start: (2 n,) start minus measured start of q and q'.
         rate: c [1/s].
-        longest: of a step [s].
-        start (2 n,): by which q and q' begin next to the measured ones.
-        x, v, a, tau (T, n): tracked.
+        longest: integration step [s].
+        x: (T, n) tracked q.
+        v: (T, n) tracked q'.
+        a: (T, n) tracked q''.
+        tau: (T, n).
     """
 
     frame: DynamicsRecord
@@ -368,7 +379,7 @@ class TrackRecord(NamedTuple):
 
 @kernel
 def measured_at(record: TrackRecord, t: int, u: float, out: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    """Measured motion between frames t and t + 1, at a share u: the quintic with q, q' and q'' of both."""
+    """Interpolate the measurement between frames t and t + 1 at share u by the quintic with q, q', q'' of both."""
     last = min(t + 1, len(record.times) - 1)
     h = max(record.times[last] - record.times[t], 1e-9)
     for c in range(record.q.shape[1]):
@@ -376,6 +387,8 @@ def measured_at(record: TrackRecord, t: int, u: float, out: tuple[np.ndarray, np
         v0, v1, a0, a1 = h * record.qd[t, c], h * record.qd[last, c], h * h * record.qdd[t, c], 0.0
         a1 = h * h * record.qdd[last, c]
         d = q1 - q0
+        # Coefficients of u^3, u^4, u^5 of the quintic Hermite polynomial; derivatives are by u, so h and h^2 scale
+        # them.
         c3 = 10.0 * d - 6.0 * v0 - 4.0 * v1 - 1.5 * a0 + 0.5 * a1
         c4 = -15.0 * d + 8.0 * v0 + 7.0 * v1 + 1.5 * a0 - a1
         c5 = 6.0 * d - 3.0 * (v0 + v1) - 0.5 * (a0 - a1)
@@ -386,7 +399,7 @@ def measured_at(record: TrackRecord, t: int, u: float, out: tuple[np.ndarray, np
 
 @kernel
 def follow(table: Table[TrackRecord]) -> None:
-    """Integrate a `TrackRecord` from its first frame to its last."""
+    """Integrate a `TrackRecord` from its first to its last frame."""
     record = unpack(table, TrackRecord)
     frame, n, c = record.frame, record.q.shape[1], record.rate
     work = make_correction_work(n)
@@ -397,6 +410,7 @@ def follow(table: Table[TrackRecord]) -> None:
         last = min(t + 1, T - 1)
         h = record.times[last] - record.times[t]
         steps = max(1, int(np.ceil(h / record.longest)))
+        # Variances are piecewise constant over a frame; motion and wrenches are interpolated at each step.
         frame.correction.W_a[0] = record.W_a[t]
         if len(record.W_root):
             frame.correction.W_root[0] = record.W_root[t]
@@ -405,15 +419,16 @@ def follow(table: Table[TrackRecord]) -> None:
             measured_at(record, t, u, measured)
             frame.wrenches[0] = (1.0 - u) * record.wrenches[t] + u * record.wrenches[last]
             frame.q[0], frame.qd[0] = x, v
+            # Critically damped return to the measurement, then corrected by the plates in `forces_of_frame`.
             for i in range(n):
                 frame.qdd[0, i] = measured[2][i] - 2.0 * c * (v[i] - measured[1][i]) - c * c * (x[i] - measured[0][i])
             frame.corrected[0] = frame.qdd[0]
-            forces_of_frame(frame, np.int64(0), work)  # a constant would be a version of its own
+            forces_of_frame(frame, np.int64(0), work)  # np.int64: a literal would compile another version
             if k == 0:
                 record.x[t], record.v[t] = x, v
                 record.a[t], record.tau[t] = frame.corrected[0], frame.tau[0]
             dt = h / steps
             for i in range(n):
-                # The step of Verlet, whose error is of second order.
+                # Second-order step: x += dt v + dt^2 a / 2.
                 x[i] += dt * (v[i] + 0.5 * dt * frame.corrected[0, i])
                 v[i] += dt * frame.corrected[0, i]

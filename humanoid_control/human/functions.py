@@ -1,7 +1,4 @@
-"""Functions of one coordinate that move the axes of joints: constant, polynomial, cubic spline; value and derivatives.
-
-Splines are those of `numerics.spline`, which are OpenSim's.
-"""
+"""Functions of one coordinate that move joint axes: polynomials and cubic splines, with derivatives."""
 
 from __future__ import annotations
 
@@ -20,15 +17,17 @@ POLYNOMIAL, SPLINE = 0, 1
 
 @dataclass(frozen=True)
 class Function:
-    """Function of one coordinate [rad or m].
+    """Function of one coordinate [rad or m]: polynomial or spline.
 
-    Args:
-        coefficients: of a polynomial, the constant first; empty for a spline.
-        x, y: points of a spline, x rising; empty for a polynomial.
-        gain: factor on its value.
+    Attributes:
+        coefficients: of the polynomial, constant first.
+        x: rising abscissae of the spline.
+        y: ordinates of the spline.
+        gain: factor of the value.
 
     Raises:
-        RobotError: neither or both; a spline of fewer than two points, or whose x do not rise; no finite numbers.
+        RobotError: if neither or both are given, x has fewer than two points or does not rise, or a number is not
+            finite.
     """
 
     coefficients: tuple[float, ...] = ()
@@ -46,31 +45,33 @@ class Function:
 
     @property
     def constant(self) -> bool:
-        """True where it does not depend on the coordinate."""
+        """True if independent of the coordinate."""
         return not self.x and not any(self.coefficients[1:])
 
     @property
     def linear(self) -> bool:
-        """True where it is a straight line, or constant."""
+        """True for a straight line or a constant."""
         return not self.x and not any(self.coefficients[2:])
 
     def scaled(self, factor: float) -> Function:
-        """The function times a number."""
+        """Return the function times a factor."""
         return Function(self.coefficients, self.x, self.y, self.gain * factor)
 
     def __call__(self, u: np.ndarray | float) -> np.ndarray:
-        """Values at coordinates u, of the same shape."""
+        """Return the values at u, in the same shape."""
         table, at = pack_functions([self]), np.asarray(u, dtype=float)
         return np.array([evaluate(table, 0, float(v))[0] for v in at.ravel()]).reshape(at.shape)
 
 
 class FunctionTable(NamedTuple):
-    """Functions for kernels.
+    """Functions as flat arrays for kernels.
 
     Attributes:
-        kind, start, size (functions,): sort of each, place of its numbers, number of coefficients or points.
-        data: ascending coefficients of polynomials, gain included; of a spline x, then four coefficients of each piece
-            in powers of the distance from its left point, then value and slope at the last point.
+        kind: (functions,) POLYNOMIAL or SPLINE.
+        start: (functions,) first index in `data`.
+        size: (functions,) number of coefficients or points.
+        data: ascending coefficients with gain; of a spline x, four coefficients a piece in powers of the distance from
+            its left point, then value and slope at the last point.
     """
 
     kind: I1
@@ -80,7 +81,7 @@ class FunctionTable(NamedTuple):
 
 
 def pack_functions(functions: list[Function]) -> FunctionTable:
-    """Lay functions out for kernels."""
+    """Return functions as flat arrays."""
     kind, start, count, data = [], [], [], list[float]()
     for f in functions:
         start.append(len(data))
@@ -91,6 +92,7 @@ def pack_functions(functions: list[Function]) -> FunctionTable:
         else:
             kind.append(POLYNOMIAL)
             own = [f.gain * c for c in f.coefficients]
+            # Trailing zeros are dropped, down to the LINEAR_TERMS coefficients that `polynomial_at` always reads.
             while len(own) > LINEAR_TERMS and own[-1] == 0.0:
                 own.pop()
             own += [0.0] * (LINEAR_TERMS - len(own))
@@ -102,7 +104,7 @@ def pack_functions(functions: list[Function]) -> FunctionTable:
 
 @inlined
 def evaluate(table: FunctionTable, k: int, u: float) -> tuple[float, float, float]:
-    """Value, first and second derivative of the k-th function at u."""
+    """Return value, first and second derivative of function k at u."""
     at, n, data = table.start[k], table.size[k], table.data
     if table.kind[k] == POLYNOMIAL:
         return polynomial_at(data, at, n, u)

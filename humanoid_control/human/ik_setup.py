@@ -1,4 +1,4 @@
-"""Tasks of a marker fit: weights of markers, and values to pull coordinates to; also from OpenSim's setup files."""
+"""Tasks of a marker fit, also from OpenSim setup files."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from humanoid_control.files import why
 from humanoid_control.human.model import Person
 from humanoid_control.human.osim import flag, numbers_of, text_of
 
-HEAVIEST = 1e6  # of a task
+HEAVIEST = 1e6  # largest weight of a task
 
 
 @dataclass(frozen=True, eq=False)
 class CoordinateTask:
-    """A coordinate that is pulled to a value.
+    """Target value of a coordinate.
 
-    Args:
-        weight: next to the markers' [m^2, or 1 for a length]; as a share of the sum of their weights where `relative`.
-        value: one value, or one a frame (T,) [rad or m].
-        relative: see weight.
+    Attributes:
+        weight: relative to marker weights [m^2; 1 for a length], or to their sum if `relative`.
+        value: constant or (T,) [rad or m].
+        relative: see `weight`.
     """
 
     weight: float
@@ -35,13 +35,13 @@ class CoordinateTask:
 
 @dataclass(frozen=True, eq=False)
 class FitTasks:
-    """What a fit follows.
+    """Weights and targets of a marker fit.
 
-    Args:
-        markers: weight of each marker by name. 0 leaves it out.
-        coordinates: by name.
-        others: weight of the markers of the person that are not named.
-        time_range: first and last time [s] that a setup file asks for, or None. It is reported, not applied.
+    Attributes:
+        markers: weight by name; 0 excludes a marker.
+        coordinates: tasks by name.
+        others: weight of markers without an entry.
+        time_range: first and last time [s] of a setup file; reported, not applied.
     """
 
     markers: Mapping[str, float] = field(default_factory=dict)
@@ -50,11 +50,7 @@ class FitTasks:
     time_range: tuple[float, float] | None = None
 
     def check(self, person: Person) -> None:
-        """Make sure that the person has all that is named, and that the weights are none below zero.
-
-        Raises:
-            UnknownNameError, ConfigError: with the name.
-        """
+        """Raise UnknownNameError or ConfigError for unknown or locked coordinates and weights out of range."""
         for name, task in self.coordinates.items():
             k = person.index(name)
             if task.weight > 0 and person.coordinates[k].locked:
@@ -63,24 +59,23 @@ class FitTasks:
                 )
         weights = {**self.markers, **{n: t.weight for n, t in self.coordinates.items()}, "others": self.others}
         for name, weight in weights.items():
-            if not 0 <= weight <= HEAVIEST:  # so large a weight takes the digits of all others; NaN is refused too
+            if not 0 <= weight <= HEAVIEST:  # a larger weight would swamp the digits of all others; also rejects NaN
                 raise ConfigError(f"the weight of '{name}' is {weight:g}: it must be from 0 to {HEAVIEST:g}")
 
 
 def read_ik_setup(path: str | Path, person: Person, motion: Mapping[str, np.ndarray] | None = None) -> FitTasks:
-    """Tasks of OpenSim's inverse kinematics: a setup file of the tool, or a file of tasks alone.
+    """Return the tasks of an OpenSim inverse-kinematics setup or task file.
 
-    Markers that the task set does not name are left out, unless it names none. OpenSim divides the markers' part of its
-    cost by the sum of their weights, and the coordinates' part by nothing.
+    Markers without a task are excluded, unless there are no marker tasks. OpenSim divides the marker cost by the sum of
+    the weights, but not the coordinate cost.
 
     Args:
-        path: of the file.
-        person: whose coordinates tasks name; markers that it lacks are left out.
-        motion: values (T,) [rad or m] by coordinate, for tasks whose values are from a file.
+        motion: values (T,) [rad or m] by coordinate, for tasks with values from a file.
 
     Raises:
-        RobotError: not readable, or no such file. UnknownNameError: a coordinate that the person lacks.
-        ConfigError: values from a file, and none given; a locked coordinate.
+        RobotError: if the file is not readable or not a setup file.
+        UnknownNameError: if the person lacks a coordinate.
+        ConfigError: if `motion` lacks values, or a coordinate is locked.
     """
     path = Path(path)
     try:
@@ -102,7 +97,7 @@ def read_ik_setup(path: str | Path, person: Person, motion: Mapping[str, np.ndar
         span = document.find(".//time_range")
         parent = document.find(".//InverseKinematicsTool")
         limits = numbers_of(parent, "time_range", 2) if parent is not None and span is not None else None
-        # Markers that the task set does not name are ignored, as OpenSim does since 4.1; a set without any means all.
+        # Unnamed markers are ignored, as in OpenSim since 4.1; a set without marker tasks uses all markers.
         others = 0.0 if markers else 1.0
         tasks = FitTasks(markers, coordinates, others, None if limits is None else (float(limits[0]), float(limits[1])))
         tasks.check(person)

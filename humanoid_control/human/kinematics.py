@@ -1,8 +1,8 @@
-"""Kinematics of functional joints in compiled code: poses of bodies and the columns of their axes, frame by frame.
+"""Compiled kinematics of functional joints.
 
-`Chain` is the person as flat arrays, `Pose` what one frame gives. With W_k the direction of an axis in the ground at
-the moment that it acts, O the joint's moved origin and f' the derivative of its function, a point x of the body or of
-any that hangs on it moves with the coordinate by f' W_k x (x - O) for a rotation and by f' W_k for a translation.
+W_k is the direction of an axis in the ground when it acts, O the joint's moved origin, f' the derivative of the axis
+function. A point x of the body, or of a descendant, moves with the coordinate by f' W_k x (x - O) for a rotation and by
+f' W_k for a translation.
 """
 
 from __future__ import annotations
@@ -19,26 +19,36 @@ from humanoid_control.jit import inlined, kernel
 from humanoid_control.numerics.array_types import F1, F2, F3, I1
 from humanoid_control.numerics.packed import Packed, Table, unpack
 
-STRAIGHT = -2  # coupling of an axis that is a straight line of its coordinate
-GENERAL = 3  # an axis that is none of the frame's own
+STRAIGHT = -2  # coupling code of an axis that is a straight line of its coordinate
+GENERAL = 3  # axis that is not x, y or z of its frame
 _LINE = Function((0.0, 1.0))
 
 
 class Chain(NamedTuple):
-    """Bodies and joints, parents first; nb bodies, na moving or constant axes.
+    """Flat arrays of nb bodies, parents first, and na moving or constant joint axes.
 
     Attributes:
-        parent (nb,): of each body, -1 for the ground.
-        R_P (nb, 3, 3), p_P (nb, 3): frame P in the parent.
-        R_C, p_C: the inverse of frame C, for X_b = ... X_C^-1.
-        simple (nb,): 1 where R_P is the identity, 2 where C is, 3 where both are.
-        first (nb + 1,): first axis of each body: translations, then rotations.
-        turns (na,): 1 for a rotation. own (na,): 0, 1, 2 for the axis x, y, z of the frame, 3 for another.
-        axis (na, 3): unit vectors in frame P (translations) or in the body (rotations).
-        coordinate (na,): entry of q, -1 for a constant. function (na,): row of `functions`.
-        coupling (na,): row of the function that gives the axis' coordinate from that entry of q, -1 for itself, or -2
-            where the axis is a straight line of that entry: offset + slope q (na,).
-        mass (nb,), com (nb, 3), inertia (nb, 3, 3) about the centre of mass. gravity (3,).
+        parent: (nb,) -1: ground.
+        R_P: (nb, 3, 3) rotation of frame P in the parent.
+        p_P: (nb, 3) origin of frame P in the parent [m].
+        R_C: (nb, 3, 3) rotation of the inverse of frame C.
+        p_C: (nb, 3) origin of the inverse of frame C [m].
+        simple: (nb,) bit 1: R_P is the identity; bit 2: C is.
+        first: (nb + 1,) first axis: translations, then rotations.
+        turns: (na,) 1: rotation.
+        own: (na,) 0, 1, 2: axis x, y, z of the frame; or GENERAL.
+        axis: (na, 3) unit vector in frame P (translation) or in the body (rotation).
+        coordinate: (na,) index in q; -1: constant.
+        function: (na,) row of `functions`.
+        coupling: (na,) row of the function from q to the axis coordinate; -1: none; STRAIGHT: value is offset + slope
+            q.
+        offset: (na,) of straight axes.
+        slope: (na,) of straight axes.
+        functions: of axes and couplings.
+        mass: (nb,) [kg].
+        com: (nb, 3) body axes [m].
+        inertia: (nb, 3, 3) about com, body axes [kg m^2].
+        gravity: (3,) [m/s^2].
         n: number of coordinates.
     """
 
@@ -66,7 +76,17 @@ class Chain(NamedTuple):
 
 
 class Pose(NamedTuple):
-    """One frame: R (nb, 3, 3), p (nb, 3) of bodies, pivot (nb, 3) is O; W (na, 3), f, f', f'' (na,) of axes."""
+    """Poses of one frame, in the ground.
+
+    Attributes:
+        R: (nb, 3, 3) of the bodies.
+        p: (nb, 3) origins [m].
+        pivot: (nb, 3) joint origins O [m].
+        W: (na, 3) axis directions.
+        f: (na,) axis values.
+        d1: (na,) f'.
+        d2: (na,) f''.
+    """
 
     R: F3
     p: F2
@@ -84,7 +104,7 @@ def lay_out(
     couplings: Sequence[Coupling],
     gravity: np.ndarray,
 ) -> Packed[Chain]:
-    """Flat arrays of bodies, parents first, and of their joints in the same order; names of independent coordinates."""
+    """Return flat arrays of bodies (parents first) and their joints; `names` are the independent coordinates."""
     index = {body.name: k for k, body in enumerate(bodies)}
     place = {name: k for k, name in enumerate(names)}
     functions: list[Function] = []
@@ -136,7 +156,7 @@ def lay_out(
 
 
 def _own_axis(axis: CoordinateAxis) -> tuple[np.ndarray, int, Function]:
-    """Unit vector, which of the frame's own axes it is, and the function: along -x it is x and the negative one."""
+    """Return unit vector, frame axis and function; -x becomes x with the negated function."""
     vector = np.asarray(axis.vector, dtype=float) / np.linalg.norm(axis.vector)
     for k in range(3):
         if abs(vector[k]) == 1.0:
@@ -149,7 +169,7 @@ def _is_identity(R: np.ndarray, *p: float) -> int:
 
 
 def _line(f: Function) -> tuple[float, float]:
-    """Offset and slope of a straight line."""
+    """Return offset and slope of a straight line."""
     return f.gain * f.coefficients[0], f.gain * f.coefficients[1] if len(f.coefficients) > 1 else 0.0
 
 
@@ -159,10 +179,11 @@ def _stack(arrays: list[np.ndarray]) -> np.ndarray:
 
 @kernel
 def axis_value(chain: Chain, a: int, q: np.ndarray) -> tuple[float, float, float]:
-    """Value of an axis that is no straight line, and its first and second derivative by the coordinate."""
+    """Return value, first and second derivative of a non-straight axis by its coordinate."""
     c, k = chain.coordinate[a], chain.coupling[a]
     if k < 0:
         return evaluate(chain.functions, chain.function[a], q[c])
+    # Chain rule through the coupling u(q): f' = f_u u', f'' = f_uu u'^2 + f_u u''.
     u, u1, u2 = evaluate(chain.functions, k, q[c])
     f, f1, f2 = evaluate(chain.functions, chain.function[a], u)
     return f, f1 * u1, f2 * u1 * u1 + f1 * u2
@@ -170,7 +191,8 @@ def axis_value(chain: Chain, a: int, q: np.ndarray) -> tuple[float, float, float
 
 @kernel
 def find_values(chain: Chain, q: np.ndarray, pose: Pose) -> None:
-    """Values and derivatives of all axes, before the bodies are placed: the loop over these is then a tight one."""
+    """Fill values and derivatives of all axes."""
+    # Before `place_body`, whose loop stays tight without the branches of the functions.
     for a in range(len(chain.turns)):
         if chain.coupling[a] == STRAIGHT:
             c = chain.coordinate[a]
@@ -182,14 +204,16 @@ def find_values(chain: Chain, q: np.ndarray, pose: Pose) -> None:
 
 @inlined
 def turn(R: np.ndarray, b: int, own: int, axis: tuple[float, float, float], angle: float) -> None:
-    """R_b := R_b Rot(axis, angle)."""
+    """Rotate a body in place: R_b := R_b Rot(axis, angle)."""
     c, s = math.cos(angle), math.sin(angle)
+    # A rotation about a frame axis mixes only the two other columns of R_b.
     if own != GENERAL:
         j, k = (own + 1) % 3, (own + 2) % 3
         for i in range(3):
             u, v = R[b, i, j], R[b, i, k]
             R[b, i, j], R[b, i, k] = c * u + s * v, c * v - s * u
         return
+    # Rodrigues' formula, multiplied from the right.
     x, y, z = axis
     t = 1.0 - c
     for i in range(3):
@@ -201,12 +225,10 @@ def turn(R: np.ndarray, b: int, own: int, axis: tuple[float, float, float], angl
 
 @inlined
 def place_body(chain: Chain, b: int, pose: Pose) -> None:
-    """Pose of one body from that of its parent, and its axes, whose values are known.
-
-    Numbers are read by all indices: a row taken out first costs more than what is done with it.
-    """
+    """Fill pose and axis directions of a body from its parent's pose and the axis values."""
     up, R, p, o, W = chain.parent[b], pose.R, pose.p, pose.pivot, pose.W
     P, r = chain.R_P, chain.p_P
+    # Full indices instead of row views: a view costs more than the arithmetic on it.
     for i in range(3):
         if up < 0:
             o[b, i] = r[b, i]
@@ -220,6 +242,7 @@ def place_body(chain: Chain, b: int, pose: Pose) -> None:
             R[b, i, 0] = x * P[b, 0, 0] + y * P[b, 1, 0] + z * P[b, 2, 0]
             R[b, i, 1] = x * P[b, 0, 1] + y * P[b, 1, 1] + z * P[b, 2, 1]
             R[b, i, 2] = x * P[b, 0, 2] + y * P[b, 1, 2] + z * P[b, 2, 2]
+    # Translations come first, along the axes of P; each rotation axis is fixed in the body turned so far.
     for a in range(chain.first[b], chain.first[b + 1]):
         f, own = pose.f[a], chain.own[a]
         ax, ay, az = chain.axis[a, 0], chain.axis[a, 1], chain.axis[a, 2]
@@ -231,6 +254,7 @@ def place_body(chain: Chain, b: int, pose: Pose) -> None:
         else:
             for i in range(3):
                 o[b, i] += f * W[a, i]
+    # X_b = X_joint X_C^-1; bit 2 of `simple` skips an identity C.
     C, c = chain.R_C, chain.p_C
     for i in range(3):
         x, y, z = R[b, i, 0], R[b, i, 1], R[b, i, 2]
@@ -244,7 +268,7 @@ def place_body(chain: Chain, b: int, pose: Pose) -> None:
 
 @kernel
 def place(chain: Chain, q: np.ndarray, pose: Pose) -> None:
-    """Poses of all bodies for coordinates q (n,)."""
+    """Fill the poses of all bodies at q (n,)."""
     find_values(chain, q, pose)
     for b in range(len(chain.parent)):
         place_body(chain, b, pose)
@@ -252,7 +276,7 @@ def place(chain: Chain, q: np.ndarray, pose: Pose) -> None:
 
 @kernel
 def place_some(chain: Chain, bodies: np.ndarray, q: np.ndarray, pose: Pose) -> None:
-    """Poses of some bodies, parents first."""
+    """Fill the poses of some bodies, parents first."""
     find_values(chain, q, pose)
     for b in bodies:
         place_body(chain, b, pose)
@@ -260,7 +284,7 @@ def place_some(chain: Chain, bodies: np.ndarray, q: np.ndarray, pose: Pose) -> N
 
 @kernel
 def make_pose(chain: Chain) -> Pose:
-    """Memory for one frame of a chain."""
+    """Return memory for one frame of a chain."""
     nb, na = len(chain.parent), len(chain.turns)
     bodies, axes = np.zeros((2, nb, 3)), np.zeros((3, na))
     return Pose(np.zeros((nb, 3, 3)), bodies[0], bodies[1], np.zeros((na, 3)), axes[0], axes[1], axes[2])
@@ -268,7 +292,7 @@ def make_pose(chain: Chain) -> Pose:
 
 @kernel
 def place_clip(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rotations (T, nb, 3, 3) and origins (T, nb, 3) for q (T, n)."""
+    """Return rotations (T, nb, 3, 3) and origins (T, nb, 3) at q (T, n)."""
     chain = unpack(table, Chain)
     pose = make_pose(chain)
     R, p = np.empty((len(q), len(chain.parent), 3, 3)), np.empty((len(q), len(chain.parent), 3))
@@ -280,7 +304,7 @@ def place_clip(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 @kernel
 def marker_positions(table: Table[Chain], q: np.ndarray, bodies: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """(T, markers, 3) for q (T, n); bodies (markers,), places (markers, 3) in their axes."""
+    """Return positions (T, markers, 3) at q (T, n) of markers at `places` (markers, 3) in `bodies` (markers,)."""
     chain = unpack(table, Chain)
     pose = make_pose(chain)
     out = np.empty((len(q), len(bodies), 3))
@@ -295,7 +319,7 @@ def marker_positions(table: Table[Chain], q: np.ndarray, bodies: np.ndarray, pla
 
 @kernel
 def axis_directions(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Directions of the axes (T, na, 3) in the ground and derivatives of their functions (T, na), for q (T, n)."""
+    """Return axis directions (T, na, 3) in the ground and f' (T, na) at q (T, n)."""
     chain = unpack(table, Chain)
     pose, na = make_pose(chain), len(chain.turns)
     W, d = np.empty((len(q), na, 3)), np.empty((len(q), na))
@@ -307,7 +331,7 @@ def axis_directions(table: Table[Chain], q: np.ndarray) -> tuple[np.ndarray, np.
 
 @kernel
 def body_velocities(table: Table[Chain], q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Angular velocities and velocities of the bodies' origins, (T, nb, 3) each."""
+    """Return angular and origin velocities of the bodies, (T, nb, 3) each."""
     chain = unpack(table, Chain)
     pose, nb = make_pose(chain), len(chain.parent)
     omega, v = np.zeros((len(q), nb, 3)), np.zeros((len(q), nb, 3))
@@ -315,7 +339,7 @@ def body_velocities(table: Table[Chain], q: np.ndarray, qd: np.ndarray) -> tuple
         place(chain, q[t], pose)
         for b in range(nb):
             up, w, u = chain.parent[b], omega[t, b], v[t, b]
-            # u is at first the velocity of the point of the body that is at the world's origin.
+            # Until the last line u is the velocity of the body point at the world origin, where twists add.
             if up >= 0:
                 w[:] = omega[t, up]
                 u[:] = v[t, up] - np.cross(w, pose.p[up])

@@ -1,12 +1,11 @@
-"""Cost of a posture next to measured markers, its gradient and its Hessian, from sums over what hangs on each body.
+"""Cost of a posture relative to measured markers, with gradient and Hessian from sums over subtrees.
 
     cost = 1/2 sum_m w_m |r_m|^2 + 1/2 sum_c u_c (q_c - ref_c)^2 + 1/2 h |q - q_hold|^2,    r_m = measured - model
 
-A point x of a body, or of any that hangs on it, moves with a coordinate by omega x x + v, one screw (omega, v) of each
-joint and coordinate. Therefore the Jacobian of a marker is never formed: gradient and Hessian of Gauss and Newton need
-only sum w, sum w x, sum w x x^T, sum w r and sum w x r^T of the markers from the body outwards. With the latter, the
-exact Hessian costs little more: its second part is - omega_e . sum w (omega_f x x + v_f) x r for e at or before f in a
-chain.
+A point x of a body, or of a descendant, moves with a coordinate by omega x x + v, the screw (omega, v) of a joint and
+coordinate. The Jacobian of a marker is therefore never formed: gradient and Gauss-Newton Hessian need only sum w, sum w
+x, sum w x x^T, sum w r and sum w x r^T of the markers outward from the body. The second part of the exact Hessian
+follows from the same sums: - omega_e . sum w (omega_f x x + v_f) x r for e at or before f in a chain.
 """
 
 from __future__ import annotations
@@ -24,19 +23,22 @@ SUMS = 22  # per body: w, w x (3), w x x^T (6), w r (3), w x r^T (9)
 
 
 class MarkerLayout(NamedTuple):
-    """Markers on a chain, and the nf coordinates that are free to be fitted, limbs first.
-
-    Limbs first, the Hessian has zeros between limbs that its factor keeps.
+    """Markers on a chain, and nf free coordinates, limbs first, so that zeros between limbs stay in the factor of H.
 
     Attributes:
-        body (M,), place (M, 3): body of each marker, and where in it.
-        used: bodies with a marker on them or on what hangs on them, parents first.
-        first (nb + 1,): first screw of each body. rank (rows,): coordinate of each screw, and of each sum of screws.
-        screw (na,): screw of each axis, -1 for a constant or a coordinate that is not free.
-        parts (k, 2): the rows that sum k adds up: screws of one coordinate along a chain, such as the spine's.
-        above (), start (nb + 1,): rows of all that is before each body, one for each coordinate, body after body.
-        entry (nf,): entry of q of each free coordinate. skyline (nf,): first column of its row that is not zero.
-        lower, upper (nf,): bounds; infinite where a range is none.
+        body: (M,) body of each marker.
+        place: (M, 3) body frame [m].
+        used: bodies with markers in their subtree, parents first.
+        first: (nb + 1,) first screw of each body.
+        rank: (rows,) coordinate of each screw and each sum of screws.
+        screw: (na,) screw of each axis; -1: constant or not free.
+        parts: (k, 2) rows added up by sum k: screws of one coordinate along a chain, such as the spine.
+        above: rows before each body, one for each coordinate, body after body.
+        start: (nb + 1,) first entry of each body in `above`.
+        entry: (nf,) index in q.
+        skyline: (nf,) first non-zero column of each row of H.
+        lower: (nf,) bound, -inf: none.
+        upper: (nf,) bound, inf: none.
     """
 
     body: I1
@@ -55,7 +57,17 @@ class MarkerLayout(NamedTuple):
 
 
 class Equations(NamedTuple):
-    """Memory: screws and sums of them omega, v (rows, 3), sums (nb, SUMS), H, its factor L (nf, nf), g, step (nf,)."""
+    """Work memory.
+
+    Attributes:
+        omega: (rows, 3) of screws and their sums.
+        v: (rows, 3) of screws and their sums.
+        sums: (nb, SUMS).
+        H: (nf, nf) Hessian, lower triangle.
+        L: (nf, nf) its factor.
+        g: (nf,) negative gradient.
+        step: (nf,).
+    """
 
     omega: F2
     v: F2
@@ -67,11 +79,13 @@ class Equations(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """What holds coordinates next to the markers.
+    """Terms of the cost that hold coordinates.
 
     Attributes:
-        u, reference (nf,): weights [m^2 and the like] and the values that they pull to.
-        hold, q_hold (n,): one small weight on all, and the posture it holds.
+        u: (nf,) weights [m^2 for angles, 1 for lengths].
+        reference: (nf,) target values.
+        hold: one small weight for all.
+        q_hold: (n,) posture of `hold`.
     """
 
     u: F1
@@ -83,12 +97,12 @@ class Prior(NamedTuple):
 def lay_out_markers(
     chain: Chain, bodies: np.ndarray, places: np.ndarray, free: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]
 ) -> MarkerLayout:
-    """Layout of markers.
+    """Return the layout of markers.
 
     Args:
-        chain: of the person.
-        bodies (M,), places (M, 3): of the markers.
-        free (n,): true for coordinates that may be fitted.
+        bodies: (M,).
+        places: (M, 3) body frame [m].
+        free: (n,) True for fitted coordinates.
         bounds: lower and upper (n,).
     """
     nb = len(chain.parent)
@@ -132,9 +146,9 @@ def lay_out_markers(
 def _rows_above(
     parent: np.ndarray, first: Sequence[int], entries: Sequence[int]
 ) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-    """Sums of screws, and the rows before each body: what hangs on a chain moves by the sum of its screws."""
+    """Return the sums of screws, and the rows before each body."""
     parts, above, start = list[tuple[int, int]](), list[int](), [0]
-    behind: list[dict[int, int]] = []  # by body, the row of each coordinate for what hangs on it
+    behind: list[dict[int, int]] = []  # body -> coordinate -> row that moves its descendants
     for b in range(len(parent)):
         rows = dict(behind[parent[b]]) if parent[b] >= 0 else {}
         above += rows.values()
@@ -149,12 +163,12 @@ def _rows_above(
 
 
 def _screw_of(row: int, parts: Sequence[tuple[int, int]], screws: int) -> int:
-    """A screw of the coordinate that a row is of."""
+    """Return a screw of the coordinate of a row."""
     return row if row < screws else parts[row - screws][1]
 
 
 def _skyline(parent: np.ndarray, first: Sequence[int], rank: np.ndarray, n: int) -> np.ndarray:
-    """First coordinate that shares a chain with each."""
+    """Return the first coordinate that shares a chain with each."""
     skyline = np.arange(n)
     above: list[set[int]] = []
     for b in range(len(parent)):
@@ -169,7 +183,7 @@ def _skyline(parent: np.ndarray, first: Sequence[int], rank: np.ndarray, n: int)
 
 @kernel
 def make_equations(chain: Chain, layout: MarkerLayout) -> Equations:
-    """Memory for a layout."""
+    """Return work memory for a layout."""
     ns, n = len(layout.rank), len(layout.entry)
     return Equations(
         np.zeros((ns, 3)),
@@ -186,7 +200,7 @@ def make_equations(chain: Chain, layout: MarkerLayout) -> Equations:
 def add_markers(
     layout: MarkerLayout, pose: Pose, target: np.ndarray, weight: np.ndarray, centre: np.ndarray, sums: np.ndarray
 ) -> float:
-    """Sums of the markers on each body itself, about a centre; returns their part of the cost."""
+    """Fill the sums of the markers on each body, about a centre, and return their cost."""
     for b in layout.used:
         for k in range(SUMS):
             sums[b, k] = 0.0
@@ -197,12 +211,14 @@ def add_markers(
             continue
         b = layout.body[m]
         R, p, r, s = pose.R[b], pose.p[b], layout.place[m], sums[b]
+        # Position about the centre: small numbers keep the second moments accurate far from the origin.
         x = p[0] - centre[0] + R[0, 0] * r[0] + R[0, 1] * r[1] + R[0, 2] * r[2]
         y = p[1] - centre[1] + R[1, 0] * r[0] + R[1, 1] * r[1] + R[1, 2] * r[2]
         z = p[2] - centre[2] + R[2, 0] * r[0] + R[2, 1] * r[1] + R[2, 2] * r[2]
         ex, ey, ez = target[m, 0] - centre[0] - x, target[m, 1] - centre[1] - y, target[m, 2] - centre[2] - z
         cost += 0.5 * w * (ex * ex + ey * ey + ez * ez)
         wx, wy, wz = w * x, w * y, w * z
+        # Order of SUMS: w, w x, w x x^T (upper triangle), w r, w x r^T (by rows).
         s[0] += w
         s[1] += wx
         s[2] += wy
@@ -230,7 +246,7 @@ def add_markers(
 
 @kernel
 def find_screws(chain: Chain, layout: MarkerLayout, pose: Pose, centre: np.ndarray, eq: Equations) -> None:
-    """Screw of each joint and free coordinate, about the centre."""
+    """Fill the screw of each joint and free coordinate, about the centre."""
     for s in range(len(layout.rank) - len(layout.parts)):
         for i in range(3):
             eq.omega[s, i] = eq.v[s, i] = 0.0
@@ -241,6 +257,7 @@ def find_screws(chain: Chain, layout: MarkerLayout, pose: Pose, centre: np.ndarr
             s = layout.screw[a]
             if s < 0:
                 continue
+            # A rotation about W through o is (f' W, o x f' W), a translation (0, f' W).
             d, W = pose.d1[a], pose.W[a]
             omega, v = eq.omega[s], eq.v[s]
             wx, wy, wz = d * W[0], d * W[1], d * W[2]
@@ -255,6 +272,7 @@ def find_screws(chain: Chain, layout: MarkerLayout, pose: Pose, centre: np.ndarr
                 v[0] += wx
                 v[1] += wy
                 v[2] += wz
+    # A coordinate with several joints in a chain moves the rest of the chain by the sum of its screws.
     row = len(layout.rank) - len(layout.parts)
     for k in range(len(layout.parts)):
         d, s = layout.parts[k, 0], layout.parts[k, 1]
@@ -267,7 +285,7 @@ def find_screws(chain: Chain, layout: MarkerLayout, pose: Pose, centre: np.ndarr
 def twist_of_force(
     sums: np.ndarray, b: int, w: tuple[float, float, float], v: tuple[float, float, float]
 ) -> tuple[float, float, float]:
-    """sum w (omega x x + v) x r = (sum w x r^T - its trace) omega + v x sum w r, of what hangs on body b."""
+    """Return sum w (omega x x + v) x r = (sum w x r^T - trace) omega + v x sum w r over the subtree of body b."""
     t = sums[b, 13] + sums[b, 17] + sums[b, 21]
     kx = sums[b, 13] * w[0] + sums[b, 14] * w[1] + sums[b, 15] * w[2] - t * w[0]
     ky = sums[b, 16] * w[0] + sums[b, 17] * w[1] + sums[b, 18] * w[2] - t * w[1]
@@ -280,10 +298,8 @@ def twist_of_force(
 
 @inlined
 def add_body(layout: MarkerLayout, b: int, eq: Equations, exact: float) -> None:
-    """Part of gradient and Hessian of the screws of a body, with those before them in its chain.
-
-    Numbers are read by both indices: a row taken out first costs more than what is done with it.
-    """
+    """Add gradient and Hessian of the screws of a body and of those before them in its chain."""
+    # Both indices instead of row views: a view costs more than the arithmetic on it.
     s, omega, velocity = eq.sums, eq.omega, eq.v
     w0, w1, w2, w3 = s[b, 0], s[b, 1], s[b, 2], s[b, 3]
     xx, xy, xz, yy, yz, zz = s[b, 4], s[b, 5], s[b, 6], s[b, 7], s[b, 8], s[b, 9]
@@ -295,6 +311,7 @@ def add_body(layout: MarkerLayout, b: int, eq: Equations, exact: float) -> None:
         wx, wy, wz = omega[f, 0], omega[f, 1], omega[f, 2]
         vx, vy, vz = velocity[f, 0], velocity[f, 1], velocity[f, 2]
         eq.g[c] += wx * nx + wy * ny + wz * nz + vx * rx + vy * ry + vz * rz
+        # l = sum w (omega x x + v), m = sum w x x (omega x x + v): entry (e, f) of H is v_e . l_f + omega_e . m_f.
         lx = wy * w3 - wz * w2 + w0 * vx
         ly = wz * w1 - wx * w3 + w0 * vy
         lz = wx * w2 - wy * w1 + w0 * vz
@@ -305,6 +322,7 @@ def add_body(layout: MarkerLayout, b: int, eq: Equations, exact: float) -> None:
             value = velocity[e, 0] * lx + velocity[e, 1] * ly + velocity[e, 2] * lz
             value += omega[e, 0] * mx + omega[e, 1] * my + omega[e, 2] * mz
             add_pair(eq.H, c, layout.rank[e], value, e != f)
+        # Second derivatives only for pairs along the chain: those within the joint are in `add_curvature`.
         if exact != 0.0:
             kx, ky, kz = twist_of_force(s, b, (wx, wy, wz), (vx, vy, vz))
             mx, my, mz = mx - exact * kx, my - exact * ky, mz - exact * kz
@@ -317,7 +335,7 @@ def add_body(layout: MarkerLayout, b: int, eq: Equations, exact: float) -> None:
 
 @inlined
 def add_pair(H: np.ndarray, c: int, d: int, value: float, two: bool) -> None:
-    """Entry of two coordinates, in the lower triangle; two different screws of one coordinate count twice."""
+    """Add to entry (c, d) in the lower triangle; two different screws of one coordinate count twice."""
     if c > d:
         H[c, d] += value
     elif d > c:
@@ -328,7 +346,7 @@ def add_pair(H: np.ndarray, c: int, d: int, value: float, two: bool) -> None:
 
 @inlined
 def add_curvature(chain: Chain, layout: MarkerLayout, b: int, pose: Pose, centre: np.ndarray, eq: Equations) -> None:
-    """Second part of the Hessian within one joint: rotations that turn those after them, and curved functions."""
+    """Add second derivatives within a joint: rotations that turn later axes, and curved functions."""
     s, W = eq.sums, pose.W
     x, y, z = pose.pivot[b, 0] - centre[0], pose.pivot[b, 1] - centre[1], pose.pivot[b, 2] - centre[2]
     nx, ny, nz = s[b, 18] - s[b, 20], s[b, 19] - s[b, 15], s[b, 14] - s[b, 16]
@@ -338,6 +356,7 @@ def add_curvature(chain: Chain, layout: MarkerLayout, b: int, pose: Pose, centre
             continue
         wx, wy, wz, c = W[f, 0], W[f, 1], W[f, 2], layout.rank[layout.screw[f]]
         if not chain.turns[f]:
+            # - f'' W . sum w r for a translation, and with the moment of r for a rotation.
             eq.H[c, c] -= pose.d2[f] * (wx * rx + wy * ry + wz * rz)
             continue
         vx, vy, vz = y * wz - z * wy, z * wx - x * wz, x * wy - y * wx
@@ -360,11 +379,11 @@ def build(
     prior: Prior,
     exact: bool | np.bool_,
 ) -> tuple[float, float]:
-    """Cost at q, its descent -gradient g and its Hessian H; returns the whole cost and that of the markers alone.
+    """Fill negative gradient g and Hessian H at q; return the whole cost and the cost of the markers.
 
     Args:
-        measured: markers (M, 3), their weights (M,), 0 where one is not seen, and a centre (3,) near them.
-        exact: the whole Hessian, else that of Gauss and Newton.
+        measured: markers (M, 3), weights (M,), 0 if not visible, and a centre (3,) near them.
+        exact: exact Hessian, else Gauss-Newton.
     """
     pose, eq = work
     target, weight, centre = measured
@@ -372,6 +391,7 @@ def build(
     markers = add_markers(layout, pose, target, weight, centre, eq.sums)
     find_screws(chain, layout, pose, centre, eq)
     cost = markers
+    # Start from the priors; below the skyline H is never read.
     for r in range(len(layout.entry)):
         for k in range(layout.skyline[r], r):
             eq.H[r, k] = 0.0
@@ -380,6 +400,7 @@ def build(
         eq.H[r, r] = prior.u[r] + prior.hold
         eq.g[r] = prior.u[r] * off + prior.hold * back
         cost += 0.5 * (prior.u[r] * off * off + prior.hold * back * back)
+    # Leaves before roots: the sums of a body are complete before its screws use them.
     for k in range(len(layout.used) - 1, -1, -1):
         b = layout.used[k]
         if eq.sums[b, 0] == 0.0:

@@ -1,7 +1,7 @@
-"""Fit of a person to the markers of a clip: angles of every frame, their uncertainty, and markers that are wrong.
+"""Fit of a person to the markers of a clip: angles, their uncertainty, and faulty markers.
 
-Frames are solved by `marker_solver`. Beyond that, markers that lie far from where they usually do count less (Huber),
-left and right labels that are exchanged are found, angles are unwrapped, and postures near gimbal lock are told.
+Frames are solved by `marker_solver`. Outliers are down-weighted (Huber), swapped left and right labels are detected,
+angles are unwrapped, and gimbal lock is reported.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from humanoid_control.mocap import plain_label
 from humanoid_control.numerics.packed import Packed
 
 REASONS = ("converged", "no step lowers the cost", "too many steps", "no marker seen")
-GIMBAL = 0.05  # volume of a joint's three axes below which its angles say little
+GIMBAL = 0.05  # volume of a joint's three axes below which its angles are uncertain
 LEAST_OUTLIER = 1e-3  # [m]
-SWAP_RESIDUAL = 0.03  # [m] both markers of a pair must be farther off than this
-SWAP_GAIN = 0.5  # share of the cost that remains, at most, when labels are exchanged back
+SWAP_RESIDUAL = 0.03  # [m] smallest residual of both markers of a swapped pair
+SWAP_GAIN = 0.5  # largest remaining share of the cost after undoing a swap
 MIRRORED_RMS, MIRRORED_GAIN = 0.05, 0.25  # [m] and share of the cost, for a whole clip
-SMALLEST, LARGEST = 1 / 3, 3.0  # size of the clip next to the person's
-UNSEEN = 10.0  # standard deviation [rad or m] beyond which nothing is known
-LEAST_SHARE = 0.5  # of labels, each counted by the frames that show it, below which equal names may mean other places
+SMALLEST, LARGEST = 1 / 3, 3.0  # accepted size of the clip relative to the person
+UNSEEN = 10.0  # standard deviation [rad or m] of an undetermined coordinate
+LEAST_SHARE = 0.5  # of labels, weighted by visibility, below which equal names may mean other places
 
 
 @dataclass(frozen=True)
 class FitSettings:
     """Settings of a fit.
 
-    Args:
-        tolerance: largest step [rad, m] at which a frame is solved; 1e-4 is enough for what is live.
+    Attributes:
+        tolerance: largest step of a solved frame [rad, m]; 1e-4 suffices live.
         most_steps: of a frame.
-        hold: weight that holds what no marker tells of, as a share of the mean weight [m^2].
-        starts: random postures that are tried in the first frame, and where the cost jumps.
-        spread: their standard deviation around rest [rad].
-        outliers: residual beyond which a marker counts less, in medians of that marker; 0 for never.
-        swaps: look for exchanged labels of left and right.
+        hold: weight that holds undetermined coordinates, relative to the mean weight [m^2].
+        starts: random postures tried in the first frame and where the cost jumps.
+        spread: standard deviation of these postures around rest [rad].
+        outliers: residual in medians of a marker beyond which its weight falls; 0: never.
+        swaps: detect swapped labels of left and right.
         seed: of the random postures.
-        root: find the root's whole covariance, too.
+        root: compute the root covariance.
     """
 
     tolerance: float = 1e-6
@@ -72,21 +72,22 @@ class FitSettings:
 class Fit:
     """Angles of a clip.
 
-    Args:
-        person: that was fitted.
-        q: (T, n) coordinates [rad, m], in the order of person.names.
-        std: (T, n) their standard deviation by the residuals; infinite where no marker tells, 0 where locked.
+    Attributes:
+        person: fitted person.
+        q: (T, n) coordinates [rad, m].
+        std: (T, n) standard deviation from the residuals; inf: undetermined, 0: locked.
         labels: of the M markers used.
-        residuals: (T, M) distance of each marker from the model's [m]; NaN where it was not seen.
-        weights: (T, M) as they were in the end; 0 where it was not seen.
-        cost: (T,) of each frame.
-        rms, worst: (T,) [m].
-        worst_marker: (T,) place of the worst in `labels`, -1 where none was seen.
-        steps, reason: (T,) steps taken, and why they ended: place in `REASONS`.
-        restarted: (T,) true where several starts were tried.
+        residuals: (T, M) distance from the model's marker [m]; NaN: not visible.
+        weights: (T, M) final weights; 0: not visible.
+        cost: (T,).
+        steps: (T,).
+        reason: (T,) index in `REASONS`.
+        restarted: (T,) True where several starts were tried.
         warnings: findings and assumptions, one sentence each.
-        root_covariance: (T, 6, 6) of the root's coordinates in the order of `root_coordinates`, NaN where markers do
-            not tell; None where it was not asked for.
+        root_covariance: (T, 6, 6) in the order of `root_coordinates`; NaN: undetermined; None: not requested.
+        rms: (T,) [m].
+        worst: (T,) [m].
+        worst_marker: (T,) index in `labels`; -1: none visible.
     """
 
     person: Person
@@ -115,7 +116,7 @@ class Fit:
 
     @property
     def unseen(self) -> np.ndarray:
-        """(T, n) true for coordinates of which no marker tells: they stay where they were."""
+        """(T, n) True for coordinates that no marker determines; they keep their value."""
         return self.std > UNSEEN
 
 
@@ -129,15 +130,15 @@ def fit(
     """Fit a person to the markers of a clip.
 
     Args:
-        person: in the axes of the clip: both with the same direction upwards.
-        markers: (T, M, 3) [m]; NaN where one is not seen.
+        person: with the same up axis as the clip.
+        markers: (T, M, 3) [m]; NaN: not visible.
         labels: of the M markers; unknown ones are omitted.
-        tasks: weights of markers, and values to pull coordinates to; by default all markers count 1.
-        settings: of the solver.
+        tasks: weights of markers and target values; default: all weights 1.
 
     Raises:
-        SizeError: arrays that do not belong together. UnknownNameError: a task for what the person lacks.
-        ClipError: fewer than three markers that the person has, or a clip of another size.
+        SizeError: if shapes do not match.
+        UnknownNameError: if the person lacks the coordinate of a task.
+        ClipError: if fewer than three markers match, or the clip has another size.
     """
     tasks, settings = tasks or FitTasks(), settings or FitSettings()
     tasks.check(person)
@@ -150,10 +151,10 @@ def fit(
 
 
 def match_markers(person: Person, labels: Sequence[str], tasks: FitTasks) -> list[tuple[int, int]]:
-    """Columns of the clip and markers of the person that are the same: by name, else by name without subject and case.
+    """Return pairs of clip column and person marker with the same name, else the same name without subject and case.
 
     Raises:
-        ClipError: fewer than three.
+        ClipError: if fewer than three match.
     """
     exact = {label: k for k, label in enumerate(labels)}
     plain = {plain_label(label): k for k, label in reversed(list(enumerate(labels)))}
@@ -172,7 +173,7 @@ def match_markers(person: Person, labels: Sequence[str], tasks: FitTasks) -> lis
 
 
 class ClipFit:
-    """One clip: what the kernels take, and passes over it."""
+    """Kernel data of one clip, and passes over it."""
 
     def __init__(
         self, person: Person, markers: np.ndarray, own: list[int], tasks: FitTasks, settings: FitSettings
@@ -196,7 +197,7 @@ class ClipFit:
         )  # fmt: skip
 
     def _check_size(self, markers: np.ndarray) -> None:
-        """Refuse a clip of a size that no person has next to this one."""
+        """Reject a clip of implausible size."""
         place = marker_positions(self.person.chain.table, self.person.rest[None], self.bodies, self.places)[0]
         counts = np.isfinite(markers).all(axis=2).sum(axis=1)
         frame = int(np.argmax(counts))
@@ -243,30 +244,30 @@ class ClipFit:
         return problem, np.ascontiguousarray(reference[:, layout.entry])
 
     def record(self) -> Packed[FitRecord]:
-        """All that kernels take, with the weights and targets as they are."""
+        """Return the kernel record with the present weights and targets."""
         chain, layout = self.person.chain.record, self.problem.layout
         data = FrameData(self.targets, np.ascontiguousarray(self.weights), self.reference)
         work = make_pose(chain), make_equations(chain, layout)
         return Packed(FitRecord(chain, self.problem, data, self.results, *work))
 
     def solve(self, frames: np.ndarray, anew: bool) -> None:
-        """Solve frames with the weights and targets as they are."""
-        record = self.record()  # must be there while the kernel runs
+        """Solve frames with the present weights and targets."""
+        record = self.record()  # keep the record alive while the kernel runs
         fit_frames(record.table, frames.astype(np.int64), anew)
 
     def root_covariance(self) -> np.ndarray:
-        """(T, 6, 6) of the root's coordinates, of all frames as they were solved."""
+        """Return the covariance (T, 6, 6) of the root in all solved frames."""
         out = np.full((len(self.targets), 6, 6), np.nan)
         record = self.record()
         root_covariances(record.table, out)
         root = root_coordinates(self.person)
-        if len(root) == 6:  # the kernel has them in the order of q
+        if len(root) == 6:  # the kernel uses the order of q
             order = np.argsort(np.argsort(root))
             out = out[:, order][:, :, order]
         return out
 
     def run(self) -> Fit:
-        """All passes."""
+        """Run all passes."""
         T = len(self.targets)
         self.solve(np.arange(T), True)
         if self.settings.swaps:
@@ -292,12 +293,12 @@ class ClipFit:
     # -------- Markers that are wrong
 
     def _medians(self) -> np.ndarray:
-        """(M,) median residual of each marker; 0 for one that is never seen."""
+        """Return the median residual (M,) of each marker; 0: never visible."""
         r = np.ma.masked_invalid(self.results.residual)
         return np.asarray(np.ma.median(r, axis=0).filled(0.0))
 
     def _weigh_outliers(self) -> None:
-        """Let markers far beyond their own median count less, at most twice."""
+        """Reduce the weight of markers far beyond their own median, in at most two passes."""
         limit = np.maximum(self.settings.outliers * self._medians(), LEAST_OUTLIER)
         plain = np.where(self.weights > 0, self.given, 0.0)
         ever = np.zeros(len(self.labels), dtype=int)
@@ -315,7 +316,7 @@ class ClipFit:
             self.warnings.append(f"markers far from where they usually lie count less: {first_few(told)} frame(s)")
 
     def _undo_swaps(self) -> None:
-        """Exchange labels of left and right back where the cost falls to less than half."""
+        """Swap left and right labels where this at least halves the cost."""
         limit = np.maximum(self.settings.outliers * self._medians(), SWAP_RESIDUAL)
         far = np.nan_to_num(self.results.residual) > limit
         for a, b in self._sides():
@@ -335,12 +336,12 @@ class ClipFit:
                 self.warnings.append(f"{self.labels[a]} and {self.labels[b]} were exchanged in {count} frame(s)")
 
     def _exchange(self, frames: np.ndarray, a: int, b: int) -> None:
-        """Exchange two markers, each with its weight where one of both is not seen."""
+        """Swap two markers with their weights: one of them may be invisible."""
         for array in (self.targets, self.weights):
             array[frames, a], array[frames, b] = array[frames, b].copy(), array[frames, a].copy()
 
     def _tell_mirrored(self) -> None:
-        """Say where the whole clip fits far better with left and right exchanged."""
+        """Warn if the whole clip fits far better with left and right swapped."""
         r = self.results.residual
         seen = np.isfinite(r)
         if not seen.any() or np.sqrt((r[seen] ** 2).mean()) < MIRRORED_RMS:
@@ -364,7 +365,7 @@ class ClipFit:
         return [array[frames].copy() for array in self.results]
 
     def _sides(self) -> list[tuple[int, int]]:
-        """Pairs of markers of left and right."""
+        """Return pairs of left and right markers."""
         place = {name: k for k, name in enumerate(self.labels)}
         pairs = ((k, place.get(other_side(name), -1)) for name, k in place.items())
         return [(k, j) for k, j in pairs if j > k]
@@ -392,7 +393,7 @@ class ClipFit:
 
 
 def other_side(name: str) -> str:
-    """Name of the marker on the other side: R.Knee, r_knee, RKNE, knee_r; the same name where it has no side."""
+    """Return the name on the other side (R.Knee, r_knee, RKNE, knee_r), or the same name without a side."""
     mirrored = mirrored_name(name)
     if mirrored != name:
         return mirrored
@@ -401,13 +402,13 @@ def other_side(name: str) -> str:
 
 
 def bounds_of(person: Person) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper bounds (n,) of all coordinates; infinite where a range is no bound."""
+    """Return lower and upper bounds (n,); infinite for a range without clamping."""
     lower = np.array([c.lower if c.clamped else -np.inf for c in person.coordinates])
     return lower, np.array([c.upper if c.clamped else np.inf for c in person.coordinates])
 
 
 def rotation_triples(person: Person) -> dict[str, list[int]]:
-    """Axes of the joints with three rotations, each by a coordinate of its own, by the body that they move."""
+    """Return body -> axes of joints with three rotations, each by its own coordinate."""
     chain, out = person.chain.record, {}
     for b, name in enumerate(person.body_names):
         axes = [a for a in range(chain.first[b], chain.first[b + 1]) if chain.turns[a] and chain.coordinate[a] >= 0]
@@ -417,7 +418,7 @@ def rotation_triples(person: Person) -> dict[str, list[int]]:
 
 
 def root_coordinates(person: Person) -> list[int]:
-    """Coordinates of the joint between the ground and the first body."""
+    """Return the indices of the coordinates of the joint between ground and first body."""
     joint = next(j for j in person.joints if j.parent == GROUND)
     names = [a.coordinate for a in (*joint.rotations, *joint.translations) if a.coordinate in person.names]
     return [person.index(name) for name in dict.fromkeys(names)]
@@ -425,7 +426,7 @@ def root_coordinates(person: Person) -> list[int]:
 
 @functools.lru_cache(maxsize=8)
 def headings(person: Person) -> np.ndarray:
-    """Postures at rest (K, n) whose root is turned by quarters about its axes, each orientation once."""
+    """Return rest postures (K, n) with the root turned by quarters about its axes, each orientation once."""
     turns = [c for c in root_coordinates(person) if person.rotational[c] and not person.coordinates[c].locked]
     quarters = np.array(np.meshgrid(*[[0.0, np.pi / 2, -np.pi / 2, np.pi]] * len(turns), indexing="ij"))
     grid = np.tile(person.rest, (quarters[0].size if turns else 1, 1))
@@ -438,7 +439,7 @@ def headings(person: Person) -> np.ndarray:
 
 
 def unwrapped(person: Person, q: np.ndarray) -> np.ndarray:
-    """Coordinates whose angles do not jump by full turns; those with bounds stay as they are."""
+    """Return coordinates without jumps of full turns; bounded ones stay."""
     out = q.copy()
     lower, upper = bounds_of(person)
     for k in np.flatnonzero(person.rotational & np.isinf(lower) & np.isinf(upper)):

@@ -1,7 +1,7 @@
-"""Posture that fits markers best, frame after frame: Newton and Levenberg-Marquardt steps within bounds.
+"""Posture that fits markers best, frame by frame: Newton and Levenberg-Marquardt steps within bounds.
 
-A step solves (H + lambda diag H) step = g over the coordinates that no active bound holds. H is the exact Hessian near
-a solution, so that few steps are needed, and that of Gauss and Newton where the exact one is no minimum's.
+A step solves (H + lambda diag H) step = g over the coordinates without an active bound. H is the exact Hessian near a
+solution, for few steps, and the Gauss-Newton Hessian where the exact one is not positive definite.
 """
 
 from __future__ import annotations
@@ -18,29 +18,32 @@ from humanoid_control.numerics.cholesky import inverse_diagonal, skyline_cholesk
 from humanoid_control.numerics.packed import Table, unpack
 
 CONVERGED, NO_DECREASE, TOO_MANY_STEPS, NOTHING_SEEN = 0, 1, 2, 3
-NEAR = 0.3  # [rad] steps below it use the exact Hessian
+NEAR = 0.3  # [rad] smaller steps use the exact Hessian
 FAINT, FIRST_DAMPING, MOST_DAMPING = 1e-7, 1e-3, 1e8
-LOOSE, LOOSE_STEPS = 1e-2, 8  # of starts that are compared
-BETTER = 0.999  # share of the cost that a later start must be below
-JUMP = 3.0  # of the running median, beyond which a frame starts again
-CALM = 0.5e-6  # [m^2] cost a unit of weight that is never called a jump: 1 mm
-PATIENCE = 10  # frames until starts are tried again that did not help
-KNOWN, WAIT = 0, 1  # entries of `FitMemory.counts`
-DRIFT = 1.05  # factor by which the running median follows in a frame
+LOOSE, LOOSE_STEPS = 1e-2, 8  # limits of a search among starts
+BETTER = 0.999  # share of the cost that a better start must reach
+JUMP = 3.0  # of the running median: larger costs trigger a restart
+CALM = 0.5e-6  # [m^2] cost per unit of weight that is never a jump: 1 mm
+PATIENCE = 10  # frames until the next restart after an unsuccessful one
+KNOWN, WAIT = 0, 1  # indices in `FitMemory.counts`
+DRIFT = 1.05  # change of the running median a frame
 
 
 class FitProblem(NamedTuple):
-    """What is the same in all frames.
+    """Data common to all frames.
 
     Attributes:
-        layout: markers and free coordinates. u (nf,): weights of values that coordinates are pulled to.
-        hold: small weight that holds a coordinate of which no marker tells.
-        tolerance: largest step [rad, m] at which it stops.
-        most: steps.
-        rest (n,): posture of a person at rest, and of coordinates that are not free.
-        root (nf,): true for coordinates of the root. turning (n,): true for angles that random starts change.
-        headings (K, n), offsets (S, n): postures whose root is tried at first; random offsets of a posture.
-        triples (j, 3): axes of the joints with three rotations.
+        layout: markers and free coordinates.
+        u: (nf,) weights of target values.
+        hold: small weight that holds undetermined coordinates.
+        tolerance: step that ends the search [rad, m].
+        most: steps of a frame.
+        rest: (n,) posture at rest, and of fixed coordinates.
+        root: (nf,) True for root coordinates.
+        turning: (n,) True for angles that random starts vary.
+        headings: (K, n) first postures of the root.
+        offsets: (S, n) random offsets of a posture.
+        triples: (j, 3) axes of joints with three rotations.
     """
 
     layout: MarkerLayout
@@ -57,7 +60,13 @@ class FitProblem(NamedTuple):
 
 
 class FrameData(NamedTuple):
-    """Measured markers (T, M, 3), their weights (T, M), 0 where not seen, and values to pull to (T or 1, nf)."""
+    """Measured data.
+
+    Attributes:
+        markers: (T, M, 3) [m].
+        weights: (T, M) 0: not visible.
+        reference: (T or 1, nf) target values.
+    """
 
     markers: F3
     weights: F2
@@ -65,11 +74,16 @@ class FrameData(NamedTuple):
 
 
 class MarkerFrameResults(NamedTuple):
-    """Results: q (T, n), cost, cost of the markers (T,), variance (T, nf) [rad^2, m^2], residuals (T, M) [m].
+    """Results of frames.
 
-    volume (T, j): spanned by the axes of joints with three rotations, 0 at gimbal lock.
-
-    info (T, 4): steps, why it stopped, 1 where it started again, coordinates that markers tell of.
+    Attributes:
+        q: (T, n) [rad, m].
+        cost: (T,).
+        marker_cost: (T,).
+        variance: (T, nf) [rad^2, m^2].
+        residual: (T, M) [m].
+        volume: (T, j) of the axes of joints with three rotations; 0 at gimbal lock.
+        info: (T, 4) steps, stop reason, 1 if restarted, number of determined coordinates.
     """
 
     q: F2
@@ -82,7 +96,7 @@ class MarkerFrameResults(NamedTuple):
 
 
 class FitRecord(NamedTuple):
-    """All that a fit takes, fills and works in, as one record for `Packed`."""
+    """Inputs, outputs and work memory of a fit."""
 
     chain: Chain
     problem: FitProblem
@@ -93,12 +107,13 @@ class FitRecord(NamedTuple):
 
 
 class FitMemory(NamedTuple):
-    """What a frame leaves for the next.
+    """State carried from frame to frame.
 
     Attributes:
-        hold, before (n,): postures of the last frame and of the one before it.
-        counts (2,): frames since a start, and frames to wait until starts are tried again.
-        usual (1,): running median of the cost a unit of weight.
+        hold: (n,) last posture.
+        before: (n,) posture before the last.
+        counts: (2,) frames since a start, frames until the next restart.
+        usual: (1,) running median of the cost per unit of weight.
     """
 
     hold: F1
@@ -109,7 +124,7 @@ class FitMemory(NamedTuple):
 
 @kernel
 def centre_of(markers: np.ndarray, weight: np.ndarray, centre: np.ndarray) -> float:
-    """Mean of the markers seen, into centre; returns the sum of the weights."""
+    """Fill the mean of the visible markers; return the sum of their weights."""
     total, count = 0.0, 0
     centre[:] = 0.0
     for m in range(len(weight)):
@@ -125,14 +140,12 @@ def centre_of(markers: np.ndarray, weight: np.ndarray, centre: np.ndarray) -> fl
 
 @kernel
 def find_step(problem: FitProblem, eq: Equations, q: np.ndarray, held: np.ndarray, damping: float) -> bool:
-    """The step over the coordinates that are neither held nor at a bound that the cost pushes them against.
-
-    Returns False where the matrix is not positive definite.
-    """
+    """Fill the step over coordinates neither held nor pushed against a bound; return False if H is indefinite."""
     layout, n = problem.layout, len(problem.layout.entry)
     for r in range(n):
         c = layout.entry[r]
         outward = (q[c] <= layout.lower[r] and eq.g[r] < 0.0) or (q[c] >= layout.upper[r] and eq.g[r] > 0.0)
+        # Identity row and column: the step of a held coordinate is zero and does not affect the others.
         if held[r] or outward:
             for k in range(layout.skyline[r], r):
                 eq.H[r, k] = 0.0
@@ -141,6 +154,7 @@ def find_step(problem: FitProblem, eq: Equations, q: np.ndarray, held: np.ndarra
                     eq.H[k, r] = 0.0
             eq.H[r, r], eq.step[r] = 1.0, 0.0
         else:
+            # Marquardt damping scales with the diagonal, so angles and lengths need no common unit.
             eq.H[r, r] *= 1.0 + damping
             eq.step[r] = eq.g[r]
     if not skyline_cholesky(eq.H, layout.skyline, n, eq.L):
@@ -151,7 +165,7 @@ def find_step(problem: FitProblem, eq: Equations, q: np.ndarray, held: np.ndarra
 
 @kernel
 def apply_step(layout: MarkerLayout, step: np.ndarray, q: np.ndarray, out: np.ndarray) -> float:
-    """out := q with the step, within bounds; returns the largest change."""
+    """Fill out with q + step, clipped to the bounds; return the largest change."""
     largest = 0.0
     out[:] = q
     for r in range(len(layout.entry)):
@@ -172,15 +186,15 @@ def solve_frame(
     q: np.ndarray,
     limits: tuple[float, int, bool],
 ) -> tuple[float, float, int, int]:
-    """Improve q in place until the steps are small.
+    """Improve q in place until the steps are small; if converged, H is then the Gauss-Newton Hessian.
 
     Args:
-        held (nf,): true for coordinates that stay.
-        q (n,): start within bounds.
-        limits: tolerance of a step, most steps, and whether the start is thought to be near.
+        held: (nf,) True for fixed coordinates.
+        q: (n,) start within bounds.
+        limits: step tolerance, maximum steps, and True for a start near the solution.
 
     Returns:
-        Cost, cost of the markers alone, steps, why it stopped. H is then that of Gauss and Newton where it converged.
+        Cost, cost of the markers, steps, stop reason.
     """
     layout, eq = problem.layout, work[1]
     tolerance, most, exact = limits
@@ -189,6 +203,7 @@ def solve_frame(
     cost, markers = build(chain, layout, work, q, measured, prior, exact)
     for count in range(1, most + 1):
         if not find_step(problem, eq, q, held, damping):
+            # Indefinite: an exact Hessian is replaced by Gauss-Newton first, a Gauss-Newton one gets more damping.
             damping = damping if exact else max(10.0 * damping, FIRST_DAMPING)
             exact, last = False, 1.0
             if damping > MOST_DAMPING:
@@ -196,9 +211,11 @@ def solve_frame(
             build(chain, layout, work, q, measured, prior, exact)
             continue
         size = apply_step(layout, eq.step, q, trial)
+        # Two small steps in succession: the quadratic model holds, so the exact Hessian converges quadratically.
         exact = size < NEAR and last < NEAR and size > tolerance
         new_cost, new_markers = build(chain, layout, work, trial, measured, prior, exact)
         if size <= tolerance:
+            # The last build is Gauss-Newton (exact is False here), as the covariance needs it.
             if new_cost <= cost:
                 q[:] = trial
                 return new_cost, new_markers, count, CONVERGED
@@ -209,6 +226,7 @@ def solve_frame(
             cost, markers, last = new_cost, new_markers, size
             damping = 0.1 * damping if damping > FAINT else 0.0
             continue
+        # Cost rose: more damping from the same q, with the positive semidefinite Gauss-Newton Hessian.
         damping, exact, last = max(10.0 * damping, FIRST_DAMPING), False, 1.0
         if damping > MOST_DAMPING:
             build(chain, layout, work, q, measured, prior, exact)
@@ -219,7 +237,7 @@ def solve_frame(
 
 @kernel
 def clip_to_bounds(layout: MarkerLayout, rest: np.ndarray, q: np.ndarray) -> None:
-    """Put free coordinates within their bounds, and the others where they rest."""
+    """Clip free coordinates to their bounds; set the others to rest."""
     for c in range(len(q)):
         trial = q[c]
         q[c] = rest[c]
@@ -238,14 +256,11 @@ def try_starts(
     start: np.ndarray,
     best: tuple[np.ndarray, float],
 ) -> float:
-    """Try random postures around a start, and keep the best of them and of the one given.
+    """Try random postures around a start; keep the best in place and return its cost.
 
     Args:
-        start (n,): posture to vary.
-        best: posture (n,), changed in place where a better one is found, and its cost.
-
-    Returns:
-        Cost of the best.
+        start: (n,) posture to vary.
+        best: posture (n,), updated in place, and its cost.
     """
     q_best, cost_best = best
     held, q = np.zeros(len(problem.layout.entry), dtype=np.bool_), np.empty_like(start)
@@ -262,7 +277,7 @@ def try_starts(
 
 @kernel
 def _loosely() -> tuple[float, Any, Any]:
-    """Limits of a search. Of their types, not constants: of those the compiler makes another version of all behind."""
+    """Return the limits of a search, as variables: literals would compile another version of all callees."""
     return LOOSE, np.int64(LOOSE_STEPS), np.bool_(False)
 
 
@@ -275,7 +290,7 @@ def first_posture(
     prior: Prior,
     q: np.ndarray,
 ) -> None:
-    """Posture of a frame of which nothing is known: the root by itself from many headings, then all by many starts."""
+    """Find the posture of a first frame: the root alone from many headings, then all coordinates from many starts."""
     held = ~problem.root
     trial, start, least = np.empty_like(q), np.empty_like(q), np.inf
     for k in range(len(problem.headings)):
@@ -300,10 +315,11 @@ def tell(
     results: MarkerFrameResults,
     t: int,
 ) -> None:
-    """Variances and residuals of a solved frame, from its last Hessian and pose."""
+    """Fill variances and residuals of a solved frame from its last Hessian and pose."""
     pose, eq = work
     layout, n, (target, weight, _) = problem.layout, len(problem.layout.entry), measured
     seen, count = 0, 0
+    # Volume a x b . c of three joint axes: near zero the first and third angle are interchangeable.
     for j in range(len(problem.triples)):
         a, b, c = pose.W[problem.triples[j, 0]], pose.W[problem.triples[j, 1]], pose.W[problem.triples[j, 2]]
         x, y, z = a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
@@ -317,11 +333,13 @@ def tell(
                 e = target[m, i] - p[i] - R[i, 0] * r[0] - R[i, 1] * r[1] - R[i, 2] * r[2]
                 total += e * e
             results.residual[t, m] = np.sqrt(total)
+    # Curvature without the target's weight: above 10 hold the markers determine the coordinate.
     for r in range(n):
         eq.g[r] = eq.H[r, r] - problem.u[r]
         if eq.g[r] > 10.0 * problem.hold:
             seen += 1
     results.info[t, 3] = seen
+    # Variance of a marker = 2 cost / freedom (cost is half the sum of squares), with 3 equations a marker.
     freedom = 3 * count - seen
     if freedom <= 0 or not skyline_cholesky(eq.H, layout.skyline, n, eq.L):
         results.variance[t] = np.inf
@@ -334,20 +352,18 @@ def tell(
 
 @kernel
 def start_memory(rest: np.ndarray) -> FitMemory:
-    """Memory of a fit that knows nothing yet; rest (n,)."""
+    """Return the memory of a new fit; rest (n,)."""
     return FitMemory(rest.copy(), rest.copy(), np.zeros(2, dtype=np.int64), np.zeros(1))
 
 
 @kernel
 def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool_, work: tuple[F1, F1, F1, B1]) -> None:
-    """Fit one frame, and remember what the next one needs.
+    """Fit one frame and update the memory.
 
     Args:
-        record: of the fit.
-        memory: what the frames before left.
-        t: the frame.
-        anew: from where the frame before led, or from many starts where there was none; else from its own q.
-        work: q, trial (n,), centre (3,), and no coordinate that is held (nf,).
+        t: frame.
+        anew: start from the previous frames, or from many starts in the first; else from its own q in `results`.
+        work: q (n,), trial (n,), centre (3,), all-False held (nf,).
     """
     chain, problem, data, results = record.chain, record.problem, record.data, record.results
     layout, solving = problem.layout, (record.pose, record.equations)
@@ -360,6 +376,7 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool
         q_hold[:] = results.q[t]
         count[KNOWN] = 1
     prior = Prior(problem.u, reference, problem.hold, q_hold)
+    # No marker: keep the last posture. The next frame then starts there, without extrapolation.
     if total == 0.0:
         results.q[t] = q_hold
         results.variance[t], results.residual[t] = np.inf, np.nan
@@ -371,12 +388,14 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool
         q_hold[:] = q
     elif count[KNOWN] == 1:
         q[:] = q_hold
+    # Constant velocity: q_t = 2 q_{t-1} - q_{t-2}.
     else:
         q[:] = 2.0 * q_hold - memory.before
     clip_to_bounds(layout, problem.rest, q)
     limits = (problem.tolerance, problem.most, count[KNOWN] > 0)
     cost, markers, steps, why = solve_frame(chain, problem, solving, measured, prior, held, q, limits)
     results.info[t, 2] = 1 if count[KNOWN] == 0 else 0
+    # A jump of the cost suggests a wrong local minimum: restart from the last posture and random ones around it.
     share = cost / total
     if count[KNOWN] > 0 and anew and count[WAIT] == 0 and share > JUMP * usual[0] and share > CALM:
         was = cost
@@ -391,9 +410,10 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool
         else:
             count[WAIT] = PATIENCE
         share = cost / total
-    for c in layout.entry:  # what only holds is no part of the cost that is told
+    for c in layout.entry:  # the reported cost excludes the hold term
         cost -= 0.5 * problem.hold * (q_hold[c] - q[c]) ** 2
     count[WAIT] = max(0, count[WAIT] - 1)
+    # Running median: a fixed factor up or down a frame is robust against single bad frames.
     usual[0] = share if usual[0] == 0.0 else (usual[0] * DRIFT if share > usual[0] else usual[0] / DRIFT)
     count[KNOWN] += 1
     memory.before[:] = q_hold
@@ -405,13 +425,7 @@ def fit_frame(record: FitRecord, memory: FitMemory, t: int, anew: bool | np.bool
 
 @kernel
 def fit_frames(table: Table[FitRecord], frames: np.ndarray, anew: bool) -> None:
-    """Fit frames one after the other.
-
-    Args:
-        table: of a `FitRecord`.
-        frames: which.
-        anew: each from where the frame before led, the first from many starts; else each from its own q in `results`.
-    """
+    """Fit frames one after the other; `anew` as in `fit_frame`."""
     record = unpack(table, FitRecord)
     memory, n = start_memory(record.problem.rest), len(record.problem.rest)
     held = np.zeros(len(record.problem.layout.entry), dtype=np.bool_)
@@ -422,7 +436,7 @@ def fit_frames(table: Table[FitRecord], frames: np.ndarray, anew: bool) -> None:
 
 @kernel
 def root_covariances(table: Table[FitRecord], out: np.ndarray) -> None:
-    """Covariances (T, 6, 6) of the root's six coordinates by the residuals; NaN in frames that do not tell."""
+    """Fill the covariances (T, 6, 6) of the root coordinates; NaN: undetermined."""
     record = unpack(table, FitRecord)
     for t in range(len(out)):
         root_covariance(record, t, out[t])
@@ -430,7 +444,7 @@ def root_covariances(table: Table[FitRecord], out: np.ndarray) -> None:
 
 @kernel
 def root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
-    """Covariance (6, 6) of the root's six coordinates in a frame that was solved; NaN where it does not tell."""
+    """Fill the covariance (6, 6) of the root coordinates in a solved frame; NaN: undetermined."""
     chain, problem, data, results = record.chain, record.problem, record.data, record.results
     layout, eq, work = problem.layout, record.equations, (record.pose, record.equations)
     centre = np.zeros(3)
@@ -447,9 +461,9 @@ def root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
 
 @kernel
 def factored_root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None:
-    """The same by the factor of the Hessian that the equations hold, as they do behind the fit of a frame.
+    """Fill the covariance (6, 6) from the present factor of the Hessian.
 
-    All of it, for how the errors of three angles go together depends on the heading.
+    The full matrix is needed because the correlation of the three angles depends on the heading.
     """
     problem, data, results, eq = record.problem, record.data, record.results, record.equations
     layout = problem.layout
@@ -458,6 +472,7 @@ def factored_root_covariance(record: FitRecord, t: int, out: np.ndarray) -> None
     freedom = 3 * np.sum(data.weights[t] > 0.0) - results.info[t, 3]
     if len(rows) != len(out) or freedom <= 0:
         return
+    # Column of H^-1 for each root coordinate, times the variance of a marker.
     for i in range(len(rows)):
         eq.step[:] = 0.0
         eq.step[rows[place[i]]] = 1.0

@@ -1,11 +1,11 @@
-"""The person as a model: rigid bodies joined by functional joints, markers on them, and coordinates with ranges.
+"""Model of a person: rigid bodies, functional joints, markers and coordinates.
 
-A joint moves its body by six axes, each by a function of one coordinate (OpenSim's `CustomJoint`; Seth et al. 2018):
+A joint moves its body along six axes, each by a function of one coordinate (OpenSim's `CustomJoint`; Seth et al. 2018):
 
     X_b = X_p X_P [ Trans(f4 a4 + f5 a5 + f6 a6) Rot(a1, f1) Rot(a2, f2) Rot(a3, f3) ] X_C^-1
 
-Translations are along axes fixed in frame P of the parent, rotations are body fixed, in this order. Axes and joints may
-share a coordinate, and one coordinate may be a function of another.
+Translation axes are fixed in frame P of the parent; rotations are body-fixed. Axes and joints may share a coordinate,
+and a coordinate may be a function of another.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from humanoid_control.numerics.packed import Packed
 
 @dataclass(frozen=True, eq=False)
 class Person:
-    """A person: bodies, joints, coordinates and markers; positions of all for given coordinates.
+    """Model of a person; bodies and joints are sorted parents first.
 
-    Args:
+    Attributes:
         name: of the model.
-        bodies, joints: one joint for each body, in any order.
-        all_coordinates: also those that are functions of others.
+        bodies: rigid bodies.
+        joints: one for each body.
+        all_coordinates: independent and dependent.
         markers: on the bodies.
-        couplings: of coordinates.
-        gravity: (3,) [m/s^2] in the axes of the ground.
-        notes: omissions and assumptions of the reader, one sentence each.
-        sizes: by body, the name of what grows together in a calibration; empty where that follows from the markers.
+        couplings: coordinates that are functions of others.
+        gravity: (3,) [m/s^2], ground axes.
+        notes: omissions and assumptions of the reader.
+        sizes: body -> group with a common factor in a calibration; empty: from the markers.
 
     Raises:
-        RobotError: a name that is missing or occurs twice, bodies that form a loop, a range without room, a mass or an
-            inertia that no body has.
+        RobotError: if names, tree, ranges, masses or inertias are invalid.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Person:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of the n independent coordinates, in the order of q."""
+        """Names of `coordinates`."""
         return tuple(c.name for c in self.coordinates)
 
     @property
@@ -87,23 +87,23 @@ class Person:
 
     @cached_property
     def rest(self) -> np.ndarray:
-        """(n,) default of every coordinate [rad or m]."""
+        """(n,) default coordinates [rad or m]."""
         return np.array([c.default for c in self.coordinates])
 
     @cached_property
     def rotational(self) -> np.ndarray:
-        """(n,) true for angles."""
+        """(n,) True for angles."""
         return np.array([c.rotational for c in self.coordinates], dtype=bool)
 
     def index(self, coordinate: str) -> int:
-        """Place of a coordinate in q. Raises UnknownNameError with the nearest names."""
+        """Return the index of a coordinate in q, or raise UnknownNameError with the nearest names."""
         try:
             return self.names.index(coordinate)
         except ValueError:
             raise UnknownNameError("coordinate", coordinate, self.names) from None
 
     def with_dependent(self, q: np.ndarray) -> dict[str, np.ndarray]:
-        """Values of all coordinates by name, dependent ones too: of q (..., n), each without the last axis."""
+        """Return the values (...) of all coordinates by name from q (..., n)."""
         q = np.asarray(q, dtype=float)
         out = {name: q[..., k] for k, name in enumerate(self.names)}
         functions = {c.dependent: c for c in self.couplings}
@@ -117,12 +117,12 @@ class Person:
 
     @cached_property
     def chain(self) -> Packed[Chain]:
-        """The bodies and joints as flat arrays for kernels."""
+        """Bodies and joints as flat arrays for kernels."""
         return lay_out(self.bodies, self.joints, self.names, self.couplings, self.gravity)
 
     @property
     def mass(self) -> float:
-        """Of all bodies [kg]."""
+        """Mass of all bodies [kg]."""
         return sum(b.mass for b in self.bodies)
 
     @cached_property
@@ -131,28 +131,28 @@ class Person:
         return tuple(b.name for b in self.bodies)
 
     def body_index(self, body: str) -> int:
-        """Place of a body in the arrays. Raises UnknownNameError with the nearest names."""
+        """Return the index of a body, or raise UnknownNameError with the nearest names."""
         try:
             return self.body_names.index(body)
         except ValueError:
             raise UnknownNameError("body", body, self.body_names) from None
 
     def body_poses(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rotations (T, bodies, 3, 3) and origins (T, bodies, 3) [m] in the ground, for q (T, n)."""
+        """Return body rotations (T, bodies, 3, 3) and origins (T, bodies, 3) [m] at q (T, n), ground frame."""
         return place_clip(self.chain.table, self.check(q))
 
     def body_twists(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Angular velocities and velocities of the origins (T, bodies, 3) in the ground [rad/s, m/s], q, qd (T, n)."""
+        """Return body angular velocities [rad/s] and origin velocities [m/s] (T, bodies, 3), ground frame."""
         return body_velocities(self.chain.table, self.check(q), self.check(qd, "qd"))
 
     def marker_positions(self, q: np.ndarray) -> np.ndarray:
-        """(T, markers, 3) [m] in the ground, for q (T, n)."""
+        """Return the marker positions (T, markers, 3) [m] at q (T, n), ground frame."""
         bodies = np.array([self.body_index(m.body) for m in self.markers], dtype=np.int64)
         places = np.array([m.place for m in self.markers], dtype=float).reshape(-1, 3)
         return marker_positions(self.chain.table, self.check(q), bodies, places)
 
     def check(self, q: np.ndarray, what: str = "q") -> np.ndarray:
-        """Coordinates of T frames as a contiguous (T, n) array; one frame may be (n,). Raises SizeError."""
+        """Return coordinates (T, n) or (n,) as a contiguous (T, n) array, or raise SizeError."""
         q = np.ascontiguousarray(np.atleast_2d(np.asarray(q, dtype=float)))
         if q.ndim != 2 or q.shape[1] != self.n:
             raise SizeError(f"{what} must be (frames, {self.n} coordinates of {self.name}), got {q.shape}")
@@ -161,24 +161,25 @@ class Person:
     # -------- Other persons
 
     def with_markers(self, markers: Sequence[Marker]) -> Person:
-        """The same person with other markers."""
+        """Return a copy with other markers."""
         return replace(self, markers=tuple(markers))
 
     def with_mass(self, mass: float) -> Person:
-        """The person with another mass [kg], distributed as before. Raises RobotError where it is not positive."""
+        """Return a copy with another total mass > 0 [kg] and the same distribution."""
         if not (np.isfinite(mass) and mass > 0 and self.mass > 0):
             raise RobotError(f"{self.name}: cannot have a mass of {mass} kg: give a positive one")
         s = mass / self.mass
         return replace(self, bodies=tuple(PersonBody(b.name, s * b.mass, b.com, s * b.inertia) for b in self.bodies))
 
     def scaled(self, factors: Mapping[str, float]) -> Person:
-        """The person with bodies of another size, all directions alike; masses stay, inertias grow with s^2.
+        """Return a copy with uniformly scaled bodies; masses stay, inertias grow with s^2.
 
         Args:
-            factors: by the name of a body; 1 for others. "ground" does not scale.
+            factors: > 0 by body name; others: 1.
 
         Raises:
-            UnknownNameError: no such body. RobotError: a factor that is not positive.
+            UnknownNameError: if a body is unknown.
+            RobotError: if a factor is not positive.
         """
         for name, s in factors.items():
             self.body_index(name)
@@ -192,7 +193,7 @@ class Person:
 
 
 def _scaled_joint(joint: AnatomicalJoint, s_parent: float, s_child: float, person: Person) -> AnatomicalJoint:
-    """The joint between scaled bodies; a translation along a coordinate that is a length stays as it is."""
+    """Return the joint between scaled bodies; translations along a length coordinate keep their scale."""
     lengths = {c.name for c in person.all_coordinates if not c.rotational}
     translations = tuple(
         a if a.coordinate in lengths else replace(a, function=a.function.scaled(s_parent)) for a in joint.translations
@@ -202,7 +203,7 @@ def _scaled_joint(joint: AnatomicalJoint, s_parent: float, s_child: float, perso
 
 
 def _check(person: Person) -> None:
-    """Names that belong together, ranges and inertias; raises RobotError."""
+    """Raise RobotError unless names, ranges and inertias are consistent."""
     where = person.name
     named: dict[str, Sequence[str]] = {
         "body": [b.name for b in person.bodies],
@@ -259,7 +260,7 @@ def _check_couplings(person: Person, coordinates: set[str]) -> None:
 
 
 def _parents_first(person: Person) -> list[str]:
-    """Names of the bodies, each after its parent; otherwise in the order given."""
+    """Return the body names, each after its parent."""
     parent = {j.child: j.parent for j in person.joints}
     lonely = [b.name for b in person.bodies if b.name not in parent]
     if lonely:

@@ -1,8 +1,6 @@
-"""Newton and Euler over functional joints in compiled code, and the correction of accelerations by force plates.
+"""Compiled Newton-Euler dynamics of functional joints, and correction of accelerations by force plates.
 
-Forces and moments are about the ground's origin, so that those of all bodies that hang on one simply add. The
-correction takes the six rows of the mass matrix that belong to the root, from composite inertias, and one system of
-six equations.
+Wrenches are about the ground origin and therefore add without a transformation.
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ from humanoid_control.numerics.array_types import F1, F2, F3, I1
 from humanoid_control.numerics.cholesky import cholesky, solve_factored
 from humanoid_control.numerics.packed import Table, unpack
 
-ROOT = 6  # coordinates of a root that is free
+ROOT = 6  # coordinates of a free root
 
 
 class SegmentMotion(NamedTuple):
-    """Memory: velocities and accelerations of the bodies, forces on them, and composite inertias, about the origin."""
+    """Work memory: motions and forces (nb, 3) and composite inertias (nb, 10) of bodies, about the origin."""
 
     omega: F2
     alpha: F2
@@ -32,11 +30,13 @@ class SegmentMotion(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """Correction by the plates; empty for none.
+    """Weights of the correction by force plates; empty: none.
 
     Attributes:
-        root (6,): its coordinates. W_a (T, n): 0 for the root where W_root has its part.
-        W_c (1,) or (6,): of force and moment in space, or of each generalised force. W_root (T or 0, 6, 6).
+        root: (6,) root coordinates.
+        W_a: (T, n) variance of accelerations; 0 for the root with `W_root`.
+        W_c: (1,) variance of force and moment in space, or (6,) of generalised root forces.
+        W_root: (T or 0, 6, 6) covariance of root accelerations.
     """
 
     root: I1
@@ -46,12 +46,12 @@ class Correction(NamedTuple):
 
     @classmethod
     def none(cls, n: int) -> Correction:
-        """No correction of n coordinates."""
+        """Return an empty correction for n coordinates."""
         return cls(np.zeros(0, dtype=np.int64), np.zeros((0, n)), np.zeros(0), np.zeros((0, ROOT, ROOT)))
 
 
 class CorrectionWork(NamedTuple):
-    """Memory of a correction: B (6, n), S and its factor L (6, 6), y (6,), change (n,), and zero (n,)."""
+    """Work memory: B (6, n), S and its Cholesky factor L (6, 6), y (6,), change (n,), zeros (n,)."""
 
     B: F2
     S: F2
@@ -62,7 +62,7 @@ class CorrectionWork(NamedTuple):
 
 
 class DynamicsRecord(NamedTuple):
-    """All that inverse dynamics takes, fills and works in, as one record for `Packed`."""
+    """Inputs, outputs and work memory of inverse dynamics."""
 
     chain: Chain
     pose: Pose
@@ -78,11 +78,11 @@ class DynamicsRecord(NamedTuple):
     before: F2
 
 
-INERTIA = 10  # per body: m, m c (3), inertia about the origin (6)
+INERTIA = 10  # values a body: m, m c (3), inertia about the origin (6)
 
 
 def make_motion(chain: Chain) -> SegmentMotion:
-    """Memory for a chain."""
+    """Return work memory for a chain."""
     nb = len(chain.parent)
     omega, alpha, a, force, moment = (np.zeros((nb, 3)) for _ in range(5))
     return SegmentMotion(omega, alpha, a, force, moment, np.zeros((nb, INERTIA)))
@@ -90,7 +90,7 @@ def make_motion(chain: Chain) -> SegmentMotion:
 
 @inlined
 def add_cross(ax: float, ay: float, az: float, b: np.ndarray, out: np.ndarray) -> None:
-    """out += a x b."""
+    """Add a x b to out."""
     out[0] += ay * b[2] - az * b[1]
     out[1] += az * b[0] - ax * b[2]
     out[2] += ax * b[1] - ay * b[0]
@@ -98,7 +98,7 @@ def add_cross(ax: float, ay: float, az: float, b: np.ndarray, out: np.ndarray) -
 
 @inlined
 def carry(omega: np.ndarray, alpha: np.ndarray, x: float, y: float, z: float, a: np.ndarray) -> None:
-    """a += alpha x r + omega x (omega x r) for r = (x, y, z) fixed to the body."""
+    """Add alpha x r + omega x (omega x r) to a, for r = (x, y, z) fixed to the body."""
     wx, wy, wz = omega[0], omega[1], omega[2]
     ux, uy, uz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
     a[0] += alpha[1] * z - alpha[2] * y + wy * uz - wz * uy
@@ -110,10 +110,11 @@ def carry(omega: np.ndarray, alpha: np.ndarray, x: float, y: float, z: float, a:
 def accelerate(
     chain: Chain, pose: Pose, motion: SegmentMotion, b: int, qd: np.ndarray, qdd: np.ndarray, gravity: float
 ) -> None:
-    """Velocity and acceleration of a body from those of its parent."""
+    """Fill velocity and acceleration of a body from its parent's."""
     up, omega, alpha, a = chain.parent[b], motion.omega[b], motion.alpha[b], motion.a[b]
     o, p = pose.pivot[b], pose.p[b]
     if up < 0:
+        # The ground accelerates at -g, so gravity needs no force of its own.
         for i in range(3):
             omega[i] = alpha[i] = 0.0
             a[i] = -gravity * chain.gravity[i]
@@ -125,14 +126,17 @@ def accelerate(
         c = chain.coordinate[k]
         if c < 0:
             continue
+        # f'(q) qd and its rate f' qdd + f'' qd^2.
         W, rate = pose.W[k], pose.d1[k] * qd[c]
         change = pose.d1[k] * qdd[c] + pose.d2[k] * qd[c] * qd[c]
         if chain.turns[k]:
+            # W is fixed in the part turned so far: alpha += omega x W f' qd + W d(f' qd)/dt.
             add_cross(rate * omega[0], rate * omega[1], rate * omega[2], W, alpha)
             for i in range(3):
                 alpha[i] += change * W[i]
                 omega[i] += rate * W[i]
         else:
+            # Coriolis acceleration of a sliding axis: 2 omega x W f' qd.
             add_cross(2.0 * rate * omega[0], 2.0 * rate * omega[1], 2.0 * rate * omega[2], W, a)
             for i in range(3):
                 a[i] += change * W[i]
@@ -141,7 +145,7 @@ def accelerate(
 
 @inlined
 def world_inertia(R: np.ndarray, I_body: np.ndarray, j: int, k: int) -> float:
-    """Entry of R I R^T."""
+    """Return entry (j, k) of R I R^T."""
     total = 0.0
     for u in range(3):
         total += R[j, u] * (I_body[u, 0] * R[k, 0] + I_body[u, 1] * R[k, 1] + I_body[u, 2] * R[k, 2])
@@ -150,12 +154,13 @@ def world_inertia(R: np.ndarray, I_body: np.ndarray, j: int, k: int) -> float:
 
 @inlined
 def body_force(chain: Chain, pose: Pose, motion: SegmentMotion, b: int) -> None:
-    """Force and moment about the origin that the motion of a body takes."""
+    """Fill force and moment about the origin that the motion of a body requires."""
     R, com, omega, alpha, m = pose.R[b], chain.com[b], motion.omega[b], motion.alpha[b], chain.mass[b]
     force, moment, a = motion.force[b], motion.moment[b], motion.a[b]
     cx = R[0, 0] * com[0] + R[0, 1] * com[1] + R[0, 2] * com[2]
     cy = R[1, 0] * com[0] + R[1, 1] * com[1] + R[1, 2] * com[2]
     cz = R[2, 0] * com[0] + R[2, 1] * com[1] + R[2, 2] * com[2]
+    # force = m a_com with a_com = a + alpha x c + omega x (omega x c).
     for i in range(3):
         force[i] = a[i]
         moment[i] = 0.0
@@ -163,7 +168,7 @@ def body_force(chain: Chain, pose: Pose, motion: SegmentMotion, b: int) -> None:
     for i in range(3):
         force[i] *= m
     add_cross(pose.p[b, 0] + cx, pose.p[b, 1] + cy, pose.p[b, 2] + cz, force, moment)
-    # In the body's axes: R (I R^T alpha + R^T omega x I R^T omega).
+    # Moment about the centre of mass in body axes, then rotated: R (I R^T alpha + R^T omega x I R^T omega).
     I_b = chain.inertia[b]
     wx = R[0, 0] * omega[0] + R[1, 0] * omega[1] + R[2, 0] * omega[2]
     wy = R[0, 1] * omega[0] + R[1, 1] * omega[1] + R[2, 1] * omega[2]
@@ -183,9 +188,10 @@ def body_force(chain: Chain, pose: Pose, motion: SegmentMotion, b: int) -> None:
 
 @kernel
 def add_forces(chain: Chain, pose: Pose, motion: SegmentMotion, tau: np.ndarray) -> None:
-    """Inwards: tau += the generalised forces of the bodies' forces, which become those of all that hangs on them."""
+    """Add the generalised forces of body forces to tau, leaves first; they become subtree forces."""
     for b in range(len(chain.parent) - 1, -1, -1):
         F, N, o, up = motion.force[b], motion.moment[b], pose.pivot[b], chain.parent[b]
+        # Moment about the pivot: N - o x F.
         nx = N[0] - o[1] * F[2] + o[2] * F[1]
         ny = N[1] - o[2] * F[0] + o[0] * F[2]
         nz = N[2] - o[0] * F[1] + o[1] * F[0]
@@ -207,7 +213,7 @@ def add_forces(chain: Chain, pose: Pose, motion: SegmentMotion, tau: np.ndarray)
 def newton_euler(
     chain: Chain, pose: Pose, motion: SegmentMotion, rates: tuple[np.ndarray, np.ndarray], gravity: float
 ) -> None:
-    """Forces on all bodies, for qd and qdd at a placed pose; gravity 1 or 0."""
+    """Fill the forces on all bodies for (qd, qdd); gravity is 1 or 0."""
     for b in range(len(chain.parent)):
         accelerate(chain, pose, motion, b, rates[0], rates[1], gravity)
         body_force(chain, pose, motion, b)
@@ -215,7 +221,7 @@ def newton_euler(
 
 @kernel
 def composite_inertias(chain: Chain, pose: Pose, inertia: np.ndarray) -> None:
-    """Mass, first moment and inertia about the origin of each body with all that hangs on it."""
+    """Fill mass, first moment and inertia about the origin of each subtree."""
     for b in range(len(chain.parent)):
         R, com, m, s = pose.R[b], chain.com[b], chain.mass[b], inertia[b]
         x = pose.p[b, 0] + R[0, 0] * com[0] + R[0, 1] * com[1] + R[0, 2] * com[2]
@@ -223,12 +229,14 @@ def composite_inertias(chain: Chain, pose: Pose, inertia: np.ndarray) -> None:
         z = pose.p[b, 2] + R[2, 0] * com[0] + R[2, 1] * com[1] + R[2, 2] * com[2]
         I_b = chain.inertia[b]
         s[0], s[1], s[2], s[3] = m, m * x, m * y, m * z
+        # Parallel axes: R I R^T + m (|c|^2 E - c c^T), entries xx, xy, xz, yy, yz, zz.
         s[4] = world_inertia(R, I_b, 0, 0) + m * (y * y + z * z)
         s[5] = world_inertia(R, I_b, 0, 1) - m * x * y
         s[6] = world_inertia(R, I_b, 0, 2) - m * x * z
         s[7] = world_inertia(R, I_b, 1, 1) + m * (x * x + z * z)
         s[8] = world_inertia(R, I_b, 1, 2) - m * y * z
         s[9] = world_inertia(R, I_b, 2, 2) + m * (x * x + y * y)
+    # Leaves before roots: each subtree is complete before it is added to its parent.
     for b in range(len(chain.parent) - 1, -1, -1):
         up = chain.parent[b]
         if up >= 0:
@@ -238,7 +246,7 @@ def composite_inertias(chain: Chain, pose: Pose, inertia: np.ndarray) -> None:
 
 @kernel
 def root_rows(chain: Chain, pose: Pose, inertia: np.ndarray, root: np.ndarray, B: np.ndarray) -> None:
-    """B (6, n): rows of the root's coordinates of the mass matrix, from composite inertias."""
+    """Fill B (6, n), the root rows of the mass matrix, from composite inertias."""
     B[:] = 0.0
     row_of = np.full(chain.n, -1, dtype=np.int64)
     for i in range(len(root)):
@@ -249,10 +257,12 @@ def root_rows(chain: Chain, pose: Pose, inertia: np.ndarray, root: np.ndarray, B
             c, W, d = chain.coordinate[k], pose.W[k], pose.d1[k]
             if c < 0:
                 continue
+            # Twist at the origin for unit acceleration: (w, v) = (d W, o x w) if it turns, (0, d W) if it slides.
             wx, wy, wz, vx, vy, vz = 0.0, 0.0, 0.0, d * W[0], d * W[1], d * W[2]
             if chain.turns[k]:
                 wx, wy, wz = vx, vy, vz
                 vx, vy, vz = o[1] * wz - o[2] * wy, o[2] * wx - o[0] * wz, o[0] * wy - o[1] * wx
+            # Wrench of the subtree: f = m v + w x s, n = I w + s x v, with the first moment s.
             fx = s[0] * vx + wy * s[3] - wz * s[2]
             fy = s[0] * vy + wz * s[1] - wx * s[3]
             fz = s[0] * vz + wx * s[2] - wy * s[1]
@@ -270,7 +280,7 @@ def add_root_column(
     row_of: np.ndarray,
     column: np.ndarray,
 ) -> None:
-    """column += what the root's coordinates feel of a wrench about the origin."""
+    """Add the generalised root forces of a wrench about the origin to a column."""
     fx, fy, fz, nx, ny, nz = wrench
     o = pose.pivot[0]
     for k in range(chain.first[0], chain.first[1]):
@@ -288,11 +298,12 @@ def add_root_column(
 
 @inlined
 def add_plate_variance(chain: Chain, pose: Pose, W_c: np.ndarray, row_of: np.ndarray, S: np.ndarray) -> None:
-    """S += W_c; one number becomes that of the generalised forces that force and moment in space do."""
+    """Add W_c to S; a scalar variance of force and moment in space is mapped to generalised forces."""
     if len(W_c) == ROOT:
         for i in range(ROOT):
             S[i, i] += W_c[i]
         return
+    # Isotropic W_c in space: J^T W_c J = W_c d_k d_m (W_k . W_m), separately for forces and moments.
     for k in range(chain.first[0], chain.first[1]):
         for m in range(chain.first[0], chain.first[1]):
             i, j = chain.coordinate[k], chain.coordinate[m]
@@ -305,7 +316,7 @@ def add_plate_variance(chain: Chain, pose: Pose, W_c: np.ndarray, row_of: np.nda
 
 @kernel
 def correct(record: DynamicsRecord, t: int, work: CorrectionWork) -> None:
-    """Accelerations that share the root's residual: q'' += W_a B^T y with (B W_a B^T + W_c) y = I_c (f - T0)."""
+    """Correct accelerations and forces: q'' += W_a B^T y with (B W_a B^T + W_c) y = I_c (f - T0)."""
     correction, B, S, L, y, change = record.correction, work.B, work.S, work.L, work.y, work.change
     root, W_a, row_of = correction.root, correction.W_a[t], np.full(record.chain.n, -1, dtype=np.int64)
     composite_inertias(record.chain, record.pose, record.motion.inertia)
@@ -314,6 +325,7 @@ def correct(record: DynamicsRecord, t: int, work: CorrectionWork) -> None:
         y[i] = -record.tau[t, root[i]]
         record.before[t, i] = record.tau[t, root[i]]
         row_of[root[i]] = i
+        # S = B W_a B^T + B_root W_root B_root^T, symmetric.
         for j in range(i + 1):
             total = 0.0
             for c in range(len(W_a)):
@@ -324,6 +336,7 @@ def correct(record: DynamicsRecord, t: int, work: CorrectionWork) -> None:
                         total += B[i, root[k]] * correction.W_root[t, k, m] * B[j, root[m]]
             S[i, j] = S[j, i] = total
     add_plate_variance(record.chain, record.pose, correction.W_c, row_of, S)
+    # S is singular without any variance: the accelerations stay uncorrected.
     if not cholesky(S, ROOT, L):
         return
     solve_factored(L, ROOT, y)
@@ -338,23 +351,25 @@ def correct(record: DynamicsRecord, t: int, work: CorrectionWork) -> None:
                 for i in range(ROOT):
                     change[root[k]] += correction.W_root[t, k, m] * B[i, root[m]] * y[i]
     record.corrected[t] += change
+    # M times the change of acceleration: Newton-Euler without velocity and gravity, added to tau.
     newton_euler(record.chain, record.pose, record.motion, (work.zero, change), 0.0)
     add_forces(record.chain, record.pose, record.motion, record.tau[t])
 
 
 @kernel
 def make_correction_work(n: int) -> CorrectionWork:
-    """Memory for n coordinates."""
+    """Return work memory for n coordinates."""
     square = np.zeros((2, ROOT, ROOT))
     return CorrectionWork(np.zeros((ROOT, n)), square[0], square[1], np.zeros(ROOT), np.zeros(n), np.zeros(n))
 
 
 @kernel
 def forces_of_frame(record: DynamicsRecord, t: int, work: CorrectionWork) -> None:
-    """Generalised forces of a frame, and its corrected accelerations, which begin as those given."""
+    """Fill the generalised forces of frame t and correct its accelerations."""
     chain, pose, motion = record.chain, record.pose, record.motion
     place(chain, record.q[t], pose)
     newton_euler(chain, pose, motion, (record.qd[t], record.qdd[t]), 1.0)
+    # External wrenches act on the bodies: subtract them from the required forces.
     for k in range(len(record.loaded)):
         b = record.loaded[k]
         for i in range(3):
@@ -368,7 +383,7 @@ def forces_of_frame(record: DynamicsRecord, t: int, work: CorrectionWork) -> Non
 
 @kernel
 def generalised_forces(table: Table[DynamicsRecord]) -> None:
-    """All frames of a `DynamicsRecord`."""
+    """Process all frames of a `DynamicsRecord`."""
     record = unpack(table, DynamicsRecord)
     work = make_correction_work(record.chain.n)
     for t in range(len(record.q)):

@@ -1,8 +1,7 @@
-"""OpenSim models (.osim): bodies, joints, coordinates, couplings and markers as a `Person`.
+"""Reader of OpenSim models (.osim), versions 20302 to 30000 and from 40000 on.
 
-Read are versions from 40000 on, and 20302 to 30000, in which a joint is within its body. What a person's kinematics and
-dynamics do not need (muscles, contact, wrapping) is left out and counted; what would change them and is not known is
-refused by its name.
+Muscles, contact and wrapping are omitted and counted. Unknown parts that affect kinematics or dynamics are rejected by
+name.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ from humanoid_control.human.elements import (
 from humanoid_control.human.functions import Function
 from humanoid_control.human.model import Person
 
-OLDEST, JOINTS_APART = 20302, 40000  # versions of the document
+OLDEST, JOINTS_APART = 20302, 40000  # document versions
 _ONE = Function((0.0, 1.0))
 _X, _Y, _Z = np.eye(3)
-# Rotations and translations of joints by the order of their coordinates (Seth et al. 2018, and Simbody's mobilizers).
+# Rotation and translation axes of joints in the order of their coordinates (Seth et al. 2018, Simbody's mobilizers).
 _SIMPLE: dict[str, tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]] = {
     "WeldJoint": ((), ()),
     "PinJoint": ((_Z,), ()),
@@ -55,10 +54,10 @@ _COUNTED = {"ForceSet": "force", "ContactGeometrySet": "contact geometry", "Cont
 
 
 def read_osim(path: str | Path) -> Person:
-    """The person of an OpenSim model file; `notes` lists the omitted parts.
+    """Return the person of an OpenSim model file; `notes` lists the omitted parts.
 
     Raises:
-        RobotError: it cannot be read, is of a version or holds a joint, function or constraint that is not known.
+        RobotError: if the file is not readable, or has an unsupported version, joint, function or constraint.
     """
     path = Path(path)
     try:
@@ -69,7 +68,7 @@ def read_osim(path: str | Path) -> Person:
 
 
 def parse_osim(text: str, where: str) -> Person:
-    """As `read_osim`, of the text of a file; messages name it `where`."""
+    """Return the person of the text of a model file; messages name it `where`."""
     document = parse_xml(text, where, "an OpenSim model")
     model = document.find("Model") if document.tag == "OpenSimDocument" else None
     if model is None:
@@ -85,7 +84,7 @@ def parse_osim(text: str, where: str) -> Person:
 
 
 def objects(parent: ET.Element, name: str) -> list[ET.Element]:
-    """Elements of a set of the model; empty where it has none."""
+    """Return the elements of a set of the model; [] without the set."""
     found = parent.find(name)
     if found is None:
         return []
@@ -94,20 +93,20 @@ def objects(parent: ET.Element, name: str) -> list[ET.Element]:
 
 
 def text_of(element: ET.Element, key: str, default: str = "") -> str:
-    """Text of a child, without blanks at its ends."""
+    """Return the stripped text of a child element."""
     found = element.find(key)
     return default if found is None or found.text is None else found.text.strip()
 
 
 def numbers_of(element: ET.Element, key: str, count: int = 0, default: tuple[float, ...] | None = None) -> np.ndarray:
-    """Finite numbers of a child.
+    """Return the finite numbers of a child element.
 
     Args:
-        count: how many; 0 for any.
-        default: where the child is missing or empty.
+        count: required count; 0: any.
+        default: if the child is missing or empty.
 
     Raises:
-        RobotError: missing without a default, no numbers, or another count.
+        RobotError: if the child is invalid, or missing without a default.
     """
     text = text_of(element, key)
     if not text and default is not None:
@@ -124,12 +123,12 @@ def numbers_of(element: ET.Element, key: str, count: int = 0, default: tuple[flo
 
 
 def flag(element: ET.Element, key: str, default: bool = False) -> bool:
-    """True where a child says so."""
+    """Return the truth value of a child element."""
     return text_of(element, key, str(default)).lower() in ("true", "1", "yes")
 
 
 def rotation_xyz(angles: np.ndarray) -> np.ndarray:
-    """R_x R_y R_z of three body-fixed angles [rad]."""
+    """Return R_x R_y R_z of three body-fixed angles [rad]."""
     (cx, cy, cz), (sx, sy, sz) = np.cos(angles), np.sin(angles)
     return np.array(
         [
@@ -141,10 +140,10 @@ def rotation_xyz(angles: np.ndarray) -> np.ndarray:
 
 
 def read_function(element: ET.Element, where: str) -> Function:
-    """A function of one coordinate.
+    """Return a function of one coordinate.
 
     Raises:
-        RobotError: of a kind that is not supported, or damaged.
+        RobotError: if it is invalid or not supported.
     """
     kind = element.tag
     with told_of(where):
@@ -165,7 +164,7 @@ def read_function(element: ET.Element, where: str) -> Function:
 
 
 def _function_within(element: ET.Element, where: str) -> Function:
-    """The function that an element holds: as <function><Kind .../></function>, or as <Kind name="function"/>."""
+    """Return the function inside an element: <function><Kind .../></function> or <Kind name="function"/>."""
     wrapped = element.find("function")
     candidates = list(wrapped) if wrapped is not None else [e for e in element if e.get("name") == "function"]
     if not candidates:
@@ -174,17 +173,15 @@ def _function_within(element: ET.Element, where: str) -> Function:
 
 
 class _OsimReader:
-    """One model."""
+    """Reader of one model element."""
 
     def __init__(self, model: ET.Element, version: int) -> None:
         self.model, self.apart = model, version >= JOINTS_APART
-        self.frames: dict[
-            str, tuple[str, OffsetFrame]
-        ] = {}  # of frames that are named by their path: body, and place in it
+        self.frames: dict[str, tuple[str, OffsetFrame]] = {}  # path of a named frame -> body, pose in the body
         self.coordinates: list[Coordinate] = []
 
     def person(self) -> Person:
-        """The person."""
+        """Return the person."""
         bodies = [e for e in objects(self.model, "BodySet") if e.get("name") != GROUND]
         self._component_frames([*bodies, *self.model.findall("Ground")])
         joints = [self._joint(*pair) for pair in self._joint_elements(bodies)]
@@ -215,7 +212,7 @@ class _OsimReader:
         return PersonBody(element.get("name", ""), mass, com, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
 
     def _component_frames(self, bodies: list[ET.Element]) -> None:
-        """Offset frames that are parts of bodies or of the ground."""
+        """Store offset frames that are components of bodies or of the ground."""
         for body in bodies:
             name = body.get("name") or GROUND
             for offset in body.iter("PhysicalOffsetFrame"):
@@ -223,7 +220,7 @@ class _OsimReader:
                 self.frames[path] = self.frames[path.removeprefix("/bodyset")] = name, _offset(offset)
 
     def _body_of(self, path: str, local: dict[str, ET.Element], where: str, depth: int = 0) -> tuple[str, OffsetFrame]:
-        """The body that a frame belongs to, and where the frame is in it."""
+        """Return the body of a frame, and the frame's pose in the body."""
         name = path.rpartition("/")[2]
         if path in self.frames:
             return self.frames[path]
@@ -239,7 +236,7 @@ class _OsimReader:
     # -------- Joints
 
     def _joint_elements(self, bodies: list[ET.Element]) -> Iterator[tuple[ET.Element, str]]:
-        """Joints, each with the name of the body that holds it in old versions."""
+        """Yield joints, each with the name of its body in old versions."""
         if self.apart:
             yield from ((e, "") for e in objects(self.model, "JointSet"))
             return
@@ -315,7 +312,7 @@ class _OsimReader:
         return couplings, notes
 
     def _left_out(self) -> list[str]:
-        """One line that counts what the model has beyond a person."""
+        """Return a sentence that counts the omitted parts, or []."""
         counts: Counter[str] = Counter()
         for name, word in _COUNTED.items():
             for element in objects(self.model, name):
@@ -354,11 +351,7 @@ def _coordinate(element: ET.Element, lengths: set[str]) -> Coordinate:
 
 
 def _prescribed(element: ET.Element, name: str) -> float:
-    """Value of a coordinate that a constant prescribes.
-
-    Raises:
-        RobotError: a function of time prescribes it, which is not supported.
-    """
+    """Return the constant value of a prescribed coordinate; a function of time raises RobotError."""
     holder = element.find("prescribed_function")
     inner = list(holder) if holder is not None else []
     where = f"the coordinate '{shown(name)}'"
@@ -384,7 +377,7 @@ def _simple_axes(
 
 
 def _custom_axes(element: ET.Element, where: str) -> tuple[tuple[CoordinateAxis, ...], tuple[CoordinateAxis, ...]]:
-    """Six axes of a CustomJoint: three rotations, three translations."""
+    """Return the three rotations and three translations of a CustomJoint."""
     transform = element.find("SpatialTransform")
     found = {e.get("name", ""): e for e in transform.iter("TransformAxis")} if transform is not None else {}
     axes = []

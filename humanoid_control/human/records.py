@@ -1,4 +1,4 @@
-"""Files of an analysis: tables that OpenSim reads, numbers for other programs, and a summary."""
+"""Output files of an analysis."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ FILES = (
     "report.json",
     "report.html",
 )
-TRACKED = ("tracked_angles.mot", "tracked_torques.sto")  # next to, where the motion was tracked forward
+TRACKED = ("tracked_angles.mot", "tracked_torques.sto")  # written in addition if the motion was tracked forward
 AXES = "xyz"
 
 
 def write_storage(
     path: Path, name: str, labels: Sequence[str], times: np.ndarray, values: np.ndarray, in_degrees: bool
 ) -> None:
-    """Write a table as OpenSim reads it (.mot, .sto).
+    """Write an OpenSim table (.mot, .sto).
 
     Args:
-        path, name: of the file, and of what it holds.
+        name: table name in the header.
         labels: of the C columns after the time.
         times: (n,) [s].
         values: (n, C).
-        in_degrees: what the header says of angles.
+        in_degrees: header flag.
     """
     head = [name, "version=1", f"nRows={len(times)}", f"nColumns={len(labels) + 1}"]
     lines = [*head, f"inDegrees={'yes' if in_degrees else 'no'}", "endheader", "\t".join(["time", *labels])]
@@ -51,21 +51,20 @@ def write_storage(
 
 
 def angles_table(a: Analysis, q: np.ndarray | None = None) -> tuple[list[str], np.ndarray]:
-    """Names and values (T, C) of all coordinates, those that follow others too, of q (T, n), by default as measured;
-    angles in degrees."""
+    """Return names and values (T, C) of all coordinates, at q (T, n) or as measured; angles in degrees."""
     everything = a.person.with_dependent(a.motion.values if q is None else q)
     scale = {c.name: 180 / np.pi if c.rotational else 1.0 for c in a.person.all_coordinates}
     return list(everything), np.stack([scale[n] * v for n, v in everything.items()], axis=1)
 
 
 def moments_table(a: Analysis) -> tuple[list[str], np.ndarray]:
-    """Names and values (T, n) of generalised forces, as OpenSim's inverse dynamics names them [N m, N]."""
+    """Return OpenSim's names and values (T, n) of the generalised forces [N m, N]."""
     names = [f"{c.name}_{'moment' if c.rotational else 'force'}" for c in a.person.coordinates]
     return names, a.tau
 
 
 def forces_table(a: Analysis) -> tuple[np.ndarray, list[str], np.ndarray]:
-    """Times, names and values of the forces on the feet: force, its point (0 where nothing acts), free moment."""
+    """Return times, names and values of foot forces: force, centre of pressure (0 without contact), free moment."""
     assert a.loads is not None
     names, columns = [], []
     for foot, wrench in a.loads.wrenches.items():
@@ -81,7 +80,7 @@ def forces_table(a: Analysis) -> tuple[np.ndarray, list[str], np.ndarray]:
 
 
 def write_records(a: Analysis, folder: Path) -> None:
-    """Write all tables of an analysis into a folder that is there."""
+    """Write all tables into an existing folder."""
     (folder / "model.osim").write_text(osim_text(a.person), encoding="utf-8")
     text, _ = _urdf(a.person)
     if text:
@@ -110,7 +109,7 @@ def write_records(a: Analysis, folder: Path) -> None:
     }
     if a.loads is not None:
         names, tau = moments_table(a)
-        e = a.explained  # OpenSim reads no NaN
+        e = a.explained  # OpenSim cannot read NaN
         write_storage(folder / "torques.sto", "Inverse Dynamics Generalized Forces", names, a.times[e], tau[e], False)
         times, labels, forces = forces_table(a)
         write_storage(folder / "forces.mot", "Forces on the feet", labels, times, forces, False)
@@ -120,7 +119,7 @@ def write_records(a: Analysis, folder: Path) -> None:
 
 
 def _urdf(person: Person) -> tuple[str, list[str]]:
-    """The person's URDF and what it has otherwise; no text, and the reason, where there can be none."""
+    """Return the URDF text and notes, or an empty text and the reason."""
     try:
         out = urdf_of(person)
     except RobotError as error:
@@ -129,7 +128,7 @@ def _urdf(person: Person) -> tuple[str, list[str]]:
 
 
 def _write_tracked(a: Analysis, folder: Path) -> dict[str, Any]:
-    """Tables of the motion that the forces explain, where there is one; and its arrays."""
+    """Write the tables of the tracked motion, if any, and return its arrays."""
     if a.tracking is None:
         return {}
     m = a.tracking.motion
@@ -142,8 +141,7 @@ def _write_tracked(a: Analysis, folder: Path) -> dict[str, Any]:
 
 
 def tracking_summary(a: Analysis) -> dict[str, Any]:
-    """What forward tracking found: residuals before and after, how far the motion is from the measured one (the root's
-    coordinates in mm and degrees), and the constants."""
+    """Return residuals, distance from the measured motion and constants of forward tracking."""
     assert a.tracking is not None
     m, c = a.tracking.motion, a.tracking.constants
     e = np.isfinite(m.tau).all(axis=1)
@@ -165,7 +163,7 @@ def tracking_summary(a: Analysis) -> dict[str, Any]:
 
 
 def summary(a: Analysis) -> dict[str, Any]:
-    """What was found, in numbers: of the fit, of the root's residual, of the contacts; and all that was said."""
+    """Return numbers of marker fit, root residual and contacts, and all warnings."""
     out: dict[str, Any] = {
         "clip": a.clip.name,
         "model": a.person.name,
@@ -196,7 +194,7 @@ def summary(a: Analysis) -> dict[str, Any]:
 
 
 def marker_ranking(a: Analysis) -> list[tuple[str, float]]:
-    """Root mean square residual [mm] of each marker that was seen, the worst first."""
+    """Return the RMS residual [mm] of each visible marker, largest first."""
     seen = np.isfinite(a.fit.residuals)
     squares = np.where(seen, a.fit.residuals, 0.0) ** 2
     rms = 1e3 * np.sqrt(squares.sum(axis=0) / np.maximum(seen.sum(axis=0), 1))
@@ -205,7 +203,7 @@ def marker_ranking(a: Analysis) -> list[tuple[str, float]]:
 
 
 def residual_table(a: Analysis) -> dict[str, dict[str, float]]:
-    """Root mean square of the root's residual, of each coordinate, before and after: and in parts of the weight."""
+    """Return the RMS residual of the root before and after correction, and its force relative to weight."""
     e = a.explained
     names = [a.person.names[k] for k in a.root]
     lengths = [not a.person.rotational[k] for k in a.root]
@@ -217,7 +215,7 @@ def residual_table(a: Analysis) -> dict[str, dict[str, float]]:
 
 
 def write_robot(motion: RobotMotion, times: np.ndarray, folder: Path) -> None:
-    """Write a robot's joints as `trajectory_streamer` takes them: time from 0 [s] and one column a joint [rad]."""
+    """Write robot joints [rad] for `trajectory_streamer`, with time from 0 [s]."""
     names, values = motion.joints
     with (folder / f"robot_{motion.name}.csv").open("w", newline="") as out:
         rows = csv.writer(out)

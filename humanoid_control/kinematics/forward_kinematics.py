@@ -1,8 +1,6 @@
-"""Forward kinematics of a tree of joints of one degree of freedom, compiled, and rows of its Jacobian.
+"""Compiled forward kinematics of trees of one-degree-of-freedom joints, and rows of the Jacobian.
 
-`place_joint` is the equation, once: the pose of a body from that of its parent and the value of the joint between
-them. `joint_poses` runs it over a whole pinocchio model, `body_poses` over a `KinematicTree`, in which joints that are
-held cost nothing and joints that mimic others follow their coordinates.
+`joint_poses` covers a whole pinocchio model, `body_poses` a `KinematicTree` with held and mimic joints.
 """
 
 from __future__ import annotations
@@ -20,12 +18,12 @@ from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1, I2
 
 
 class JointFrames(NamedTuple):
-    """Frames of J joints of one degree of freedom in the bodies that carry them, and their axes.
+    """Frames and axes of J one-degree-of-freedom joints.
 
     Attributes:
-        R: (J, 3, 3) rotation of a joint's frame at value 0 in the frame of its parent body.
-        p: (J, 3) origin of this frame in the frame of its parent body [m].
-        axis: (J, 3) unit vector in the joint's frame.
+        R: (J, 3, 3) rotation of the joint frame at value 0, parent body frame.
+        p: (J, 3) origin of the joint frame, parent body frame [m].
+        axis: (J, 3) unit vector, joint frame.
         slides: (J,) True for a prismatic joint.
     """
 
@@ -36,12 +34,12 @@ class JointFrames(NamedTuple):
 
 
 def joint_axis(model: pin.Model, j: int) -> tuple[np.ndarray, bool]:
-    """Axis (3,) of a pinocchio joint of one degree of freedom in its own frame, and whether it slides."""
-    # Of the joint alone: memory for a whole model grows with the cube of its joints, 1.5 GB for 300 of them.
+    """Return the axis (3,) of a joint in its own frame, and whether it is prismatic."""
+    # model.createData() is avoided: its memory grows with the cube of the number of joints.
     joint = model.joints[j]
     data = joint.createData()
     joint.calc(data, pin.neutral(model))
-    S = np.array(data.S, dtype=float).ravel()  # its motion at unit speed: linear, then angular
+    S = np.array(data.S, dtype=float).ravel()  # motion subspace: linear, then angular
     slides = bool(np.linalg.norm(S[3:]) < 0.5)
     return (S[:3] if slides else S[3:]).copy(), slides
 
@@ -57,16 +55,15 @@ def place_joint(
     p: np.ndarray,
     axes: np.ndarray,
 ) -> None:
-    """Pose of what joint j moves: X_world_body = X_world_parent X_j Exp(value axis_j).
+    """Fill the pose of the body moved by joint j: X_world_body = X_world_parent X_j Exp(value axis_j).
 
     Args:
-        joints: all of them.
-        value: of joint j [rad, m].
-        parent: row of the parent body in R and p.
-        body: row of the moved body in R and p.
-        R: (B, 3, 3) rotations of the bodies in the world; row `body` is filled.
-        p: (B, 3) origins of the bodies in the world [m]; row `body` is filled.
-        axes: (J, 3) axes of the joints in the world; row j is filled.
+        value: joint position [rad], prismatic [m].
+        parent: row of the parent body.
+        body: row of the moved body.
+        R: (B, 3, 3) body rotations, world.
+        p: (B, 3) body origins, world [m].
+        axes: (J, 3) world.
     """
     R0, p0, b = joints.R, joints.p, parent
     ux, uy, uz = joints.axis[j, 0], joints.axis[j, 1], joints.axis[j, 2]
@@ -75,11 +72,12 @@ def place_joint(
     else:
         c, s, slide = np.cos(value), np.sin(value), 0.0
     t = 1.0 - c
-    # Rodrigues' formula for the rotation about the axis.
+    # Rodrigues' formula: E = cos(value) I + (1 - cos(value)) u u^T + sin(value) [u]_x.
     e00, e01, e02 = c + ux * ux * t, ux * uy * t - uz * s, ux * uz * t + uy * s
     e10, e11, e12 = uy * ux * t + uz * s, c + uy * uy * t, uy * uz * t - ux * s
     e20, e21, e22 = uz * ux * t - uy * s, uz * uy * t + ux * s, c + uz * uz * t
     for i in range(3):
+        # Row i of R_parent R_j; the axis is invariant under E, so it needs only this product.
         r0, r1, r2 = R[b, i, 0], R[b, i, 1], R[b, i, 2]
         a0 = r0 * R0[j, 0, 0] + r1 * R0[j, 1, 0] + r2 * R0[j, 2, 0]
         a1 = r0 * R0[j, 0, 1] + r1 * R0[j, 1, 1] + r2 * R0[j, 2, 1]
@@ -96,13 +94,13 @@ def place_joint(
 
 
 class ModelTree(NamedTuple):
-    """All joints of a pinocchio model; row j is pinocchio's joint j, 0 the world.
+    """Joints of a pinocchio model; row j is its joint j, row 0 the world.
 
     Attributes:
-        joints: of every joint but the world and a floating base, which have none of these.
-        parent: (njoints,) joint before each.
-        idx_q: (njoints,) where its value is in q.
-        floating: whether joint 1 is a floating base.
+        joints: frames; world and floating base have no axis.
+        parent: (njoints,) parent joint.
+        idx_q: (njoints,) index in q.
+        floating: True if joint 1 is a floating base.
     """
 
     joints: JointFrames
@@ -112,10 +110,11 @@ class ModelTree(NamedTuple):
 
     @classmethod
     def of(cls, model: pin.Model) -> ModelTree:
-        """The tree of a model whose joints have one degree of freedom, but for a floating base.
+        """Return the tree of a model.
 
         Raises:
-            RobotError: a joint of another kind, such as one without limits, whose cosine and sine pinocchio has in q.
+            RobotError: if a joint other than a floating base has several values in q, such as an unlimited one (cosine,
+                sine).
         """
         n = model.njoints
         floating = n > 1 and model.joints[1].nq == 7
@@ -136,7 +135,7 @@ class ModelTree(NamedTuple):
 
 
 class Followers(NamedTuple):
-    """Joints that mimic others.
+    """Mimic joints.
 
     Attributes:
         pairs: (M, 2) follower and leader.
@@ -148,26 +147,26 @@ class Followers(NamedTuple):
 
     @classmethod
     def of(cls, mimic: Sequence[tuple[int, int, float, float]]) -> Followers:
-        """Those of `Robot.mimic`."""
+        """Return the followers of `Robot.mimic`."""
         pairs = np.array([m[:2] for m in mimic], dtype=np.int64).reshape(-1, 2)
         return cls(pairs, np.array([m[2:] for m in mimic], dtype=float).reshape(-1, 2))
 
 
 @inlined
 def set_followers(followers: Followers, joints: np.ndarray, first: int) -> None:
-    """Set every follower from its leader, in an array whose joints begin at `first`."""
+    """Set each follower from its leader; the joints begin at index `first`."""
     pairs, law = followers.pairs, followers.law
     for k in range(pairs.shape[0]):
         joints[first + pairs[k, 0]] = law[k, 0] * joints[first + pairs[k, 1]] + law[k, 1]
 
 
 class WorldPoses(NamedTuple):
-    """Poses in the world that forward kinematics fills: of joints, or of bodies.
+    """World poses of joints or bodies; row 0 is the world.
 
     Attributes:
-        R: (B, 3, 3) rotations; row 0 is the world.
-        p: (B, 3) origins [m]; row 0 is the world.
-        axes: (J, 3) axes of the joints.
+        R: (B, 3, 3) rotations.
+        p: (B, 3) origins [m].
+        axes: (J, 3) joint axes.
     """
 
     R: F3
@@ -176,34 +175,35 @@ class WorldPoses(NamedTuple):
 
     @classmethod
     def of(cls, bodies: int, joints: int) -> WorldPoses:
-        """Memory for so many, each at the identity."""
+        """Return identity poses."""
         return cls(np.tile(np.eye(3), (bodies, 1, 1)), np.zeros((bodies, 3)), np.zeros((joints, 3)))
 
 
 @kernel
 def joint_poses(tree: ModelTree, q: np.ndarray, poses: WorldPoses) -> None:
-    """Poses of all joints of a model in the world, at the configuration q (nq,)."""
+    """Fill the world poses of all joints at q (nq,)."""
     R, p, axes = poses.R, poses.p, poses.axes
     first = 1
     if tree.floating:
         place_base(tree.joints.R[1], tree.joints.p[1], q, R, p)
         first = 2
+    # Parents precede children in pinocchio, so each parent is already placed.
     for j in range(first, tree.parent.shape[0]):
         place_joint(tree.joints, j, q[tree.idx_q[j]], tree.parent[j], j, R, p, axes)
 
 
 @kernel
 def joint_twists(tree: ModelTree, poses: WorldPoses, v: np.ndarray, out: np.ndarray) -> None:
-    """Motion (njoints, 6) of every joint against a base that stands: velocity at the world's origin, and angular.
+    """Fill the twist of each joint relative to a base at rest.
 
     Args:
-        poses: that `joint_poses` filled.
-        v: (nv,) velocity.
-        out: filled; in the world's axes [m/s, rad/s].
+        v: (nv,).
+        out: (njoints, 6) linear velocity at the world origin [m/s], angular velocity [rad/s], world axes.
     """
-    base = 1 if tree.floating else 0  # its configuration has one number more than its velocity
+    base = 1 if tree.floating else 0  # idx_v = idx_q - 1 behind a floating base (quaternion)
     out[: base + 1] = 0.0
     for j in range(base + 1, tree.parent.shape[0]):
+        # Twist of the parent plus the joint's own: (a, 0) if it slides, (p x a, a) if it turns.
         b, speed = tree.parent[j], v[tree.idx_q[j] - base]
         ax, ay, az = poses.axes[j, 0], poses.axes[j, 1], poses.axes[j, 2]
         x, y, z = poses.p[j, 0], poses.p[j, 1], poses.p[j, 2]
@@ -219,7 +219,7 @@ def joint_twists(tree: ModelTree, poses: WorldPoses, v: np.ndarray, out: np.ndar
 
 @inlined
 def place_base(R0: np.ndarray, p0: np.ndarray, q: np.ndarray, R: np.ndarray, p: np.ndarray) -> None:
-    """Pose (row 1 of R and p) of a floating base with q = (x, y, z, quaternion x, y, z, w, ...) at R0, p0."""
+    """Fill row 1 of R and p: a floating base at R0, p0 with q = (x, y, z, quaternion x, y, z, w, ...)."""
     x, y, z, w = q[3], q[4], q[5], q[6]
     e00, e01, e02 = 1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)
     e10, e11, e12 = 2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)
@@ -232,48 +232,42 @@ def place_base(R0: np.ndarray, p0: np.ndarray, q: np.ndarray, R: np.ndarray, p: 
 
 
 class JointPoses:
-    """Forward kinematics of a whole model, with a fixed or a floating base, into arrays that are used again.
-
-    Reading the same numbers out of pinocchio's data, one joint after the other, takes ten times longer.
+    """Forward kinematics of a whole model into reused arrays.
 
     Attributes:
-        R: (njoints, 3, 3) rotations in the world; joint 0 is the world.
-        p: (njoints, 3) origins in the world [m].
-        tree: tree of `joint_poses`.
-        world: poses of `joint_poses`.
+        R: (njoints, 3, 3) world; joint 0 is the world.
+        p: (njoints, 3) world [m].
+        tree: of `joint_poses`.
+        world: of `joint_poses`.
     """
 
     def __init__(self, model: pin.Model) -> None:
-        """Prepare for a model.
-
-        Raises:
-            RobotError: a joint with more than one number in q, other than a floating base.
-        """
+        """Raise RobotError if a joint other than a floating base has several values in q."""
         self.tree, self.world = ModelTree.of(model), WorldPoses.of(model.njoints, model.njoints)
         self.R, self.p = self.world.R, self.world.p
 
     def update(self, q: np.ndarray) -> None:
-        """Fill R and p for the configuration q (nq,)."""
+        """Fill R and p at q (nq,)."""
         joint_poses(self.tree, q, self.world)
 
 
 # -------- Some joints of a model, the others held
 
 
-BASE_AXES = np.vstack([np.eye(3), np.eye(3)[[2, 0, 1]]])  # of a floating base: slides x, y, z, turns z, x, y
+BASE_AXES = np.vstack([np.eye(3), np.eye(3)[[2, 0, 1]]])  # base: slides x, y, z, then turns z, x, y
 
 
 class KinematicTree(NamedTuple):
-    """M joints of one degree of freedom in a tree, driven by D coordinates; every other joint is held.
+    """Tree of M one-degree-of-freedom joints, driven by D coordinates; other joints are held.
 
-    Body 0 is the world with everything fixed to it; body k + 1 is the body on joint k.
+    Body 0 is the world with all links fixed to it. Joint k moves body k + 1.
 
     Attributes:
-        joints: their frames.
+        joints: frames of the M joints.
         parent: (M,) body that carries joint k.
-        coordinate: (M,) which coordinate drives joint k
-        gain: (M,) factor of joint = gain * coordinate + offset.
-        offset: (M,) offset of joint = gain * coordinate + offset.
+        coordinate: (M,) coordinate that drives joint k.
+        gain: (M,) joint = gain * coordinate + offset.
+        offset: (M,) see `gain`.
         moves: (M + 1, M) 1 where joint j moves body b.
     """
 
@@ -292,23 +286,20 @@ class KinematicTree(NamedTuple):
         joints: Sequence[int] | np.ndarray,
         mimic: Sequence[tuple[int, int, float, float]] = (),
     ) -> tuple[KinematicTree, BodyOfJoint]:
-        """The tree of some joints of a model.
+        """Return the tree of the given joints of a model, and the places of all joints in it.
 
-        A floating base becomes six joints before the others, driven by the coordinates 0 to 5: slides along x, y, z,
-        then turns about z, x, y (`BASE_AXES`), from a frame that may be moved: row 0 of `joints.R` and `joints.p`.
-        Whoever moves it to where the base is, at every step, never comes near the singular posture of three turns.
+        A floating base becomes six joints, driven by coordinates 0 to 5: slides along x, y, z, then turns about z, x, y
+        (`BASE_AXES`). Row 0 of `joints.R` and `joints.p` is their origin. Move it to the base pose at every step to
+        avoid the singularity of the three turns.
 
         Args:
-            model: joints of one degree of freedom, but for a floating base.
-            q_held: (nq,) configuration at which the joints that do not move are held.
-            joints: indices of the driving joints, as the robot counts them, in the order of their coordinates.
-            mimic: (follower, leader, multiplier, offset); followers of a driving joint move along.
-
-        Returns:
-            The tree, and where each joint of the model is in it.
+            model: one-degree-of-freedom joints and an optional floating base.
+            q_held: (nq,) configuration of the held joints.
+            joints: robot joint indices in the order of the coordinates.
+            mimic: (follower, leader, multiplier, offset).
 
         Raises:
-            RobotError: a joint has more than one degree of freedom and is not the base.
+            RobotError: if another joint has more than one degree of freedom.
         """
         floating = model.njoints > 1 and model.joints[1].nq == 7
         if model.nq != model.njoints - 1 + 6 * floating:
@@ -335,6 +326,7 @@ class KinematicTree(NamedTuple):
                 rows.append((body.index[up], X, axis, slides, *coordinate[j - first]))
                 body.index[j], body.pose[j] = len(rows), pin.SE3.Identity()
             else:
+                # A held joint extends the body of its parent by a constant pose.
                 held = data.oMi[up].inverse() * data.oMi[j]
                 body.index[j], body.pose[j] = body.index[up], body.pose[up] * held
         return cls._from(rows), body
@@ -365,25 +357,26 @@ class KinematicTree(NamedTuple):
 
 @dataclass(frozen=True)
 class BodyOfJoint:
-    """Places of the joints of a robot's model in a kinematic tree.
+    """Places of the joints of a model in a kinematic tree.
 
     Attributes:
-        index: (njoints,) body of the tree that carries pinocchio joint j.
-        pose: pose of that joint's frame in the body's frame.
+        index: (njoints,) body that carries pinocchio joint j.
+        pose: pose of the joint frame in this body.
     """
 
     index: np.ndarray
     pose: list[pin.SE3]
 
     def place(self, joint: int, X: pin.SE3) -> tuple[int, pin.SE3]:
-        """Body that carries what is placed at X in a joint's frame, and its pose there."""
+        """Return body and pose in it of a frame at X in a joint frame."""
         return int(self.index[joint]), self.pose[joint] * X
 
 
 @kernel
 def body_poses(tree: KinematicTree, x: np.ndarray, poses: WorldPoses) -> None:
-    """Poses (M + 1) of all bodies in the world and the joints' axes (M), at the coordinates x (D,)."""
+    """Fill the world poses of bodies and joint axes at the coordinates x (D,)."""
     R, p, axes = poses.R, poses.p, poses.axes
+    # Reset the world: callers may share `poses` with another tree.
     for i in range(3):
         p[0, i] = 0.0
         for k in range(3):
@@ -403,21 +396,21 @@ def add_point_row(
     scale: float,
     out: np.ndarray,
 ) -> None:
-    """Add scale * n . (velocity of a point that moves with a body) to a row of the Jacobian.
+    """Add scale * n . (Jacobian of a point on a body) to a row.
 
     Args:
-        tree: whose coordinates the row is for.
-        poses: from `body_poses`.
-        body: that carries the point.
-        point: position in the world [m].
-        n: direction in the world.
-        out: (D,) the row.
+        body: body that carries the point.
+        point: world [m].
+        n: direction, world.
+        out: (D,) row.
     """
     axes, body_p = poses.axes, poses.p
     for j in range(axes.shape[0]):
         if tree.moves[body, j] == 0.0:
+            # Joints outside the path from the body to the world do not move the point.
             continue
         ax, ay, az = axes[j, 0], axes[j, 1], axes[j, 2]
+        # Point velocity at unit joint speed: a if the joint slides, a x (point - p_joint) if it turns.
         if tree.joints.slides[j]:
             v = ax * n[0] + ay * n[1] + az * n[2]
         else:

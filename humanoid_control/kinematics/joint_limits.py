@@ -1,4 +1,4 @@
-"""Velocity bounds of joints: speed, range with room to brake, and acceleration, never left and never empty."""
+"""Velocity bounds of joints from speed, range with braking distance, and acceleration."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import F1
 
-EASY_SHARE = 0.05  # of a range, at most, in which a joint comes gently to its end
+EASY_SHARE = 0.05  # limits `ease` to a share of the range, so that short ranges keep their speed
 
 
 class JointLimits(NamedTuple):
     """Limits of n joints.
 
     Attributes:
-        lower: (n,) lower end of the range [rad].
-        upper: (n,) upper end of the range [rad].
-        velocity: (n,) speed [rad/s].
+        lower: (n,) [rad].
+        upper: (n,) [rad].
+        velocity: (n,) [rad/s].
     """
 
     lower: F1
@@ -27,15 +27,15 @@ class JointLimits(NamedTuple):
 
 
 class StepRules(NamedTuple):
-    """Rules of one step.
+    """Parameters of the bounds of one step.
 
     Attributes:
-        dt: its length [s].
-        next_dt: the shortest step that may follow [s].
-        recovery_speed: at which a joint returns into its range [rad/s].
-        acceleration: (n,) limit on the change of each joint's velocity [rad/s^2]; infinite: none.
-        braking: (n,) deceleration that each joint counts on before the end of its range, none above that.
-        ease: distance from the end of the range within which a joint's deceleration falls with its distance [rad].
+        dt: length of the step [s].
+        next_dt: shortest step that may follow [s].
+        recovery_speed: of a return into the range [rad/s].
+        acceleration: (n,) limit [rad/s^2]; inf: none.
+        braking: (n,) deceleration assumed before the end of the range [rad/s^2].
+        ease: distance from the end within which the deceleration falls with the distance [rad].
     """
 
     dt: float
@@ -55,23 +55,18 @@ def velocity_bounds(
     acceleration: float | np.ndarray = np.inf,
     next_dt: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds on the joint velocities for one step of length dt.
+    """Return lower <= upper bounds (n,) on the joint velocities for one step [rad/s].
 
-    Inside its range a joint may move at full speed, but not past a limit within the step, and only as fast as it can
-    still brake before the limit. Outside (a bad start) it must come back, at most at the recovery speed and never
-    faster than its speed limit, so the bounds are never empty. Range and speed come before acceleration.
+    A joint cannot pass a limit within the step and can always brake before it. Outside its range it must return. Range
+    and speed take priority over acceleration.
 
     Args:
-        joints: (n,) where the joints are [rad].
-        limits: of the joints.
-        dt: [s].
-        recovery_speed: at which a joint returns into its range [rad/s].
-        previous: (n,) velocities of the step before [rad/s]; None: at liberty.
-        acceleration: limit on the change of velocity, of all joints or (n,) of each [rad/s^2].
-        next_dt: the shortest step that may follow [s]; None: steps are all as long as this one.
-
-    Returns:
-        Lower and upper bound (n,) [rad/s], lower <= upper always.
+        joints: (n,) positions [rad].
+        dt: length of the step [s].
+        recovery_speed: maximum of a return into the range [rad/s].
+        previous: (n,) velocities of the previous step [rad/s]; None: no acceleration limit.
+        acceleration: scalar or (n,) limit [rad/s^2].
+        next_dt: shortest step that may follow [s]; None: dt.
     """
     low, high = np.empty(len(joints)), np.empty(len(joints))
     before = np.zeros(len(joints)) if previous is None else previous
@@ -85,7 +80,7 @@ def velocity_bounds(
 def fill_velocity_bounds(
     joints: np.ndarray, limits: JointLimits, rules: StepRules, previous: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> None:
-    """As `velocity_bounds`, into two arrays (n,)."""
+    """Fill two arrays (n,) with the bounds of `velocity_bounds`."""
     for i in range(joints.shape[0]):
         low[i], high[i] = -limits.velocity[i], limits.velocity[i]
     keep_range(joints, limits, rules, previous, low, high)
@@ -93,7 +88,7 @@ def fill_velocity_bounds(
 
 @kernel
 def clamp_to_speed(low: np.ndarray, high: np.ndarray, speed: np.ndarray) -> None:
-    """Cut bounds (n,) in place to a speed (n,) [rad/s] either way."""
+    """Clip bounds (n,) in place to +-speed (n,) [rad/s]."""
     for i in range(low.shape[0]):
         low[i] = min(max(low[i], -speed[i]), speed[i])
         high[i] = min(max(high[i], -speed[i]), speed[i])
@@ -103,24 +98,27 @@ def clamp_to_speed(low: np.ndarray, high: np.ndarray, speed: np.ndarray) -> None
 def keep_range(
     joints: np.ndarray, limits: JointLimits, rules: StepRules, previous: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> None:
-    """Tighten speed bounds (n,) in place so that joints keep their range, and can brake before the end of it.
+    """Tighten bounds [rad/s] in place so that joints stay in their range and can brake before its end.
 
     Args:
-        joints: (n,) [rad].
-        limits: of which the range counts here.
-        previous: (n,) [rad/s].
-        low: (n,) lower bound [rad/s], low <= high.
-        high: (n,) upper bound [rad/s].
+        joints: (n,) positions [rad].
+        limits: only the range is used.
+        previous: (n,) previous velocities [rad/s].
+        low: (n,) <= high.
+        high: (n,).
     """
     dt = rules.dt
     for i in range(joints.shape[0]):
         acceleration, braking = rules.acceleration[i], rules.braking[i]
         slowest, fastest = low[i], high[i]
         below, above = joints[i] - limits.lower[i], limits.upper[i] - joints[i]
+        # Outside the range -below or -above is positive: the bound then demands a return, at most at recovery speed.
         a = min(max(-below / dt, slowest), min(rules.recovery_speed, fastest))
         b = min(max(above / dt, -min(rules.recovery_speed, -slowest)), fastest)
+        # From outside the range a and b may be reversed: sort them, so the bounds are never empty.
         down, up = min(a, b), max(a, b)
         if np.isfinite(acceleration):
+            # Acceleration is clipped to [down, up] first: range and speed take priority.
             step = acceleration * dt
             least = min(max(previous[i] - step, down), up)
             most = min(max(previous[i] + step, down), up)
@@ -134,50 +132,42 @@ def keep_range(
 def keep_acceleration(
     low: np.ndarray, high: np.ndarray, previous: np.ndarray, acceleration: np.ndarray, dt: float
 ) -> None:
-    """Shift bounds (n,) so that no velocity changes by more than acceleration (n,) dt: before range, if one must give.
-
-    From a rest inside the range they never need it. From outside, a joint gets up to its recovery speed this way.
-    """
+    """Shift bounds (n,) so that no velocity changes by more than acceleration (n,) dt; overrides the range."""
     for i in range(low.shape[0]):
         step = acceleration[i] * dt
+        # Clip both bounds to [least, most]: an unreachable range bound becomes the nearest reachable velocity.
         least, most = previous[i] - step, previous[i] + step
         low[i], high[i] = min(max(low[i], least), most), min(max(high[i], least), most)
 
 
 @kernel
 def approach_speed(room: float, acceleration: float, dt: float, next_dt: float, ease: float) -> float:
-    """The highest speed [rad/s] toward the end of a range: from it a joint can stop, and its drive stays behind it.
+    """Return the highest speed [rad/s] toward the end of a range from which a joint with a lagging drive can stop.
 
-    A drive that brakes lags by what it needs to give the torque; a command that brakes at a constant rate until it is
-    there runs it into the stop. So within the distance d of the end the speed is the distance, as it will be after this
-    step, over T = sqrt(d / a): the deceleration falls from a to nothing as the joint arrives, and with it the lag.
-    Before, v^2 = 2 a (room - d / 2).
-
-    Args:
-        room: see `braking_speed`.
-        acceleration: see `braking_speed`.
-        dt: see `braking_speed`.
-        next_dt: see `braking_speed`.
-        ease: d [rad].
+    A braking drive lags in proportion to its torque. Within `ease` = d of the end the speed is therefore (room after
+    this step) / sqrt(d / a): deceleration and lag fall to zero on arrival. Farther away, v^2 = 2 a (room - d / 2). The
+    other arguments are those of `braking_speed`.
     """
     if room >= ease or ease <= 0.0:
+        # Eased part: v (T + dt) = room. Both branches give v = sqrt(a ease) at room = ease as steps go to zero.
         return braking_speed(room - 0.5 * ease, acceleration, dt, next_dt)
     return max(room, 0.0) / (np.sqrt(ease / acceleration) + dt)
 
 
 @kernel
 def braking_speed(room: float, acceleration: float, dt: float, next_dt: float) -> float:
-    """The highest speed [rad/s] from which a joint can stop within its room [rad].
+    """Return the highest speed [rad/s] from which a joint can stop within a distance.
 
-    A joint that moves at v for dt and then brakes in steps of h needs v (dt - h / 2) + v^2 / (2 a), and up to
-    a h^2 / 8 more where v is no whole multiple of a h. Shorter steps need more, so h = 0 holds for any that follow.
+    A joint that moves at v for dt and then brakes in steps of h needs v (dt - h / 2) + v^2 / (2 a), and up to a h^2 / 8
+    more if v is not a multiple of a h. h = 0 is safe for any steps.
 
     Args:
-        room: [rad].
+        room: distance [rad].
         acceleration: a [rad/s^2].
-        dt: of this step [s].
+        dt: this step [s].
         next_dt: h [s].
     """
+    # Positive root of v^2 / (2 a) + v (dt - h / 2) = room - a h^2 / 8.
     b = acceleration * (dt - 0.5 * next_dt)
     sure = max(room - 0.125 * acceleration * next_dt * next_dt, 0.0)
     return np.sqrt(b * b + 2.0 * acceleration * sure) - b

@@ -1,4 +1,4 @@
-"""Joint states, measurements, states of nodes: records that robots, simulated or real, estimators and nodes share."""
+"""Joint states, measurements, node states, and the interface of a robot."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 
 class JointState(NamedTuple):
-    """Positions, velocities and efforts of joints at one time, measured, estimated or commanded.
+    """Measured, estimated or commanded joints at one time.
 
     Attributes:
-        names: of the n joints; the arrays are in their order.
-        q: (n,) [rad], of a prismatic joint [m].
+        names: of the n joints.
+        q: (n,) [rad], prismatic [m].
         v: (n,) [rad/s], [m/s].
-        effort: (n,) [N m], [N]. NaN: not known.
-        stamp: time [s] on the clock of the sender.
+        effort: (n,) [N m], [N]; NaN: unknown.
+        stamp: time on the clock of the sender [s].
     """
 
     names: tuple[str, ...]
@@ -27,7 +27,7 @@ class JointState(NamedTuple):
 
 
 class ImuReading(NamedTuple):
-    """An inertial measurement unit in the root link, in the axes of that link.
+    """Reading of an inertial measurement unit, root link axes.
 
     Attributes:
         orientation: (4,) quaternion x y z w of the link in the world.
@@ -41,12 +41,12 @@ class ImuReading(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """One reading of all sensors of a robot.
+    """Reading of all sensors of a robot.
 
     Attributes:
-        joints: of the joint encoders and drives.
+        joints: encoders and drives.
         imu: of the root link.
-        foot_wrenches: foot -> (6,) force [N] and torque [N m] of the ground on it, in its sole frame.
+        foot_wrenches: foot -> (6,) ground force [N] and torque [N m] on it, sole frame.
     """
 
     joints: JointState
@@ -54,11 +54,11 @@ class Measurement(NamedTuple):
     foot_wrenches: Mapping[str, np.ndarray]
 
 
-PART = ": "  # between the names of a node and of a part of it, in diagnostics
+PART = ": "  # separates the names of a node and of its part in diagnostics
 
 
 class NodeStatus(NamedTuple):
-    """Last diagnostics of a node or a part of it: level (0: ok, 1: warning, 2: error), message, values by name."""
+    """Diagnostics of a node or its part: level (0 ok, 1 warning, 2 error), message, values by name."""
 
     level: int
     message: str
@@ -66,12 +66,12 @@ class NodeStatus(NamedTuple):
 
 
 def node_statuses(message: Any) -> dict[str, NodeStatus]:
-    """The statuses by node in a diagnostic_msgs/DiagnosticArray, live or out of a recording; names without slashes."""
+    """Return the statuses by node (without slashes) in a diagnostic_msgs/DiagnosticArray."""
     return {s.name.strip("/"): _status(s) for s in message.status if PART not in s.name}
 
 
 def part_statuses(message: Any) -> dict[tuple[str, str], NodeStatus]:
-    """The statuses of parts of nodes, such as the buses of a driver, by node and part; as `node_statuses`."""
+    """Return the statuses by node and part, such as a bus of a driver."""
     found = ((*s.name.strip("/").split(PART, 1), s) for s in message.status if PART in s.name)
     return {(node, part): _status(s) for node, part, s in found}
 
@@ -82,10 +82,10 @@ def _status(s: Any) -> NodeStatus:
 
 
 class RobotInterface(Protocol):
-    """A robot as a controller meets it: an engine of the simulator, or the driver of a real one.
+    """Simulated or real robot as seen by a controller.
 
     Attributes:
-        joint_names: of the n joints, in the order of all commands.
+        joint_names: the n joints in the order of commands.
     """
 
     @property
@@ -98,20 +98,20 @@ class RobotInterface(Protocol):
         velocities: np.ndarray | None = None,
         efforts: np.ndarray | None = None,
     ) -> None:
-        """Tell the drives what to do from now on, each joint by what is given for it.
+        """Command the drives from now on.
 
-        A position makes a position drive, with velocity and effort as feed-forward; a velocity without a position a
-        velocity drive; an effort alone a torque. Values beyond the limits are clipped. Joints for which nothing
-        finite is given continue as they are.
+        A position selects a position drive with velocity and effort as feed-forward, a velocity alone a velocity drive,
+        an effort alone a torque. Values beyond the limits are clipped. Joints without a finite value keep their
+        command.
 
         Args:
-            positions: (n,) [rad], of a prismatic joint [m].
+            positions: (n,) [rad], prismatic [m].
             velocities: (n,) [rad/s], [m/s].
             efforts: (n,) [N m], [N].
 
         Raises:
-            SizeError: not one for each joint; it is a ValueError.
+            SizeError: if an array does not have n values (a ValueError).
         """
 
     def read(self) -> Measurement:
-        """Measurement of the sensors now."""
+        """Return the present measurement."""

@@ -1,7 +1,4 @@
-"""Twists of the joints of a model in the world, and the centroidal momentum map that follows from them, compiled.
-
-Both take the poses that `joint_poses` has filled, so that nothing is computed twice in a tick.
-"""
+"""Compiled joint twists and centroidal momentum map from the poses of `joint_poses`."""
 
 from __future__ import annotations
 
@@ -18,18 +15,14 @@ from humanoid_control.numerics.packed import local_matrix
 
 @kernel
 def fill_twists(tree: ModelTree, world: WorldPoses, J: np.ndarray) -> None:
-    """Columns of all joints at the world's origin, linear before angular: pinocchio's `data.J`.
+    """Fill J (6, nv), the joint twists at the world origin, linear before angular (pinocchio's `data.J`).
 
     A turn about the axis a through p moves the origin at p x a.
-
-    Args:
-        tree: of the model.
-        world: from `joint_poses`.
-        J: (6, nv) filled.
     """
     R, p, axes = world.R, world.p, world.axes
     first = 1
     if tree.floating:
+        # The velocity of a floating base is in its own axes: the columns of R are its directions.
         x, y, z = p[1, 0], p[1, 1], p[1, 2]
         for i in range(3):
             a, b, c = R[1, 0, i], R[1, 1, i], R[1, 2, i]
@@ -38,6 +31,7 @@ def fill_twists(tree: ModelTree, world: WorldPoses, J: np.ndarray) -> None:
             J[0, k], J[1, k], J[2, k], J[3, k], J[4, k], J[5, k] = y * c - z * b, z * a - x * c, x * b - y * a, a, b, c
         first = 2
     for j in range(first, tree.parent.shape[0]):
+        # idx_v = idx_q - 1 behind a floating base, which has a quaternion in q.
         k = tree.idx_q[j] - (1 if tree.floating else 0)
         a, b, c = axes[j, 0], axes[j, 1], axes[j, 2]
         if tree.joints.slides[j]:
@@ -48,16 +42,16 @@ def fill_twists(tree: ModelTree, world: WorldPoses, J: np.ndarray) -> None:
 
 
 class LinkInertias(NamedTuple):
-    """Inertias of what the joints of a model carry, and memory for those of their subtrees.
+    """Inertias of links and memory for those of subtrees.
 
     Attributes:
         mass: (N,) [kg].
-        lever: (N, 3) centre of mass in the joint's frame [m].
-        inertia: (N, 3, 3) about it [kg m^2].
-        carried: (N, 10) of subtrees: mass, mass times place from the centre of mass, inertia about it: xx, yy, zz, xy,
-            xz, yz.
-        center: (3,) centre of mass of what moves [m].
-        momentum: (6, nv) the centroidal map.
+        lever: (N, 3) centre of mass, joint frame [m].
+        inertia: (N, 3, 3) about it, joint axes [kg m^2].
+        carried: (N, 10) of subtrees: mass, mass times position from the robot's centre of mass, inertia about it (xx,
+            yy, zz, xy, xz, yz), world axes.
+        center: (3,) centre of mass of the moving links, world [m].
+        momentum: (6, nv) centroidal map.
     """
 
     mass: F1
@@ -69,7 +63,7 @@ class LinkInertias(NamedTuple):
 
     @classmethod
     def of(cls, model: pin.Model) -> LinkInertias:
-        """Those of a model."""
+        """Return the inertias of a model."""
         n = model.njoints
         return cls(
             np.array([i.mass for i in model.inertias]),
@@ -83,19 +77,15 @@ class LinkInertias(NamedTuple):
 
 @kernel
 def fill_centroidal_map(tree: ModelTree, world: WorldPoses, links: LinkInertias) -> None:
-    """Fill `links.momentum`: linear, then angular momentum about the centre of mass, by the velocities.
+    """Fill `links.momentum`: linear, then angular momentum about the centre of mass.
 
-    A subtree of mass m with its centre at s / m and the inertia I about the robot's centre of mass c has, at the twist
-    (u, w) there, the momentum m u + w x s and the angular momentum s x u + I w about c (Orin and Goswami 2008).
-
-    Args:
-        tree: of the model.
-        world: from `joint_poses`.
-        links: filled.
+    A subtree of mass m with its centre at s / m and the inertia I, relative to the robot's centre of mass c, has at the
+    twist (u, w) of c the momentum m u + w x s and s x u + I w about c (Orin and Goswami 2008).
     """
     R, p, n = world.R, world.p, tree.parent.shape[0]
     carried, c, total = links.carried, links.center, 0.0
     c[0], c[1], c[2] = 0.0, 0.0, 0.0
+    # Positions of the link centres in the world, and their weighted sum.
     for j in range(1, n):
         m, x, y, z = links.mass[j], links.lever[j, 0], links.lever[j, 1], links.lever[j, 2]
         carried[j, 0] = m
@@ -109,6 +99,7 @@ def fill_centroidal_map(tree: ModelTree, world: WorldPoses, links: LinkInertias)
         return
     for i in range(3):
         c[i] /= total
+    # Inertia of each link about c (parallel axes): R I R^T + m (|d|^2 E - d d^T), with A = R I.
     A = local_matrix(3, 3)
     for j in range(1, n):
         m = links.mass[j]
@@ -124,6 +115,7 @@ def fill_centroidal_map(tree: ModelTree, world: WorldPoses, links: LinkInertias)
         carried[j, 7] = _turned(A, R[j], 0, 1) - m * x * y
         carried[j, 8] = _turned(A, R[j], 0, 2) - m * x * z
         carried[j, 9] = _turned(A, R[j], 1, 2) - m * y * z
+    # Leaves before roots: each subtree is complete before it is added to its parent.
     for j in range(n - 1, 1, -1):
         if tree.parent[j] > 0:
             for i in range(10):
@@ -145,13 +137,13 @@ def fill_centroidal_map(tree: ModelTree, world: WorldPoses, links: LinkInertias)
 
 @inlined
 def _turned(A: np.ndarray, R: np.ndarray, i: int, k: int) -> float:
-    """Entry (i, k) of A R^T."""
+    """Return entry (i, k) of A R^T."""
     return A[i, 0] * R[k, 0] + A[i, 1] * R[k, 1] + A[i, 2] * R[k, 2]
 
 
 @inlined
 def _put_turn(links: LinkInertias, j: int, k: int, w: tuple, at: np.ndarray) -> None:
-    """Column k of a turn about the axis w through a point: the centre of mass moves at w x (c - at)."""
+    """Fill column k for a turn about w through `at`: the centre of mass moves at w x (c - at)."""
     x, y, z = links.center[0] - at[0], links.center[1] - at[1], links.center[2] - at[2]
     u = (w[1] * z - w[2] * y, w[2] * x - w[0] * z, w[0] * y - w[1] * x)
     _put_momentum(links, j, k, u, w)
@@ -159,9 +151,10 @@ def _put_turn(links: LinkInertias, j: int, k: int, w: tuple, at: np.ndarray) -> 
 
 @inlined
 def _put_momentum(links: LinkInertias, j: int, k: int, u: tuple, w: tuple) -> None:
-    """Column k of the map, of joint j, at the twist (u, w) about the centre of mass."""
+    """Fill column k for the subtree of joint j at the twist (u, w) of the centre of mass."""
     a, out = links.carried, links.momentum
     m, x, y, z = a[j, 0], a[j, 1], a[j, 2], a[j, 3]
+    # p = m u + w x s, L = s x u + I w.
     out[0, k] = m * u[0] + w[1] * z - w[2] * y
     out[1, k] = m * u[1] + w[2] * x - w[0] * z
     out[2, k] = m * u[2] + w[0] * y - w[1] * x
