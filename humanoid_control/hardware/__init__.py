@@ -1,7 +1,7 @@
-"""Real robots: what stands between joint commands and motors, without ROS.
+"""Real robots: the layer between joint commands and motors, without ROS.
 
-A `Transport` speaks the protocol of the drives on one bus; all that keeps the robot safe is above it and the same for
-every transport. A `Driver` is both together, one `cycle` after the other:
+A `Transport` speaks the protocol of one bus; supervision, limits and power states above it serve every transport. A
+`Driver` runs both, one `cycle` after the other:
 
 ```python
 import time

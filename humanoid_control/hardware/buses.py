@@ -1,4 +1,4 @@
-"""All buses of a robot as one: opened, read, written, switched; one that is gone is opened again every second."""
+"""All buses of a robot behind one interface."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from humanoid_control.hardware.transport import (
     transport_class,
 )
 
-RETRY = 1.0  # [s] between attempts to open a bus that is gone
-RECENT = 1.0  # [s] over which lost samples are counted
+RETRY = 1.0  # [s] between attempts to reopen a lost bus
+RECENT = 1.0  # [s] time constant of the share of lost samples
 
-STILL_TIME = 0.5  # [s] for which a joint must have been at rest whose zero is set
+STILL_TIME = 0.5  # [s] a joint must have been at rest before its zero is set
 
 Record = Callable[[str], None]
 
 
 class BusFile(Protocol):
-    """What `Buses` needs of a hardware file: the buses, the names of all their actuators, the rate [Hz]."""
+    """Hardware file as `Buses` reads it; `rate` [Hz]."""
 
     @property
     def buses(self) -> tuple[Bus, ...]: ...
@@ -49,12 +49,15 @@ class BusFile(Protocol):
 
 
 class BusReport(NamedTuple):
-    """One bus for diagnostics.
+    """State of one bus for diagnostics.
 
     Attributes:
-        name: of the bus. problem: why it must not move the robot; empty: nothing. load: share of it that a cycle takes.
-        lost: samples that did not come since the start. missed: share of them lately.
-        traffic: since it was opened. battery: supply of its drives; None: not measured.
+        problem: reason why the bus must not move the robot; empty: none.
+        load: share of the bus that a cycle takes.
+        lost: missing samples since the start.
+        missed: recent share of missing samples.
+        traffic: counters since `open`.
+        battery: None: not measured.
     """
 
     name: str
@@ -67,23 +70,28 @@ class BusReport(NamedTuple):
 
 
 class Buses:
-    """The transports of a robot and the arrays of all its actuators.
+    """Transports of a robot and the arrays of all its m actuators.
 
     Attributes:
-        names: of the m actuators. state, command: of all of them; transports work on views of these.
-        transports: by bus name. lost: reason by bus that is gone; empty: all are there.
-        missed: (m,) share of the samples that did not come lately. lost_samples: (m,) how many, since the start.
-        sent: frames that a dry run did not send. held: buses to which no commands go.
+        state: of all actuators; transports fill views of it.
+        command: of all actuators; transports send views of it.
+        transports: by bus name.
+        lost: reason by lost bus.
+        missed: recent share of missing samples (m,).
+        lost_samples: missing samples since the start (m,).
+        sent: frames that a dry run did not send.
+        held: buses that receive no commands.
     """
 
     def __init__(self, hardware: BusFile, dry_run: bool = False, record: Record | None = None) -> None:
-        """Make the transports; nothing is opened.
+        """Create the transports without opening them.
 
         Args:
-            hardware: of the robot. dry_run: read, but neither write nor power; `record` takes the text of the frames.
+            dry_run: read, but neither write nor power.
+            record: called with each frame of a dry run as text.
 
         Raises:
-            HumanoidError: a bus row that its transport refuses, an optional package that is missing.
+            HumanoidError: if a transport rejects its row or lacks a package.
         """
         self.names = hardware.actuators
         self.state, self.command = ActuatorState(len(self.names)), ActuatorCommand(len(self.names))
@@ -110,10 +118,10 @@ class Buses:
                 raise HardwareError(f"{spec.where or spec.name}: its drives have no mode {missing.pop().name}")
 
     def open(self) -> None:
-        """Open all; none stays open where one cannot.
+        """Open all buses, or none.
 
         Raises:
-            HardwareError: as the transport says.
+            HardwareError: if a bus cannot be opened.
         """
         try:
             for transport in self.transports.values():
@@ -130,7 +138,7 @@ class Buses:
             transport.close()
 
     def read(self, until: float) -> None:
-        """Take the samples of all buses; a bus that is gone is `lost`, and its actuators are not fresh."""
+        """Read all buses; actuators of a lost bus are not fresh."""
         for name, transport, state, _ in self._views:
             if name in self.lost:
                 state.flags &= ~np.uint8(Flag.FRESH)
@@ -140,11 +148,12 @@ class Buses:
             except HardwareError as e:
                 self._lose(name, state, e)
         lost = ~self.state.have(Flag.FRESH)
+        # first-order filter of the share of lost samples, time constant RECENT
         self.missed += self._share * (lost - self.missed)
         self.lost_samples += lost
 
     def write(self, early: bool) -> None:
-        """Send the command to the buses that want it at this end of the cycle."""
+        """Send the command to buses that write at this end of the cycle (`Transport.early`)."""
         for name, transport, state, command in self._views:
             if transport.early != early or name in self.lost or name in self.held:
                 continue
@@ -165,7 +174,7 @@ class Buses:
         state.flags &= ~np.uint8(Flag.FRESH)
 
     def reopen(self, now: float) -> None:
-        """Try to open what is gone, once a second; never gives power."""
+        """Try to reopen lost buses once a second, without power."""
         if not self.lost or now - self._retried < RETRY:
             return
         self._retried = now
@@ -180,87 +189,87 @@ class Buses:
                 del self.lost[name]
 
     def power(self, on: bool) -> bool:
-        """One step of the drives' enable or disable sequence on each bus; True when all are there."""
+        """Make one step of the drives' enable or disable sequence; True when all are done."""
         if self._dry:
             return True
         answers = [t.power(on) for name, t in self.transports.items() if name not in self.lost]
         return all(answers) and not self.lost
 
     def quick_stop(self) -> None:
-        """Stop all drives by their own means."""
+        """Stop all drives by their own quick stop."""
         if not self._dry:
             for transport in self.transports.values():
                 transport.quick_stop()
 
     def switch_off(self, name: str) -> None:
-        """Brakes, and one step of the drives' disable sequence, on one bus."""
+        """Engage the brakes of one bus and step its drives' disable sequence."""
         transport = self.transports[name]
         for k in range(len(transport.names)):
             transport.brake(k, False)
         transport.power(False)
 
     def clear_faults(self) -> None:
-        """Ask all drives to forget their faults."""
+        """Request all drives to reset their faults."""
         for transport in self.transports.values():
             transport.clear_faults()
 
     def brakes(self, release: bool) -> bool:
-        """Release or engage all brakes; False where the robot has none."""
+        """Release or engage all brakes; False if the robot has none."""
         if self._dry:
             return False
         answers = [t.brake(k, release) for t in self.transports.values() for k in range(len(t.names))]
         return any(answers)
 
     def brake(self, actuator: int, release: bool) -> bool:
-        """Release or engage the brake of one actuator; False where it has none."""
+        """Release or engage one brake; False if the actuator has none."""
         for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
             if rows.start <= actuator < rows.stop:
                 return not self._dry and transport.brake(actuator - rows.start, release)
         raise IndexError(actuator)
 
     def home(self, actuator: int, on: bool) -> HomingProgress:
-        """Let the drive of an actuator look for its zero, or end that; see `Transport.home`."""
+        """Home one actuator, or end its homing; see `Transport.home`."""
         for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
             if rows.start <= actuator < rows.stop:
                 return HomingProgress.FAILED if self._dry else transport.home(actuator - rows.start, on)
         raise IndexError(actuator)
 
     def trouble(self) -> str:
-        """Reason why a bus must not move the robot now; empty: none."""
+        """Return why a bus must not move the robot now; empty: no reason."""
         asked = {name: t for name, t in self.transports.items() if name not in self.held}
         texts = [f"bus {name}: {text}" for name, t in asked.items() if (text := t.trouble())]
         return "; ".join([*self.lost.values(), *texts])
 
     def fault_text(self, actuator: int) -> str:
-        """The fault of an actuator in the words of its drive."""
+        """Return the fault of an actuator in words."""
         for rows, transport in zip(self._rows(), self.transports.values(), strict=True):
             if rows.start <= actuator < rows.stop:
                 return transport.fault_text(int(self.state.code[actuator]))
         raise IndexError(actuator)
 
     def serials(self) -> dict[str, str]:
-        """Serial number of each actuator's drive."""
+        """Return the drives' serial numbers by actuator."""
         found: list[str] = []
         for transport in self.transports.values():
             found += transport.serials()
         return dict(zip(self.names, found, strict=True))
 
     def guarded(self) -> list[str]:
-        """Buses whose drives do not stop by themselves when frames cease."""
+        """Return buses with drives that do not stop when frames cease."""
         return [name for name, t in self.transports.items() if t.silence is not Silence.STOPS]
 
     def guards(self) -> list[GuardedBus]:
-        """What a guardian needs to damp each bus without the driver, of those where that can be done."""
+        """Return guardian recipes of all buses that have one."""
         specs = [(name, t.guard()) for name, t in self.transports.items()]
         return [GuardedBus(name, *spec) for name, spec in specs if spec is not None]
 
     def damping_frames(self, names: Sequence[str]) -> list[bytes]:
-        """Frames that damp the drives of these buses where they are now."""
+        """Return frames that damp these buses' drives at their present positions."""
         views = {name: (transport, state) for name, transport, state, _ in self._views}
         return [views[name][0].damping_frame(views[name][1]) for name in names]
 
     def figures(self) -> dict[str, Any]:
-        """Counters of all buses for diagnostics."""
+        """Return counters for diagnostics."""
         own = {f"{name} {key}": value for name, t in self.transports.items() for key, value in t.figures().items()}
         missed = {
             f"{name} missed_percent": round(100 * float(self.missed[k].max()), 2)
@@ -269,7 +278,7 @@ class Buses:
         return {**missed, **own, **({"dry_run_frames": self.sent} if self._dry else {})}
 
     def reports(self) -> list[BusReport]:
-        """Each bus as it is now."""
+        """Return the state of each bus."""
         out = []
         for (name, transport, state, _), rows, load in zip(self._views, self._rows(), self._loads, strict=True):
             problem = self.lost.get(name) or transport.trouble()
@@ -286,13 +295,14 @@ class Buses:
 def new_zeros(
     hardware: Hardware, transmission: Transmission, buses: Buses, angles: Mapping[str, float], still: np.ndarray
 ) -> dict[str, Zero]:
-    """Zeros of the actuators of joints that are at these angles now [rad], in a jig.
+    """Return actuator zeros of joints held at known angles in a jig.
 
     Args:
-        hardware, transmission, buses: of the robot. angles: by joint. still: (n,) at rest for STILL_TIME, and measured.
+        angles: present angle by joint [rad].
+        still: joints measured, and at rest for STILL_TIME (n,).
 
     Raises:
-        ConfigError: a joint moves or is not measured.
+        ConfigError: if a joint moves or is not measured.
     """
     names = list(hardware.names)
     q = np.full(len(names), np.nan)

@@ -1,7 +1,6 @@
-"""Calibration of a real robot: where each actuator's zero is, how that is known, and of which drive; homing.
+"""Calibration: zero of each actuator, its source and its drive; homing.
 
-What an encoder does not know by itself is measured once, with the robot in a known posture, and kept in a file; or its
-drive looks for it after every start, at a switch or a hard stop.
+A relative encoder is calibrated once in a known posture, or its drive homes at a switch or hard stop after every start.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from humanoid_control.hardware.yaml_rows import Row
 
 SCHEMA = "humanoid_calibration/1"
 HOMING_KEYS = ("method", "speed", "slow", "effort", "angle", "timeout")
-HOMING_SPEED, HOMING_TIME = 0.1, 30.0  # [rad/s] at the joint, [s], where the file is silent
-BEYOND = 0.5  # [rad] that a switch or a hard stop may be beyond the joint's range
+HOMING_SPEED, HOMING_TIME = 0.1, 30.0  # [rad/s] at the joint, [s]; defaults of the hardware file
+BEYOND = 0.5  # [rad] by which a switch or a hard stop may lie outside the joint's range
 METHODS = ("jig", "limit switch", "hand", "study")
-LARGE = 0.2  # [rad] by which a zero changes only where that is meant
+LARGE = 0.2  # [rad] largest change of a zero without explicit permission
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,11 @@ class Zero:
     """Zero of one actuator.
 
     Attributes:
-        zero: of a gear the joint angle, of a linkage the motor angle, where the actuator reads zero [rad].
-        method: one of METHODS. date: ISO 8601. std: standard deviation [rad], 0: not known.
-        serial: number of the drive; empty: it has none.
+        zero: joint angle (gear) or motor angle (linkage) where the actuator reads zero [rad].
+        method: one of METHODS.
+        date: ISO 8601.
+        std: standard deviation [rad]; 0: not known.
+        serial: of the drive; empty: none.
     """
 
     zero: float
@@ -47,15 +48,15 @@ class Zero:
 
 
 def calibration_path(hardware: Path) -> Path:
-    """Path of the calibration beside a hardware file: lola.hardware.yaml -> lola.calibration.yaml."""
+    """Return the path next to a hardware file: lola.hardware.yaml -> lola.calibration.yaml."""
     return hardware.with_name(hardware.name.removesuffix(".yaml").removesuffix(".hardware") + ".calibration.yaml")
 
 
 def named_calibration(hardware: Path, named: str | Path | None = None) -> Path:
-    """Path of the calibration: of the file that was named, else of the one beside a hardware file, if there is any.
+    """Return the named path, or else the one next to the hardware file.
 
     Raises:
-        ConfigError: the file that was named does not exist: without its zeros the robot would not be as it measures.
+        ConfigError: if the named file does not exist.
     """
     if not named:
         return calibration_path(hardware)
@@ -65,10 +66,11 @@ def named_calibration(hardware: Path, named: str | Path | None = None) -> Path:
 
 
 def read_calibration(path: Path, actuators: Iterable[str]) -> dict[str, Zero]:
-    """Zeros by actuator; none where there is no file.
+    """Read zeros by actuator; empty if the file does not exist.
 
     Raises:
-        RobotError, UnknownNameError: one line that names the file, the row, and the nearest right word.
+        RobotError: if a row is invalid.
+        UnknownNameError: if an actuator or method is unknown.
     """
     if not path.exists():
         return {}
@@ -89,10 +91,10 @@ def read_calibration(path: Path, actuators: Iterable[str]) -> dict[str, Zero]:
 
 
 def write_calibration(path: Path, zeros: Mapping[str, Zero]) -> None:
-    """Write zeros whole or not at all; the file that was there before is kept as `.1`.
+    """Write zeros atomically; the previous file becomes `.1`.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: if the file cannot be written.
     """
     rows: dict[str, Any] = {name: asdict(zero) for name, zero in zeros.items()}
     text = "# Written by the driver (~/set_zero); not to be edited by hand.\n"
@@ -104,11 +106,11 @@ def write_calibration(path: Path, zeros: Mapping[str, Zero]) -> None:
 
 
 def missing_calibration(zeros: Mapping[str, Zero], serials: Mapping[str, str], needed: Iterable[str]) -> list[str]:
-    """Reasons why actuators must be calibrated before they get power, one for each.
+    """Return reasons why actuators must be calibrated before power.
 
     Args:
-        zeros: as read. serials: number that each drive reports; empty: it reports none.
-        needed: actuators whose encoders do not know their zero by themselves.
+        serials: as drives report them; empty: none.
+        needed: actuators with encoders that do not know their zero.
     """
     out = []
     for name in needed:
@@ -122,10 +124,10 @@ def missing_calibration(zeros: Mapping[str, Zero], serials: Mapping[str, str], n
 
 
 def check_change(before: Mapping[str, Zero], after: Mapping[str, Zero], allow_large: bool) -> None:
-    """Make sure that no zero moves far by mistake.
+    """Reject accidental large changes.
 
     Raises:
-        RobotError: one changes by more than LARGE, and that is not allowed.
+        RobotError: if a zero changes by more than LARGE without `allow_large`.
     """
     for name, zero in after.items():
         change = abs(zero.zero - before[name].zero) if name in before else 0.0
@@ -143,11 +145,14 @@ Home = Callable[[int, bool], HomingProgress]
 
 @dataclass(frozen=True)
 class HomingRow:
-    """Homing of one joint as the hardware file gives it.
+    """Homing of one joint, in units of the joint; see `HomingSpec`.
 
     Attributes:
-        method, speed, slow, effort: see `HomingSpec`, here at the joint [rad/s], [N m].
-        angle: of the joint where its home is [rad]. timeout: [s].
+        speed: [rad/s].
+        slow: [rad/s].
+        effort: [N m].
+        angle: joint angle at home [rad].
+        timeout: [s].
     """
 
     method: int
@@ -158,18 +163,20 @@ class HomingRow:
     timeout: float
 
     def spec(self, ratio: float) -> HomingSpec:
-        """The same at the actuator, which turns `ratio` times for one turn of the joint."""
+        """Convert to the actuator side; `ratio`: actuator turns per joint turn."""
         return HomingSpec(self.method, self.speed * ratio, self.slow * ratio, self.effort / ratio)
 
 
 def read_homing(row: Row, span: tuple[float, float], velocity: float, effort: float) -> HomingRow:
-    """Homing of a joint out of its row.
+    """Read the `homing` row of a joint.
 
     Args:
-        row: below `homing`. span: of the joint [rad]. velocity [rad/s], effort [N m]: its limits.
+        span: range of the joint [rad].
+        velocity: limit [rad/s].
+        effort: limit [N m].
 
     Raises:
-        RobotError: a number that cannot be, with its line.
+        RobotError: if a number is out of range.
     """
     row.check(HOMING_KEYS, ("method", "angle"))
     method = row.number("method", None, -128, 127)
@@ -187,20 +194,20 @@ def read_homing(row: Row, span: tuple[float, float], velocity: float, effort: fl
 
 
 class Homing:
-    """Joints whose drives look for their zeros: groups at the same time, of each group one joint after the other.
+    """Homing of joints: groups in parallel, the joints of a group in sequence.
 
     Attributes:
-        active: (n,) joints whose drives look for their zeros now. failure: why it ended; empty: it did not fail.
+        active: joints homing now (n,).
+        failure: its reason; empty: none.
     """
 
     def __init__(
         self, names: Sequence[str], rows: Mapping[str, HomingRow], transmission: Transmission, queues: list[list[int]]
     ) -> None:
-        """Prepare; nothing moves.
+        """Set up; nothing moves.
 
         Args:
-            names: of the n joints. rows: of those that can be homed. transmission: to their actuators.
-            queues: of each group, the indices of its joints in the order in which they are homed.
+            queues: joint indices of each group in homing order.
         """
         self._names, self._rows, self._queues = tuple(names), rows, [list(queue) for queue in queues if queue]
         self._actuators = {k: transmission.actuators_of(k)[0] for queue in queues for k in queue}
@@ -209,10 +216,12 @@ class Homing:
         self.active, self.failure = np.zeros(len(self._names), dtype=bool), ""
 
     def update(self, now: float, home: Home, homed: np.ndarray) -> bool:
-        """Let it go on by a cycle; True once it is over, well or not.
+        """Advance by one cycle; True when finished or failed.
 
         Args:
-            now: monotonic [s]. home: as `Buses.home`. homed: (n,) joints whose samples know their zero.
+            now: monotonic time [s].
+            home: as `Buses.home`.
+            homed: joints that report a known zero (n,).
         """
         for queue in self._queues:
             joint = queue[0]
@@ -224,7 +233,7 @@ class Homing:
                 progress = home(self._actuators[joint], True)
             if progress is HomingProgress.DONE:
                 self._found.add(joint)
-            if progress is HomingProgress.DONE and homed[joint]:  # a sample with its new zero is there
+            if progress is HomingProgress.DONE and homed[joint]:  # wait for a sample that uses the new zero
                 queue.pop(0)
                 self.active[joint], self._done = False, self._done + 1
             elif progress is HomingProgress.FAILED:
@@ -235,7 +244,7 @@ class Homing:
         return bool(self.failure) or not self._queues
 
     def abort(self, home: Home) -> None:
-        """Let drives that look for their zeros end that."""
+        """End the homing of all active drives."""
         for joint in np.flatnonzero(self.active).tolist():
             home(self._actuators[joint], False)
         self.active[:] = False
@@ -246,18 +255,19 @@ class Homing:
 
 
 def homing_queues(names: Sequence[str], groups: Mapping[str, Sequence[str]], wanted: Iterable[str]) -> list[list[int]]:
-    """Indices of the joints to be homed, a queue for each group; those of no group are one group together."""
+    """Return joint indices in homing order, one queue a group; other joints form one more."""
     chosen, grouped = set(wanted), {joint for joints in groups.values() for joint in joints}
     rest = [n for n in names if n not in grouped]
     return [[names.index(j) for j in joints if j in chosen] for joints in (*groups.values(), rest)]
 
 
 class Encoders:
-    """Encoders of n joints: which know their zeros, and homing of the others.
+    """Known zeros of n joints, and homing of the others.
 
     Attributes:
-        homed: (n,) joints that know theirs; of joints without homing it is not asked. homing: that goes on; None: none.
-        waits: some joint does not know its zero.
+        homed: joints that know their zero; True without homing (n,).
+        homing: in progress; None: none.
+        waits: True if any zero is unknown.
     """
 
     def __init__(
@@ -267,11 +277,6 @@ class Encoders:
         groups: Mapping[str, Sequence[str]],
         transmission: Transmission,
     ) -> None:
-        """Prepare.
-
-        Args:
-            names: of the n joints. rows: of those that can be homed. groups: of joints. transmission: to the actuators.
-        """
         self._names, self._rows, self._groups, self._transmission = tuple(names), rows, groups, transmission
         self._homes = {k: list(transmission.actuators_of(k)) for k, name in enumerate(names) if name in rows}
         self.homed = np.ones(len(names), dtype=bool)
@@ -279,7 +284,7 @@ class Encoders:
         self.waits = False
 
     def unknown(self, state: ActuatorState) -> np.ndarray | None:
-        """(n,) joints whose measured positions mean nothing yet, by the samples of a cycle; None: there are none."""
+        """Update from new samples; return joints without valid positions (n,), or None."""
         if not self._homes:
             return None
         know = state.have(Flag.HOMED)
@@ -290,11 +295,11 @@ class Encoders:
         return unknown if unknown.any() else None
 
     def missing(self) -> list[str]:
-        """Joints that do not know their zeros."""
+        """Return joints that do not know their zeros."""
         return [] if not self._homes else [m for m, good in zip(self._names, self.homed, strict=True) if not good]
 
     def begin(self, names: Sequence[str]) -> str:
-        """Begin homing of these joints, else of all that do not know their zeros; answers why not, or nothing."""
+        """Home these joints, or else all without a zero; return the reason of a refusal, or ''."""
         if strange := [m for m in names if m not in self._rows]:
             return f"no homing in the hardware file for {', '.join(strange)}"
         if not (wanted := list(names) or self.missing()):
@@ -304,10 +309,13 @@ class Encoders:
         return ""
 
     def proceed(self, now: float, home: Home, reference: np.ndarray, q: np.ndarray) -> bool:
-        """Let homing go on by a cycle; True once it is over, see `Homing.update`.
+        """Advance by one cycle; True when over.
 
         Args:
-            now: monotonic [s]. home: as `Buses.home`. reference: (n,) changed to q (n,) where a zero was found [rad].
+            now: monotonic time [s].
+            home: as `Buses.home`.
+            reference: set to q for joints that have just finished (n,) [rad].
+            q: measured (n,) [rad].
         """
         assert self.homing is not None
         before = self.homing.active.copy()
@@ -318,7 +326,7 @@ class Encoders:
         return over
 
     def abort(self, home: Home) -> None:
-        """End homing."""
+        """Cancel homing."""
         if self.homing is not None:
             self.homing.abort(home)
         self.homing = None

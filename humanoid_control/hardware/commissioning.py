@@ -1,4 +1,4 @@
-"""Commissioning of a real robot: a draft of its file, what answers on its buses, one joint moved by hand."""
+"""Commissioning of a real robot: draft file, bus scan, slow motion of one joint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from humanoid_control.hardware.transport import HardwareError, transport_class
 from humanoid_control.robots import Robot
 
 JOG_SPEED = 0.2  # [rad/s]
-HELD = 0.6  # [s] after a key in which it counts as held: terminals repeat a key after half a second
+HELD = 0.6  # [s] a key counts as held after a press: terminals repeat a key after half a second
 DRAFT = """# Draft of `humanoid hardware new`: every line with GUESS must be made right before anything gets power.
 schema: {schema}
 robot: {robot}
@@ -39,13 +39,14 @@ joints:
 
 
 def draft_file(robot: Robot, name: str, transport: str) -> str:
-    """Text of a hardware file with every joint on one bus; what is not known is marked GUESS.
+    """Return a draft hardware file with all joints on one bus; unknown values are marked GUESS.
 
     Args:
-        robot: whose joints. name: of it, as `load_robot` takes it. transport: of the bus.
+        name: as for `load_robot`.
 
     Raises:
-        UnknownNameError: no such transport. EnvironmentProblem: its optional package is not installed.
+        UnknownNameError: if the transport is unknown.
+        EnvironmentProblem: if its package is not installed.
     """
     cls = transport_class(transport)
     bus = {"transport": transport, **_needed(cls.bus_keys, robot=name)}
@@ -73,7 +74,7 @@ def _flow(row: dict[str, Any]) -> str:
 
 
 def bus_rows(hardware: BusFile) -> list[tuple[str, str, int, float, str]]:
-    """One row for each bus: name, transport, number of actuators, load [%], what its drives do in silence."""
+    """Return by bus: name, transport, number of actuators, load [%], behaviour without frames."""
     rows = []
     for bus in hardware.buses:
         cls = transport_class(bus.transport)
@@ -84,7 +85,7 @@ def bus_rows(hardware: BusFile) -> list[tuple[str, str, int, float, str]]:
 
 
 def tendon_rows(hardware: TendonHardware) -> list[tuple[str, str, int, str, str, str, str]]:
-    """One row for each muscle unit: tendon, bus, id, mode, travel [m], range of the tension [N] and its source."""
+    """Return by muscle unit: tendon, bus, id, mode, travel [m], tension range [N], its source."""
     rows, k = [], 0
     for bus, mode in zip(hardware.buses, hardware.modes, strict=True):
         for spec in bus.spec.actuators:
@@ -97,7 +98,7 @@ def tendon_rows(hardware: TendonHardware) -> list[tuple[str, str, int, str, str,
 
 
 def scan_rows(hardware: BusFile) -> list[tuple[str, str, str]]:
-    """One row for each bus: name, what answers on it, what the file expects."""
+    """Return by bus: name, devices found, devices expected."""
     rows = []
     for bus in hardware.buses:
         try:
@@ -110,17 +111,20 @@ def scan_rows(hardware: BusFile) -> list[tuple[str, str, str]]:
 
 
 class Jog:
-    """One joint moved slowly to an angle, while somebody holds a key; the others hold.
+    """Slow motion of one joint while a key is held.
 
     Attributes:
-        driver: open. joint: its index. angle: where it is to go [rad]. target: commanded now [rad].
+        joint: index.
+        angle: goal [rad].
+        target: command [rad]; NaN before the first HOLD.
     """
 
     def __init__(self, driver: Driver, joint: str, angle: float) -> None:
-        """Prepare; nothing gets power.
+        """Set up without power.
 
         Raises:
-            UnknownNameError: not a driven joint. ConfigError: an angle outside of its range.
+            UnknownNameError: if the joint is not driven.
+            ConfigError: if the angle is out of range.
         """
         names = driver.hardware.names
         if joint not in names:
@@ -133,11 +137,11 @@ class Jog:
         self.target, self._held_until = np.nan, -np.inf
 
     def press(self) -> None:
-        """Take a press of the key, or one of its repetitions."""
+        """Handle a press or repetition of the key."""
         self._held_until = self.driver.clock() + HELD
 
     def cycle(self) -> None:
-        """One cycle of the driver; the target goes on only while the key is held and the robot follows."""
+        """Run one driver cycle; the target moves only in RUN while the key is held."""
         driver, now = self.driver, self.driver.clock()
         state = driver.machine.state
         if state is PowerState.HOLD and not np.isfinite(self.target):
@@ -152,16 +156,16 @@ class Jog:
         driver.cycle()
 
     def arrived(self) -> bool:
-        """True once the angle is commanded."""
+        """Return True once the goal is commanded."""
         return self.target == self.angle
 
     def position(self) -> float:
-        """Measured angle of the joint [rad]."""
+        """Return the measured joint angle [rad]."""
         return float(self.driver.joints.q[self.joint])
 
 
 def run_cycles(driver: Driver | TendonDriver, cycle: Callable[[], None], goes_on: Callable[[], bool]) -> None:
-    """Call a cycle at the driver's rate, in real time, as long as it goes on."""
+    """Call `cycle` at the driver's rate in real time while `goes_on` returns True."""
     deadline = time.monotonic()
     while goes_on():
         deadline = max(deadline + driver.period, time.monotonic())

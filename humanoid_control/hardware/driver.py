@@ -1,7 +1,7 @@
-"""Driver of a robot: everything between joint commands and buses, one cycle after the other.
+"""Driver of a robot: the control cycle between joint commands and buses.
 
-A cycle writes the command of the last one, reads, supervises, moves the power state on, and makes the next command:
-interpolated, blended, limited. It never raises, and nothing but `enable` gives power.
+A cycle sends the last command, reads, supervises, updates the power state, and computes the next command. It never
+raises. Only `enable` gives power.
 """
 
 from __future__ import annotations
@@ -36,32 +36,35 @@ from humanoid_control.hardware.supervision import (
 from humanoid_control.hardware.transmission import JointReading
 from humanoid_control.hardware.transport import HardwareError
 
-STEADY = 0.2  # [s] of commands before they are followed
+STEADY = 0.2  # [s] commands must have come before they are followed
 ENABLE_TIME = 5.0  # [s] for the drives' enable sequence
-BY_POSITION = ("following error", "beyond its range by")  # checks that a joint without a known zero does not fail
-BRAKE_TIME = 0.2  # [s] that a brake takes
-GAIN_RAMP = 0.5  # [s] of the gains of impedance drives, up and down
+BY_POSITION = ("following error", "beyond its range by")  # position checks, ignored for joints without a known zero
+BRAKE_TIME = 0.2  # [s] to release or engage a brake
+GAIN_RAMP = 0.5  # [s] ramp of the gains of impedance drives
 QUICK_STOP_TIME = 0.5  # [s] for the drives to come to rest
-CLEAR_TIME = 2.0  # [s] for faults to go away
-STILL_SPEED = 0.01  # [rad/s] of a joint whose zero may be set, for STILL_TIME
-LATE_STOP, LATE_FAULT = 5, 0.05  # periods, and seconds, by which a cycle may be late
-BEHIND = 0.002  # [rad] behind its command, and the margin of ranges, that are no clipped command yet
-CLIPPED_TIME = 0.2  # [s] after which clipped commands are said
+CLEAR_TIME = 2.0  # [s] in which faults must clear
+STILL_SPEED = 0.01  # [rad/s] limit for "at rest" when a zero is set
+LATE_STOP, LATE_FAULT = 5, 0.05  # lateness of a cycle: [periods] stops the robot, [s] is a fault
+BEHIND = 0.002  # [rad] tolerance beyond the range margin before a command counts as clipped
+CLIPPED_TIME = 0.2  # [s] before clipped commands are reported
 
 
 class Driver(PowerRequests):
-    """A robot on its buses.
+    """Driver of n joints.
 
     Attributes:
-        hardware: of the robot. machine: its power state. buses: its transports.
-        joints: measured; `joints.q` only what can be believed. fresh: (n,) measured in this cycle.
-        reference: that is sent to the drives, n joints. tau: (n,) feed-forward that is sent [N m].
-        commands: taken from outside. gained: joints that are commanded with gains.
-        findings: of supervision in this cycle, the worst first.
-        estop: sources of the emergency stop that call now, with the reason.
-        encoders: which of them know their zeros. groups: that have stopped alone. jumps: of encoders.
-        last_heartbeat: monotonic time of the emergency stop's last sign of life [s]; -inf: none.
-        stopped: somebody asked to stop: commands are not followed until somebody enables.
+        joints: measured; `joints.q` holds plausible values only.
+        fresh: measured in this cycle (n,).
+        reference: as sent to the drives.
+        tau: feed-forward sent (n,) [N m].
+        commands: buffer of external commands.
+        gained: joints commanded with gains.
+        findings: of this cycle, worst first.
+        estop: reason by active source of the emergency stop.
+        encoders: known zeros and homing.
+        groups: joint groups that stopped alone.
+        last_heartbeat: monotonic time of the last emergency-stop heartbeat [s]; -inf: none.
+        stopped: after a stop request: commands are ignored until `enable`.
     """
 
     def __init__(
@@ -73,15 +76,17 @@ class Driver(PowerRequests):
         late_tolerance: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; no bus is opened.
+        """Set up; no bus is opened.
 
         Args:
-            hardware: of the robot. zeros: its calibration. dry_run, record: see `Buses`.
-            late_tolerance: multiple of the usual lateness that a cycle may have, for machines without real time.
+            zeros: calibration by actuator.
+            dry_run: see `Buses`.
+            record: see `Buses`.
+            late_tolerance: factor on the permitted lateness, for machines without real time.
             clock: monotonic time [s].
 
         Raises:
-            HumanoidError: as `Buses`; a mechanism that is none.
+            HumanoidError: as `Buses`, or if a drive mechanism is invalid.
         """
         n = len(hardware.joints)
         self.hardware, self.clock, self.period = hardware, clock, 1.0 / hardware.rate
@@ -120,13 +125,13 @@ class Driver(PowerRequests):
         self._switching_off, self._clear_until = False, -np.inf
         self._powered_since = self._released_at = self._resting_since = np.inf
 
-    # -- requests; each answers why not, or nothing ------------------------------------------------------------------
+    # -- requests: each returns the reason of a refusal, or an empty string -------------------------------------
 
     def open(self) -> None:
-        """Open all buses and begin to monitor.
+        """Open all buses and enter MONITOR.
 
         Raises:
-            HardwareError: a bus or a device that is not as the file says.
+            HardwareError: if a bus or device does not match the file.
         """
         self.buses.open()
         self._load_kernels()
@@ -134,7 +139,7 @@ class Driver(PowerRequests):
         self.machine.handle(Event.CONFIGURE, self.clock())
 
     def _load_kernels(self) -> None:
-        """Load or compile now what a cycle calls: it would come late for it."""
+        """Load or compile all kernels, so that the first cycle is not late."""
         now, nothing = self.clock(), JointCommand(*np.full((3, len(self.hardware.joints)), np.nan))
         self.commands.add(nothing, now, now)
         self.commands.restart()
@@ -144,7 +149,7 @@ class Driver(PowerRequests):
         self.findings = []
 
     def close(self) -> None:
-        """Switch off, whatever the state, and close the buses."""
+        """Switch off in any state, and close the buses."""
         if self.machine.powered:
             self.machine.handle(Event.FAIL, self.clock(), "driver closed")
         self.buses.close()
@@ -154,18 +159,18 @@ class Driver(PowerRequests):
         self.machine.handle(Event.CLOSE, self.clock())
 
     def home(self, names: Sequence[str] = ()) -> str:
-        """Let drives look for their zeros, in HOLD; `names`: of these joints, else of all that do not know theirs."""
+        """Home these joints in HOLD, or else all without a zero."""
         if self.machine.state is not PowerState.HOLD or self.encoders.homing is not None:
             return f"drives look for their zeros in HOLD: state is {self.machine}"
         return self.encoders.begin(names)
 
     def heartbeat(self, now: float) -> None:
-        """Take a sign of life of the emergency stop."""
+        """Record a heartbeat of the emergency stop."""
         self.last_heartbeat = now
         self.estop.pop("heartbeat", None)
 
     def clear_faults(self) -> str:
-        """Begin to clear faults whose cause is gone; ends in MONITOR, without power."""
+        """Start to reset faults; ends in MONITOR, without power, once their causes are gone."""
         alone = self.machine.state is PowerState.MONITOR and self.groups.stopped
         if not alone and self.machine.state not in (PowerState.FAULT, PowerState.ESTOP):
             return "; ".join([*self.groups.reasons(), f"nothing to clear: {self.machine}"])
@@ -180,30 +185,30 @@ class Driver(PowerRequests):
         return ""
 
     def command(self, command: JointCommand, now: float, stamp: float, gains: Gains | None = None) -> None:
-        """Take a checked command, see `CommandInterpolator.add`; one that is not followed now is discarded."""
+        """Add a checked command, see `CommandInterpolator.add`; discarded if commands are not followed now."""
         if not self.passes_over():
             self.commands.add(self.gained.take(self.groups.commanded(command), gains, now), now, stamp)
 
-    passes_over = passed_over  # reason against commands
+    passes_over = passed_over  # reason why commands are ignored
 
     def refusals(self) -> list[str]:
-        """Reasons why the drives must not get power now; empty: they may."""
+        """Return reasons against power; empty: the drives may get it."""
         return refusals_of(self)
 
     def to_guard(self) -> list[str]:
-        """Buses that must have a guardian."""
+        """Return buses that need a guardian."""
         if self._dry or self.hardware.guardian == "never":
             return []
         return list(self.buses.transports) if self.hardware.guardian == "always" else self.buses.guarded()
 
     def start_guardian(self, priority: int = PRIORITY) -> None:
-        """Start the guardian of the buses that need one, once they are open.
+        """Start the guardian of the opened buses that need one.
 
         Args:
-            priority: SCHED_FIFO of it; 0: as any process.
+            priority: of SCHED_FIFO; 0: normal scheduling.
 
         Raises:
-            HardwareError: it did not come up.
+            HardwareError: if it does not start.
         """
         needed = self.to_guard()
         guards = [g for g in self.buses.guards() if g.name in needed]
@@ -216,7 +221,7 @@ class Driver(PowerRequests):
     # -- the cycle ----------------------------------------------------------------------------------------------------
 
     def cycle(self) -> None:
-        """One cycle, at its deadline. What should never happen stops the drives."""
+        """Run one cycle; an unexpected exception stops the drives."""
         now = self.clock()
         try:
             self._cycle(now)
@@ -242,7 +247,7 @@ class Driver(PowerRequests):
         self.transmission.read(self.buses.state, j)
         unknown = self.encoders.unknown(self.buses.state)
         if unknown is not None:
-            self.jumps.restart(unknown)  # at its home an encoder is set to another reading
+            self.jumps.restart(unknown)  # homing sets the encoder to another reading
         self.jumps.update(j.q, j.fresh)
         wrong = self._seen.update(now, self.machine.since)
         follows = self.machine.powered and self.machine.state is not PowerState.ENABLING and not self._dry
@@ -254,7 +259,7 @@ class Driver(PowerRequests):
             self.findings = device_findings(self, lasting) + self.findings
 
     def _watch(self, now: float) -> None:
-        """Everything that ends motion: emergency stop, faults of joints and buses, this computer itself."""
+        """Check everything that ends motion."""
         late, self._last = now - self._last - self.period, now
         beat = self.hardware.estop_heartbeat
         if beat and self.last_heartbeat > -np.inf and now - self.last_heartbeat > beat:
@@ -284,7 +289,7 @@ class Driver(PowerRequests):
             self.machine.handle(Event.STOP, now, f"stopped: cycle {1000 * late:.0f} ms late")
 
     def _proceed(self, now: float) -> None:
-        """Let the power state go on by itself."""
+        """Make transitions that need no request."""
         state, handle = self.machine.state, self.machine.handle
         if state is PowerState.ENABLING:
             self._enable(now)
@@ -312,7 +317,7 @@ class Driver(PowerRequests):
             self._stay_stopped(now, power=False)
 
     def _home(self, now: float, homing: Homing) -> None:
-        """Let drives look for their zeros, until all have or one fails."""
+        """Continue homing until all joints are done or one fails."""
         over = self.encoders.proceed(now, self.buses.home, self.reference.q, self.joints.q)
         self.machine.reason = str(homing) if not over else "" if not self.encoders.missing() else "not homed"
         if homing.failure:
@@ -330,7 +335,7 @@ class Driver(PowerRequests):
             self.machine.handle(Event.ENABLED, now, self.machine.reason)
 
     def _switch_off(self, now: float) -> None:
-        """At rest: brakes, gains down to damping, power off."""
+        """Engage brakes, ramp gains down to damping, remove power."""
         if not np.isfinite(self._resting_since):
             self._resting_since = now
             braked = self.buses.brakes(release=False)
@@ -339,10 +344,10 @@ class Driver(PowerRequests):
             self.machine.handle(Event.UNPOWERED, now)
 
     def _stay_stopped(self, now: float, power: bool) -> None:
-        """In FAULT and ESTOP: the drives stop by themselves; then brakes, and no power where that is the state."""
+        """Keep FAULT or ESTOP: quick stop, then brakes, and no power unless `power`."""
         since = now - self.machine.since
         if since <= QUICK_STOP_TIME:
-            self.buses.quick_stop()  # again and again: a frame may be lost
+            self.buses.quick_stop()  # repeated because a frame may be lost
             return
         self.buses.brakes(release=False)
         clearing = now < self._clear_until
@@ -353,11 +358,11 @@ class Driver(PowerRequests):
                 self.machine.handle(Event.CLEAR, now)
 
     def _entered(self, before: PowerState, after: PowerState) -> None:
-        """What a transition does at once."""
+        """Apply the immediate effects of a transition."""
         now = self.machine.since
         self.gained.entered(after, now)
         if after not in MOVING:
-            self.commands.restart()  # a command of the time before a stop, or without power, never moves the robot
+            self.commands.restart()  # old commands must never move the robot after a stop or without power
         if self.encoders.homing is not None and after is not PowerState.HOLD:
             np.copyto(self.reference.v, self.joints.v, where=self.encoders.homing.active & np.isfinite(self.joints.v))
             self.encoders.abort(self.buses.home)
@@ -370,7 +375,7 @@ class Driver(PowerRequests):
         if after is PowerState.HOLD and before is PowerState.ENABLING:
             self._powered_since = now
         if after is PowerState.STOPPING and before is PowerState.ENABLING:
-            self._switching_off = True  # not all drives have power yet: there is nothing to hold with
+            self._switching_off = True  # not all drives have power yet, so the robot cannot hold
         if after not in POWERED or after is PowerState.ENABLING:
             self._powered_since = self._released_at = self._resting_since = np.inf
             self._switching_off = False
@@ -404,7 +409,7 @@ class Driver(PowerRequests):
         self.transmission.gains(setpoint.kp, setpoint.kd, out)
 
     def _aim_directly(self, now: float, share: float) -> None:
-        """Put joints that are commanded velocities in their places of the goal."""
+        """Set the goals of joints with velocity or torque commands."""
         if self.machine.state not in MOVING:
             self.modes.release()
             return
@@ -413,7 +418,7 @@ class Driver(PowerRequests):
         goal[0], goal[1] = np.where(np.isfinite(v), to, goal[0]), np.where(np.isfinite(v), v, goal[1])
 
     def _follow(self, now: float) -> float:
-        """Set the goal; the share of feed-forward torques. Commands that step are blended to anew."""
+        """Set the goal and return the share of feed-forward torque; a stepped command starts a new blend."""
         stepped = f"command stepped by more than {self._setpoint.max_step:g} rad"
         if self.machine.state is PowerState.RUN:
             if self._setpoint.run(now):
@@ -427,7 +432,7 @@ class Driver(PowerRequests):
         return 0.0
 
     def _gain_shares(self, now: float) -> tuple[float, float]:
-        """Shares of the gains of impedance drives: up after power has come, down to damping before it goes."""
+        """Return shares of kp and kd: both rise after power-on, kp falls before power-off."""
         if not math.isfinite(self._powered_since):
             return 0.0, 0.0
         up = min(max((now - self._powered_since) / GAIN_RAMP, 0.0), 1.0)
@@ -439,10 +444,10 @@ class Driver(PowerRequests):
     # -- live changes -------------------------------------------------------------------------------------------------
 
     def scale_velocity(self, share: float) -> None:
-        """Share of the file's speed limits that commands may use; while commands are followed it may only fall.
+        """Limit commands to a share of the file's speed limits.
 
         Raises:
-            ConfigError: it would rise while commands are followed.
+            ConfigError: if a limit rises while commands are followed.
         """
         velocity = share * self.hardware.column("velocity")
         if self.machine.state in MOVING and (velocity > self.speeds.goal).any():
@@ -450,10 +455,14 @@ class Driver(PowerRequests):
         self.speeds.goal[:] = velocity
 
     def set_zeros(self, angles: Mapping[str, float], allow_large: bool = False) -> dict[str, Zero]:
-        """Calibrate: the joints named are at these angles now [rad]; `new_zeros` says when that is refused.
+        """Calibrate: these joints are at these angles now [rad].
 
         Returns:
-            The whole calibration, to be written; it is in use already.
+            The whole calibration, in use already, to be saved.
+
+        Raises:
+            ConfigError: if the drives have power, or as `new_zeros`.
+            RobotError: as `check_change`.
         """
         if self.machine.state is not PowerState.MONITOR:
             raise ConfigError(f"zeros are set without power: state is {self.machine}")
@@ -468,9 +477,9 @@ class Driver(PowerRequests):
     # -- figures ------------------------------------------------------------------------------------------------------
 
     def clipped(self) -> list[str]:
-        """Joints whose commands have exceeded a limit for a while."""
+        """Return joints with commands beyond limits for CLIPPED_TIME."""
         return [self.hardware.names[k] for k in np.flatnonzero(self._setpoint.clipped > CLIPPED_TIME).tolist()]
 
     def following_error(self) -> np.ndarray:
-        """(n,) between what the drives were told and what is measured [rad]."""
+        """Return |sent - measured| (n,) [rad]."""
         return np.abs(self._setpoint.sent - self.joints.q)

@@ -1,7 +1,7 @@
-"""Groups of joints that stop alone when one of them fails, and faults that drives themselves tell.
+"""Joint groups that stop alone after a fault, and faults reported by drives.
 
-A group stops alone where it carries nothing, that is, has no joint between the root and a foot, and where its buses are
-its own: what stops drives stops all of a bus. Whatever else fails stops the robot.
+A group stops alone if it has no joint between the root and a foot and shares no bus with other joints. Any other fault
+stops the robot.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from humanoid_control.robots import Robot
 
 
 def carrying_joints(robot: Robot) -> frozenset[str]:
-    """Joints between the root link and a foot."""
+    """Return joints between the root link and a foot."""
     model, out = robot.model, set[str]()
     for foot in robot.feet:
         joint = model.frames[model.getFrameId(foot.link)].parentJoint
@@ -32,17 +32,18 @@ def carrying_joints(robot: Robot) -> frozenset[str]:
 
 
 class FaultGroups:
-    """Groups of the hardware file that have stopped while the rest of the robot goes on.
+    """Groups that have stopped while the rest of the robot continues.
 
     Attributes:
-        stopped: reason by group. joints: (n,) True where a joint is in one of them.
+        stopped: reason by group.
+        joints: joints of stopped groups (n,).
     """
 
     def __init__(self, hardware: Hardware, buses: Buses, transmission: Transmission, quick_stop: float) -> None:
-        """Find out which groups may stop alone.
+        """Determine the groups that may stop alone.
 
         Args:
-            hardware, buses, transmission: of the robot. quick_stop: time in which drives come to rest [s].
+            quick_stop: time in which drives come to rest [s].
         """
         self.stopped: dict[str, str] = {}
         self.joints = np.zeros(len(hardware.names), dtype=bool)
@@ -60,10 +61,10 @@ class FaultGroups:
                 self._rows[group], self._own[group] = rows, tuple(own)
 
     def take(self, findings: Sequence[WatchFinding], now: float) -> list[str]:
-        """Stop the groups that findings ask for; texts of those that must stop the whole robot.
+        """Stop groups with faults; return fault texts that must stop the whole robot.
 
         Args:
-            findings: of this cycle. now: monotonic time [s].
+            now: monotonic time [s].
         """
         rest = []
         for f in findings:
@@ -79,7 +80,7 @@ class FaultGroups:
         return rest
 
     def proceed(self, now: float) -> None:
-        """Stop drives of stopped groups, again and again: a frame may be lost; then brakes, and no power."""
+        """Repeat quick stops, as a frame may be lost; then engage brakes and remove power."""
         for group, since in self._since.items():
             for bus in self._own[group]:
                 if now - since <= self._quick_stop:
@@ -88,7 +89,7 @@ class FaultGroups:
                     self._buses.switch_off(bus)
 
     def told(self, findings: Sequence[WatchFinding]) -> list[WatchFinding]:
-        """Findings without those of stopped joints, and a warning for each stopped group."""
+        """Replace the findings of stopped joints by one warning a group."""
         if not self.stopped:
             return list(findings)
         kept = [f for f in findings if not self.joints[f.joint]]
@@ -96,21 +97,21 @@ class FaultGroups:
         return kept + [WatchFinding(WARN, k, "group", text) for k, text in zip(rows, self.reasons(), strict=True)]
 
     def commanded(self, command: JointCommand) -> JointCommand:
-        """A command without the stopped joints: nobody moves them."""
+        """Remove the stopped joints from a command."""
         return JointCommand(*(np.where(self.joints, np.nan, x) for x in command)) if self.stopped else command
 
     def stay(self, reference: LimiterReference, q: np.ndarray) -> None:
-        """Let the reference of stopped joints be where they are; q: (n,) measured [rad]."""
+        """Set the reference of stopped joints to measured q (n,) [rad]."""
         if self.stopped:
             np.copyto(reference.q, q, where=self.joints & np.isfinite(q))
             reference.v[self.joints] = 0.0
 
     def reasons(self) -> list[str]:
-        """A line for each group that has stopped."""
+        """Return a line for each stopped group."""
         return [f"group {group} stopped: {text}" for group, text in self.stopped.items()]
 
     def clear(self) -> None:
-        """Forget that groups have stopped; they get no power by it."""
+        """Reset all groups, without power."""
         self.stopped.clear()
         self._since.clear()
         self._buses.held.clear()
@@ -118,10 +119,11 @@ class FaultGroups:
 
 
 def device_findings(driver: Any, follows: bool) -> list[WatchFinding]:
-    """Faults that drives of a `Driver`, which imports this file, tell, or their encoders, and power that they lost.
+    """Return faults of drives and encoders, and lost power.
 
     Args:
-        driver: of the robot. follows: drives have power, and should have it.
+        driver: a `Driver`.
+        follows: True if the drives should have power.
     """
     j, names, findings = driver.joints, driver.hardware.names, list[WatchFinding]()
     off = driver.fresh & ~j.enabled & ~j.failed & ~driver.groups.joints

@@ -1,8 +1,8 @@
-"""Guardian: a process of its own that damps the drives when the driver is silent: killed, frozen, or waiting for ever.
+"""Guardian: a process that damps the drives if the driver is killed or hangs.
 
-It is for drives that do not stop by themselves. The driver writes a sign of life and the frame that would damp the
-drives now into shared memory, every cycle. The guardian is a fresh interpreter that imports neither ROS nor numpy, in
-a session of its own, with a real-time priority above the driver's where that is permitted.
+It serves drives that do not stop by themselves. Every cycle the driver writes a heartbeat and a damping frame into
+shared memory. The guardian is a fresh interpreter in its own session, without ROS and numpy, with a priority above the
+driver's if permitted.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from typing import Any, NamedTuple, Protocol
 
 from humanoid_control.hardware.realtime import become_real_time
 
-LIMIT = 0.01  # [s] of silence with power
-DAMP_RATE, DAMP_TIME = 100.0, 2.0  # [Hz], [s] of damping frames before the power goes
-POLL, IDLE_POLL = 0.001, 0.02  # [s] between looks, with and without power
-ALIVE = 0.5  # [s] without a sign of life of the guardian
+LIMIT = 0.01  # [s] of permitted silence with power
+DAMP_RATE, DAMP_TIME = 100.0, 2.0  # [Hz], [s] of damping before the power is removed
+POLL, IDLE_POLL = 0.001, 0.02  # [s] between checks, with and without power
+ALIVE = 0.5  # [s] after which a silent guardian counts as dead
 START_TIME = 10.0  # [s]
 PRIORITY = 80  # SCHED_FIFO, above nodes (50)
-IDLE, POWERED, ENDED = 0, 1, 2  # what the driver says
-# Eight-byte words of the shared memory, each written whole: by the driver, then by the guardian.
+IDLE, POWERED, ENDED = 0, 1, 2  # states that the driver writes
+# Eight-byte words of the shared memory, each written atomically: three by the driver, three by the guardian.
 COUNTER, BEAT, STATE, SEEN, TRIPPED, DAMPED = range(6)
 HEADER = 64  # [bytes]
 
 
 class Guard(Protocol):
-    """Damping of one bus without its transport; made in the guardian by the factory of a `GuardSpec`."""
+    """Damping of one bus without its transport; created by the factory of a `GuardSpec`."""
 
     def damp(self, frame: bytes) -> None:
-        """Send a frame that damps the drives."""
+        """Send a damping frame."""
 
     def off(self) -> None:
-        """Take the power."""
+        """Remove the power."""
 
     def close(self) -> None:
         """Close the bus."""
 
 
 class GuardedBus(NamedTuple):
-    """One bus that is guarded: its name, and factory, arguments, open files and frame size as in `GuardSpec`."""
+    """Guarded bus; see `GuardSpec`."""
 
     name: str
     factory: str
@@ -59,7 +59,7 @@ class GuardedBus(NamedTuple):
 
 
 class SharedBeat:
-    """Shared memory between driver and guardian: words, and two frames for each bus, which are written in turn."""
+    """Shared memory of driver and guardian: words, and two alternating frames for each bus."""
 
     def __init__(self, descriptor: int, sizes: Sequence[int]) -> None:
         self._sizes = [8 * ((size + 7) // 8) for size in sizes]
@@ -71,18 +71,19 @@ class SharedBeat:
         self.words = self._bytes.cast("Q")
 
     def put(self, powered: bool, frames: Sequence[bytes]) -> None:
-        """Write a sign of life, by the driver."""
+        """Write a heartbeat and the frame of each bus."""
         count = self.words[COUNTER] + 1
         for bus, frame in enumerate(frames):
             at = self._place(bus, count)
             self.words[at // 8] = len(frame)
             self._bytes[at + 8 : at + 8 + len(frame)] = frame
+        # COUNTER changes after the frames: the reader never sees a partial frame
         self.words[COUNTER] = count
         self.words[BEAT] = time.monotonic_ns()
         self.words[STATE] = POWERED if powered else IDLE
 
     def frames(self) -> list[bytes]:
-        """The last whole frame of each bus."""
+        """Return the last complete frame of each bus."""
         out = []
         for bus in range(len(self._sizes)):
             at = self._place(bus, self.words[COUNTER])
@@ -100,20 +101,21 @@ class SharedBeat:
 
 
 class Guardian:
-    """The driver's side: starts the process, gives signs of life, sees whether it lives.
+    """Driver side of the guardian process.
 
     Attributes:
-        buses: names of those that are guarded. pid: of the process.
+        buses: names of guarded buses.
     """
 
     def __init__(self, buses: Sequence[GuardedBus], limit: float = LIMIT, priority: int = PRIORITY) -> None:
         """Start the process and wait until it guards.
 
         Args:
-            buses: to guard. limit: silence that it bears with power [s]. priority: SCHED_FIFO; 0: as any process.
+            limit: permitted silence with power [s].
+            priority: of SCHED_FIFO; 0: normal scheduling.
 
         Raises:
-            OSError: it could not be started, or did not come up.
+            OSError: if the process does not start.
         """
         self.buses = tuple(b.name for b in buses)
         sizes = [b.size for b in buses]
@@ -138,21 +140,21 @@ class Guardian:
             time.sleep(0.005)
 
     def beat(self, powered: bool, frames: Sequence[bytes]) -> None:
-        """Give a sign of life, with the frame of each bus."""
+        """Send a heartbeat with the frame of each bus."""
         self._shared.put(powered, frames)
 
     def alive(self) -> bool:
-        """True while it guards; False also once it has stopped the drives."""
+        """Return True while it guards; False once it has stopped the drives."""
         words = self._shared.words
         lately = time.monotonic_ns() - words[SEEN] < ALIVE * 1e9
         return bool(lately and not words[TRIPPED]) and self._process.poll() is None
 
     def tripped(self) -> bool:
-        """True once it has stopped the drives because of silence."""
+        """Return True once it has stopped the drives."""
         return bool(self._shared.words[TRIPPED])
 
     def close(self) -> None:
-        """End it: the driver ends orderly."""
+        """End the process; the driver ended regularly."""
         if self._process.poll() is None:
             self._shared.words[STATE] = ENDED
             try:
@@ -166,7 +168,7 @@ class Guardian:
 
 
 def watch(shared: SharedBeat, guards: Sequence[Guard], limit: float, parent: int) -> bool:
-    """Look at the driver until it ends; True where it fell silent with power, and the drives were stopped."""
+    """Watch the driver until it ends; True if it fell silent with power and the drives were stopped."""
     words, most = shared.words, int(limit * 1e9)
     while True:
         state, now = words[STATE], time.monotonic_ns()
@@ -180,12 +182,12 @@ def watch(shared: SharedBeat, guards: Sequence[Guard], limit: float, parent: int
 
 
 def stop_drives(shared: SharedBeat, guards: Sequence[Guard]) -> None:
-    """Damp all drives for a while, then take their power."""
+    """Damp all drives for DAMP_TIME, then remove their power."""
     shared.words[TRIPPED] = 1
     end = time.monotonic() + DAMP_TIME
     while time.monotonic() < end:
         for guard, frame in zip(guards, shared.frames(), strict=True):
-            with contextlib.suppress(OSError):  # the other buses need theirs
+            with contextlib.suppress(OSError):  # the other buses still need their frames
                 guard.damp(frame)
         shared.words[DAMPED] += 1
         time.sleep(1.0 / DAMP_RATE)
@@ -195,7 +197,7 @@ def stop_drives(shared: SharedBeat, guards: Sequence[Guard]) -> None:
 
 
 class DatagramGuard:
-    """Guard that sends its frames to a local socket, as those of loopback drives do: for tests and rehearsals.
+    """Guard that sends frames to a local socket, for tests.
 
     A datagram is a letter (D: damp, O: off), the monotonic time [ns] as eight bytes, and the frame.
     """
@@ -215,14 +217,14 @@ class DatagramGuard:
 
     def _send(self, letter: bytes, frame: bytes) -> None:
         now = time.monotonic_ns().to_bytes(8, "little")
-        with contextlib.suppress(OSError):  # nobody listens any more
+        with contextlib.suppress(OSError):  # no receiver any more
             self._socket.sendto(letter + now + frame, socket.MSG_DONTWAIT, self._path)
 
 
 def main(argv: Sequence[str]) -> int:
-    """The process: 0 where the driver ended by itself, 3 where its drives had to be stopped."""
+    """Run the guardian; return 0 if the driver ended regularly, 3 if its drives were stopped."""
     for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(s, signal.SIG_IGN)  # of a terminal or a supervisor; the driver says when it is over
+        signal.signal(s, signal.SIG_IGN)  # sent by a terminal or a supervisor; only the driver ends the guardian
     job = json.loads(argv[1])
     shared = SharedBeat(job["memory"], [b["size"] for b in job["buses"]])
     guards: list[Guard] = []

@@ -1,4 +1,4 @@
-"""File of a real robot, `<robot>.hardware.yaml`: its buses, what moves each joint, and how far it may be trusted."""
+"""Hardware file `<robot>.hardware.yaml`: buses, actuators, limits, supervision."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ GUARDIANS = ("auto", "always", "never")
 
 @dataclass(frozen=True)
 class Bus:
-    """A bus of the robot: transport by name, and what it is made from."""
+    """Bus of the robot."""
 
     transport: str
     spec: BusSpec
@@ -49,15 +49,22 @@ class Bus:
 
 @dataclass(frozen=True)
 class DrivenJoint:
-    """Limits and supervision of one driven joint, in SI units at the joint.
+    """Limits and supervision of one driven joint, at the joint.
 
     Attributes:
-        name: of the joint.
-        lower, upper [rad], velocity [rad/s], acceleration [rad/s^2], effort [N m]: limits of commands.
-        rated_velocity [rad/s], rated_effort [N m]: limits of what is measured: those of its row, else the URDF's.
-        following_error: [rad]. temperature: for warning and fault [deg C]. voltage: band of the supply [V].
-        continuous: torque that the motor bears for ever [N m].
-        mode: of its actuator. kp [N m/rad], kd [N m s/rad]: gains for IMPEDANCE.
+        lower: range of commands [rad].
+        upper: range of commands [rad].
+        velocity: limit of commands [rad/s].
+        acceleration: limit of commands [rad/s^2].
+        effort: limit of commands [N m].
+        following_error: fault level [rad].
+        temperature: warning and fault level [deg C].
+        voltage: permitted supply [V].
+        continuous: torque that the motor bears continuously [N m].
+        kp: [N m/rad].
+        kd: [N m s/rad].
+        rated_velocity: limit of measurements, from the row or else the URDF [rad/s].
+        rated_effort: limit of measurements, from the row or else the URDF [N m].
     """
 
     name: str
@@ -79,7 +86,7 @@ class DrivenJoint:
 
 @dataclass(frozen=True)
 class LinkageRow:
-    """Drive that moves several joints by several motors: its name in the file of drives, its actuators."""
+    """Drive with several motors that move several joints."""
 
     drive: str
     actuators: tuple[str, ...]
@@ -89,7 +96,7 @@ class LinkageRow:
 
 @dataclass(frozen=True)
 class GearRow:
-    """Actuator that moves the joint of its name: q_joint = sign q_actuator / ratio + offset."""
+    """Actuator of the joint with its name: q_joint = sign q_actuator / ratio + offset."""
 
     ratio: float = 1.0
     sign: float = 1.0
@@ -98,17 +105,23 @@ class GearRow:
 
 @dataclass(frozen=True)
 class Hardware:
-    """A real robot as its file describes it.
+    """Real robot as its file describes it.
 
     Attributes:
-        robot: with a fixed base. path: of the file; None: made without one.
-        rate: of the driver [Hz]. command_timeout [s], soft_start [s], soft_speed [rad/s], range_margin [rad].
-        max_step: of a command, above which it is blended to anew [rad].
-        buses: in the order of the file. joints: driven ones, in the order of the robot.
-        gears: by joint. linkages: the others. fixed: joints that nothing drives, with their angles [rad].
-        groups: joints that belong together, by name. homing: of joints whose drives look for their zeros.
-        needs_calibration: actuators whose encoders do not know their zero.
-        estop_topic: of the emergency stop. estop_heartbeat: silence of it that stops [s]; 0: it may be silent.
+        robot: with a fixed base.
+        path: None: no file.
+        joints: driven joints in robot order.
+        fixed: angle of joints without a drive [rad].
+        needs_calibration: actuators that do not know their zero.
+        groups: joints by group.
+        homing: by joint.
+        rate: of the driver [Hz].
+        command_timeout: silence of commands that stops the robot [s].
+        soft_start: shortest blend [s].
+        soft_speed: largest speed that a blend adds [rad/s].
+        range_margin: inside the range [rad].
+        max_step: command step that starts a new blend [rad].
+        estop_heartbeat: silence of the emergency stop that stops the robot [s]; 0: no heartbeat.
         guardian: 'auto', 'always' or 'never'.
     """
 
@@ -143,18 +156,18 @@ class Hardware:
         return tuple(a.name for bus in self.buses for a in bus.spec.actuators)
 
     def column(self, key: str) -> np.ndarray:
-        """One number of each driven joint (n,)."""
+        """Return one field of each driven joint (n,)."""
         return np.array([getattr(j, key) for j in self.joints], dtype=float)
 
     def command_limits(self) -> CommandLimits:
-        """Limits of the commands; the range is smaller by the margin."""
+        """Return limits of commands; the range is reduced by the margin."""
         lower, upper = self.column("lower"), self.column("upper")
         margin = np.minimum(self.range_margin, (upper - lower) / 4)
         rest = (self.column(k) for k in ("velocity", "acceleration", "effort"))
         return CommandLimits(lower + margin, upper - margin, *rest)
 
     def supervision_limits(self) -> SupervisionLimits:
-        """Limits of what is measured."""
+        """Return limits of measurements."""
         warm, hot = np.array([j.temperature for j in self.joints]).T
         low, high = np.array([j.voltage for j in self.joints]).T
         rest = {k: self.column(k) for k in ("continuous", "following_error")}
@@ -165,10 +178,10 @@ class Hardware:
         )  # fmt: skip
 
     def transmission(self, zeros: Mapping[str, Zero]) -> Transmission:
-        """Transmission between driven joints and actuators, with what is calibrated in place of the file's offsets.
+        """Return the transmission; calibrated zeros replace the file's offsets.
 
         Raises:
-            RobotError: a mechanism of the drives is none.
+            RobotError: if a drive mechanism is invalid.
         """
         place = {name: k for k, name in enumerate(self.actuators)}
         joint = {name: k for k, name in enumerate(self.names)}
@@ -194,10 +207,10 @@ class Hardware:
         return Transmission(len(self.joints), gears, linkages)
 
     def on_one_bus(self, transport: str, options: Mapping[str, Any] | None = None) -> Hardware:
-        """The same joints, limits and timing on simulated drives without gears: the twin of this robot.
+        """Return a simulated copy with the same joints, limits and timing, without gears.
 
         Args:
-            transport: 'simulator' or 'loopback'. options: of its bus.
+            transport: 'simulator' or 'loopback'.
         """
         stiff = {Mode.IMPEDANCE: Mode.POSITION}
         joints = tuple(replace(j, mode=stiff.get(j.mode, j.mode)) for j in self.joints)
@@ -231,10 +244,12 @@ class Hardware:
 def without_file(
     robot: Robot, transport: str, options: Mapping[str, Any] | None = None, rate: float = 500.0
 ) -> Hardware:
-    """A robot on simulated drives, with every joint driven and the usual shares of its limits.
+    """Return a robot on simulated drives: every joint driven, default shares of the URDF limits.
 
     Args:
-        robot: with a fixed base. transport, options: see `Hardware.on_one_bus`. rate: of the driver [Hz].
+        robot: with a fixed base.
+        transport: see `Hardware.on_one_bus`.
+        rate: [Hz].
     """
     led = {f for f, *_ in robot.mimic}
     joints = tuple(
@@ -250,20 +265,20 @@ def without_file(
 
 
 def hardware_path(robot: Robot) -> Path | None:
-    """The file beside a robot's URDF; None where there is none."""
+    """Return the hardware file next to a robot's URDF, or None."""
     path = robot.folder / f"{robot.name}.hardware.yaml" if robot.folder is not None else None
     return path if path is not None and path.is_file() else None
 
 
 def read_hardware_file(path: Path, robot: Robot | None = None, rate: float = 0.0) -> Hardware:
-    """Read and check the file of a real robot.
+    """Read and check a hardware file.
 
     Args:
-        path: of the file. robot: with a fixed base; None: the one that the file names.
-        rate: of the driver [Hz]; 0: as the file says.
+        robot: with a fixed base; None: the robot named in the file.
+        rate: [Hz]; 0: from the file.
 
     Raises:
-        HumanoidError: one line that names file and line, what is wrong, and the nearest right word.
+        HumanoidError: if the file is invalid; names file, line, cause and nearest valid word.
     """
     values = schema_file(path, SCHEMA, "hardware file")
     file = Row(values, path, key_lines(path))
@@ -279,10 +294,10 @@ def read_hardware_file(path: Path, robot: Robot | None = None, rate: float = 0.0
 
 
 def robot_of(file: Row) -> Robot:
-    """Return the robot that a hardware file names, with a fixed base: of the catalogue, or a URDF next to the file.
+    """Load the robot that a hardware file names, with a fixed base; a URDF next to the file comes first.
 
     Raises:
-        RobotError: no such robot, at the line that names it.
+        RobotError: if it does not exist.
     """
     name = file.text("robot")
     beside = file.path.parent / name
@@ -293,10 +308,10 @@ def robot_of(file: Row) -> Robot:
 
 
 def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> DrivenJoint:
-    """A driven joint: limits of its row, of the defaults as shares of the URDF's, or the usual shares.
+    """Read a driven joint: limits from its row, or else shares of the URDF limits.
 
     Raises:
-        RobotError: limits wider than the URDF's, a share above 1.
+        RobotError: if a limit exceeds the URDF's, or a share 1.
     """
     k = robot.index[name]
     most = {"velocity": float(robot.velocity[k]), "effort": float(robot.effort[k])}
@@ -334,13 +349,13 @@ def _driven(robot: Robot, name: str, row: Row, defaults: Row, mode: Mode) -> Dri
 
 
 def bus_of(name: str, row: Row, actuators: Sequence[ActuatorSpec], rate: float) -> Bus:
-    """Return a bus of a hardware file.
+    """Read a bus.
 
     Args:
-        name: of the bus. row: of the file. actuators: on it. rate: of the driver [Hz].
+        rate: [Hz].
 
     Raises:
-        RobotError: an unknown key, no actuator, or more traffic than the bus carries at this rate.
+        RobotError: if a key is unknown, there is no actuator, or the load is too high.
     """
     transport = row.text("transport")
     cls = class_of(row, transport)
@@ -360,10 +375,10 @@ def bus_of(name: str, row: Row, actuators: Sequence[ActuatorSpec], rate: float) 
 
 
 def class_of(row: Row, transport: str) -> Any:
-    """Return the class of a transport, by its name in the row of a bus.
+    """Return the transport class named in the row of a bus.
 
     Raises:
-        RobotError: no such transport, or an optional package that is missing.
+        RobotError: if the transport is unknown or lacks a package.
     """
     try:
         return transport_class(transport)
@@ -372,7 +387,7 @@ def class_of(row: Row, transport: str) -> Any:
 
 
 class _HardwareReader:
-    """One hardware file on its way to `Hardware`."""
+    """Parser of one hardware file."""
 
     def __init__(self, file: Row, robot: Robot, rate: float) -> None:
         self.file, self.robot = file, robot

@@ -1,8 +1,7 @@
-"""Transport `loopback`: simulated drives with CiA 402 states and every fault that a test of safety may ask for.
+"""Transport `loopback`: simulated CiA 402 drives with injectable faults.
 
-Each drive moves one joint of its own: a constant inertia, a constant load, no other joint. That suffices to see what a
-robot does when a frame is lost, a sensor freezes or a computer dies; the robot as one body is the transport
-`simulator`.
+Each drive moves one independent joint with constant inertia and load. The transport `simulator` simulates the whole
+robot.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from humanoid_control.hardware.transport import (
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.array_types import B1, F1, I1
 
-STEP = 0.001  # [s] of the integration
-MOST = 0.1  # [s] that is made up for after a pause
-RAMP = 20.0  # [1/s] at which a quick stop takes away the velocity
-DAMPING = 0.05  # [s] time constant of a drive that damps
-NEAR = 0.02  # [rad] of its place, at which a command is taken for one that knows the new zero
-PRESSED = 0.05  # [s] for which a drive presses against a hard stop before it believes in it
-VISCOUS = 0.2  # [1/s] friction of a joint
+STEP = 0.001  # [s] integration step
+MOST = 0.1  # [s] longest time to catch up after a pause
+RAMP = 20.0  # [1/s] decay rate of the velocity in a quick stop
+DAMPING = 0.05  # [s] time constant of a damping drive
+NEAR = 0.02  # [rad] distance at which a command counts as using the new zero
+PRESSED = 0.05  # [s] of pressing against a hard stop before it counts as found
+VISCOUS = 0.2  # [1/s] viscous friction of a joint
 HOLDS, DAMPS = (list(Silence).index(s) for s in (Silence.HOLDS, Silence.DAMPS))
 HOMED, ENABLED, FAULT = (np.uint8(f) for f in (Flag.HOMED, Flag.ENABLED, Flag.FAULT))
 TEXTS = {
@@ -56,7 +55,7 @@ TEXTS = {
 
 
 class DriveState(enum.IntEnum):
-    """States of a drive as CiA 402 has them, without the passing ones."""
+    """CiA 402 states of a drive, without transient ones."""
 
     SWITCH_ON_DISABLED = 0
     READY_TO_SWITCH_ON = 1
@@ -70,21 +69,28 @@ OPERATION_ENABLED, QUICK_STOP_ACTIVE, DRIVE_FAULT = 3, 4, 5  # for kernels
 
 
 class LoopbackTransport(Transport):
-    """Drives in this process, in real time or by any clock.
+    """Simulated drives in this process, on any clock.
+
+    True state (n,): q [rad], v [rad/s], temperature [deg C].
 
     Attributes:
-        clock: monotonic time [s]; tests set it.
-        drive: (n,) `DriveState` of each drive.
-        q, v: (n,) true state [rad], [rad/s]. temperature: (n,) [deg C].
-        load: (n,) torque that acts on each joint [N m]. stuck: (n,) True: the joint cannot move.
-        mute: (n,) True: no samples of this drive come. frozen: (n,) True: its samples show what was.
-        encoder: (n,) error of the encoder [rad].
-        cut: True: nothing passes in either direction. gone: True: the bus itself is gone.
-        zero: (n,) where the drive takes its zero to be: it reads its true angle and this [rad].
-        homed: (n,) its encoder knows its zero. switch: (n,) where its limit switch closes [rad]; infinite: it has none.
+        clock: monotonic time [s]; settable.
+        drive: `DriveState` (n,).
+        load: external torque (n,) [N m].
+        stuck: joint cannot move (n,).
+        mute: drive sends no samples (n,).
+        frozen: samples repeat old values (n,).
+        encoder: error (n,) [rad].
+        cut: nothing passes in either direction.
+        gone: the bus is lost.
+        zero: added by the drive to its angle (n,) [rad].
+        homed: zero is known (n,).
+        switch: position of the limit switch (n,) [rad]; infinite: none.
         busy: text for `trouble`.
-        written: commands that were written. commands: those that the drives got.
-        arrived: samples that came. dropped: frames that were lost.
+        written: commands written.
+        commands: commands that reached the drives.
+        arrived: samples received.
+        dropped: frames lost.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {
@@ -115,10 +121,10 @@ class LoopbackTransport(Transport):
     homes = True
 
     def __init__(self, bus: BusSpec) -> None:
-        """Make the drives of a bus.
+        """Create the drives of a bus.
 
         Raises:
-            ConfigError: an unknown kind of silence.
+            ConfigError: if `silence` is unknown.
         """
         given = {**self.bus_keys, **bus.options}
         if given["silence"] not in Silence.__members__:
@@ -172,7 +178,7 @@ class LoopbackTransport(Transport):
             raise HardwareError(f"bus {self._bus.name}: gone")
         self._time = self._heard = self.clock() - STEP
         self.opened = True
-        self.advance()  # loads what is compiled, now and not in a cycle
+        self.advance()  # loads compiled kernels before the first cycle
 
     def read(self, state: ActuatorState, until: float) -> None:
         if self.gone:
@@ -282,19 +288,19 @@ class LoopbackTransport(Transport):
     # -- for tests --------------------------------------------------------------------------------------------------
 
     def fail(self, name: str, code: int, stays: bool = False) -> None:
-        """Let a drive report a fault; `stays`: its cause does not go away until `mend`."""
+        """Inject a drive fault; `stays`: its cause remains until `mend`."""
         k = self.names.index(name)
         self._code[k], self._cause[k] = code, code if stays else 0
         self.drive[k] = DriveState.FAULT
 
     def mend(self, name: str) -> None:
-        """Take the cause of a fault away; the fault stays until it is cleared."""
+        """Remove the cause of a fault; the fault stays until cleared."""
         self._cause[self.names.index(name)] = 0
 
     # -- the drives -------------------------------------------------------------------------------------------------
 
     def advance(self) -> None:
-        """Let time pass until now."""
+        """Integrate to the present time."""
         now = self.clock()
         self._time = max(self._time, now - MOST)
         if self._time >= now - 1e-9:
@@ -309,7 +315,7 @@ class LoopbackTransport(Transport):
             if silent:
                 self._fall_silent()
             c = self._active
-            if self._homings:  # their drives have targets of their own meanwhile
+            if self._homings:  # homing drives use their own targets
                 c = _copy(self._active)
                 for k in [k for k, run in self._homings.items() if run.step(c, h)]:
                     del self._homings[k]
@@ -323,7 +329,7 @@ class LoopbackTransport(Transport):
         self._sample()
 
     def _fall_silent(self) -> None:
-        """Change of state by drives that hear nothing any more."""
+        """Apply the behaviour of drives without frames."""
         on = self.drive == OPERATION_ENABLED
         if self.silence is Silence.STOPS:
             self.drive[on], self._code[on] = DriveState.FAULT, 0x8130
@@ -352,11 +358,7 @@ def _copy(command: ActuatorCommand) -> ActuatorCommand:
 
 
 class LoopbackHoming:
-    """A loopback drive that looks for its zero: 17 and 18 at the edge of its switch, -1 and -2 at its hard stops.
-
-    Attributes:
-        progress: of it.
-    """
+    """Homing of a loopback drive: 17, 18 at its switch, -1, -2 at hard stops."""
 
     def __init__(self, bus: LoopbackTransport, k: int, spec: HomingSpec) -> None:
         self._bus, self._k, self._spec = bus, k, spec
@@ -365,17 +367,17 @@ class LoopbackHoming:
         self._target, self._back, self._pressed = bus.q[k], False, 0.0
 
     def step(self, command: ActuatorCommand, h: float) -> bool:
-        """Go on by h [s], with a target of its own in place of the command's; True once the command is followed again.
-
-        That is when a command comes that knows the new zero: others may be on their way.
-        """
+        """Advance by h [s] with an own target; True once the command uses the new zero."""
         bus, k, spec = self._bus, self._k, self._spec
+        # commands that still use the old zero may be under way: ignore them
         if self.progress is HomingProgress.DONE and abs(command.q[k] - bus.zero[k] - self._target) < NEAR:
             return True
         if self.progress is HomingProgress.RUNNING and spec.method < 30:
+            # search at `speed`; after a switch has closed, return at `slow`
             self._target += (-spec.slow if self._back else spec.speed) * self._side * h
             closed = np.isfinite(bus.switch[k]) and self._side * (bus.q[k] - bus.switch[k]) >= 0
             self._pressed = self._pressed + h if abs(bus.tau[k]) >= spec.effort else 0.0
+            # found: pressed against a hard stop long enough, or back at the edge of the switch
             found = self._pressed >= PRESSED if spec.method < 0 else self._back and not closed
             self._back = self._back or (bool(closed) and spec.method > 0)
         else:
@@ -389,11 +391,7 @@ class LoopbackHoming:
 
 
 def mechanical_supply(voltage: float, tau: np.ndarray, v: np.ndarray) -> BatteryReading | None:
-    """Supply from which simulated motors without losses take their mechanical power; None at 0 V: there is none.
-
-    Args:
-        voltage: [V]. tau: (n,) torques [N m]. v: (n,) speeds [rad/s]. What brakes gives nothing back.
-    """
+    """Return a supply for lossless motors without regeneration; None if voltage <= 0."""
     if voltage <= 0:
         return None
     return BatteryReading(voltage, -float(np.maximum(np.nan_to_num(tau * v), 0.0).sum()) / voltage)
@@ -403,9 +401,14 @@ class LoopbackModel(NamedTuple):
     """Constants of n drives.
 
     Attributes:
-        w: (n,) of the position loop [rad/s]. inertia: (n,) [kg m^2]. effort: (n,) limit [N m].
-        heating: (n,) at full effort [K/s]. cooling: (n,) time constant [s]. ambient: (n,) [deg C].
-        lower, upper: (n,) hard stops [rad].
+        w: position loop (n,) [rad/s].
+        inertia: (n,) [kg m^2].
+        effort: limit (n,) [N m].
+        heating: at full effort (n,) [K/s].
+        cooling: time constant (n,) [s].
+        ambient: (n,) [deg C].
+        lower: hard stop (n,) [rad].
+        upper: hard stop (n,) [rad].
     """
 
     w: F1
@@ -419,9 +422,12 @@ class LoopbackModel(NamedTuple):
 
 
 class LoopbackMotion(NamedTuple):
-    """State of n drives, changed in place: q [rad], v [rad/s], tau [N m], temperature [deg C]; each (n,).
+    """State of n drives, changed in place: q [rad], v [rad/s], tau [N m], temperature [deg C].
 
-    drive: `DriveState`. held: by a brake, or stuck. load: torque from outside [N m].
+    Attributes:
+        drive: `DriveState`.
+        held: braked or stuck.
+        load: external torque [N m].
     """
 
     q: F1
@@ -434,7 +440,7 @@ class LoopbackMotion(NamedTuple):
 
 
 class LoopbackCommand(NamedTuple):
-    """Command of n drives: q [rad], v [rad/s], tau [N m], kp [N m/rad], kd [N m s/rad], mode; each (n,)."""
+    """Command of n drives: q [rad], v [rad/s], tau [N m], kp [N m/rad], kd [N m s/rad]."""
 
     q: F1
     v: F1
@@ -446,7 +452,7 @@ class LoopbackCommand(NamedTuple):
 
 @kernel
 def step_drives(x: LoopbackMotion, model: LoopbackModel, told: LoopbackCommand, behaviour: int, h: float) -> None:
-    """Integrate all drives over h [s]; `behaviour`: a place in `Silence` where they hear nothing, else -1."""
+    """Integrate all drives over h [s]; `behaviour`: index in `Silence` without frames, else -1."""
     for i in range(x.q.shape[0]):
         inertia, w = model.inertia[i], model.w[i]
         tau = 0.0
@@ -454,7 +460,9 @@ def step_drives(x: LoopbackMotion, model: LoopbackModel, told: LoopbackCommand, 
             v_ref = 0.0 if behaviour == HOLDS else told.v[i]
             if behaviour == DAMPS:
                 tau = -inertia * x.v[i] / DAMPING
+            # mode: 0 position, 1 velocity, 2 effort, 3 impedance (`Mode`)
             elif told.mode[i] == 0:
+                # critically damped position loop: tau = I (w^2 e + 2 w e_dot), load compensated
                 tau = inertia * (w * w * (told.q[i] - x.q[i]) + 2 * w * (v_ref - x.v[i])) - x.load[i]
             elif told.mode[i] == 1:
                 tau = inertia * 2 * w * (v_ref - x.v[i]) - x.load[i]
@@ -463,18 +471,21 @@ def step_drives(x: LoopbackMotion, model: LoopbackModel, told: LoopbackCommand, 
             else:
                 tau = told.tau[i] + told.kp[i] * (told.q[i] - x.q[i]) + told.kd[i] * (v_ref - x.v[i])
             tau = min(max(tau, -model.effort[i]), model.effort[i])
+        # a brake overrides all torques; a quick stop or fault decays the velocity
         if x.held[i]:
             v = 0.0
         elif x.drive[i] >= QUICK_STOP_ACTIVE:
             v = x.v[i] * max(0.0, 1.0 - RAMP * h)
         else:
             v = x.v[i] + h * ((tau + x.load[i]) / inertia - VISCOUS * x.v[i])
+        # semi-implicit Euler; hard stops absorb all velocity
         q = x.q[i] + h * v
         if q < model.lower[i] or q > model.upper[i]:
             q = min(max(q, model.lower[i]), model.upper[i])
             v = 0.0
         x.q[i] = q
         x.v[i], x.tau[i] = v, tau
-        share = abs(tau) / model.effort[i]  # 0 where there is no limit
+        share = abs(tau) / model.effort[i]  # 0 if the effort is unlimited
+        # winding heat grows with torque squared; first-order cooling to ambient
         cooled = (x.temperature[i] - model.ambient[i]) / model.cooling[i]
         x.temperature[i] += h * (model.heating[i] * share * share - cooled)

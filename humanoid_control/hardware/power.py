@@ -1,7 +1,7 @@
-"""Power states of a robot and the table of allowed transitions between them.
+"""Power states of a robot and their transitions.
 
-Power is never switched on by anything but `Event.ENABLE` in MONITOR: not by a restart, a reconnected bus, a fault that
-went away or an emergency stop that was released. What is not in the table does not happen.
+Only `Event.ENABLE` in MONITOR switches power on: no restart, reconnected bus, vanished fault or released emergency stop
+does. Transitions outside the table do not happen.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-MOVING_SPEED = 0.05  # [rad/s] of a joint that must not get power
-LOST_SAMPLES = 0.01  # share above which power is refused
+MOVING_SPEED = 0.05  # [rad/s] above which a joint must not get power
+LOST_SAMPLES = 0.01  # share of lost samples above which power is refused
 
 
 class PowerState(enum.Enum):
-    """State of the robot, one for all of its drives."""
+    """Power state, common to all drives."""
 
     OFFLINE = "buses closed"
     MONITOR = "measured, no power"
@@ -97,26 +97,28 @@ Listener = Callable[[PowerState, PowerState], None]
 
 
 class PowerMachine:
-    """The power state, with the reason for it.
+    """Power state and its reason.
 
     Attributes:
-        state: current one. reason: one line for people; since: monotonic time of the last transition [s].
+        reason: one line for the user.
+        since: monotonic time of the last transition [s].
     """
 
     def __init__(self, listener: Listener | None = None) -> None:
-        """Begin OFFLINE.
+        """Start in OFFLINE.
 
         Args:
-            listener: called with the state before and the new one at each transition.
+            listener: called with old and new state at each transition.
         """
         self.state, self.reason, self.since = PowerState.OFFLINE, "", 0.0
         self._listener = listener
 
     def handle(self, event: Event, now: float, reason: str = "") -> bool:
-        """Make the transition that an event asks for; False where the table has none.
+        """Make the transition of an event; False if there is none.
 
         Args:
-            event: as above. now: monotonic time [s]. reason: kept until the next transition.
+            now: monotonic time [s].
+            reason: kept until the next transition.
         """
         after = TRANSITIONS.get((self.state, event))
         if after is None:
@@ -128,7 +130,7 @@ class PowerMachine:
 
     @property
     def powered(self) -> bool:
-        """True where drives may have power because this computer wants it."""
+        """True in states with power."""
         return self.state in POWERED
 
     def __str__(self) -> str:
@@ -136,8 +138,8 @@ class PowerMachine:
 
 
 def refusals_of(driver: Any) -> list[str]:
-    """Reasons why a `Driver`, which imports this file, must not give power now; empty: it may."""
-    # Loaded here: who shows the state of the power needs no compiler.
+    """Return reasons why a `Driver` must not give power now; empty: it may."""
+    # imported here: showing the power state needs no compiler
     from humanoid_control.hardware.calibration import missing_calibration
     from humanoid_control.hardware.supervision import FAULT
 
@@ -173,7 +175,7 @@ def refusals_of(driver: Any) -> list[str]:
 
 
 def passed_over(driver: Any) -> str:
-    """Reason why a `Driver` discards commands now; empty: it follows them, or will once they are steady."""
+    """Return why a `Driver` discards commands now; empty: it does not."""
     if driver.machine.state not in FOLLOWING:
         return f"state is {driver.machine}"
     if driver.stopped:

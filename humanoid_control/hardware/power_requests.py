@@ -1,4 +1,4 @@
-"""Requests for power that every driver takes in the same way: enable, disable, stop, emergency stop."""
+"""Power requests common to all drivers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class PowerRequests:
     """Base of the drivers.
 
     Attributes:
-        machine: state of the power. clock: monotonic time [s].
-        estop: sources of the emergency stop that call now, with the reason.
-        stopped: somebody asked to stop: commands are not followed until somebody enables.
+        clock: monotonic time [s].
+        estop: reason by active source of the emergency stop.
+        stopped: after a stop request: commands are ignored until `enable`.
     """
 
     machine: PowerMachine
@@ -23,13 +23,13 @@ class PowerRequests:
     _switching_off: bool
 
     def refusals(self) -> list[str]:
-        """Reasons why the drives must not get power now; empty: they may."""
+        """Return reasons against power; empty: the drives may get it."""
         raise NotImplementedError
 
     def enable(self) -> str:
-        """Ask for power, or, after `stop`, to follow commands again; the reason why not, empty: granted."""
+        """Request power, or resume after `stop`; return the reason of a refusal, or ''."""
         if self.machine.powered and self.stopped and not self._switching_off:
-            self.stopped, self.machine.reason = False, ""  # what was asked for is taken back
+            self.stopped, self.machine.reason = False, ""  # the pending stop request is withdrawn
             return ""
         if reasons := self.refusals():
             return "; ".join(reasons)
@@ -45,7 +45,7 @@ class PowerRequests:
         return ""
 
     def stop(self) -> str:
-        """Come to rest and hold; commands are not followed until `enable`."""
+        """Come to rest and hold; commands are ignored until `enable`."""
         if not self.machine.powered:
             return f"nothing to stop: {self.machine}"
         self.stopped = True
@@ -53,7 +53,7 @@ class PowerRequests:
         return ""
 
     def emergency_stop(self, source: str, on: bool, reason: str = "") -> None:
-        """Let a source of the emergency stop call or release it; the state stays until `clear_faults`."""
+        """Activate or release a source of the emergency stop; `clear_faults` leaves the state ESTOP."""
         if on:
             self.estop[source] = reason or f"emergency stop by {source}"
             self.machine.handle(Event.ESTOP, self.clock(), self.estop[source])

@@ -1,4 +1,4 @@
-"""Real time on a stock kernel: what a process can ask for, and what the machine grants; by the standard library."""
+"""Real-time scheduling on a stock kernel with the standard library."""
 
 from __future__ import annotations
 
@@ -12,28 +12,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 MCL_CURRENT, MCL_FUTURE, MADV_DONTNEED = 1, 2, 4
-COMPILER = "libllvmlite"  # of numba: 60 MB that nothing needs once the kernels are there
-LATENCY_TIMER = 1  # [ms] that a serial adapter of FTDI should wait at the most
+COMPILER = "libllvmlite"  # of numba: 60 MB that are not needed once the kernels are loaded
+LATENCY_TIMER = 1  # [ms] permitted for an FTDI serial adapter
 CPUS = Path("/sys/devices/system/cpu")
 SERIAL = Path("/sys/bus/usb-serial/devices")
-OFTEN = 700  # new objects after which the youngest are looked at, as the interpreter does by itself
-MANY = 200_000  # after which they are looked at whatever time there is: a loop without spare time must not fill memory
-ROUNDS = 10  # collections of a generation before the next older one has its turn
-MARGIN = 3.0  # spare time that a collection needs, as a multiple of what it took the last time
+OFTEN = 700  # new objects before a collection of the youngest generation, the interpreter's default
+MANY = 200_000  # new objects that force a collection without spare time: memory must not fill up
+ROUNDS = 10  # collections of a generation before the next older one
+MARGIN = 3.0  # spare time needed for a collection, as a multiple of its last duration
 
 
 def become_real_time(priority: int, cpus: str = "") -> str:
-    """Ask for everything that keeps a loop on time, as far as it is permitted.
+    """Request real-time scheduling as far as permitted; return the granted features.
 
-    SCHED_FIFO for every thread, memory that is never paged out, no pauses of the garbage collector for objects that
-    are there already.
+    Requests SCHED_FIFO for every thread and locked memory, and freezes existing objects for the garbage collector.
 
     Args:
-        priority: of SCHED_FIFO; 0: as any process.
-        cpus: processors to run on, as '2' or '2,3' or '2-3'; empty: all.
-
-    Returns:
-        What was granted, in a few words.
+        priority: of SCHED_FIFO; 0: normal scheduling.
+        cpus: as '2', '2,3' or '2-3'; empty: all.
     """
     granted = []
     if priority > 0:
@@ -53,21 +49,20 @@ def become_real_time(priority: int, cpus: str = "") -> str:
 
 
 class SpareTimeCollector:
-    """The garbage collector at work only where a loop has time for it.
+    """Garbage collection only in the spare time of a loop.
 
-    What exists when it is made is never looked at again. Of what comes later the youngest objects are collected when
-    there are many, older ones now and then, each only in spare time that is long enough.
+    Objects that exist at creation are never collected.
     """
 
     def __init__(self) -> None:
-        """Collect now, and then no more by itself."""
+        """Collect once and disable automatic collection."""
         gc.collect()
         gc.freeze()
         gc.disable()
         self._took, self._since = [0.0001, 0.0003, 0.001], [0, 0, 0]
 
     def run(self, spare: float) -> bool:
-        """Collect where it is due and fits into this time [s]; True where it did."""
+        """Collect if due and if it fits into `spare` [s]; True if it ran."""
         new = gc.get_count()[0]
         if new < OFTEN:
             return False
@@ -86,28 +81,26 @@ class SpareTimeCollector:
         return True
 
     def close(self) -> None:
-        """Let the interpreter collect by itself again."""
+        """Restore automatic collection."""
         gc.unfreeze()
         gc.enable()
 
 
 def give_back_memory(library: str = ".so") -> None:
-    """Give back what only the loading needed: free memory, and pages of libraries.
-
-    These are as they are in the file, and come again from the page cache where they are needed after all.
+    """Release free memory and unmodified library pages; they reload from the page cache on use.
 
     Args:
-        library: part of their names; default: of all.
+        library: part of the library's name; default: all.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    with contextlib.suppress(AttributeError):  # of glibc alone
+    with contextlib.suppress(AttributeError):  # glibc only
         libc.malloc_trim(0)
     for begin, end in untouched_pages(library):
         libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), MADV_DONTNEED)
 
 
 def untouched_pages(library: str) -> list[tuple[int, int]]:
-    """Addresses (begin, end) at which this process has parts of a library that are just as they are in its file."""
+    """Return addresses (begin, end) of mapped library parts identical to their file."""
     out: list[tuple[int, int]] = []
     with contextlib.suppress(OSError), open("/proc/self/smaps") as f:
         begin = end = 0
@@ -117,13 +110,13 @@ def untouched_pages(library: str) -> list[tuple[int, int]]:
             if "-" in first and not first.endswith(":"):
                 begin, end = (int(word, 16) for word in first.split("-"))
                 wanted = "w" not in words[0] and library in line
-            elif wanted and first == "Anonymous:" and words[0] == "0":  # nothing of it was relocated
+            elif wanted and first == "Anonymous:" and words[0] == "0":  # nothing relocated
                 out.append((begin, end))
     return out
 
 
 def lock_memory() -> bool:
-    """Keep all memory of this process, now and later, from being paged out; False where that is not permitted."""
+    """Lock all present and future memory of this process; False if not permitted."""
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     if soft != resource.RLIM_INFINITY and os.geteuid() != 0:
         return False  # with a finite limit later allocations would fail, which is worse than a page fault
@@ -131,10 +124,10 @@ def lock_memory() -> bool:
 
 
 def processors(text: str) -> set[int]:
-    """Numbers of processors from a list as the kernel writes it: '0,2-3'.
+    """Parse a processor list in kernel notation: '0,2-3'.
 
     Raises:
-        ValueError: not such a list.
+        ValueError: if the text is not such a list.
     """
     out: set[int] = set()
     for part in text.split(","):
@@ -144,11 +137,7 @@ def processors(text: str) -> set[int]:
 
 
 def pin(cpus: str) -> str:
-    """Run the calling thread, and those that it starts, on some processors; empty: on all that it has.
-
-    Returns:
-        Reason why that is not possible; empty: done.
-    """
+    """Pin the calling thread and its children to processors; return the reason of a failure, or ''."""
     if not cpus:
         return ""
     try:
@@ -162,10 +151,10 @@ def pin(cpus: str) -> str:
 
 
 class Fact(NamedTuple):
-    """One fact of the machine that decides how late a loop may be.
+    """Property of the machine that affects loop latency.
 
     Attributes:
-        name: of it. value: for people. remedy: command that mends it; empty: it is as it should be.
+        remedy: command that improves it; empty: as it should be.
     """
 
     name: str
@@ -174,10 +163,10 @@ class Fact(NamedTuple):
 
 
 def real_time_facts(root: Path = Path("/")) -> list[Fact]:
-    """Facts of the machine, each with what mends it.
+    """Return machine properties with remedies.
 
     Args:
-        root: of the file system, for tests.
+        root: of the file system.
     """
     limits = "then log in again; in /etc/security/limits.conf, for the group GROUP"
     priority, memory = (resource.getrlimit(x)[0] for x in (resource.RLIMIT_RTPRIO, resource.RLIMIT_MEMLOCK))
@@ -222,12 +211,12 @@ def _limit(value: int, unit: int) -> str:
 
 
 def real_time_report(root: Path = Path("/")) -> dict[str, str]:
-    """Facts of the machine by name, for diagnostics."""
+    """Return machine properties by name, for diagnostics."""
     return {fact.name: fact.value for fact in real_time_facts(root)}
 
 
 def real_time_advice(root: Path = Path("/")) -> list[str]:
-    """What makes loops of this machine later than they need be, and is mended by one command at once."""
+    """Return latency problems that one command solves."""
     out = []
     for name, value, remedy in real_time_facts(root):
         if remedy and name == "governor":

@@ -1,4 +1,4 @@
-"""Transport `simulator`: an engine in this process, driven through everything that drives a real robot."""
+"""Transport `simulator`: a simulation engine in this process."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ from humanoid_control.hardware.transport import (
 from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.simulation import Engine, SimulationConfig
 
-MOST = 0.05  # [s] of simulated time that is made up for after a pause
-COOLING = 60.0  # [s] time constant of motors
-POWER_CYCLES = 3  # cycles that the drives take to switch on
+MOST = 0.05  # [s] longest simulated time to catch up after a pause
+COOLING = 60.0  # [s] thermal time constant of motors
+POWER_CYCLES = 3  # cycles that drives take to switch on
 
 
 class SimulatorTransport(Transport):
-    """One simulated robot in real time; its joints are the actuators, without gears between.
+    """Simulated robot in real time; its joints are the actuators, without gears.
 
-    Its joints have brakes: without power they stay where they are. `limp`: they have none, and the robot falls. Its
-    motors warm with the square of their torque, by `heating` at full effort [K/s], from `ambient` [deg C].
+    Without power its brakes hold; with `limp` it falls. Motors heat with torque squared, by `heating` at full effort
+    [K/s], from `ambient` [deg C].
 
     Attributes:
-        engine: after `open`. temperature: (n,) of the motors [deg C]. clock: monotonic time [s]; tests set it.
+        engine: available after `open`.
+        temperature: of motors (n,) [deg C].
+        clock: monotonic time [s]; settable.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {
@@ -57,7 +59,7 @@ class SimulatorTransport(Transport):
         self._limp = bool(given.pop("limp"))
         self._supply, self._ambient, self._heating = (float(given.pop(k)) for k in ("voltage", "ambient", "heating"))
         self._config = SimulationConfig(**given)
-        self._bus = bus  # a silent computer is one that is gone, and its simulated robot with it
+        self._bus = bus  # if this computer stops, its simulated robot stops too: Silence.STOPS
         self.names = tuple(a.name for a in bus.actuators)
         self.silence, self.modes = Silence.STOPS, frozenset((Mode.POSITION, Mode.VELOCITY, Mode.EFFORT))
         self.clock: Callable[[], float] = time.monotonic
@@ -76,7 +78,7 @@ class SimulatorTransport(Transport):
             self._effort = np.where(effort > 0, effort, np.inf)
         except HumanoidError as e:
             raise HardwareError(f"bus {self._bus.name}: {e}") from None
-        self.engine.step()  # loads what is compiled
+        self.engine.step()  # loads compiled kernels
         self.engine.reset()
         self._on, self._switching = False, 0
         self._restart()
@@ -86,7 +88,7 @@ class SimulatorTransport(Transport):
         self._begin = self.clock() - self.engine.time
 
     def _release(self) -> None:
-        """Without power: hold where the robot is, or let go."""
+        """Hold the present position, or fall if `limp`."""
         n = self.engine.robot.n
         if self._limp:
             self.engine.command(efforts=np.zeros(n))

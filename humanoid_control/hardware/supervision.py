@@ -1,4 +1,4 @@
-"""Supervision of every joint in every cycle: what is worth a warning, and what stops the robot."""
+"""Supervision of every joint in every cycle: warnings and faults."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from humanoid_control.numerics.array_types import B1, F1, F2, F3, I1
 from humanoid_control.numerics.packed import BoundRecord, Packed, Table, unpack
 
 WARN, FAULT = 1, 2
-I2T_TIME = 5.0  # [s] over which the square of the torque is averaged
-JUMPS = 3  # samples in a row that no joint can have moved by: the encoder is wrong, not the sample
+I2T_TIME = 5.0  # [s] time constant of the mean squared torque
+JUMPS = 3  # implausible samples in a row that mean an encoder fault
 
 
 @dataclass(frozen=True)
 class SupervisionLimits:
-    """Limits of n joints; infinite, or NaN for the supply: not supervised.
+    """Limits (n,) of n joints; infinite, or NaN for the supply: not supervised.
+
+    lower, upper [rad], velocity [rad/s], effort [N m], supply voltages [V].
 
     Attributes:
-        lower, upper: (n,) range [rad]. margin: beyond it [rad].
-        velocity: (n,) [rad/s]. effort: (n,) [N m]. continuous: (n,) torque that a motor bears for ever [N m].
-        following_error: (n,) between reference and measurement [rad].
-        warm, hot: (n,) temperatures for warning and fault [deg C].
-        low_voltage, high_voltage: (n,) of the supply [V].
+        margin: tolerance beyond the range [rad].
+        continuous: sustained torque [N m].
+        following_error: [rad].
+        warm: warning [deg C].
+        hot: fault [deg C].
     """
 
     lower: np.ndarray
@@ -43,13 +45,14 @@ class SupervisionLimits:
 
 
 class JointSamples(NamedTuple):
-    """Measurement of n joints in one cycle; NaN: not measured.
+    """Measurement (n,) of n joints in one cycle; NaN: not measured.
+
+    q [rad], v [rad/s], tau [N m], temperature [deg C], voltage [V].
 
     Attributes:
-        q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) [N m]. temperature: (n,) [deg C]. voltage: (n,) [V].
-        age: (n,) of the sample [s].
-        failed: (n,) True where the drive reports a fault.
-        q_ref: (n,) the reference that the drives were given for the time of the samples [rad].
+        age: [s].
+        failed: drive reports a fault.
+        q_ref: reference of the drives at sample time [rad].
     """
 
     q: F1
@@ -63,10 +66,12 @@ class JointSamples(NamedTuple):
 
 
 class WatchFinding(NamedTuple):
-    """Something wrong with a joint.
+    """Warning or fault of a joint.
 
     Attributes:
-        level: WARN or FAULT. joint: its index. check: name of the check. text: one line, with value and limit.
+        level: WARN or FAULT.
+        joint: index.
+        text: one line with value and limit.
     """
 
     level: int
@@ -76,12 +81,12 @@ class WatchFinding(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One check: a quantity with a level for warning and one for fault, each with the time it must last.
+    """Check of one quantity with levels (n,) for warning and fault.
 
     Attributes:
-        name: of it. unit: of the quantity. powered: only looked at while the robot has power.
-        warn, fault: (n,) levels of the quantity.
-        warn_after, fault_after: time for which it must be above without a break [s]; 0: at once.
+        powered: active only with power.
+        warn_after: uninterrupted time above [s]; 0: at once.
+        fault_after: uninterrupted time above [s]; 0: at once.
     """
 
     name: str
@@ -95,11 +100,11 @@ class Check(NamedTuple):
 
 SILENT, FOLLOWING, RANGE, SPEED, TORQUE, TEMPERATURE, LOW_VOLTAGE, HIGH_VOLTAGE = range(8)
 """Rows of the checks in all tables, in the order of `checks_of`."""
-ABOVE, HEATED = 1, 2  # answers of `judge`: a quantity above a level; the mean torque above the continuous one
+ABOVE, HEATED = 1, 2  # bits returned by `judge`: a quantity above a level; mean torque above the continuous torque
 
 
 def checks_of(limits: SupervisionLimits, period: float) -> list[Check]:
-    """The checks of a robot whose cycle takes `period` [s]; that of the mean torque is `Supervision`'s own."""
+    """Return all checks except mean torque; `period` of the cycle [s]."""
     m, n = limits, len(limits.lower)
     never = np.full(n, np.inf)
 
@@ -121,14 +126,14 @@ def checks_of(limits: SupervisionLimits, period: float) -> list[Check]:
 
 
 class CheckTables(NamedTuple):
-    """Tables of c checks of n joints; of level 0 (warning) and 1 (fault).
+    """Tables of c checks and n joints; level 0: warning, 1: fault.
 
     Attributes:
-        lower, upper, low_voltage, high_voltage, continuous: (n,) limits.
-        level: (2, c, n) above which time counts. always: (c,) looked at without power too.
-        value: (c, n) quantity of this cycle. above: (2, c, n) time for which it has been above [s].
-        mean_square: (n,) of the torque [N^2 m^2].
-        period: of the cycle [s].
+        always: active without power (c,).
+        value: of this cycle (c, n).
+        above: time above the level (2, c, n) [s].
+        mean_square: of the torque (n,) [N^2 m^2].
+        period: [s].
     """
 
     lower: F1
@@ -145,7 +150,7 @@ class CheckTables(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """Everything that a cycle of supervision takes."""
+    """Arguments of `judge`."""
 
     samples: JointSamples
     tables: CheckTables
@@ -153,13 +158,14 @@ class Judgement(NamedTuple):
 
 @kernel
 def judge(table: Table[Judgement], powered: bool) -> int:
-    """Quantities of this cycle and the time for which each has been above its levels; ABOVE and HEATED, added.
+    """Update quantities and times above levels; returns bits ABOVE and HEATED.
 
-    What is not measured (NaN) is never above. The heat of the windings goes with the square of the torque.
+    NaN (not measured) is never above a level.
     """
     r = unpack(table, Judgement)
     s, t = r.samples, r.tables
     out, value = 0, t.value
+    # each quantity is positive in the bad direction, so that one comparison serves all checks
     for i in range(s.q.shape[0]):
         value[SILENT, i] = s.age[i]
         value[FOLLOWING, i] = abs(s.q_ref[i] - s.q[i])
@@ -169,6 +175,7 @@ def judge(table: Table[Judgement], powered: bool) -> int:
         value[TEMPERATURE, i] = s.temperature[i]
         value[LOW_VOLTAGE, i] = t.low_voltage[i] - s.voltage[i]
         value[HIGH_VOLTAGE, i] = s.voltage[i] - t.high_voltage[i]
+    # a single cycle below the level restarts its time
     for level in range(2):
         for c in range(value.shape[0]):
             counted = powered or t.always[c]
@@ -179,6 +186,7 @@ def judge(table: Table[Judgement], powered: bool) -> int:
                 else:
                     t.above[level, c, i] = 0.0
     if powered:
+        # exponential mean of tau^2, proportional to the winding heat
         share = t.period / I2T_TIME
         for i in range(s.q.shape[0]):
             if np.isfinite(s.tau[i]):
@@ -192,7 +200,7 @@ class Supervision:
     """All checks of all joints.
 
     Attributes:
-        mean_square: (n,) of the torque [N^2 m^2].
+        mean_square: of the torque (n,) [N^2 m^2].
     """
 
     def __init__(self, names: tuple[str, ...], limits: SupervisionLimits, period: float) -> None:
@@ -213,13 +221,10 @@ class Supervision:
         self._bound = BoundRecord(lambda samples: Judgement(samples, self._tables))
 
     def update(self, samples: JointSamples, powered: bool) -> list[WatchFinding]:
-        """Look at a cycle.
+        """Check one cycle; return findings, worst first.
 
         Args:
-            samples: of it. powered: whether drives follow the reference.
-
-        Returns:
-            Findings, the worst first; faults of drives are the caller's, who knows their words.
+            powered: drives follow the reference.
         """
         seen = judge(self._bound.table(samples), powered)
         if not seen:
@@ -253,8 +258,10 @@ class JumpColumns(NamedTuple):
     """State of a `JumpFilter` of n joints.
 
     Attributes:
-        most: (n,) change between cycles that a joint can make [rad]. last: (n,) good sample [rad].
-        cycles: (n,) since it. jumps: (n,) in a row.
+        most: largest plausible change per cycle (n,) [rad].
+        last: last good sample (n,) [rad].
+        cycles: since that sample (n,).
+        jumps: in a row (n,).
     """
 
     most: F1
@@ -265,12 +272,13 @@ class JumpColumns(NamedTuple):
 
 @kernel
 def drop_jumps(table: Table[JumpColumns], q: np.ndarray, fresh: np.ndarray) -> bool:
-    """Replace what cannot be believed in q (n,) by the last good sample; True where an encoder jumps on."""
+    """Replace implausible q (n,) by the last good sample; True if an encoder fails."""
     f = unpack(table, JumpColumns)
     failed = False
     for i in range(q.shape[0]):
         f.cycles[i] += 1.0
         if fresh[i]:
+            # the plausible change grows with the cycles since the last good sample; the first comparison is with NaN
             jumped = abs(q[i] - f.last[i]) > f.most[i] * f.cycles[i]
             f.jumps[i] = f.jumps[i] + 1 if jumped else 0
             if np.isfinite(q[i]) and not jumped:
@@ -281,36 +289,36 @@ def drop_jumps(table: Table[JumpColumns], q: np.ndarray, fresh: np.ndarray) -> b
 
 
 class JumpFilter:
-    """Samples that no joint can have moved by since the last one are dropped: the last good one stays.
+    """Filter of implausible position jumps: the last good sample is kept.
 
     Attributes:
-        count: (n,) of such samples in a row; JUMPS of them are a fault.
-        failing: an encoder jumps on.
+        count: jumps in a row (n,); JUMPS of them are a fault.
+        failing: an encoder has failed.
     """
 
     def __init__(self, velocity: np.ndarray, period: float) -> None:
-        """Prepare for joints with these speed limits (n,) [rad/s]."""
+        """Set up for speed limits `velocity` (n,) [rad/s]."""
         n = len(velocity)
         self.count, self.failing = np.zeros(n, dtype=int), False
         self._packed = Packed(JumpColumns(3 * velocity * period, np.full(n, np.nan), np.zeros(n), self.count))
 
     def update(self, q: np.ndarray, fresh: np.ndarray) -> np.ndarray:
-        """The positions that may be believed: q (n,), changed in place; `fresh` (n,) where a sample is new."""
+        """Filter q (n,) in place; `fresh` (n,): new samples."""
         self.failing = drop_jumps(self._packed.table, q, fresh)
         return q
 
     def failed(self) -> np.ndarray:
-        """(n,) True where the encoder jumps on."""
+        """Return True for failed encoders (n,)."""
         return self.count >= JUMPS
 
     def restart(self, joints: np.ndarray | None = None) -> None:
-        """Believe the next samples, wherever they are; joints: (n,) only of these."""
+        """Accept the next samples wherever they are; `joints` (n,): only these."""
         rows = slice(None) if joints is None else joints
         self._packed.record.last[rows], self.count[rows] = np.nan, 0
 
 
 class SampleColumns(NamedTuple):
-    """Arrays that `look_at_samples` reads (v, q, stamp, fresh, enabled, failed), and fills (age, still, believed)."""
+    """Arrays read (v, q, stamp, fresh, enabled, failed) and filled (age, still, believed) by `look_at_samples`."""
 
     q: F1
     v: F1
@@ -325,18 +333,20 @@ class SampleColumns(NamedTuple):
     period: float
 
 
-DRIVE_FAILED, UNPOWERED = 1, 2  # answers of `look_at_samples`
+DRIVE_FAILED, UNPOWERED = 1, 2  # bits returned by `look_at_samples`
 
 
 @kernel
 def look_at_samples(table: Table[SampleColumns], now: float, since: float) -> int:
-    """Age of the samples, time at rest, and what can be believed; DRIVE_FAILED and UNPOWERED, added."""
+    """Update sample age, rest time and validity; returns bits DRIVE_FAILED and UNPOWERED."""
     s = unpack(table, SampleColumns)
     out = 0
     for i in range(s.q.shape[0]):
+        # without any sample, age counts from the last transition
         s.age[i] = now - (s.stamp[i] if np.isfinite(s.stamp[i]) else since)
         s.still[i] = s.still[i] + s.period if abs(s.v[i]) < s.still_speed else 0.0
         s.believed[i] = s.fresh[i] and np.isfinite(s.q[i])
+        # a failed drive has no power either: report the fault only
         if s.failed[i]:
             out |= DRIVE_FAILED
         elif s.believed[i] and not s.enabled[i]:
@@ -345,15 +355,16 @@ def look_at_samples(table: Table[SampleColumns], now: float, since: float) -> in
 
 
 class SampleWatch:
-    """Samples of n joints in the course of time.
+    """Age, rest time and validity of samples of n joints.
 
     Attributes:
-        age: (n,) of the sample [s]; of a joint that has none, since the last transition of the robot.
-        still: (n,) time at rest [s]. believed: (n,) measured in this cycle.
+        age: (n,) [s]; without any sample, since the last transition.
+        still: time at rest (n,) [s].
+        believed: measured in this cycle (n,).
     """
 
     def __init__(self, joints: JointReading, still_speed: float, period: float) -> None:
-        """Prepare for samples that come into `joints`; slower than `still_speed` [rad/s] is at rest."""
+        """Watch `joints`; a joint below `still_speed` [rad/s] is at rest."""
         n, j = len(joints.q), joints
         self.age, self.still, self.believed = np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool)
         self._packed = Packed(
@@ -364,9 +375,10 @@ class SampleWatch:
         )  # fmt: skip
 
     def update(self, now: float, since: float) -> int:
-        """Look at the samples of a cycle; DRIVE_FAILED and UNPOWERED, added.
+        """Update for one cycle; returns bits DRIVE_FAILED and UNPOWERED.
 
         Args:
-            now: monotonic time [s]. since: time of the robot's last transition [s].
+            now: monotonic time [s].
+            since: time of the last transition [s].
         """
         return int(look_at_samples(self._packed.table, now, since))

@@ -1,7 +1,7 @@
-"""Transmissions: joints of the robot on one side, actuators of the buses on the other, in both directions.
+"""Transmissions between joints and actuators, in both directions.
 
-A gear moves one joint: q_joint = sign q_actuator / ratio + offset. Where several actuators move several joints, as the
-two screws of an ankle do, the mechanism of the robot's drives says how: phi(q) = sign q_actuator + offset.
+Gear: q_joint = sign q_actuator / ratio + offset. Linkage, e.g. the two screws of an ankle: phi(q) = sign q_actuator +
+offset, with phi from the drive mechanism.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Gear:
     """One actuator that moves one joint.
 
     Attributes:
-        joint, actuator: indices. ratio: actuator by joint, above zero. sign: +1 or -1.
+        ratio: actuator angle per joint angle, positive.
+        sign: +1 or -1.
         offset: joint angle where the actuator reads zero [rad].
     """
 
@@ -42,11 +43,12 @@ class Gear:
 
 @dataclass(frozen=True)
 class Linkage:
-    """As many actuators as joints, coupled by a mechanism.
+    """Mechanism between m actuators and m joints.
 
     Attributes:
-        mechanism: with motor angles phi of joint angles q. joints, actuators: indices.
-        signs: (m,) +1 or -1. offsets: (m,) motor angle phi where the actuator reads zero [rad].
+        mechanism: motor angles phi of joint angles q.
+        signs: +1 or -1 (m,).
+        offsets: motor angle phi where the actuator reads zero (m,) [rad].
     """
 
     mechanism: DriveMechanism
@@ -57,12 +59,18 @@ class Linkage:
 
 
 class JointReading:
-    """State of n joints out of the states of their actuators; of several, the worst counts.
+    """State of n joints; the worst actuator of a joint counts.
+
+    Arrays (n,): q [rad], v [rad/s], tau [N m]; NaN: not measured.
 
     Attributes:
-        q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) [N m]; NaN: not measured.
-        temperature: (n,) of the hottest motor [deg C]. voltage: (n,) lowest [V]. stamp: (n,) oldest [s].
-        code: (n,) fault code of a drive. fresh, enabled, failed: (n,) all samples new; all powered; any drive failed.
+        temperature: hottest (n,) [deg C].
+        voltage: lowest (n,) [V].
+        stamp: oldest (n,) [s].
+        code: a drive's fault code (n,).
+        fresh: all samples are new (n,).
+        enabled: all drives have power (n,).
+        failed: any drive failed (n,).
     """
 
     def __init__(self, n: int) -> None:
@@ -72,11 +80,12 @@ class JointReading:
 
 
 class GearTable(NamedTuple):
-    """Gears of a robot as arrays.
+    """g gears of a robot as arrays.
 
     Attributes:
-        joint, actuator: (g,) indices. ratio: (g,) with its sign. offset: (g,) [rad].
-        of_joint: (n, widest) actuators of every joint, also those of linkages; repeated where there are fewer.
+        ratio: with sign (g,).
+        offset: (g,) [rad].
+        of_joint: actuators of every joint, linkages included, padded by repetition (n, widest).
     """
 
     joint: I1
@@ -115,7 +124,7 @@ class JointColumns(NamedTuple):
 
 
 class GearReading(NamedTuple):
-    """Everything that reading takes."""
+    """Arguments of `read_gears`."""
 
     gears: GearTable
     state: ActuatorColumns
@@ -123,7 +132,7 @@ class GearReading(NamedTuple):
 
 
 class GearCommand(NamedTuple):
-    """Everything that commanding takes: n joints (q, v, tau) and m actuators (out_q, out_v, out_tau)."""
+    """Arguments of `command_gears`: n joints and m actuators (out_)."""
 
     gears: GearTable
     q: F1
@@ -135,7 +144,7 @@ class GearCommand(NamedTuple):
 
 
 class GearGains(NamedTuple):
-    """Gains of n joints and of m actuators."""
+    """Arguments of `gain_gears`: n joints and m actuators (out_)."""
 
     gears: GearTable
     kp: F1
@@ -146,31 +155,35 @@ class GearGains(NamedTuple):
 
 @kernel
 def read_gears(table: Table[GearReading]) -> None:
-    """Angles, velocities and torques of joints with a gear; of every joint, what its worst actuator says."""
+    """Fill q, v, tau of geared joints, and the worst status of every joint."""
     r = unpack(table, GearReading)
     g, a, j = r.gears, r.state, r.joints
+    # q_joint = q_actuator / r + offset; power is conserved: tau_joint = r tau_actuator
     for k in range(g.joint.shape[0]):
         joint, actuator, ratio = g.joint[k], g.actuator[k], g.ratio[k]
         j.q[joint] = a.q[actuator] / ratio + g.offset[k]
         j.v[joint], j.tau[joint] = a.v[actuator] / ratio, a.tau[actuator] * ratio
+    # the worst actuator decides: hottest, lowest voltage, oldest sample
     for i in range(j.q.shape[0]):
         own = g.of_joint[i]
         j.temperature[i], j.voltage[i], j.stamp[i] = a.temperature[own[0]], a.voltage[own[0]], a.stamp[own[0]]
         j.code[i], both, either = a.code[own[0]], a.flags[own[0]], a.flags[own[0]]
-        for m in own[1:]:  # NaN, not measured, is worse than any number
+        for m in own[1:]:  # np.maximum and np.minimum propagate NaN: an unmeasured actuator makes the joint unmeasured
             j.temperature[i] = np.maximum(j.temperature[i], a.temperature[m])
             j.voltage[i] = np.minimum(j.voltage[i], a.voltage[m])
             j.stamp[i] = np.minimum(j.stamp[i], a.stamp[m])
             j.code[i] = max(j.code[i], a.code[m])
+            # fresh and enabled need all actuators, a fault only one
             both, either = both & a.flags[m], either | a.flags[m]
         j.fresh[i], j.enabled[i], j.failed[i] = both & FRESH != 0, both & ENABLED != 0, either & FAULT != 0
 
 
 @kernel
 def command_gears(table: Table[GearCommand]) -> None:
-    """Actuators of joints with a gear."""
+    """Fill q, v, tau of geared actuators."""
     r = unpack(table, GearCommand)
     g = r.gears
+    # inverse of `read_gears`
     for k in range(g.joint.shape[0]):
         joint, actuator, ratio = g.joint[k], g.actuator[k], g.ratio[k]
         r.out_q[actuator] = (r.q[joint] - g.offset[k]) * ratio
@@ -179,22 +192,23 @@ def command_gears(table: Table[GearCommand]) -> None:
 
 @kernel
 def gain_gears(table: Table[GearGains]) -> None:
-    """Gains of actuators of joints with a gear: they go with the square of the ratio."""
+    """Fill kp, kd of geared actuators."""
     r = unpack(table, GearGains)
     g = r.gears
+    # k_actuator = k_joint / r^2, from tau_actuator = tau_joint / r and dq_actuator = r dq_joint
     for k in range(g.joint.shape[0]):
         joint, actuator, square = g.joint[k], g.actuator[k], g.ratio[k] * g.ratio[k]
         r.out_kp[actuator], r.out_kd[actuator] = r.kp[joint] / square, r.kd[joint] / square
 
 
 class Transmission:
-    """All gears and linkages of a robot, between n joints and m actuators."""
+    """Gears and linkages between n joints and m actuators."""
 
     def __init__(self, n: int, gears: Sequence[Gear], linkages: Sequence[Linkage]) -> None:
-        """Prepare.
+        """Build the tables.
 
         Raises:
-            RobotError: a joint that nothing moves, or that two move.
+            RobotError: if a joint is not moved by exactly one gear or linkage.
         """
         self._linkages = tuple(linkages)
         self._gears = tuple(gears)
@@ -232,11 +246,7 @@ class Transmission:
         return GearGains(self._table, kp, kd, out.kp, out.kd)
 
     def read(self, state: ActuatorState, joints: JointReading) -> None:
-        """Joints from actuators; a linkage whose loop does not close at its motor angles is not measured.
-
-        Args:
-            state: of the m actuators. joints: changed in place; the last angles are where the search begins.
-        """
+        """Update joints from actuators; NaN if a linkage has no solution."""
         read_gears(self._reading.table(state, joints))
         for link in self._linkages:
             self._read_linkage(link, state, joints)
@@ -244,6 +254,7 @@ class Transmission:
     @staticmethod
     def _read_linkage(link: Linkage, state: ActuatorState, joints: JointReading) -> None:
         j, a = list(link.joints), list(link.actuators)
+        # motor angles; a start at the last joint angles keeps the branch of the solution
         phi = link.signs * state.q[a] + link.offsets
         try:
             q = link.mechanism.joint(phi, start=joints.q[j]) if np.isfinite(phi).all() else np.full(len(j), np.nan)
@@ -253,39 +264,35 @@ class Transmission:
         if not np.isfinite(q).all():
             joints.v[j], joints.tau[j] = np.nan, np.nan
             return
+        # phi_dot = J v, tau_joint = J^T tau_motor
         jacobian = link.mechanism.jacobian(q)
         joints.v[j] = np.linalg.solve(jacobian, link.signs * state.v[a])
         joints.tau[j] = jacobian.T @ (link.signs * state.tau[a])
 
     def command(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, out: ActuatorCommand) -> None:
-        """Actuators from joints.
-
-        Args:
-            q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) feed-forward [N m].
-            out: of the m actuators; q, v, tau are changed in place.
-        """
+        """Compute the actuator command from q (n,) [rad], v (n,) [rad/s], feed-forward tau (n,) [N m]."""
         command_gears(self._commanding.table(q, v, tau, out))
         for link in self._linkages:
             own, motors = list(link.joints), list(link.actuators)
             phi, jacobian = link.mechanism.motor(q[own]), link.mechanism.jacobian(q[own])
-            if np.isfinite(phi).all():  # else the last command stays: the range was checked to close when it was read
+            if np.isfinite(phi).all():  # else keep the last command: the permitted range was checked to have solutions
                 out.q[motors] = link.signs * (phi - link.offsets)
                 out.v[motors] = link.signs * (jacobian @ v[own])
                 out.tau[motors] = link.signs * np.linalg.solve(jacobian.T, tau[own])
 
     def gains(self, kp: np.ndarray, kd: np.ndarray, out: ActuatorCommand) -> None:
-        """Gains of impedance drives from those at the joints: kp (n,) [N m/rad], kd (n,) [N m s/rad]."""
+        """Compute actuator gains from kp (n,) [N m/rad], kd (n,) [N m s/rad]."""
         gain_gears(self._gaining.table(kp, kd, out))
 
     def actuators_of(self, joint: int) -> tuple[int, ...]:
-        """Indices of the actuators that move a joint."""
+        """Return the actuators that move a joint."""
         return tuple(sorted(set(self._of_joint[joint].tolist())))
 
     def zero_offsets(self, joint: int, angle: float, state: ActuatorState) -> dict[int, float]:
-        """Offsets by actuator with which a joint that is at an angle now [rad] would be read there.
+        """Return the offset by actuator that makes a geared joint read `angle` now [rad].
 
         Raises:
-            RobotError: the joint belongs to a linkage, whose joints are set together by `linkage_offsets`.
+            RobotError: if the joint belongs to a linkage; see `linkage_offsets`.
         """
         for g in self._gears:
             if g.joint == joint:
@@ -293,7 +300,7 @@ class Transmission:
         raise RobotError("a linkage is calibrated with all its joints at once")
 
     def linkage_offsets(self, angles: np.ndarray, state: ActuatorState) -> dict[int, float]:
-        """Offsets by actuator of all linkages whose joints are at these angles (n,) now [rad]; NaN: leave it out."""
+        """Return offsets by actuator of linkages with joints at `angles` (n,) [rad]; NaN: skip."""
         out: dict[int, float] = {}
         for link in self._linkages:
             phi = link.mechanism.motor(angles[list(link.joints)])

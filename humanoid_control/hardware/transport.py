@@ -1,7 +1,7 @@
-"""Transports: the actuators of one bus behind one interface, as arrays that are allocated once.
+"""Transports: the actuators of one bus behind one interface, as preallocated arrays.
 
-A transport speaks the protocol of its drives and nothing more: limits, interpolation and the state machine are above
-it and the same for all. It is a class that inherits from `Transport` and is named in `TRANSPORTS`.
+A transport speaks the protocol of its drives; limits, interpolation and power states are above it. A new one inherits
+from `Transport` and is listed in `TRANSPORTS`.
 
 ```python
 state, command = ActuatorState(len(transport.names)), ActuatorCommand(len(transport.names))
@@ -28,11 +28,11 @@ from humanoid_control.kinematics.joint_state import ImuReading
 
 
 class HardwareError(HumanoidError):
-    """A bus or a device that cannot be used: names the bus, the device, what was expected and what was found."""
+    """Unusable bus or device; names bus, device, expected and found values."""
 
 
 class Silence(enum.Enum):
-    """Behaviour of drives that receive no more frames, as their documents say or the configuration written sets it."""
+    """Behaviour of drives without frames, as documented or configured."""
 
     STOPS = "stop by themselves and hold, or brake"
     HOLDS = "hold the last position"
@@ -43,7 +43,7 @@ class Silence(enum.Enum):
 
 
 class Mode(enum.IntEnum):
-    """Quantity that an actuator controls; IMPEDANCE: tau + kp (q - q_measured) + kd (v - v_measured)."""
+    """Controlled quantity; IMPEDANCE: tau + kp (q - q_measured) + kd (v - v_measured)."""
 
     POSITION = 0
     VELOCITY = 1
@@ -52,11 +52,10 @@ class Mode(enum.IntEnum):
 
 
 class Flag(enum.IntFlag):
-    """Flags of one actuator in `ActuatorState.flags`.
+    """Flags of one actuator.
 
-    FRESH: a sample came in the last `read`. ENABLED: the drive has power on its motor. FAULT: the drive reports a
-    fault, see `code`. WARNING: it reports a warning. LIMIT: it clips the command, or a limit switch is pressed.
-    HOMED: its encoder knows the zero.
+    FRESH: sampled in the last `read`. ENABLED: the motor has power. FAULT: see `code`. WARNING: the drive reports a
+    warning. LIMIT: the drive clips, or a limit switch is pressed. HOMED: the encoder knows its zero.
     """
 
     FRESH = 1
@@ -68,14 +67,14 @@ class Flag(enum.IntFlag):
 
 
 class ActuatorState:
-    """Measured state of n actuators, at the actuator side of gears; NaN: not measured.
+    """Measured state of n actuators, actuator side; NaN: not measured.
+
+    Arrays (n,): q [rad], v [rad/s], tau [N m], temperature [deg C], voltage of the supply [V].
 
     Attributes:
-        q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) [N m].
-        temperature: (n,) [deg C]. voltage: (n,) of the supply [V].
-        stamp: (n,) monotonic time at which the sample was taken [s].
-        code: (n,) uint32, the drive's own fault code; 0: none.
-        flags: (n,) uint8, see `Flag`.
+        stamp: monotonic sample time (n,) [s].
+        code: the drive's fault code (n,) uint32; 0: none.
+        flags: see `Flag` (n,) uint8.
     """
 
     FIELDS = ("q", "v", "tau", "temperature", "voltage", "stamp", "code", "flags")
@@ -86,24 +85,25 @@ class ActuatorState:
         self.code, self.flags = np.zeros(n, np.uint32), np.zeros(n, np.uint8)
 
     def part(self, rows: slice) -> ActuatorState:
-        """The actuators of one bus: views of the same memory."""
+        """Return views of the rows of one bus."""
         view = object.__new__(ActuatorState)
         for name in self.FIELDS:
             setattr(view, name, getattr(self, name)[rows])
         return view
 
     def have(self, flag: Flag) -> np.ndarray:
-        """(n,) True where a flag is set."""
+        """Return True where the flag is set (n,)."""
         return (self.flags & int(flag)) != 0
 
 
 class ActuatorCommand:
-    """Command for n actuators, at the actuator side of gears; always finite.
+    """Command for n actuators, actuator side; always finite.
+
+    Arrays (n,): q [rad], v [rad/s], and for IMPEDANCE kp [N m/rad], kd [N m s/rad].
 
     Attributes:
-        q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) [N m], feed-forward, or the torque itself in EFFORT.
-        kp: (n,) [N m/rad]. kd: (n,) [N m s/rad]; both for IMPEDANCE only.
-        mode: (n,) int8, see `Mode`.
+        tau: feed-forward, or the torque in EFFORT (n,) [N m].
+        mode: see `Mode` (n,) int8.
     """
 
     FIELDS = ("q", "v", "tau", "kp", "kd", "mode")
@@ -114,7 +114,7 @@ class ActuatorCommand:
         self.mode = np.zeros(n, np.int8)
 
     def part(self, rows: slice) -> ActuatorCommand:
-        """The actuators of one bus: views of the same memory."""
+        """Return views of the rows of one bus."""
         view = object.__new__(ActuatorCommand)
         for name in self.FIELDS:
             setattr(view, name, getattr(self, name)[rows])
@@ -126,13 +126,14 @@ class ActuatorCommand:
 
 @dataclass(frozen=True)
 class HomingSpec:
-    """Way in which a drive looks for its zero, at the actuator side of the gear; there its encoder reads 0 then.
+    """Homing of a drive, actuator side; the encoder reads 0 at home.
 
     Attributes:
-        method: number of CiA 402 (object 0x6098): 17, 18 lower and upper limit switch; 35, 37 here; below zero the
-            maker's own, often hard stops.
-        speed, slow: to look with, and to come back with [rad/s].
-        effort: torque at which a hard stop is felt, and that is not exceeded meanwhile [N m]; infinite: the drive's.
+        method: of CiA 402 (object 0x6098); 17, 18: lower, upper limit switch; 35, 37: present position; below zero:
+            vendor's own, often hard stops.
+        speed: of the search [rad/s].
+        slow: of the return [rad/s].
+        effort: limit, and threshold of a hard stop [N m]; infinite: the drive's.
     """
 
     method: int
@@ -143,17 +144,15 @@ class HomingSpec:
 
 @dataclass(frozen=True)
 class ActuatorSpec:
-    """One actuator as the hardware file gives it, in SI units at its own side of the gear.
+    """Actuator in a hardware file, actuator side: lower, upper [rad], velocity [rad/s], effort [N m], kp [N m/rad], kd
+    [N m s/rad].
 
     Attributes:
-        name: of the joint that it moves, or of the motor of a mechanism that moves several.
-        id: its address on the bus.
-        mode: it is commanded in.
-        lower, upper: range [rad]. velocity: limit [rad/s]. effort: limit [N m].
-        kp, kd: gains for IMPEDANCE [N m/rad], [N m s/rad].
-        options: further keys of its row, those of `Transport.actuator_keys`.
+        name: joint, or motor of a mechanism with several joints.
+        id: bus address.
+        options: keys of `Transport.actuator_keys`.
         where: file and line, for messages.
-        homing: of its drive; None: it needs none, or cannot.
+        homing: None: not needed or not supported.
     """
 
     name: str
@@ -172,12 +171,12 @@ class ActuatorSpec:
 
 @dataclass(frozen=True)
 class BusSpec:
-    """One bus as the hardware file gives it.
+    """Bus in a hardware file.
 
     Attributes:
-        name: of the bus. actuators: on it, in the order of all arrays.
+        actuators: in the order of all arrays.
         period: of the driver's cycle [s].
-        options: further keys of its row, those of `Transport.bus_keys`.
+        options: keys of `Transport.bus_keys`.
         where: file and line, for messages.
     """
 
@@ -192,7 +191,9 @@ class BatteryReading(NamedTuple):
     """Supply of the drives on a bus; NaN: not measured.
 
     Attributes:
-        voltage: [V]. current: below zero while the battery is discharged [A]. charge: share of its capacity, 0 .. 1.
+        voltage: [V].
+        current: negative while discharging [A].
+        charge: share of the capacity, 0 .. 1.
         temperature: [deg C].
     """
 
@@ -203,11 +204,10 @@ class BatteryReading(NamedTuple):
 
 
 class BusTraffic(NamedTuple):
-    """Traffic of a bus since it was opened.
+    """Traffic since the bus was opened, in frames or messages (serial port: bytes).
 
     Attributes:
-        sent, received: frames or messages; of a serial port: bytes. errors: those that were lost or damaged, and of
-            the bus itself.
+        errors: lost or damaged, and errors of the bus.
     """
 
     sent: int = 0
@@ -216,16 +216,16 @@ class BusTraffic(NamedTuple):
 
 
 class GuardSpec(NamedTuple):
-    """Recipe by which the guardian process damps the drives when the driver is gone.
+    """Recipe by which the guardian process damps the drives without the driver.
 
-    The guardian imports `factory` ("module:name"), which must not need more than the standard library and the
-    transport's own encoder, and calls it with `arguments`. The object that it gets has `damp(frame: bytes)`, called at
-    100 Hz with the last bytes of `Transport.damping_frame`, `off()` at the end, and `close()`.
+    The guardian imports `factory` ("module:name"; only the standard library and the transport's encoder) and calls it
+    with `arguments`. The result has `damp(frame: bytes)`, called at 100 Hz with the last `Transport.damping_frame`,
+    `off()` for the end, and `close()`.
 
     Attributes:
-        factory: as above. arguments: strings and numbers, or lists of them (they travel as JSON).
-        descriptors: open files that the guardian inherits; the factory gets them under the same numbers.
-        size: largest size of a damping frame [bytes].
+        arguments: JSON values.
+        descriptors: files that the guardian inherits under the same numbers.
+        size: largest damping frame [bytes].
     """
 
     factory: str
@@ -235,7 +235,7 @@ class GuardSpec(NamedTuple):
 
 
 class HomingProgress(enum.Enum):
-    """What has become of a drive that looks for its zero."""
+    """Progress of homing."""
 
     RUNNING = "it moves, or is about to"
     DONE = "it knows its zero, and follows commands again"
@@ -243,18 +243,17 @@ class HomingProgress(enum.Enum):
 
 
 class Transport(Protocol):
-    """Actuators of one bus. Neither `read` nor `write` allocates more than its frames, or waits for anything else.
+    """Actuators of one bus, created from a `BusSpec` without opening it.
 
-    A class is made from a `BusSpec` alone and opens nothing before `open`.
+    `read` and `write` allocate only their frames, and wait for nothing else.
 
     Attributes:
-        bus_keys, actuator_keys: further keys that rows of the hardware file may have, with their defaults; a default
-            that is a type is a key that must be given.
-        names: of the actuators, in the order of all arrays.
-        silence: behaviour of the drives when frames cease.
-        modes: that the drives offer.
-        homes: drives can look for their zeros by themselves.
-        early: the command is written at the end of the cycle that made it, not at the begin of the next one.
+        bus_keys: keys of a bus row with defaults; a default that is a type: required.
+        actuator_keys: keys of an actuator row, likewise.
+        names: of actuators, in array order.
+        silence: behaviour when frames cease.
+        homes: drives can home.
+        early: write at the end of a cycle, not at the start of the next.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {}
@@ -266,112 +265,112 @@ class Transport(Protocol):
     early: bool = False
 
     def open(self) -> None:
-        """Open the bus, identify each device, read its limits back; no power.
+        """Open the bus, identify each device, read back its limits; no power.
 
         Raises:
-            HardwareError: naming bus, device, what was expected and what was found.
+            HardwareError: if a device is missing or differs.
         """
 
     def read(self, state: ActuatorState, until: float) -> None:
-        """Take what has come and clear FRESH of the others; silence is no error.
+        """Update from received samples; clears FRESH of all others. Silence is not an error.
 
         Args:
-            state: of this bus, changed in place.
-            until: monotonic time until which to wait for samples of this cycle [s].
+            state: of this bus, updated in place.
+            until: monotonic deadline for samples of this cycle [s].
 
         Raises:
-            HardwareError: the bus itself is gone.
+            HardwareError: if the bus is lost.
         """
 
     def write(self, command: ActuatorCommand) -> None:
-        """Send one set of frames; returns at once.
+        """Send one set of frames without waiting.
 
         Raises:
-            HardwareError: the bus itself is gone.
+            HardwareError: if the bus is lost.
         """
 
     def power(self, on: bool) -> bool:
-        """Make one step of the drives' own enable or disable sequence, called every cycle; True when all are there."""
+        """Make one step of the enable or disable sequence, called every cycle; True when all are done."""
 
     def quick_stop(self) -> None:
-        """Stop the drives by their own means. Idempotent, allowed in any state, and never raises."""
+        """Stop the drives by their own means; idempotent, valid in any state, never raises."""
 
     def clear_faults(self) -> None:
-        """Ask the drives to forget faults whose cause is gone; it shows in the states that follow."""
+        """Request the drives to reset faults; later states show the result."""
 
     def close(self) -> None:
-        """Switch the drives off and close the bus. Idempotent, and never raises."""
+        """Switch the drives off and close the bus; idempotent, never raises."""
 
-    # -- what a transport may have besides ------------------------------------------------------------------------
+    # -- optional parts of a transport ------------------------------------------------------------------------------
 
     def trouble(self) -> str:
-        """Reason why this bus must not move the robot now, other than faults of single drives; empty: none.
+        """Return why this bus must not move the robot now; empty: no reason.
 
-        Another program that commands the drives, a bus that is off, a node that left its state by itself.
+        Excludes faults of drives; includes another controller, bus off, a node that changed state.
         """
         return ""
 
     def fault_text(self, code: int) -> str:
-        """The drives' fault code in words."""
+        """Return a fault code in words."""
         return f"fault 0x{code:X}"
 
     def serials(self) -> tuple[str, ...]:
-        """Serial number of each device, to compare with the calibration; empty where it has none."""
+        """Return serial numbers for comparison with the calibration; empty: none."""
         return ("",) * len(self.names)
 
     def figures(self) -> dict[str, Any]:
-        """Figures of this kind of bus for diagnostics, beside those of `traffic`."""
+        """Return diagnostics of this kind of bus, in addition to `traffic`."""
         return {}
 
     def traffic(self) -> BusTraffic:
-        """What has passed the bus since it was opened."""
+        """Return the traffic since `open`."""
         return BusTraffic()
 
     def battery(self, state: ActuatorState) -> BatteryReading | None:
-        """Supply of the drives, None where nothing of it is measured; here the median of what the drives measure.
+        """Return the supply, None: not measured; default: median of the drives' voltages.
 
         Args:
-            state: of this bus, as read last.
+            state: of this bus, as last read.
         """
         known = state.voltage[np.isfinite(state.voltage)]
         return BatteryReading(float(np.median(known))) if known.size else None
 
     def imu(self) -> tuple[float, ImuReading] | None:
-        """Monotonic time and reading of the inertial measurement unit on this bus; None where there is none."""
+        """Return monotonic time [s] and reading of an IMU on this bus; None: no IMU."""
         return None
 
     def brake(self, actuator: int, release: bool) -> bool:
-        """Release or engage the brake of one actuator; False where it has none."""
+        """Release or engage one brake; False if the actuator has none."""
         return False
 
     def home(self, actuator: int, on: bool) -> HomingProgress:
-        """Let a drive with power look for its zero, called every cycle; False: let it end that, and follow again."""
+        """Home a powered drive, called every cycle; `on` False: end, and follow commands again."""
         return HomingProgress.FAILED
 
     def guard(self) -> GuardSpec | None:
-        """How to damp the drives without the driver, asked after `open`; None: cannot be done."""
+        """Return how to damp the drives without the driver, after `open`; None: not possible."""
         return None
 
     def damping_frame(self, state: ActuatorState) -> bytes:
-        """Frame that damps the drives where they are now, for the guardian; asked every cycle in powered states."""
+        """Return the frame that damps the drives at their present positions, every powered cycle."""
         return b""
 
     def frames(self, command: ActuatorCommand) -> list[str]:
-        """Text of the frames that `write` would send, for a dry run."""
+        """Return the text of the frames that `write` would send."""
         rows = {name: getattr(command, name).tolist() for name in ActuatorCommand.FIELDS}
         return [json.dumps({"names": list(self.names), **rows})]
 
     @classmethod
     def bus_load(cls, bus: BusSpec) -> float:
-        """Share of the bus that the cycle takes, 1 is full; 0 where it does not matter."""
+        """Return the share of the bus that the cycle takes (1: full); 0: irrelevant."""
         return 0.0
 
     @classmethod
     def scan(cls, options: Mapping[str, Any]) -> list[str]:
-        """One line for each device that answers on a bus with these options; never powers anything.
+        """Return a line for each device that answers, without powering it.
 
         Raises:
-            HardwareError: the bus cannot be opened, or this kind of bus cannot be scanned.
+            HardwareError: if the bus cannot be opened or scanned.
         """
         raise HardwareError("this kind of bus cannot be scanned")
 
@@ -388,10 +387,11 @@ TRANSPORTS: dict[str, str] = {
 
 
 def transport_class(name: str) -> type[Transport]:
-    """Class of a transport by its name in a hardware file; its module is imported only now.
+    """Return a transport class by name, importing its module.
 
     Raises:
-        UnknownNameError: with the nearest names. EnvironmentProblem: its optional package is not installed.
+        UnknownNameError: if the name is unknown.
+        EnvironmentProblem: if its package is not installed.
     """
     if name not in TRANSPORTS:
         raise UnknownNameError("transport", name, TRANSPORTS)

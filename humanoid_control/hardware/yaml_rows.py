@@ -1,4 +1,4 @@
-"""Rows of a YAML file that know their line: every mistake is said with file and line and the nearest right word."""
+"""Rows of a YAML file; errors name file, line and nearest valid word."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Place = tuple[str, ...]
 
 
 def key_lines(path: Path) -> dict[Place, int]:
-    """Line of every key of a YAML file, by the keys above it and its own."""
+    """Return the line of every key, by key path."""
     out: dict[Place, int] = {}
     waiting: list[tuple[Place, Any]] = [((), yaml.compose(read_text(path), LOADER))]
     while waiting:
@@ -32,13 +32,13 @@ def key_lines(path: Path) -> dict[Place, int]:
 
 
 class Row:
-    """A mapping of a YAML file at its place in it."""
+    """Mapping in a YAML file with its location."""
 
     def __init__(self, values: Any, path: Path, lines: Mapping[Place, int], place: Place = ()) -> None:
-        """Wrap the mapping.
+        """Wrap a mapping.
 
         Raises:
-            RobotError: it is not a mapping.
+            RobotError: if `values` is not a mapping.
         """
         self.path, self.place, self._lines = path, place, lines
         if not isinstance(values, dict):
@@ -46,23 +46,23 @@ class Row:
         self.values = {str(k): v for k, v in values.items()}
 
     def where(self, key: str = "") -> str:
-        """File and line of the row, or of one of its keys."""
+        """Return file and line of the row, or of a key."""
         place = (*self.place, key) if key else self.place
         line = self._lines.get(place) or self._lines.get(self.place)
         return f"{self.path.name}:{line}" if line else self.path.name
 
     def error(self, text: str, key: str = "") -> RobotError:
-        """An error at this row, or at one of its keys."""
+        """Return an error at this row, or at a key."""
         return RobotError(f"{self.where(key)}: {text}")
 
     def __contains__(self, key: str) -> bool:
         return key in self.values
 
     def check(self, keys: Iterable[str], needed: Iterable[str] = ()) -> None:
-        """Make sure that all keys are known and the needed ones are there.
+        """Check the keys.
 
         Raises:
-            RobotError: a key too much, with the nearest right one; a key too few.
+            RobotError: if a key is unknown, or a needed one missing.
         """
         keys = tuple(keys)
         for key in self.values:
@@ -73,10 +73,10 @@ class Row:
                 raise self.error(f"{self.place[-1] if self.place else 'the file'} lacks the key '{key}'")
 
     def known(self, kind: str, name: str, names: Iterable[str], key: str = "") -> str:
-        """The name, when it is one of these.
+        """Return the name if it is known.
 
         Raises:
-            RobotError: it is not; the nearest ones are offered.
+            RobotError: if not; offers the nearest names.
         """
         names = tuple(names)
         if name not in names:
@@ -84,19 +84,19 @@ class Row:
         return name
 
     def row(self, key: str) -> Row:
-        """The mapping under a key; an empty one where the key is missing."""
+        """Return the mapping under a key; empty if missing."""
         value = self.values.get(key)
         return Row({} if value is None else value, self.path, self._lines, (*self.place, key))
 
     def rows(self) -> list[tuple[str, Row]]:
-        """All mappings of this one, by their keys."""
+        """Return all mappings below this one, by key."""
         return [(key, self.row(key)) for key in self.values]
 
     def number(self, key: str, default: float | None = None, low: float = -math.inf, high: float = math.inf) -> float:
-        """A finite number within low..high; the default where the key is missing.
+        """Return a finite number within [low, high]; the default if missing.
 
         Raises:
-            RobotError: missing without a default, not a number, out of range.
+            RobotError: if missing without a default, not a number, or out of range.
         """
         if key not in self.values and default is not None:
             return default
@@ -108,10 +108,10 @@ class Row:
         return float(value)
 
     def count(self, key: str, default: int | None = None) -> int:
-        """A whole number; the default where the key is missing.
+        """Return an integer; the default if missing.
 
         Raises:
-            RobotError: missing without a default, or not a whole number.
+            RobotError: if missing without a default, or not an integer.
         """
         value = self.values.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int):
@@ -119,10 +119,10 @@ class Row:
         return value
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A text; the default where the key is missing.
+        """Return a non-empty text; the default if missing.
 
         Raises:
-            RobotError: missing without a default, or not a text.
+            RobotError: if missing without a default, or not a text.
         """
         value = self.values.get(key, default)
         if not isinstance(value, str) or not value:
@@ -130,10 +130,10 @@ class Row:
         return value
 
     def pair(self, key: str, default: tuple[float, float]) -> tuple[float, float]:
-        """Two rising numbers; the default where the key is missing.
+        """Return two ascending numbers; the default if missing.
 
         Raises:
-            RobotError: something else.
+            RobotError: if not [a, b] with a <= b.
         """
         value = self.values.get(key, list(default))
         numbers = isinstance(value, list) and all(isinstance(x, (int, float)) for x in value)
@@ -142,10 +142,10 @@ class Row:
         return float(value[0]), float(value[1])
 
     def listed(self, key: str, kind: type, length: int) -> list[Any]:
-        """A list of so many whole numbers or numbers.
+        """Return a list of `length` numbers.
 
         Raises:
-            RobotError: something else.
+            RobotError: if not such a list.
         """
         value = self.values.get(key)
         right = int if kind is int else (int, float)
@@ -154,10 +154,10 @@ class Row:
         return [kind(x) for x in value]
 
     def names(self, key: str) -> tuple[str, ...]:
-        """A list of different names.
+        """Return a list of distinct names.
 
         Raises:
-            RobotError: it is none.
+            RobotError: if not such a list.
         """
         value = self.values[key]
         if not isinstance(value, list) or not all(isinstance(v, str) for v in value) or len(set(value)) < len(value):
@@ -165,10 +165,10 @@ class Row:
         return tuple(value)
 
     def options(self, keys: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of optional keys, each of the type of its default; a default that is a type must be given.
+        """Return the given keys, checked against the types of their defaults; a default that is a type is required.
 
         Raises:
-            RobotError: missing, or of another type.
+            RobotError: if a required key is missing or a type differs.
         """
         out = {}
         for key, default in keys.items():

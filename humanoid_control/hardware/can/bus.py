@@ -1,4 +1,4 @@
-"""A CAN bus by the name of its interface: opened with one-line errors, read without waiting, load and health."""
+"""CAN bus: open, send, receive without waiting, health."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ INTERFACES = ("socketcan", "slcan", "pcan", "udp_multicast", "virtual")
 BUS_KEYS: dict[str, Any] = {"interface": "socketcan", "channel": str, "bitrate": 1_000_000, "port": 43113}
 """Keys of a CAN bus in a hardware file; `port` is that of udp_multicast, which stays on this computer."""
 
-MOST = 4096  # frames taken at once: a device that babbles does not hold the cycle up for ever
-FAILURES = 10  # in a row, after which the bus counts as gone
+MOST = 4096  # frames taken at once: a babbling device must not block the cycle
+FAILURES = 10  # consecutive failures after which the bus counts as lost
 GONE = {errno.ENETDOWN, errno.ENODEV, errno.ENXIO, errno.EBADF, errno.EIO}
-PASSIVE_TIME = 1.0  # [s] for which the last report of a passive controller is believed
+PASSIVE_TIME = 1.0  # [s] validity of the last report of a passive controller
 
 # Classes of error frames as Linux defines them (linux/can/error.h).
 CONTROLLER, NO_ACK, BUS_OFF, RESTARTED = 0x004, 0x020, 0x040, 0x100
 RX_PASSIVE, TX_PASSIVE, ACTIVE = 0x10, 0x20, 0x40
 
-for _library in ("can", "canopen"):  # what they log is raised as well: nothing is printed beside the one line
+for _library in ("can", "canopen"):  # these libraries also raise everything that they log: avoid duplicate output
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
 
 def frame_bits(size: int) -> int:
-    """Bits on the wire of a standard data frame of `size` bytes, with the most stuff bits that it can have."""
+    """Return the length [bits] of a standard data frame with worst-case stuffing."""
     return 47 + 8 * size + (34 + 8 * size - 1) // 4
 
 
 def candump(message: can.Message) -> str:
-    """A frame as candump prints it."""
+    """Return a frame in candump notation."""
     return f"{message.arbitration_id:03X}#{bytes(message.data).hex().upper()}"
 
 
 class CanFrame(can.Message):
-    """A standard data frame whose data is a view of a buffer, so that many frames are packed in one go."""
+    """Standard data frame on a view of a shared buffer."""
 
     def __init__(self, identifier: int, view: memoryview) -> None:
         super().__init__(arbitration_id=identifier, is_extended_id=False, dlc=len(view), is_rx=False)
@@ -54,23 +54,23 @@ class CanFrame(can.Message):
 
 
 def message(identifier: int, data: bytes = b"") -> can.Message:
-    """A standard data frame of its own."""
+    """Return a standard data frame with its own data."""
     return can.Message(arbitration_id=identifier, is_extended_id=False, data=bytearray(data), is_rx=False)
 
 
 class CanBus:
-    """A CAN bus of a hardware file.
+    """CAN bus of a hardware file.
 
     Attributes:
-        name: in the hardware file. raw: bus of python-can, after `open`.
-        sent, received, errors: counters of frames, and of error frames and failures.
+        raw: python-can bus, after `open`.
+        errors: error frames and failures.
     """
 
     def __init__(self, name: str, options: Mapping[str, Any], where: str = "") -> None:
-        """Prepare; nothing is opened.
+        """Check the options.
 
         Raises:
-            ConfigError: an unknown interface, a bitrate that is none.
+            ConfigError: if interface, channel or bitrate is invalid.
         """
         given = {**BUS_KEYS, **options}
         self.name, self.interface, self.channel = name, str(given["interface"]), given["channel"]
@@ -93,7 +93,7 @@ class CanBus:
         """Open the bus.
 
         Raises:
-            HardwareError: why it cannot be, and what to do about it.
+            HardwareError: with cause and remedy, if not possible.
         """
         more: dict[str, Any] = {}
         if self.interface == "socketcan":
@@ -104,24 +104,24 @@ class CanBus:
             more = {"bitrate": self.bitrate}
         try:
             self.raw = can.Bus(channel=self.channel, interface=self.interface, ignore_config=True, **more)
-        except Exception as e:  # drivers raise what they like, also what is no CanError
+        except Exception as e:  # drivers also raise exceptions other than CanError
             raise HardwareError(f"bus {self.name}: {self.channel} cannot be opened: {one_line(e)}") from None
         self._failures, self._off, self._passive, self._lonely = 0, False, -float("inf"), -float("inf")
 
     def close(self) -> None:
-        """Close the bus. Idempotent, and never raises."""
+        """Close the bus; idempotent, never raises."""
         raw, self.raw = self.raw, None
         if raw is not None:
             try:
                 raw.shutdown()
-            except Exception:  # a device that was pulled out cannot be closed
+            except Exception:  # an unplugged device cannot be closed
                 self.errors += 1
 
     def send(self, frame: can.Message) -> None:
-        """Send one frame; one that does not fit into the queue is lost and counted.
+        """Send one frame; lost and counted if the queue is full.
 
         Raises:
-            HardwareError: the bus is gone.
+            HardwareError: if the bus is lost.
         """
         if self.raw is None:
             raise HardwareError(f"bus {self.name}: closed")
@@ -134,10 +134,10 @@ class CanBus:
             self._failures = 0
 
     def receive(self, until: float) -> list[can.Message]:
-        """Standard data frames that have come; waits for the first one until a monotonic time [s].
+        """Return received standard data frames; wait for the first until a monotonic time [s].
 
         Raises:
-            HardwareError: the bus is gone.
+            HardwareError: if the bus is lost.
         """
         out: list[can.Message] = []
         if self.raw is None:
@@ -162,7 +162,7 @@ class CanBus:
         return out
 
     def health(self) -> str:
-        """Reason why the bus as a whole does not work; empty: it does."""
+        """Return why the whole bus fails; empty: it works."""
         now = time.monotonic()
         if self._off:
             return f"bus off: wires, terminators and bitrate ({self.bitrate}) of {self.channel}?"
@@ -195,18 +195,18 @@ class CanBus:
             raise HardwareError(f"bus {self.name}: {self.channel} is gone: {one_line(error)}") from None
 
     def figures(self) -> dict[str, Any]:
-        """Counters for diagnostics."""
+        """Return counters for diagnostics."""
         return {"sent": self.sent, "received": self.received, "errors": self.errors}
 
 
 def one_line(error: Exception) -> str:
-    """The first line of what an error says, or its kind where it says nothing."""
+    """Return the first line of an error, or its type."""
     text = str(error).strip().splitlines()
     return text[0] if text else type(error).__name__
 
 
 def socketcan_problem() -> str:
-    """Reason why this kernel has no SocketCAN; empty: it has."""
+    """Return why SocketCAN is missing; empty: it exists."""
     if not hasattr(socket, "AF_CAN"):
         return "this Python has no SocketCAN"
     try:
@@ -217,10 +217,10 @@ def socketcan_problem() -> str:
 
 
 def check_socketcan(channel: str, bitrate: int, devices: Path = Path("/sys/class/net")) -> None:
-    """Make sure that a network device is a CAN interface that is up.
+    """Check that a CAN interface exists and is up.
 
     Raises:
-        HardwareError: it is not there, none, or down; with the command that mends it.
+        HardwareError: with the remedy, if not.
     """
     remedy = f"ip link set {channel} up type can bitrate {bitrate}"
     have = sorted(d.name for d in devices.glob("*") if _text(d / "type") == "280")

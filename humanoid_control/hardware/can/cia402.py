@@ -1,6 +1,6 @@
-"""Drive profile CiA 402: states, the way to power and back, modes, faults in words, and process data as arrays.
+"""Drive profile CiA 402: states, transitions, modes, fault texts, process data as arrays.
 
-The cyclic part knows no bus: it packs the commands of all drives into one buffer, and unpacks one buffer of samples.
+The cyclic part is independent of the bus: it packs and unpacks buffers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INT16, INT32 = 2**15 - 1, 2**31 - 1
 
 
 class State(enum.IntEnum):
-    """States of a drive; OPERATION_ENABLED and QUICK_STOP_ACTIVE have power on the motor."""
+    """Drive states; OPERATION_ENABLED and QUICK_STOP_ACTIVE have motor power."""
 
     NOT_READY_TO_SWITCH_ON = 0
     SWITCH_ON_DISABLED = 1
@@ -46,7 +46,7 @@ STATUS_BITS: dict[State, tuple[int, int]] = {
 
 
 def state_of(status: int) -> State:
-    """State in a status word; bits that belong to none are a drive that is not ready."""
+    """Decode a status word; undefined bits mean not ready."""
     for state, (mask, bits) in STATUS_BITS.items():
         if status & mask == bits:
             return state
@@ -77,7 +77,7 @@ TRANSITIONS: dict[tuple[State, State], int] = {
 
 
 class Wish(enum.IntEnum):
-    """Where all drives are to go: without power, with it, or to a stop by their own ramp."""
+    """Goal of all drives: no power, power, or a stop by their own ramp."""
 
     OFF = 0
     ON = 1
@@ -107,7 +107,7 @@ RESET_EDGE = (DISABLE_VOLTAGE, FAULT_RESET, DISABLE_VOLTAGE)
 OPERATION_MODE = {Mode.POSITION: 8, Mode.VELOCITY: 9, Mode.EFFORT: 10}
 """Cyclic synchronous modes of object 0x6060."""
 
-LATE_SAMPLES = 100  # of missing samples that may still come, all at once where a drive or the bus has paused
+LATE_SAMPLES = 100  # bound of missing samples that may still arrive at once after a pause
 FLAGS = np.zeros(len(State), np.uint8)
 FLAGS[State.OPERATION_ENABLED] = Flag.ENABLED
 FLAGS[[State.FAULT, State.FAULT_REACTION_ACTIVE]] = Flag.FAULT
@@ -140,7 +140,7 @@ FAULTS = {
 
 
 def fault_text(code: int) -> str:
-    """An error code in words; of codes that are not listed, the words of their class."""
+    """Return the text of an error code, or else of its class."""
     code &= 0xFFFF
     for known in (code, code & 0xFFF0, code & 0xFF00, code & 0xF000):
         if known in FAULTS:
@@ -161,7 +161,7 @@ MAPPED = {
 
 
 def mapping(pdo: np.dtype) -> list[int]:
-    """Entries of the mapping record of a process data object: index, subindex and bits in one number."""
+    """Return PDO mapping entries: index << 16 | subindex << 8 | bits."""
     receive = pdo is RPDO1 or pdo is RPDO2
     more = {"velocity": (0x60FF if receive else 0x606C, 0, 32), "torque": (0x6071 if receive else 0x6077, 0, 16)}
     rows = [{**MAPPED, **more}[name] for name in pdo.names or ()]
@@ -169,12 +169,16 @@ def mapping(pdo: np.dtype) -> list[int]:
 
 
 class DriveUnits(NamedTuple):
-    """Units of n drives.
+    """Units of n drives, arrays (n,).
 
     Attributes:
-        counts: (n,) of the encoder in a radian. speed: (n,) of the drive's unit of velocity in a rad/s.
-        torque: (n,) per mille of the rated torque in a N m.
-        lower, upper: (n,) range [counts]. most_speed: (n,) [drive's unit]. most_torque: (n,) [per mille].
+        counts: encoder counts per rad.
+        speed: drive's velocity unit per rad/s.
+        torque: per mille of rated torque per N m.
+        lower: [counts].
+        upper: [counts].
+        most_speed: [drive's unit].
+        most_torque: [per mille].
     """
 
     counts: np.ndarray
@@ -197,28 +201,36 @@ def decode_samples(
     v: np.ndarray,
     tau: np.ndarray,
 ) -> bool:
-    """Samples of n drives, all of one instant, into arrays; v is the difference to the samples before.
+    """Decode simultaneous samples of n drives; v is the backward difference.
 
     Args:
-        raw: (8 n,) bytes of TPDO1. words: (n,) uint16 status words, changed in place.
-        units: (2, n) radians in a count, N m in a per mille. last: (n,) positions before [rad], changed in place.
-        rate: of the samples [1/s]. q, v, tau: (n,) changed in place [rad], [rad/s], [N m].
+        raw: bytes of TPDO1 (8 n,).
+        words: status words, changed in place (n,) uint16.
+        units: rad per count, N m per per mille (2, n).
+        last: previous positions, changed in place (n,) [rad].
+        rate: of the samples [1/s].
+        q: output (n,) [rad].
+        v: output (n,) [rad/s].
+        tau: output (n,) [N m].
 
     Returns:
-        True where a status word is another one than before.
+        True if a status word changed.
     """
     changed = False
     for i in range(len(q)):
+        # TPDO1, little-endian: status u16, position i32, torque i16
         o = 8 * i
         word = np.uint16(raw[o]) | np.uint16(raw[o + 1]) << 8
         if word != words[i]:
             words[i] = word
             changed = True
+        # joined as unsigned halves, then read as a signed 32-bit position
         low, high = (
             np.uint32(raw[o + 2]) | np.uint32(raw[o + 3]) << 8,
             np.uint32(raw[o + 4]) | np.uint32(raw[o + 5]) << 8,
         )
         x = np.int32(low | high << 16) * units[0, i]
+        # backward difference over one cycle: the drives send no velocity in TPDO1
         v[i] = (x - last[i]) * rate
         q[i] = last[i] = x
         tau[i] = np.int16(np.uint16(raw[o + 6]) | np.uint16(raw[o + 7]) << 8) * units[1, i]
@@ -226,17 +238,22 @@ def decode_samples(
 
 
 class ProcessData:
-    """Cyclic data of n drives: commands into frames, frames into samples. Neither raises whatever comes.
+    """Cyclic data of n drives, packed into and from frames; never raises.
 
     Attributes:
-        rpdo1, rpdo2: (n,) records that are sent. control, target: views of rpdo1.
-        status: (n,) status words. state: (n,) `State`. position: (n,) measured [counts].
-        seen: (n,) any sample has come. complete: the samples of all drives have come in this cycle.
-        copies: (n,) samples beyond one per cycle, less the missing ones: above a few, two devices have one id; below 0,
-            samples are missing.
-        changed: status words are others than in the cycle before.
-        always: (n,) flags that are always set.
-        unpowered: rows whose target is where they are; None: there are none.
+        rpdo1: records to send (n,).
+        rpdo2: records to send (n,).
+        control: view of rpdo1.
+        target: view of rpdo1.
+        status: status words (n,).
+        state: `State` (n,).
+        position: measured (n,) [counts].
+        seen: any sample has come (n,).
+        complete: all samples of this cycle have come.
+        copies: surplus of samples (n,); large: two devices share an id; negative: samples are missing.
+        changed: a status word changed in this cycle.
+        always: flags always set (n,).
+        unpowered: rows without power, target = position; None: none.
     """
 
     def __init__(self, ids: Sequence[int], units: DriveUnits, measured_velocity: bool = False) -> None:
@@ -257,7 +274,7 @@ class ProcessData:
         self._velocity = measured_velocity
         self._rows = {0x180 + i: k for k, i in enumerate(ids)}
         self._speed_rows = {0x280 + i: k for k, i in enumerate(ids)} if measured_velocity else {}
-        self._order: list[int] = []  # identifiers as they came when all came once
+        self._order: list[int] = []  # identifiers in the order of a complete cycle
         self._sort: Any = None
         self._steady = self._decoded_all = False
         self._nothing, self._late = True, np.zeros(0, dtype=int)
@@ -268,16 +285,16 @@ class ProcessData:
         self.steer(Wish.STOP)
 
     def load_kernel(self) -> None:
-        """Compile what the cycle needs, or load it, so that the first cycle takes no longer than others."""
+        """Compile or load the kernel before the first cycle."""
         zeros = np.zeros((4, self._n))
         decode_samples(self._raw.copy(), self._words.copy(), self._per, zeros[0], 1.0, *zeros[1:])
 
     # -- commands -----------------------------------------------------------------------------------------------------
 
     def pack(self, command: ActuatorCommand) -> None:
-        """Commands into `rpdo1`, inside the limits; what is no number leaves the target as it was.
+        """Pack targets, clipped; non-finite values keep the old target.
 
-        Drives without power get the position that they measure, so that none jumps when power comes.
+        Drives without power get their measured position, to avoid a jump at power-on.
         """
         u, q = self.units, self._work
         np.multiply(command.q, u.counts, out=q)
@@ -291,7 +308,7 @@ class ProcessData:
             self.hold()
 
     def pack_second(self, command: ActuatorCommand) -> None:
-        """Velocities and torques into `rpdo2`, inside the limits; what is no number is zero."""
+        """Pack velocities and torques, clipped; non-finite values become zero."""
         u = self.units
         v, tau = np.nan_to_num(command.v, nan=0.0) * u.speed, np.nan_to_num(command.tau, nan=0.0) * u.torque
         self.rpdo2["velocity"] = np.rint(np.clip(v, -u.most_speed, u.most_speed))
@@ -300,18 +317,18 @@ class ProcessData:
             self.rpdo2[self.unpowered] = 0
 
     def hold(self) -> None:
-        """Target of drives without power: where they are, inside the limits."""
+        """Set targets of unpowered drives to their clipped positions."""
         u, rows = self.units, self.unpowered
         if rows is not None:
             self.target[rows] = np.clip(self.position[rows], u.lower[rows], u.upper[rows])
 
     def steer(self, wish: Wish) -> None:
-        """Control words of all drives for the next transition toward a wish."""
+        """Set control words for the next transition."""
         self.wish = wish
         self.control[:] = CONTROL_WORDS[wish][self.state]
 
     def set_homed(self, row: int, homed: bool) -> None:
-        """Take note that a drive knows its zero, or does not."""
+        """Set whether a drive knows its zero."""
         bit = np.uint8(Flag.HOMED)
         self.always[row] = self.always[row] | bit if homed else self.always[row] & ~bit
         self._read_status()
@@ -319,14 +336,14 @@ class ProcessData:
     # -- samples ------------------------------------------------------------------------------------------------------
 
     def expect(self, row: int) -> None:
-        """Take a drive for one that has not said anything yet."""
+        """Reset a drive to "nothing received"."""
         self.seen[row], self.state[row] = False, State.NOT_READY_TO_SWITCH_ON
         self._order, self._words[row], self.copies[row] = [], 0xFFFF, 0
 
     def begin(self, now: float, state: ActuatorState) -> None:
-        """Begin a cycle: samples that come from now on were taken at the monotonic time `now` [s].
+        """Begin a cycle with sample time `now` [s], monotonic.
 
-        Samples that have come since the last `decode` are those of the cycle before, and go into the state as such.
+        Samples received since `decode` belong to the previous cycle.
         """
         if not self._steady or self._duplicated or self._late.size or not self._decoded_all:
             self._end_cycle(state)
@@ -334,24 +351,24 @@ class ProcessData:
         self._sampled_before, self._sampled = self._sampled, now
 
     def _end_cycle(self, state: ActuatorState) -> None:
-        """Bookkeeping of a cycle in which samples were missing, late, or too many."""
+        """Account for missing, late or surplus samples."""
         if self.complete:
             self._fresh[:] = True
         late = self._fresh & ~self._decoded & (not self._decoded_all) & (self._sampled == self._sampled)
         self._late = np.flatnonzero(late)
         if self._late.size:
             self._decode_some(state, self._late)
-        # A sample that is late is missing in one cycle and one too many in the next: pauses of this program cancel out.
+        # a late sample is missing in one cycle and surplus in the next: pauses of this program cancel out
         self.copies = np.maximum(self.copies - (self.seen & ~self._fresh), -LATE_SAMPLES)
         self._duplicated = bool((self.copies > 0).any())
         self._fresh[:], self._decoded[:] = False, False
 
     def take(self, frames: Sequence[Any]) -> Sequence[Any]:
-        """Keep the samples among frames that have come; returns the other frames."""
+        """Store samples; return all other frames."""
         ids = [f.arbitration_id for f in frames]
-        if ids == self._order and self._nothing:  # the usual case: all drives, in the usual order
+        if ids == self._order and self._nothing:  # fast path: all drives in the usual order
             raw = b"".join([f.data for f in frames] if self._sort is None else self._sort([f.data for f in frames]))
-            if len(raw) == 8 * self._n:  # no frame has more than 8
+            if len(raw) == 8 * self._n:  # a frame has at most 8 bytes
                 self._bytes[:] = raw
                 self.complete, self._nothing = True, False
                 return ()
@@ -382,7 +399,7 @@ class ProcessData:
         return others
 
     def decode(self, state: ActuatorState) -> None:
-        """Samples that have come into arrays; `changed` tells whether a status word did."""
+        """Decode stored samples into arrays; sets `changed`."""
         dt = self._sampled - self._sampled_before
         if self.complete and self._steady and dt > 0:
             self.changed = decode_samples(
@@ -404,7 +421,7 @@ class ProcessData:
             state.flags[self._late] |= np.uint8(Flag.FRESH)
 
     def _decode_cycle(self, state: ActuatorState) -> None:
-        """A cycle in which samples are missing, or the first one."""
+        """Decode the first cycle, or one with missing samples."""
         if self._nothing or self.complete:
             self._fresh[:] = self.complete
         self._decode_some(state, np.flatnonzero(self._fresh))

@@ -1,6 +1,6 @@
-"""Configuration of CiA 402 drives by SDO before they may move: identity, limits, watchdog, process data.
+"""SDO configuration of CiA 402 drives: identity, limits, watchdog, process data.
 
-Everything that is written is read back. What a drive does not take is said in one line with its name, bus and id.
+Every written value is read back.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from humanoid_control.hardware.can import cia402
 from humanoid_control.hardware.can.bus import BUS_KEYS, CanBus, message, one_line
 from humanoid_control.hardware.transport import HardwareError, Silence
 
-ROLL_CALL, AFTER = 0.5, 0.02  # [s] for answers of all drives, and for a second answer of one
-ANSWER = 1.0  # [s] for any other answer of a drive that is there; some write to their memory first
-ANSWER_TIME = 0.3  # [s] for devices that a scan asks
+ROLL_CALL, AFTER = 0.5, 0.02  # [s] for the answers of all drives, and for a second answer of one
+ANSWER = 1.0  # [s] for any other answer; some drives write to memory first
+ANSWER_TIME = 0.3  # [s] for devices in a scan
 HOMING_MODE = 6
-DRIVE = 402  # profile in the low half of object 0x1000
-NOTIFIER = 0.02  # [s] that the receiving thread takes to end
+DRIVE = 402  # profile: low half of object 0x1000
+NOTIFIER = 0.02  # [s] for the receiving thread to end
 NOT_VALID, NO_RTR = 1 << 31, 1 << 30  # bits of the identifier of a process data object
 NOT_THERE = (0x06020000, 0x06090011)  # abort codes: no such object, no such subindex
 OPTION_CODES = {0x605A: "quick stop", 0x605C: "disable operation", 0x605E: "fault reaction"}
@@ -36,7 +36,7 @@ ABORT_CONNECTION = {"quick_stop": 3, "disable_voltage": 2, "fault": 1, "nothing"
 
 
 class Identity(NamedTuple):
-    """Object 0x1018; of an expected identity, 0 is not compared."""
+    """Object 0x1018; zero entries of an expected identity are not compared."""
 
     vendor: int = 0
     product: int = 0
@@ -44,24 +44,26 @@ class Identity(NamedTuple):
     serial: int = 0
 
     def agrees(self, found: Identity) -> bool:
-        """True where a device found is the one expected."""
+        """Return True if `found` matches this expected identity."""
         return all(want in (0, have) for want, have in zip(self, found, strict=True))
 
     def short(self, expected: Identity) -> str:
-        """As far as the expected one is compared."""
+        """Format the compared entries."""
         pairs = zip(self, (True, True, expected.revision, expected.serial), strict=True)
         return "/".join(f"0x{value:X}" for value, shown in pairs if shown)
 
 
 @dataclass(frozen=True)
 class DriveSetup:
-    """What one drive is configured with.
+    """Configuration of one drive.
 
     Attributes:
-        name, id: of the actuator. mode: object 0x6060. expected: identity.
-        range: [counts]; None: not set. rpm: most speed [1/min], window: following error
-            [counts]; 0: not set. brake: the drive has one on its first digital output.
-        homing: None: the drive is not to look for its zero.
+        mode: object 0x6060.
+        range: [counts]; None: not set.
+        rpm: largest speed [1/min]; 0: not set.
+        window: following error [counts]; 0: not set.
+        brake: on the first digital output.
+        homing: None: no homing.
     """
 
     name: str
@@ -77,12 +79,16 @@ class DriveSetup:
 
 @dataclass(frozen=True)
 class BusSetup:
-    """What all drives of a bus are configured with.
+    """Common configuration of all drives of a bus.
 
     Attributes:
-        period: of SYNC [s]. own_id: of this computer. watchdog: silence of our heartbeat that is borne [s]; 0: any.
-        when_silent: key of ABORT_CONNECTION. heartbeat: of the drives [s].
-        measured_velocity: 0x606C is mapped. second: velocities and torques are sent.
+        period: of SYNC [s].
+        own_id: of this computer.
+        watchdog: permitted silence of our heartbeat [s]; 0: unlimited.
+        when_silent: key of ABORT_CONNECTION.
+        heartbeat: of the drives [s].
+        measured_velocity: 0x606C is mapped.
+        second: velocities and torques are sent.
     """
 
     period: float
@@ -95,7 +101,7 @@ class BusSetup:
 
 
 class HomingObjects(NamedTuple):
-    """Objects 0x6098 and 0x6099 of a drive: method, and the speeds to the switch and back [drive's unit]."""
+    """Objects 0x6098, 0x6099: method, search and return speed [drive's unit]."""
 
     method: int
     speed: int
@@ -103,12 +109,14 @@ class HomingObjects(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a drive says of itself.
+    """Properties reported by a drive.
 
     Attributes:
-        identity: found. rated_torque: [N m]; 0: it does not say. silence: what it does without frames.
-        refused: reason why it must not get power; empty: none. options: its option codes by object.
-        most_torque: object 0x6072 [per mille], of drives that look for their zeros; -1: not known.
+        rated_torque: [N m]; 0: not reported.
+        silence: behaviour without frames.
+        refused: reason against power; empty: none.
+        options: option codes by object.
+        most_torque: object 0x6072 of homing drives [per mille]; -1: not known.
     """
 
     identity: Identity
@@ -120,14 +128,14 @@ class Report(NamedTuple):
 
 
 def identity_of_eds(path: str, id: int, where: str) -> Identity:
-    """Identity of the device that an EDS describes, after a check that it is a drive of our kind.
+    """Return the identity in an EDS of a suitable drive.
 
     Raises:
-        ConfigError: the file cannot be read, or lacks an object that is needed.
+        ConfigError: if the file is unreadable or lacks a needed object.
     """
     try:
         od = canopen.import_od(path, id)
-    except Exception as e:  # the parser raises what it stumbles over
+    except Exception as e:  # the parser raises exceptions of any type
         raise ConfigError(f"{where}: {path} cannot be read: {one_line(e)}") from None
     missing = [f"0x{i:04X}" for i in (0x6040, 0x6041, 0x6060, 0x6064, 0x607A, 0x1600, 0x1A00) if i not in od]
     if missing:
@@ -138,7 +146,7 @@ def identity_of_eds(path: str, id: int, where: str) -> Identity:
 
 @contextmanager
 def network_on(bus: CanBus, setup: BusSetup, beat: bool) -> Iterator[canopen.Network]:
-    """canopen's objects on an open bus while drives are configured; `beat`: our heartbeat goes on meanwhile."""
+    """Open canopen objects on an open bus; `beat`: keep sending our heartbeat."""
     if bus.raw is None:
         raise HardwareError(f"bus {bus.name}: closed")
     network = canopen.Network(bus.raw)
@@ -159,10 +167,10 @@ def network_on(bus: CanBus, setup: BusSetup, beat: bool) -> Iterator[canopen.Net
 
 
 def roll_call(bus: CanBus, network: canopen.Network, setups: Sequence[DriveSetup]) -> None:
-    """Ask all drives at once whether they are there.
+    """Check that all drives answer.
 
     Raises:
-        HardwareError: some do not answer, or two answer as one.
+        HardwareError: if a drive is silent, or two share an id.
     """
     answers = {s.id: 0 for s in setups}
     name = {s.id: s.name for s in setups}
@@ -196,7 +204,7 @@ def _wait(done: Any, seconds: float) -> None:
 
 
 class Sdo:
-    """Objects of one drive by SDO, with errors that name it."""
+    """SDO access to one drive; errors name it."""
 
     def __init__(self, network: canopen.Network, bus: str, setup: DriveSetup) -> None:
         node = network.add_node(setup.id, canopen.ObjectDictionary())
@@ -204,13 +212,14 @@ class Sdo:
         self.node, self.who = node, f"{setup.name} ({bus} {setup.id})"
 
     def read(self, index: int, sub: int, kind: str, default: int | None = None) -> int:
-        """A number; the default where the drive has no such object.
+        """Read a number; the default if the object does not exist.
 
         Args:
-            index, sub: of the object. kind: format of `struct`. default: None: it must be there.
+            kind: format of `struct`.
+            default: None: required.
 
         Raises:
-            HardwareError: no answer, or refused.
+            HardwareError: if there is no answer or the drive refuses.
         """
         try:
             data = self.node.sdo.upload(index, sub)
@@ -224,13 +233,14 @@ class Sdo:
             raise self._error(index, sub, e) from None
 
     def write(self, index: int, sub: int, kind: str, value: int, what: str = "") -> None:
-        """Write a number and make sure that the drive took it.
+        """Write a number and read it back.
 
         Args:
-            index, sub: of the object. kind: format of `struct`. value: written. what: it is, for messages.
+            kind: format of `struct`.
+            what: meaning, for messages.
 
         Raises:
-            HardwareError: no answer, refused, or another value is read back.
+            HardwareError: if the drive does not answer, refuses or changes it.
         """
         try:
             self.node.sdo.download(index, sub, struct.pack("<" + kind, value))
@@ -240,7 +250,7 @@ class Sdo:
             raise HardwareError(f"{self.who}: {place(index, sub)} {what} is {found} after writing {value}")
 
     def offer(self, index: int, sub: int, kind: str, value: int) -> bool:
-        """As `write`; False where the drive does not take it."""
+        """Write a number; False if the drive does not accept it."""
         try:
             self.write(index, sub, kind, value)
         except HardwareError:
@@ -252,20 +262,20 @@ class Sdo:
 
 
 def place(index: int, sub: int) -> str:
-    """An object as people write it."""
+    """Return an object in usual notation."""
     return f"0x{index:04X}:{sub}" if sub else f"0x{index:04X}"
 
 
 def configure(bus: CanBus, drives: Sequence[DriveSetup], setup: BusSetup, others: bool = False) -> list[Report]:
-    """Identify and configure drives; they end pre-operational, without power. Nothing is written before all are known.
+    """Identify all drives, then configure them; they end pre-operational, without power.
 
     Args:
-        bus: open, and read by nobody else meanwhile. drives: on it. setup: of all.
-        others: drives of ours are running beside: our heartbeat goes on. Else it must not: it would keep drives
-            alive that a program which died has left with power.
+        bus: open, without other readers.
+        others: other drives are running, so our heartbeat continues; else it would keep powered drives of a dead
+            program alive.
 
     Raises:
-        HardwareError: the first thing that is not as it should be.
+        HardwareError: at the first mismatch.
     """
     with network_on(bus, setup, beat=others) as network:
         roll_call(bus, network, drives)
@@ -305,13 +315,13 @@ def _configure_one(sdo: Sdo, drive: DriveSetup, setup: BusSetup, found: Identity
 
 
 def _write_homing(sdo: Sdo, homing: HomingObjects, modes: int) -> int:
-    """How the drive looks for its zero; the most torque that it has otherwise [per mille], -1: it does not say."""
+    """Write homing objects; return the drive's usual torque limit [per mille]; -1: not reported."""
     if not modes >> (HOMING_MODE - 1) & 1:
         raise HardwareError(f"{sdo.who}: its drive cannot look for its zero (0x6502 is 0x{modes:X})")
     sdo.write(0x6098, 0, "b", homing.method, "homing method")
     sdo.write(0x6099, 1, "I", homing.speed, "homing speed")
     sdo.write(0x6099, 2, "I", homing.slow, "slow homing speed")
-    # Drives disagree about the sign of an offset: where the home is, is this side's business.
+    # the sign of a home offset differs between drives, so this side applies the offset
     sdo.write(0x607C, 0, "i", 0, "home offset")
     return sdo.read(0x6072, 0, "H", -1)
 
@@ -328,7 +338,7 @@ def _write_limits(sdo: Sdo, drive: DriveSetup) -> None:
 
 
 def period_of(seconds: float) -> tuple[int, int]:
-    """Object 0x60C2: value 1 .. 255 and exponent of ten of a period [s]."""
+    """Return object 0x60C2 of a period [s]: value 1 .. 255 and power of ten."""
     for exponent in (-3, -4, -5):
         value = seconds * 10.0**-exponent
         if round(value) <= 255 and abs(value - round(value)) < 1e-6 and round(value) > 0:
@@ -338,7 +348,7 @@ def period_of(seconds: float) -> tuple[int, int]:
 
 
 def _write_pdos(sdo: Sdo, drive: DriveSetup, setup: BusSetup) -> None:
-    """Process data in step with SYNC; those that are not used are switched off."""
+    """Synchronise used process data with SYNC, disable all others."""
     used = {0x1400: cia402.RPDO1, 0x1800: cia402.TPDO1}
     if setup.second:
         used[0x1401] = cia402.RPDO2
@@ -355,6 +365,7 @@ def _write_pdos(sdo: Sdo, drive: DriveSetup, setup: BusSetup) -> None:
 
 def _write_pdo(sdo: Sdo, record: int, cob_id: int, entries: Sequence[int]) -> None:
     table = record + 0x200
+    # CiA 301: a PDO is remapped while its identifier is invalid and it has no entries
     cob_id |= sdo.read(record, 1, "I") & NO_RTR
     sdo.write(record, 1, "I", cob_id | NOT_VALID, "identifier")
     sdo.write(record, 2, "B", 1, "transmission type")
@@ -369,7 +380,7 @@ def _write_pdo(sdo: Sdo, record: int, cob_id: int, entries: Sequence[int]) -> No
 
 
 def _write_watchdog(sdo: Sdo, setup: BusSetup) -> tuple[Silence, str, dict[int, int]]:
-    """What the drive does when our heartbeat ceases, and why it must not get power; empty: it may."""
+    """Set the heartbeat watchdog; return silence behaviour, reason against power ('': none), option codes."""
     options = {index: sdo.read(index, 0, "h", -1) for index in OPTION_CODES}
     if not setup.watchdog:
         return Silence.UNKNOWN, "", options
@@ -383,7 +394,7 @@ def _write_watchdog(sdo: Sdo, setup: BusSetup) -> tuple[Silence, str, dict[int, 
 
 
 def silence_of(abort_connection: int, options: Mapping[int, int]) -> Silence:
-    """Behaviour of a drive whose connection breaks, by its option codes; one that it does not tell is not known."""
+    """Return the silence behaviour for option codes; UNKNOWN if not reported."""
     code = {3: options[0x605A], 2: 0, 1: options[0x605E]}.get(abort_connection, -1)
     if code < 0:
         return Silence.UNKNOWN
@@ -394,15 +405,15 @@ def silence_of(abort_connection: int, options: Mapping[int, int]) -> Silence:
 
 
 def answers(data: Any, request: bytes) -> bool:
-    """True for the expedited answer to a request for an object; not where it was refused."""
+    """Return True for an expedited, positive answer to a request."""
     return len(data) == 8 and bytes(data[1:4]) == request[1:4] and data[0] & 0xE0 == 0x40
 
 
 def scan(options: Mapping[str, Any]) -> list[str]:
-    """One line for each CANopen device: id, profile, identity.
+    """Return a line for each CANopen device: id, profile, identity.
 
     Raises:
-        HardwareError: the bus cannot be opened.
+        HardwareError: if the bus cannot be opened.
     """
     bus = CanBus("scan", {k: v for k, v in options.items() if k in BUS_KEYS})
     bus.open()
@@ -420,7 +431,7 @@ def scan(options: Mapping[str, Any]) -> list[str]:
 
 
 def _ask(bus: CanBus, ids: Any, index: int, sub: int) -> dict[int, int]:
-    """Value of an object by id, of the devices that have it."""
+    """Read an object from many devices; value by id."""
     request = struct.pack("<BHB4x", 0x40, index, sub)
     ids = list(ids)
     for i in ids:

@@ -1,7 +1,6 @@
-"""Transport `canopen`: CiA 402 drives that follow positions, velocities or torques in step with our SYNC.
+"""Transport `canopen`: CiA 402 drives in cyclic synchronous modes.
 
-A cycle sends the commands, SYNC, and takes the samples that the drives took at that SYNC. Objects of the library
-canopen serve the configuration only; the cycle packs and unpacks frames itself.
+A cycle sends commands and SYNC, and receives the samples taken at SYNC. The canopen library only configures.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ from humanoid_control.hardware.transport import (
 
 START, PRE_OPERATIONAL = 0x01, 0x80  # NMT commands
 FIRST_SAMPLES = 1.0  # [s] for process data after the start
-STOP_TIME = 0.25  # [s] that `close` gives drives that still move
+STOP_TIME = 0.25  # [s] for moving drives to stop in `close`
 AT_REST = 0.02  # [rad/s]
-STALL = 0.6  # share of the watchdog after which drives may think that we are gone
-COPIES = 10  # samples too many, after which two devices must have one id
-WINDOW_TIME = 0.1  # [s] at the greatest speed: the following error at which a drive itself gives up
+STALL = 0.6  # share of the watchdog after which drives may count this computer as lost
+COPIES = 10  # surplus samples that prove two devices with one id
+WINDOW_TIME = 0.1  # [s] at full speed: following error at which the drive itself faults
 SAFEST = (Silence.STOPS, Silence.HOLDS, Silence.DAMPS, Silence.LIMP, Silence.LAST_COMMAND, Silence.UNKNOWN)
 
 
@@ -58,8 +57,9 @@ class CanopenTransport(Transport):
     """CiA 402 drives on one CAN bus.
 
     Attributes:
-        bus: of CAN. data: process data of all drives. watch: heartbeats, emergencies and states of the nodes.
-        reports: what the drives said of themselves, after `open`.
+        data: process data.
+        watch: node states, heartbeats, emergencies.
+        reports: as configured, after `open`.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {
@@ -90,10 +90,10 @@ class CanopenTransport(Transport):
     homes = True
 
     def __init__(self, bus: BusSpec) -> None:
-        """Prepare; EDS files are read, nothing is opened.
+        """Check the bus row and read EDS files.
 
         Raises:
-            ConfigError: a value of the hardware file that cannot be.
+            ConfigError: if a value is invalid.
         """
         given = {**self.bus_keys, **bus.options}
         self.names = tuple(a.name for a in bus.actuators)
@@ -132,7 +132,7 @@ class CanopenTransport(Transport):
                 raise ConfigError(f"{a.where or a.name}: speed_unit must be counts (per second) or rpm")
 
     def _restart_data(self, rated: list[float]) -> None:
-        """Arrays and frames of the cycle, with torques by the rated ones [N m]; 0: not known."""
+        """Reset arrays and frames for rated torques [N m]; 0: not known."""
         self.data = ProcessData(
             self._ids, units_of(self._spec.actuators, self._rows, rated), self._setup.measured_velocity
         )
@@ -172,10 +172,10 @@ class CanopenTransport(Transport):
             raise
 
     def _start(self, ids: list[int]) -> None:
-        """Let configured nodes begin, and wait for their first samples."""
+        """Start configured nodes and wait for their first samples."""
         for i in ids:
             self.bus.send(message(0, bytes((START, i))))
-        # A drive may keep the last command of a program that died until the next SYNC: it must not become true then.
+        # a drive may hold the last command of a dead program until SYNC: our own must come first
         self._pending = True
         now = time.monotonic()
         self.watch.begin(ids, now)
@@ -190,7 +190,7 @@ class CanopenTransport(Transport):
 
     def read(self, state: ActuatorState, until: float) -> None:
         data, bus = self.data, self.bus
-        self._take(bus.receive(0.0))  # what came late belongs to the cycle before
+        self._take(bus.receive(0.0))  # late frames belong to the previous cycle
         if self._pending:
             self._send_commands()
         self._pending = False
@@ -209,7 +209,7 @@ class CanopenTransport(Transport):
 
     def write(self, command: ActuatorCommand) -> None:
         if time.monotonic() - self._cycled > STALL * self._setup.watchdog > 0 and self.data.wish is Wish.ON:
-            # We were away, and drives may have stopped by themselves: "enable operation" would let them go on.
+            # after a long pause drives may have stopped by themselves: "enable operation" would restart them
             self.data.steer(Wish.STOP)
         self.data.pack(command)
         if self._second:
@@ -231,7 +231,7 @@ class CanopenTransport(Transport):
         self.data.steer(Wish.STOP)
         try:
             self._send_commands()
-        except HardwareError:  # gone: `read` says so, and the drives stop by themselves
+        except HardwareError:  # lost bus: `read` reports it, and the drives stop by themselves
             return
 
     def clear_faults(self) -> None:
@@ -244,7 +244,7 @@ class CanopenTransport(Transport):
             self._configure_again(lost)
 
     def _configure_again(self, rows: list[int]) -> None:
-        """Drives that restarted or left their state, with all that they forgot; the bus is not cycled meanwhile."""
+        """Configure drives that restarted or changed state; blocks the cycle."""
         try:
             reports = configure(self.bus, [self._drives[k] for k in rows], self._setup, others=True)
             for k, report in zip(rows, reports, strict=True):
@@ -267,12 +267,11 @@ class CanopenTransport(Transport):
             self.bus.send(self._sync_frame)
             for i in self._ids:
                 self.bus.send(message(0, bytes((PRE_OPERATIONAL, i))))
-        except HardwareError:  # gone already
+        except HardwareError:  # lost bus
             self.bus.errors += 1
         self.bus.close()
 
     def _come_to_rest(self) -> None:
-        """Quick stop, until nothing moves or the time for that is over."""
         state, end = ActuatorState(len(self.names)), time.monotonic() + STOP_TIME
         for cycle in range(int(STOP_TIME / self._spec.period) + 1):
             self.quick_stop()
@@ -332,12 +331,12 @@ class CanopenTransport(Transport):
         return run.progress if run.over else HomingProgress.RUNNING
 
     def _torques(self, k: int, effort: float) -> tuple[int, int]:
-        """Most torque while a drive looks for its zero, and otherwise [per mille]; -1: as the drive has it."""
+        """Return torque limits in and after homing [per mille]; -1: unchanged."""
         per_mille, usual = effort * float(self.data.units.torque[k]), self.reports[k].most_torque
         return (round(min(per_mille, usual)), usual) if usual >= 0 and np.isfinite(per_mille) else (-1, -1)
 
     def _set_homed(self, k: int, homed: bool) -> None:
-        """The range of a drive that does not know its zero means nothing; of others it bounds every target."""
+        """Bound targets by the range, unless a homing drive does not know its zero."""
         free = not homed and self._spec.actuators[k].homing is not None
         for bounds, own, most in zip(self.data.units[3:5], self._ranges, (-cia402.INT32, cia402.INT32), strict=True):
             bounds[k] = most if free else own[k]
@@ -381,11 +380,11 @@ class CanopenTransport(Transport):
     def _try_to_send(self, frame: Any) -> None:
         try:
             self.bus.send(frame)
-        except HardwareError:  # gone: `read` says so
+        except HardwareError:  # lost bus: `read` reports it
             return
 
     def _send_commands(self) -> None:
-        """Commands as they are packed; drives whose fault is being reset get the next word of that edge instead."""
+        """Send packed commands, with the edge of a pending fault reset."""
         for k, step in list(self._resets.items()):
             self.data.control[k] = cia402.RESET_EDGE[step]
             if step + 1 < len(cia402.RESET_EDGE):
@@ -393,7 +392,7 @@ class CanopenTransport(Transport):
             else:
                 del self._resets[k]
         for k, run in self._homings.items():
-            self.data.target[k] = self.data.position[k]  # so that it stays where it is when its mode comes back
+            self.data.target[k] = self.data.position[k]  # no motion when the mode returns
             if run.start and self.data.control[k] == cia402.ENABLE_OPERATION:
                 self.data.control[k] |= HOMING_START
             elif not run.start and self.data.control[k] == cia402.ENABLE_OPERATION | HOMING_START:
@@ -427,7 +426,7 @@ class CanopenTransport(Transport):
             del self._homings[k]
 
     def _look_at_nodes(self, state: ActuatorState, now: float) -> None:
-        """Heartbeats and error codes; a drive in FAULT that did not say why is asked."""
+        """Update node states; request the code of a fault without emergency message."""
         if self._resets:
             self._pending = True
         failed = self.data.state >= State.FAULT_REACTION_ACTIVE
@@ -468,7 +467,7 @@ def _int32(value: float) -> int:
 
 
 def units_of(specs: tuple[ActuatorSpec, ...], rows: list[dict[str, Any]], rated: list[float]) -> DriveUnits:
-    """Units of drives; a rated torque that is not known makes torques per mille of 1 N m, which nothing may use."""
+    """Return drive units; with unknown rated torque, torque is NaN."""
     counts = np.array([r["counts"] / (2 * np.pi) for r in rows])
     speed = np.array([r["counts"] / (2 * np.pi) if r["speed_unit"] == "counts" else 30 / np.pi for r in rows])
     with np.errstate(divide="ignore"):
@@ -482,7 +481,7 @@ def units_of(specs: tuple[ActuatorSpec, ...], rows: list[dict[str, Any]], rated:
 
 
 def message_bytes(frames: list[tuple[int, bytes]]) -> bytes:
-    """Frames as the guardian takes them: 16 bytes each, as Linux has them."""
+    """Pack frames for the guardian, 16 bytes each as in Linux."""
     from humanoid_control.hardware.can.guard import FRAME
 
     return b"".join(FRAME.pack(i, len(data), data) for i, data in frames)

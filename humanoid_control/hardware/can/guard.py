@@ -1,4 +1,4 @@
-"""End of a CAN bus in the guardian process: sends the frames that stop the drives when the driver is gone."""
+"""CAN access of the guardian process."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ FRAME = struct.Struct("=IB3x8s")
 
 
 def frames_of(data: bytes) -> list[tuple[int, bytes]]:
-    """Identifier and data of frames packed one after the other; what is left over is dropped."""
+    """Split packed frames into (identifier, data); a partial frame is dropped."""
     whole = len(data) // FRAME.size * FRAME.size
     return [(identifier, body[: min(size, 8)]) for identifier, size, body in FRAME.iter_unpack(data[:whole])]
 
 
 class CanGuard:
-    """A handle of its own to a CAN bus. Never raises after it was made."""
+    """Independent handle of a CAN bus; never raises after creation."""
 
     def __init__(self, interface: str, channel: str, bitrate: int, port: int, off: str) -> None:
-        """Open the bus: Linux's own by a plain socket, others by python-can.
+        """Open the bus: SocketCAN directly, others by python-can.
 
         Args:
-            interface, channel, bitrate, port: as in the hardware file. off: frames that switch the drives off, in hex.
+            off: power-off frames in hex.
         """
         self._off = bytes.fromhex(off)
         self._raw: Any = None
@@ -41,18 +41,18 @@ class CanGuard:
         self._bus = can.Bus(channel=channel, interface=interface, ignore_config=True, **more)
 
     def damp(self, frame: bytes) -> None:
-        """Send the frames that stop the drives."""
+        """Send damping frames."""
         if self._raw is not None:
             for k in range(0, len(frame) - FRAME.size + 1, FRAME.size):
                 try:
                     self._raw.send(frame[k : k + FRAME.size])
-                except OSError:  # a full queue: the next ones come in 10 ms
+                except OSError:  # full queue: the next frames come in 10 ms
                     continue
         elif self._bus is not None:
             for identifier, data in frames_of(frame):
                 try:
                     self._bus.send(self._message(arbitration_id=identifier, is_extended_id=False, data=data))
-                except Exception:  # python-can raises what its drivers do
+                except Exception:  # python-can raises any exception of its drivers
                     continue
 
     def off(self) -> None:

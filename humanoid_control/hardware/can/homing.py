@@ -1,7 +1,6 @@
-"""Homing of CiA 402 drives (mode 6) while the bus cycles: its objects by SDO, its course by control and status word.
+"""Homing of CiA 402 drives (mode 6) without blocking the cycle.
 
-A drive is switched to mode 6 and back by SDO, without anybody waiting: each cycle sends what is due, and takes what has
-come.
+Modes are switched by SDO: each cycle sends due frames and takes answers.
 """
 
 from __future__ import annotations
@@ -18,26 +17,29 @@ from humanoid_control.hardware.transport import HomingProgress
 MODE, MODE_SHOWN, MOST_TORQUE = 0x6060, 0x6061, 0x6072
 START = 0x10  # bit of the control word
 REACHED, ATTAINED, ERROR = 0x0400, 0x1000, 0x2000  # bits of the status word
-SETTLING = 10  # cycles after the start, before which the status word may be that of an earlier homing
-ANSWER, ATTEMPTS = 0.3, 3  # [s] for an answer by SDO; requests before it is given up
+SETTLING = 10  # cycles after the start in which the status word may belong to an earlier homing
+ANSWER, ATTEMPTS = 0.3, 3  # [s] for an SDO answer; number of requests
 SIZES = {"b": 0x2F, "H": 0x2B}  # first byte of a download of one or two bytes
 
 
 class DriveHoming:
-    """One drive on its way to its zero, and back to the mode that it had.
+    """Homing of one drive, including the return to its mode.
 
     Attributes:
-        progress: of it; DONE and FAILED once the drive is back in its mode. start: bit 4 of the control word is wanted.
-        over: nothing is left to be done. found: the drive has found its zero. aborted: it was told to end.
-        id: of the drive.
+        progress: DONE or FAILED only after the return.
+        start: request bit 4 of the control word.
+        over: nothing left to do.
+        found: the zero is known.
+        aborted: ended by `abort`.
     """
 
     def __init__(self, id: int, mode: int, torque: int = -1, usual_torque: int = -1) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            id: of the drive. mode: to which it goes back (object 0x6060).
-            torque, usual_torque: most of it meanwhile, and otherwise [per mille]; -1: left as it is.
+            mode: to return to (object 0x6060).
+            torque: limit during homing [per mille]; -1: unchanged.
+            usual_torque: limit afterwards [per mille]; -1: unchanged.
         """
         self.progress, self.start, self.over, self.found = HomingProgress.RUNNING, False, False, False
         self.id, self.aborted = id, False
@@ -48,23 +50,21 @@ class DriveHoming:
         self._course = self._find()
 
     def abort(self) -> None:
-        """End it: the drive stops by its own ramp, and goes back to its mode."""
+        """End homing: the drive stops by its own ramp and returns to its mode."""
         if not self.over and self.progress is HomingProgress.RUNNING:
             self._course, self.aborted, self.found = self._return(), True, False
 
     def take(self, data: bytes) -> None:
-        """Take an answer of the drive by SDO."""
+        """Store an SDO answer."""
         if len(data) == 8:
             self._answer = bytes(data)
 
     def step(self, status: int, now: float) -> list[Any]:
-        """Go on by a cycle.
+        """Advance by one cycle; return frames to send.
 
         Args:
-            status: word of the drive's newest sample. now: monotonic [s].
-
-        Returns:
-            Frames to be sent.
+            status: latest status word.
+            now: monotonic [s].
         """
         self._status, self._now = status, now
         if not self.over and next(self._course, True):
@@ -73,7 +73,7 @@ class DriveHoming:
         out, self._outgoing = self._outgoing, []
         return out
 
-    # -- the course; each `yield` is the end of a cycle ---------------------------------------------------------------
+    # -- sequence; each `yield` ends a cycle --------------------------------------------------------------------------
 
     def _find(self) -> Generator[bool, None, None]:
         ready = True
@@ -101,7 +101,7 @@ class DriveHoming:
         self.found = self.found and back
 
     def _change_mode(self, mode: int) -> Generator[bool, None, bool]:
-        """Switch, and wait until the drive shows it; the value is whether it does."""
+        """Switch the mode; True once the drive shows it."""
         if not (yield from self._write(MODE, "b", mode)):
             return False
         end = self._now + ANSWER * ATTEMPTS
@@ -117,7 +117,7 @@ class DriveHoming:
         return answer is not None and answer[0] == 0x60
 
     def _ask(self, request: bytes) -> Generator[bool, None, bytes | None]:
-        """Send a request until its answer comes; the value is the answer, None where none came."""
+        """Repeat a request until answered; None: no answer."""
         for _ in range(ATTEMPTS):
             self._answer, end = None, self._now + ANSWER
             self._outgoing.append(message(0x600 + self.id, request))

@@ -1,11 +1,11 @@
-"""Transport `mit_can`: actuators that take position, velocity, gains and torque in one frame of 8 bytes.
+"""Transport `mit_can`: actuators with the MIT mini-cheetah protocol, e.g. CubeMars AK.
 
-The protocol of the MIT mini-cheetah's actuators, which CubeMars' AK series and others kept. A command is
+A command has 8 bytes, each value a share of its range:
 
     position 16 bits | velocity 12 | kp 12 | kd 12 | torque 12,
 
-each a share of its range; an answer is id 8 | position 16 | velocity 12 | torque 12 [| temperature 8 | error 8]. The
-ranges are a convention of the firmware: with wrong ones a torque is another torque.
+an answer: id 8 | position 16 | velocity 12 | torque 12 [| temperature 8 | error 8]. Firmware defines the ranges: wrong
+ranges scale torques wrongly.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ ERRORS = {
     1: "motor too hot", 2: "over-current", 3: "over-voltage", 4: "under-voltage", 5: "encoder",
     6: "power stage too hot", 7: "motor blocked",
 }  # fmt: skip
-ANSWER_CYCLES = 3  # cycles without an answer to ENTER, after which it is sent again
-DAMPING = 0.2  # share of the greatest kd that brings an actuator to rest
+ANSWER_CYCLES = 3  # cycles without an answer before ENTER is repeated
+DAMPING = 0.2  # share of the largest kd that damps an actuator
 
 
 class Ranges(NamedTuple):
@@ -67,13 +67,13 @@ class Ranges(NamedTuple):
 
 
 def share(value: np.ndarray, low: np.ndarray, high: np.ndarray, bits: int) -> np.ndarray:
-    """Nearest of the 2^bits numbers between low and high, as unsigned integers; what is beyond is at the end."""
+    """Quantise to the nearest of 2^bits numbers in [low, high], clipped."""
     top = (1 << bits) - 1
     return np.rint(np.clip((value - low) / (high - low), 0.0, 1.0) * top).astype(np.uint64)
 
 
 def pack_commands(command: ActuatorCommand, ranges: Ranges, out: np.ndarray) -> None:
-    """Commands (n,) into big-endian words `out` (n,) of 8 bytes; all numbers are finite."""
+    """Pack finite commands (n,) into big-endian words `out` (n,) of 8 bytes."""
     r, zero = ranges, np.zeros_like(ranges.kp)
     out[:] = (
         share(command.q, -r.position, r.position, 16) << np.uint64(48)
@@ -85,10 +85,9 @@ def pack_commands(command: ActuatorCommand, ranges: Ranges, out: np.ndarray) -> 
 
 
 class MitTransport(Transport):
-    """Such actuators on one CAN bus; each command is answered. Without power they are asked by EXIT: it keeps them off.
+    """MIT actuators on one CAN bus.
 
-    Attributes:
-        bus: of CAN. ranges: of the actuators.
+    Each command is answered. Without power the actuators are polled by EXIT, which keeps them off.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {**BUS_KEYS, "answer_id": 0, "silence": "UNKNOWN"}
@@ -96,10 +95,10 @@ class MitTransport(Transport):
     early: bool = True
 
     def __init__(self, bus: BusSpec) -> None:
-        """Prepare; nothing is opened.
+        """Check the bus row.
 
         Raises:
-            ConfigError: a value of the hardware file that cannot be.
+            ConfigError: if a value is invalid.
         """
         given = {**self.bus_keys, **bus.options}
         where = bus.where or bus.name
@@ -122,8 +121,8 @@ class MitTransport(Transport):
         self._frames = [CanFrame(i, view[8 * k : 8 * k + 8]) for k, i in enumerate(self._ids)]
         self._safe, self._last_q = ActuatorCommand(n), np.zeros(n)
         self._on = self._stopping = False
-        self._entered = np.zeros(n, dtype=bool)  # has answered since ENTER was sent
-        self._asked = np.zeros(n, dtype=int)  # cycles since ENTER was sent
+        self._entered = np.zeros(n, dtype=bool)  # answered since ENTER
+        self._asked = np.zeros(n, dtype=int)  # cycles since ENTER
         self._sent_at, self._asked_now = np.nan, False
         self._answers: list[tuple[int, bytes]] = []
         self._measured = np.full(n, np.nan)
@@ -162,7 +161,7 @@ class MitTransport(Transport):
         self._measured[:] = state.q
 
     def _take(self, state: ActuatorState, frames: list[Any]) -> list[int]:
-        """Answers among frames into the state; the actuators that answered."""
+        """Store answers; return actuators that answered."""
         out = []
         for f in frames:
             data = f.data
@@ -188,7 +187,7 @@ class MitTransport(Transport):
         return out
 
     def _limit(self, command: ActuatorCommand) -> None:
-        """The command inside all limits; what is no number is the last position, no velocity, no gain, no torque."""
+        """Clip the command; non-finite: last position, zero velocity, gains and torque."""
         s = self._safe
         np.copyto(s.q, command.q, where=np.isfinite(command.q))
         np.clip(s.q, self._lower, self._upper, out=s.q)
@@ -219,7 +218,7 @@ class MitTransport(Transport):
     def _try_to_send(self, identifier: int, data: bytes) -> None:
         try:
             self.bus.send(message(identifier, data))
-        except HardwareError:  # gone: `read` says so
+        except HardwareError:  # lost bus: `read` reports it
             return
 
     def power(self, on: bool) -> bool:
@@ -242,7 +241,7 @@ class MitTransport(Transport):
         self._stopping = True
         try:
             self._damp()
-        except HardwareError:  # gone: `read` says so
+        except HardwareError:  # lost bus: `read` reports it
             return
 
     def clear_faults(self) -> None:
@@ -256,7 +255,7 @@ class MitTransport(Transport):
         self.bus.close()
 
     def set_zero(self, actuator: int) -> bool:
-        """Make the present position of one actuator its zero; False while it has power."""
+        """Make the present position the zero; False with power."""
         if self._on:
             return False
         self.bus.send(message(self._ids[actuator], ZERO))

@@ -1,4 +1,4 @@
-"""Nodes of a CANopen bus while it runs: heartbeats, emergencies, restarts, and states that a node left by itself."""
+"""Supervision of CANopen nodes: heartbeats, emergencies, restarts, state changes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import numpy as np
 
 BOOT_UP, STOPPED, OPERATIONAL, PRE_OPERATIONAL = 0x00, 0x04, 0x05, 0x7F
 STATES = {STOPPED: "stopped", OPERATIONAL: "operational", PRE_OPERATIONAL: "pre-operational"}
-LOST = 3.0  # heartbeats that may be missed
-PATIENCE = 0.3  # [s] a new state may take to be told after the start: the first heartbeat may be an old one
-ASK_AFTER = 3  # cycles in FAULT without an emergency message, after which the error code is asked for
+LOST = 3.0  # permitted missing heartbeats
+PATIENCE = 0.3  # [s] after the start in which a heartbeat may still show the old state
+ASK_AFTER = 3  # cycles in FAULT without an emergency before its code is requested
 ERROR_CODE = b"\x3f\x60\x00"  # object 0x603F in an answer
 
 
 class NodeWatch:
-    """What n nodes say beside their process data.
+    """State of n nodes apart from process data.
 
     Attributes:
-        codes: (n,) uint32 error code of each drive; 0: none. failed: why configuring again did not work; empty: it did.
-        emergencies: messages that came.
+        codes: error code (n,) uint32; 0: none.
+        failed: why reconfiguration failed; empty: it did not.
+        emergencies: messages received.
     """
 
     def __init__(self, names: Sequence[str], ids: Sequence[int], period: float) -> None:
-        """Watch nodes whose heartbeats come every `period` [s]; 0: they send none."""
+        """Expect heartbeats every `period` [s]; 0: none."""
         n = len(ids)
         self._names, self._ids, self._period = tuple(names), tuple(ids), period
         self._row = {i: k for k, i in enumerate(ids)}
@@ -39,7 +40,7 @@ class NodeWatch:
         self._due = 0.0
 
     def begin(self, ids: Sequence[int], now: float) -> None:
-        """Begin to expect heartbeats of nodes that were just started."""
+        """Expect heartbeats of nodes that were just started."""
         for i in ids:
             k = self._row[i]
             self._heard[k] = self._begun[k] = now
@@ -49,11 +50,11 @@ class NodeWatch:
         self._fresh.clear()
 
     def forget(self) -> None:
-        """Forget what was wrong; it comes again where its cause is still there."""
+        """Clear errors; persistent causes reappear."""
         self.codes[:], self._asked[:], self.failed = 0, 0, ""
 
     def take(self, frame: Any) -> None:
-        """Take a frame that is no process data; anything else than what nodes say is passed over."""
+        """Process a frame without process data; ignores unknown ones."""
         service, data = frame.arbitration_id & 0x780, frame.data
         k = self._row.get(frame.arbitration_id & 0x7F)
         if k is None:
@@ -76,18 +77,17 @@ class NodeWatch:
             self._left[k] = state
 
     def update(self, failed: np.ndarray, now: float, changed: bool) -> Sequence[int]:
-        """End a cycle.
+        """End a cycle; return drives to ask for their error code.
 
         Args:
-            failed: (n,) drives in FAULT. now: monotonic time [s]. changed: a status word changed in this cycle.
-
-        Returns:
-            Drives to be asked for their error code.
+            failed: drives in FAULT (n,).
+            now: monotonic [s].
+            changed: a status word changed.
         """
-        # After a pause of this program heartbeats may still be queued, or lost: it counts as one heartbeat at most.
+        # after a pause of this program heartbeats may be queued or lost: count the pause as one heartbeat at most
         self._heard += max(0.0, now - self._now - self._period)
         self._now = now
-        # A heartbeat came between the last cycle and this one: dated back, it would be older by a pause in between.
+        # the heartbeat came between two cycles: dating it back would age it by a pause in between
         self._heard[list(self._fresh)] = now
         self._fresh.clear()
         if self._period and now >= self._due:
@@ -103,11 +103,11 @@ class NodeWatch:
         return np.flatnonzero(self._asked == ASK_AFTER).tolist()
 
     def lost_configuration(self) -> list[int]:
-        """Rows of drives that must be configured again: restarted, or not operational any more."""
+        """Return rows of restarted or non-operational drives, to be configured again."""
         return sorted(self._restarted | set(self._left))
 
     def trouble(self) -> str:
-        """Reason why nodes cannot be relied on; empty: they can."""
+        """Return why nodes are unreliable; empty: none is."""
         if self.failed:
             return self.failed
         if self._restarted:
@@ -125,5 +125,5 @@ class NodeWatch:
         return f"{self._names[k]} (id {self._ids[k]})"
 
     def figures(self) -> dict[str, Any]:
-        """Counters for diagnostics."""
+        """Return counters for diagnostics."""
         return {"emergencies": self.emergencies}

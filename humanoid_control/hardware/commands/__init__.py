@@ -1,1 +1,1 @@
-"""From commands to what the drives are told: interpolated, blended to, inside all limits."""
+"""Joint commands between their source and the drives."""

@@ -1,4 +1,4 @@
-"""Joint commands on their way to the limiter: messages checked, positions between messages, the blend at the start."""
+"""Joint command messages: checks, interpolation, initial blend."""
 
 from __future__ import annotations
 
@@ -14,18 +14,15 @@ from humanoid_control.numerics.array_types import B1, F1
 from humanoid_control.numerics.minimum_jerk import PEAK_SPEED, minimum_jerk
 from humanoid_control.numerics.packed import Packed, Table, unpack
 
-OLD, AHEAD = 0.5, 0.5  # [s] age of a stamp, and how far ahead of the clock it may be
-LONGEST_PERIOD = 0.1  # [s] of commands that are interpolated; those farther apart are steps
-SMOOTHING = 0.2  # share of each new interval in the estimate of the period
+OLD, AHEAD = 0.5, 0.5  # [s] permitted age of a stamp, and lead over the clock
+LONGEST_PERIOD = 0.1  # [s] longest period that is interpolated; slower commands are steps
+SMOOTHING = 0.2  # weight of each new interval in the estimate of the period
 
 
 class JointCommand(NamedTuple):
-    """A checked command for n joints; NaN: not commanded, or not given.
+    """Checked command (n,): q [rad], v [rad/s], tau feed-forward [N m]; NaN: none.
 
-    A joint without a position is commanded its velocity, or, without that too, its torque.
-
-    Attributes:
-        q: (n,) [rad]. v: (n,) [rad/s]. tau: (n,) feed-forward [N m].
+    A joint without position follows its velocity, or else its torque.
     """
 
     q: np.ndarray
@@ -34,18 +31,18 @@ class JointCommand(NamedTuple):
 
 
 class CommandReader:
-    """Checks of command messages, for the n joints of one robot. A message with a mistake is refused whole.
+    """Checks of command messages for n joints; an invalid message is rejected whole.
 
-    Joints that a message does not name, or whose position is not finite, are not commanded by it. A message that
-    commands no joint is no command. Joints that are held fixed may be named and are passed over. A joint whose drive
-    follows velocities may be commanded by its velocity alone, one whose drive follows torques by its torque alone.
+    Unnamed joints and non-finite positions are not commanded. Fixed joints are ignored. Velocity drives accept a
+    velocity alone, torque drives a torque alone.
     """
 
     def __init__(self, joint_names: Sequence[str], passed_over: Sequence[str] = (), modes: Sequence[Mode] = ()) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            joint_names: of n joints. passed_over: other joints of the robot. modes: of the n drives; empty: positions.
+            passed_over: other joints of the robot.
+            modes: of the drives; empty: positions.
         """
         given = list(modes) or [Mode.POSITION] * len(joint_names)
         self._by_velocity = np.array([m is Mode.VELOCITY for m in given], dtype=bool)
@@ -58,14 +55,16 @@ class CommandReader:
     def read(
         self, names: list[str], position: Sequence[float], velocity: Sequence[float], effort: Sequence[float]
     ) -> JointCommand | None:
-        """The command in a message; None where it commands no joint.
+        """Return the command of a message; None if it commands no joint.
 
         Args:
-            names: of joints. position [rad], velocity [rad/s], effort [N m]: one for each name, or empty.
+            position: one a name, or empty [rad].
+            velocity: one a name, or empty [rad/s].
+            effort: one a name, or empty [N m].
 
         Raises:
-            UnknownNameError: a joint that the robot does not have. ConfigError: a joint twice, a wrong length, no
-                positions at all.
+            UnknownNameError: if the robot lacks a joint.
+            ConfigError: if a joint is repeated, a length is wrong, or positions are missing.
         """
         if names != self._last[0]:
             self._last = (list(names), *self._order(names))
@@ -108,10 +107,10 @@ class CommandReader:
 
 
 def check_stamp(age: float) -> None:
-    """Make sure that a command was made just now, by the age of its stamp [s].
+    """Check the age of a stamp [s].
 
     Raises:
-        ConfigError: it is older than half a second, or from the future.
+        ConfigError: if it is older than OLD or ahead by AHEAD.
     """
     if not -AHEAD <= age <= OLD:
         when = f"{age:.2f} s old" if age > 0 else f"{-age:.2f} s from the future"
@@ -119,19 +118,19 @@ def check_stamp(age: float) -> None:
 
 
 class DirectCommands:
-    """Commands without positions: velocities and torques of n joints. Each holds until it is silent for the timeout."""
+    """Velocity and torque commands of n joints without position; each expires after the timeout."""
 
     def __init__(self, n: int, timeout: float) -> None:
-        """Prepare for n joints; silence is longer than `timeout` [s]."""
+        """Set up for n joints; `timeout` [s]."""
         self._v, self._tau = np.full((2, n), np.nan)
         self._last, self.timeout, self._any = np.full(n, -np.inf), timeout, False
 
     def restart(self) -> None:
-        """Forget all commands."""
+        """Drop all commands."""
         self._v[:], self._tau[:], self._last[:], self._any = np.nan, np.nan, -np.inf, False
 
     def add(self, command: JointCommand, now: float) -> np.ndarray:
-        """Take a command; (n,) True where it has no position, but a velocity or a torque."""
+        """Store a command; return joints with velocity or torque only (n,)."""
         placed, fast, pushed = (np.isfinite(x) for x in command)
         fast &= ~placed
         pushed &= ~placed & ~fast
@@ -144,17 +143,19 @@ class DirectCommands:
         return given
 
     def at(self, now: float) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities (n,) [rad/s] and torques (n,) [N m] at a time; NaN where none is commanded."""
+        """Return velocities (n,) [rad/s] and torques (n,) [N m]; NaN: none."""
         late = now - self._last > self.timeout
         return np.where(late, np.nan, self._v), np.where(late, np.nan, self._tau)
 
 
 class Curves(NamedTuple):
-    """Cubic Hermite curves of n joints, over one command period.
+    """Cubic Hermite curves of n joints over one command period, arrays (n,).
+
+    q0, q1 [rad], v0, v1 [rad/s] at start and end.
 
     Attributes:
-        q0, q1: (n,) positions at both ends [rad]. v0, v1: (n,) velocities there [rad/s].
-        given: (n,) the velocity at the end came with the command. tau: (n,) feed-forward [N m].
+        given: the command included v1.
+        tau: feed-forward [N m].
     """
 
     q0: F1
@@ -167,30 +168,32 @@ class Curves(NamedTuple):
 
 @kernel
 def curve_at(table: Table[Curves], out: np.ndarray, t: float, h: float) -> None:
-    """Positions [rad] and velocities [rad/s] into out (2, n), t [s] after the begin of curves that take h [s]."""
+    """Evaluate curves of duration h [s] at t [s]: positions [rad], velocities [rad/s] into out (2, n)."""
     c = unpack(table, Curves)
     for i in range(out.shape[1]):
         if t < h:
             u = max(t, 0.0) / h
+            # Hermite polynomial q0 + m0 u + b u^2 + a u^3, u = t / h, m = h v
             q0, q1, m0, m1 = c.q0[i], c.q1[i], h * c.v0[i], h * c.v1[i]
             a, b = 2 * (q0 - q1) + m0 + m1, 3 * (q1 - q0) - 2 * m0 - m1
             out[0, i] = q0 + u * (m0 + u * (b + u * a))
             out[1, i] = (m0 + u * (2 * b + 3 * u * a)) / h
         else:
-            v = c.v1[i] if c.given[i] else 0.0  # a straight line ends at the command
+            # extrapolate for one more period, then hold
+            v = c.v1[i] if c.given[i] else 0.0  # a linear segment ends at the command
             out[0, i] = c.q1[i] + v * min(t - h, h) if h > 0 else c.q1[i]
             out[1, i] = v if t < 2 * h else 0.0
 
 
 @kernel
 def add_command(table: Table[Curves], command: np.ndarray, now: np.ndarray, direct: np.ndarray, h: float) -> None:
-    """Begin curves to a command from where the joints are told to be now.
-
-    Joints that the command leaves out stay at their last one.
+    """Start curves to a command from the present references; other joints stay at their last command.
 
     Args:
-        command: (3, n) as in `JointCommand`. now: (2, n) positions and velocities now. h: time that curves take [s].
-        direct: (n,) commanded without a position: where it was commanded before is no place to go back to.
+        command: see `JointCommand` (3, n).
+        now: positions and velocities (2, n).
+        direct: commanded without position (n,): old positions become invalid.
+        h: duration [s].
     """
     c = unpack(table, Curves)
     for i in range(command.shape[1]):
@@ -199,10 +202,12 @@ def add_command(table: Table[Curves], command: np.ndarray, now: np.ndarray, dire
         q1, v1 = (command[0, i], command[1, i]) if commanded else (c.q1[i], 0.0)
         if direct[i]:
             q1 = np.nan
+        # no start or end position: begin at the command
         if not (np.isfinite(q0) and np.isfinite(q1)):
             q0, v0 = q1, 0.0
         given = np.isfinite(v1)
         if not given:
+            # without a velocity the segment is a straight line
             v1 = 0.0
             if h > 0:
                 v0 = v1 = (q1 - q0) / h
@@ -212,22 +217,22 @@ def add_command(table: Table[Curves], command: np.ndarray, now: np.ndarray, dire
 
 
 class CommandInterpolator:
-    """Positions between commands: a cubic Hermite curve from the last reference to the newest command.
+    """Cubic Hermite interpolation between commands.
 
-    The curve takes one command period, so positions come one period late and have no steps. A command that is late is
-    extrapolated with its velocity for at most one period, then held. Commands without velocities are followed along
-    straight lines. Beyond the span of both ends the curve goes by at most the greater speed times the period.
+    Curves last one command period, so positions are continuous and one period late. A late command is extrapolated for
+    at most one period, then held. Without velocities curves are straight. Overshoot is at most the larger speed times
+    the period.
 
     Attributes:
-        tau: (n,) feed-forward of the last command of each joint [N m]; NaN: none.
-        period: of the commands, estimated from their stamps [s]; 0: too far apart to interpolate.
+        tau: last feed-forward (n,) [N m]; NaN: none.
+        period: estimated from stamps [s]; 0: too slow to interpolate.
         last: monotonic time of the last command [s]; -inf: none.
-        since: monotonic time since which commands have come without a gap [s].
+        since: monotonic start of gapless commands [s].
         direct: commands without positions.
     """
 
     def __init__(self, n: int, timeout: float) -> None:
-        """Prepare for n joints; a gap between commands is longer than `timeout` [s]."""
+        """Set up for n joints; `timeout`: longest gap [s]."""
         self.timeout = timeout
         q0, v0, q1, v1, tau = np.full((5, n), np.nan)
         curves = Curves(q0, v0, q1, v1, tau, np.zeros(n, dtype=bool))
@@ -237,7 +242,7 @@ class CommandInterpolator:
         self.restart()
 
     def restart(self) -> None:
-        """Forget all commands: no joint is commanded."""
+        """Drop all commands."""
         for rows in self._curves.record[:-1]:
             rows[:] = np.nan
         self._curves.record.given[:] = False
@@ -245,15 +250,16 @@ class CommandInterpolator:
         self.direct.restart()
 
     def forget(self, joints: np.ndarray) -> None:
-        """Forget what was commanded of joints, (n,) bool."""
+        """Drop the commands of `joints` (n,)."""
         for rows in self._curves.record[:-1]:
             rows[joints] = np.nan
 
     def add(self, command: JointCommand, now: float, stamp: float) -> None:
-        """Take a command.
+        """Add a checked command.
 
         Args:
-            command: checked. now: monotonic time of its arrival [s]. stamp: its own [s], for the period.
+            now: monotonic arrival [s].
+            stamp: its own, for the period [s].
         """
         if now - self.last > self.timeout:
             self.restart()
@@ -268,7 +274,7 @@ class CommandInterpolator:
     def _measure_period(self, stamp: float) -> None:
         interval = stamp - self._stamp
         self._stamp = stamp
-        if not 0.0 < interval <= LONGEST_PERIOD:  # also the first one, and a clock that was set
+        if not 0.0 < interval <= LONGEST_PERIOD:  # the first command, or a clock that was set
             self.period = self.period if interval <= 0.0 else 0.0
         elif self.period == 0.0:
             self.period = interval
@@ -276,39 +282,43 @@ class CommandInterpolator:
             self.period += SMOOTHING * (interval - self.period)
 
     def at(self, now: float) -> tuple[np.ndarray, np.ndarray]:
-        """Position (n,) [rad] and velocity (n,) [rad/s] at a time; NaN where nothing is commanded."""
+        """Return positions (n,) [rad] and velocities (n,) [rad/s]; NaN: none."""
         out = np.empty_like(self._now)
         self.fill(now, out)
         return out[0], out[1]
 
     def fill(self, now: float, out: np.ndarray) -> None:
-        """Write what `at` gives into (2, n)."""
+        """Write positions and velocities into out (2, n)."""
         curve_at(self._curves.table, out, now - self.last, self.period)
 
     def steady(self, now: float, since: float) -> bool:
-        """True where commands have come without a gap for `since` [s] until now."""
+        """Return True if commands have been gapless for `since` [s]."""
         return now - self.last <= self.timeout and now - self.since >= since
 
     def silent(self, now: float) -> bool:
-        """True where no command has come for longer than the timeout."""
+        """Return True if no command came within the timeout."""
         return now - self.last > self.timeout
 
 
 class Blend:
-    """A transition from a constant posture to moving commands, q = q_hold + s(u) (q_command - q_hold).
+    """Blend from a posture to moving commands: q = q_hold + s(u) (q_command - q_hold).
 
-    s is the minimum-jerk curve over a time long enough that the blend itself adds at most `speed`.
+    s is the minimum-jerk curve; its duration bounds the added speed.
 
     Attributes:
-        duration: [s]. hold: (n,) posture at the begin [rad].
+        duration: [s].
+        hold: posture (n,) [rad].
     """
 
     def __init__(self, q_hold: np.ndarray, q_command: np.ndarray, begin: float, least: float, speed: float) -> None:
-        """Plan the transition.
+        """Plan the blend.
 
         Args:
-            q_hold: (n,) [rad]. q_command: (n,) at the begin [rad]; NaN: the joint is not commanded.
-            begin: monotonic time [s]. least: duration at least [s]. speed: that the blend may add [rad/s].
+            q_hold: (n,) [rad].
+            q_command: at the start (n,) [rad]; NaN: none.
+            begin: monotonic [s].
+            least: shortest duration [s].
+            speed: largest added speed [rad/s].
         """
         self.hold, self._begin = q_hold.copy(), begin
         away = np.abs(q_command - q_hold)
@@ -316,14 +326,14 @@ class Blend:
         self.duration = max(least, PEAK_SPEED * farthest / speed)
 
     def at(self, now: float, q_command: np.ndarray) -> np.ndarray:
-        """Reference (n,) at a time, for the commands of that time; the posture where nothing is commanded."""
+        """Return the reference (n,) for the present commands; the posture where none."""
         share = self.share(now)
         return np.where(np.isfinite(q_command), self.hold + share * (q_command - self.hold), self.hold)
 
     def share(self, now: float) -> float:
-        """Share s of the commands at a time."""
+        """Return the share s of the commands."""
         return minimum_jerk(min(max((now - self._begin) / self.duration, 0.0), 1.0))
 
     def over(self, now: float) -> bool:
-        """True once the commands are followed as they are."""
+        """Return True after the blend."""
         return now >= self._begin + self.duration

@@ -1,7 +1,7 @@
-"""Joints whose drives follow velocities or torques, and commands that are velocities or torques.
+"""Velocity and torque commands, and drives that follow them.
 
-The reference of every joint is a position inside the limits, whatever its drive follows: a commanded velocity moves
-it, a commanded torque lets it go along with the joint. So a joint comes to rest, holds, and is supervised in one way.
+The reference is always a position inside the limits: a commanded velocity moves it; with a commanded torque it follows
+the joint. So every joint stops, holds and is supervised alike.
 """
 
 from __future__ import annotations
@@ -14,24 +14,26 @@ from humanoid_control.hardware.commands.command_stream import DirectCommands
 from humanoid_control.hardware.commands.limiter import CommandLimits, Impedance, LimiterReference
 from humanoid_control.hardware.transport import Mode
 
-HOLD_RATE = 5.0  # [1/s] at which a drive that follows velocities is led back to its reference
-SOFT_BAND = 0.1  # share of the speed limit over which a torque that would exceed it turns round
-RETURN_RATE = 10.0  # [1/s] at which a joint that is pushed beyond its range must come back
+HOLD_RATE = 5.0  # [1/s] position feedback of a velocity drive
+SOFT_BAND = 0.1  # share of the speed limit over which a torque that would exceed it reverses
+RETURN_RATE = 10.0  # [1/s] return rate of a joint beyond its range
 
 
 class DriveModes:
-    """The part of a driver for joints that are not position controlled by their drives.
+    """Joints with drives that do not control positions.
 
     Attributes:
-        by_velocity, by_torque: (n,) True where the drive of a joint follows velocities, torques.
-        any: there are such joints.
+        by_velocity: velocity drives (n,).
+        by_torque: torque drives (n,).
+        any: there is such a joint.
     """
 
     def __init__(self, modes: Sequence[Mode], limits: CommandLimits, gains: Impedance) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            modes: of n joints. limits: of them, live. gains: with which a joint is held whose drive follows torques.
+            limits: live.
+            gains: hold joints of torque drives.
         """
         self.by_velocity = np.array([m is Mode.VELOCITY for m in modes], dtype=bool)
         self.by_torque = np.array([m is Mode.EFFORT for m in modes], dtype=bool)
@@ -43,11 +45,12 @@ class DriveModes:
     def aim(
         self, direct: DirectCommands, now: float, share: float, ref: LimiterReference, step: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Targets (n,) [rad] and their speeds (n,) [rad/s] of joints that are commanded velocities; else NaN.
+        """Return targets (n,) [rad] and speeds (n,) [rad/s] of velocity commands; else NaN.
 
         Args:
-            direct: commands without positions. now: monotonic time [s]. share: of the commands, while blending.
-            ref: of the last cycle. step: of the cycle [s].
+            now: monotonic [s].
+            share: of the commands while blending.
+            step: cycle [s].
         """
         v, tau = direct.at(now)
         self._pushed[:] = np.isfinite(tau)
@@ -55,15 +58,11 @@ class DriveModes:
         return ref.q + share * v * step, share * v
 
     def release(self) -> None:
-        """No joint is commanded a torque."""
+        """Drop all torque commands."""
         self._pushed[:] = False
 
     def follow(self, q: np.ndarray, v: np.ndarray, ref: LimiterReference) -> None:
-        """Let the reference of joints that are commanded torques go along with them, inside limits.
-
-        Args:
-            q, v: (n,) measured [rad], [rad/s]. ref: changed in place.
-        """
+        """Let references under torque commands follow measured q (n,) [rad], v (n,) [rad/s]."""
         rows = self._pushed & np.isfinite(q) & np.isfinite(v)
         if rows.any():
             most = self._limits.velocity[rows]
@@ -72,14 +71,16 @@ class DriveModes:
     def outputs(
         self, q: np.ndarray, v: np.ndarray, ref: LimiterReference, tau: np.ndarray, shares: tuple[float, float]
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities (n,) [rad/s] and torques (n,) [N m] for all drives.
+        """Return velocities (n,) [rad/s] and torques (n,) [N m] for all drives, within limits.
 
-        A drive that follows velocities gets v_ref + k (q_ref - q), one that follows torques the commanded torque, or
-        tau + kp (q_ref - q) + kd (v_ref - v); each inside its limits.
+        Velocity drives get v_ref + k (q_ref - q). Torque drives get the commanded torque, or tau + kp (q_ref - q) + kd
+        (v_ref - v).
 
         Args:
-            q, v: (n,) measured [rad], [rad/s]; NaN: not measured. ref: of this cycle.
-            tau: (n,) feed-forward [N m]. shares: of kp and kd.
+            q: measured (n,) [rad]; NaN: not measured.
+            v: measured (n,) [rad/s]; NaN: not measured.
+            tau: feed-forward (n,) [N m].
+            shares: of kp and kd.
         """
         away, slower = np.nan_to_num(ref.q - q, nan=0.0), np.nan_to_num(ref.v - v, nan=0.0)
         most = self._limits.velocity
@@ -91,19 +92,20 @@ class DriveModes:
 
 
 def torque_bounds(q: np.ndarray, v: np.ndarray, limits: CommandLimits) -> tuple[np.ndarray, np.ndarray]:
-    """Least and greatest torque (n,) [N m] that keep joints inside effort, speed and range.
+    """Return torque bounds (n,) [N m] for effort, speed and range.
 
-    The bounds of a soft joint limit: the torque that drives a joint on falls to zero at the speed from which the joint
-    can brake before the end of its range, and turns round above it. Beyond its range a joint must come back.
+    Soft joint limits: the outward bound falls to zero at the speed from which the joint can brake within its range, and
+    reverses above it. Beyond its range a joint must return.
 
     Args:
-        q, v: (n,) measured [rad], [rad/s]; NaN: not measured, and only the effort is limited.
-        limits: of the joints.
+        q: measured (n,) [rad]; NaN: effort limit only.
+        v: measured (n,) [rad/s]; NaN: effort limit only.
     """
     most, fastest = limits.effort, limits.velocity
     band = SOFT_BAND * fastest
 
     def allowed(room: np.ndarray) -> np.ndarray:
+        # v^2 = 2 a d inside the range; a proportional return speed outside
         braking = np.sqrt(2 * limits.acceleration * np.maximum(room, 0.0))
         return np.clip(np.where(room >= 0, braking, RETURN_RATE * room), -fastest, fastest)
 

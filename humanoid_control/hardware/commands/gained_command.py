@@ -1,8 +1,7 @@
-"""Commands with gains, torque = tau + kp (q - measured) + kd (v - measured): held until the next one, then let down.
+"""Commands with gains: torque = tau + kp (q - measured) + kd (v - measured).
 
-The target of such a command is a torque, not a place: it is neither interpolated nor limited in speed, and it may lie
-outside the range of its joint. When commands cease, stiffness fades and damping grows: a robot that stands on its feet
-and holds its last posture falls like a plank.
+The target defines a torque, so it is neither interpolated nor speed-limited, and may lie outside the range. When
+commands cease, stiffness fades and damping grows, so that the robot sinks instead of toppling rigidly.
 """
 
 from __future__ import annotations
@@ -14,16 +13,17 @@ import numpy as np
 
 from humanoid_control.errors import ConfigError, NotANumberError, UnknownNameError
 
-STIFFEST, MOST_DAMPING = 5000.0, 500.0  # [N m/rad], [N m s/rad]: no drive of a robot takes more
-SILENCE = 0.1  # [s] without a command after which the joints are let down: five periods of a policy
-DESCENT = 0.8  # [s] in which stiffness fades
+STIFFEST, MOST_DAMPING = 5000.0, 500.0  # [N m/rad], [N m s/rad]; more than any robot drive accepts
+SILENCE = 0.1  # [s] without a command before joints are lowered: five periods of a policy
+DESCENT = 0.8  # [s] over which stiffness fades
 
 
 class Gains(NamedTuple):
-    """Gains of n joints; NaN: none are given.
+    """Gains (n,) of n joints; NaN: none.
 
     Attributes:
-        kp: (n,) [N m/rad]. kd: (n,) [N m s/rad].
+        kp: [N m/rad].
+        kd: [N m s/rad].
     """
 
     kp: np.ndarray
@@ -31,13 +31,13 @@ class Gains(NamedTuple):
 
 
 class GainsReader:
-    """Checks of messages with gains, for the n joints of one robot. A message with a mistake is refused whole."""
+    """Checks of gain messages for n joints; an invalid message is rejected whole."""
 
     def __init__(self, joint_names: Sequence[str], passed_over: Sequence[str] = ()) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            joint_names: of n joints. passed_over: other joints of the robot, whose gains are ignored.
+            passed_over: other joints of the robot, ignored.
         """
         self._index = {name: k for k, name in enumerate(joint_names)}
         self._passed_over = frozenset(passed_over)
@@ -45,14 +45,16 @@ class GainsReader:
         self._last: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
 
     def read(self, names: list[str], kp: Sequence[float], kd: Sequence[float]) -> Gains:
-        """The gains in a message.
+        """Return the gains of a message.
 
         Args:
-            names: of joints. kp [N m/rad], kd [N m s/rad]: one for each name.
+            kp: one a name [N m/rad].
+            kd: one a name [N m s/rad].
 
         Raises:
-            UnknownNameError: a joint that the robot does not have. ConfigError: a joint twice, a wrong length, a gain
-                that is negative or too large. NotANumberError: a gain that is not a number.
+            UnknownNameError: if the robot lacks a joint.
+            ConfigError: if a joint is repeated, a length is wrong, or a gain out of range.
+            NotANumberError: if a gain is not finite.
         """
         if names != self._last[0]:
             self._last = (list(names), *self._order(names))
@@ -84,20 +86,21 @@ class GainsReader:
 
 
 class GainedCommand:
-    """The newest command with gains for n joints, and what becomes of it in time.
+    """Latest command with gains, and its decay.
 
     Attributes:
-        which: (n,) True of joints under it. any: there are such joints.
-        q, v, tau, kp, kd: (n,) as they hold at the time of the last `update` [rad], [rad/s], [N m], gains; 0 elsewhere.
-        descending: commands have ceased, and the joints are let down.
+        which: joints under it (n,).
+        any: there is such a joint.
+        q: at the last `update` (n,) [rad]; 0 elsewhere, as v, tau, kp, kd.
+        descending: commands have ceased.
     """
 
     def __init__(self, n: int, damping: np.ndarray, silence: float = SILENCE) -> None:
-        """Prepare: no joint is under it.
+        """Set up without joints.
 
         Args:
-            damping: (n,) with which a robot comes down [N m s/rad].
-            silence: after which the joints are let down [s].
+            damping: while lowering (n,) [N m s/rad].
+            silence: before lowering [s].
         """
         self.which: np.ndarray = np.zeros(n, dtype=bool)
         self.q, self.v, self.tau, self.kp, self.kd = np.zeros((5, n))
@@ -106,15 +109,16 @@ class GainedCommand:
         self.release()
 
     def release(self) -> None:
-        """No joint is under it."""
+        """Release all joints."""
         self.which[:] = False
         self._given[:], self.last, self.any, self.descending = 0.0, -np.inf, False, False
 
     def take(self, command: tuple[np.ndarray, np.ndarray, np.ndarray], gains: Gains, now: float) -> np.ndarray:
-        """Take a command; returns which joints (n,) it holds for: those with a position and gains.
+        """Store a command; return joints with position and gains (n,).
 
         Args:
-            command: q, v, tau (n,); NaN: not commanded, or 0. gains: of the joints. now: time [s].
+            command: q, v, tau (n,); NaN: none, or 0.
+            now: [s].
         """
         q, v, tau = command
         which: np.ndarray = np.isfinite(q) & np.isfinite(gains.kp) & np.isfinite(gains.kd)
@@ -125,7 +129,7 @@ class GainedCommand:
         return which
 
     def update(self, now: float) -> None:
-        """Fill what holds at a time [s]: the command, or, once it is old, less and less of it and more damping."""
+        """Update to `now` [s]: the command, or its decay towards pure damping."""
         q, v, tau, kp, kd = self._given
         late = now - self.last - self.silence
         self.descending = self.any and late > 0.0
@@ -136,5 +140,6 @@ class GainedCommand:
         left = 1.0 - share
         self.q[:], self.kp[:], self.tau[:] = q, left * kp, left * tau
         self.kd[:] = np.where(self.which, left * kd + share * self._damping, 0.0)
+        # v is scaled so that the new kd times v equals the faded torque left kd v
         with np.errstate(divide="ignore", invalid="ignore"):
             self.v[:] = np.where(self.kd > 0.0, left * kd * v / self.kd, 0.0)

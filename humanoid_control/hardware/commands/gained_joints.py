@@ -1,4 +1,4 @@
-"""Joints of a driver that are commanded with gains: past interpolation and speed limits, through a limit on torques."""
+"""Joints commanded with gains: torque limit, without interpolation and speed limits."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from humanoid_control.hardware.power import MOVING, PowerState
 from humanoid_control.hardware.transmission import JointReading
 from humanoid_control.hardware.transport import Mode
 
-TAKE_OVER = 0.3  # [s] from the gains that held the robot to those of the commands
-DAMPING = 2.0  # [N m s/rad] with which a joint comes down, where nothing else is set
-SLOWEST = 0.0025  # [s] period of a driver that closes the loops of torque drives itself
+TAKE_OVER = 0.3  # [s] transition from the holding gains to commanded gains
+DAMPING = 2.0  # [N m s/rad] default damping while lowering
+SLOWEST = 0.0025  # [s] longest driver period that closes the loop of torque drives
 
-# Torque (n,) allowed [N m] for targets q, v, tau, kp, kd (5, n) where the joints measure q, v (2, n)
+# (targets q, v, tau, kp, kd (5, n); measured q, v (2, n)) -> permitted torque (n,) [N m]
 TorqueLimit = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class GainedJoints:
-    """The joints under gains of one driver.
+    """Joints of one driver under gains.
 
-    Drives that follow impedances get targets and gains as they are; where the torque that these make is limited, they
-    get the limited one about the measured state, with the same gains. For drives that follow torques the driver closes
-    the loop. Position and velocity drives take no gains.
+    Impedance drives get targets and gains unchanged, or, if the torque is limited, the limited torque around the
+    measured state. For torque drives the driver closes the loop. Position and velocity drives take no gains.
 
     Attributes:
-        command: that holds. limit: of the torques; None: the effort limits alone. acted, cycles: how many cycles the
-            limit changed, of how many.
+        limit: of torques; None: effort limits.
+        acted: cycles changed by the limit.
     """
 
     def __init__(
         self, names: Sequence[str], modes: Sequence[Mode], setpoint: Setpoint, joints: JointReading, effort: np.ndarray,
         period: float,
     ) -> None:  # fmt: skip
-        """Prepare.
+        """Set up.
 
         Args:
-            names, modes: of n joints and their drives. setpoint: filled before, and changed. joints: measured.
-            effort: (n,) limits [N m]. period: of the driver [s].
+            setpoint: changed after it was filled.
+            effort: limits (n,) [N m].
+            period: of the driver [s].
         """
         self._names, self._setpoint, self._joints, self._effort = tuple(names), setpoint, joints, effort
         self._by_torque = np.array([m is Mode.EFFORT for m in modes], dtype=bool)
@@ -51,28 +51,28 @@ class GainedJoints:
             self._takes |= self._by_torque
         self.command = GainedCommand(len(names), np.full(len(names), DAMPING))
         self.limit: TorqueLimit | None = None
-        self._since: float | None = None  # when joints under gains began to move [s]
+        self._since: float | None = None  # start of motion under gains [s]
         self.acted = self.cycles = 0
 
     @property
     def any(self) -> bool:
-        """There are joints under gains."""
+        """True if joints are under gains."""
         return self.command.any
 
     @property
     def takes_any(self) -> bool:
-        """Some drive takes gains."""
+        """True if a drive takes gains."""
         return bool(self._takes.any())
 
     def set_damping(self, damping: np.ndarray) -> None:
-        """Set with which damping (n,) the robot comes down [N m s/rad]."""
+        """Set the damping while lowering (n,) [N m s/rad]."""
         self.command = GainedCommand(len(self._names), damping, SILENCE)
 
     def check(self, gains: Gains) -> None:
-        """Make sure that the drives can take gains.
+        """Check that the drives take gains.
 
         Raises:
-            ConfigError: naming the first joint whose drive follows positions or velocities.
+            ConfigError: naming the first joint without.
         """
         wrong = np.flatnonzero(np.isfinite(gains.kp) & ~self._takes)
         if len(wrong):
@@ -82,7 +82,7 @@ class GainedJoints:
             )
 
     def take(self, command: JointCommand, gains: Gains | None, now: float) -> JointCommand:
-        """Take the joints under gains out of a command; the rest of it is for the others."""
+        """Take joints under gains out of a command; return the rest."""
         if gains is None:
             self.command.release()
             return command
@@ -91,26 +91,27 @@ class GainedJoints:
         return JointCommand(q, v, tau)
 
     def forget(self, joints: np.ndarray) -> None:
-        """Joints (n,) bool that have stopped alone are not under gains any more."""
+        """Release joints that stopped alone (n,)."""
         self.command.which &= ~joints
         self.command.any = bool(self.command.which.any())
 
     def entered(self, state: PowerState, now: float) -> None:
-        """Go along with the power state: let down in STOPPING, and nothing under gains without motion."""
+        """Follow the power state: lower in STOPPING, release without motion."""
         if state is PowerState.STOPPING and self.any:
             self.command.last = min(self.command.last, now - self.command.silence)
         elif state not in MOVING:
             self.command.release()
 
     def comes_down(self, now: float) -> bool:
-        """True while joints are let down: the driver waits with what follows."""
+        """Return True while joints are lowered; the driver waits."""
         return self.any and now < self.command.last + self.command.silence + DESCENT
 
     def fill(self, now: float, moving: bool) -> None:
-        """Fill what the drives are told.
+        """Fill the output.
 
         Args:
-            now: [s]. moving: commands are followed; False: the robot is held, or let down.
+            now: [s].
+            moving: commands are followed.
         """
         c, s, j = self.command, self._setpoint, self._joints
         if not c.any or not (moving or self._since is not None):
@@ -132,19 +133,20 @@ class GainedJoints:
         changed = c.which & known & (allowed != raw)
         self.cycles += 1
         self.acted += bool(changed.any())
-        lost = c.which & ~known  # nothing is known of where it is: damping alone
+        lost = c.which & ~known  # position unknown: damping only
         rows = c.which
         s.q[rows] = np.where(changed, measured[0], q)[rows]
         s.v[rows] = np.where(lost, 0.0, np.where(changed, measured[1], v))[rows]
         s.tau[rows] = np.where(lost, 0.0, np.where(changed | self._by_torque, allowed, tau))[rows]
         s.kp[rows], s.kd[rows] = np.where(lost, 0.0, kp)[rows], kd[rows]
         follows = rows & known
-        s.reference.q[follows], s.reference.v[rows] = j.q[follows], 0.0  # to go on from, when commands cease
+        s.reference.q[follows], s.reference.v[rows] = j.q[follows], 0.0  # start of the next motion when commands cease
 
 
 def blend(a: Sequence[np.ndarray], b: Sequence[np.ndarray], share: float) -> np.ndarray:
-    """Targets (5, n) q, v, tau, kp, kd whose torque is (1 - share) of that of a and share of that of b."""
+    """Blend targets q, v, tau, kp, kd (5, n) so that torques blend linearly."""
     (qa, va, ta, pa, da), (qb, vb, tb, pb, db) = a, b
+    # the torque of stiffness and damping is linear in kp q and kd v
     kp, kd = (1.0 - share) * pa + share * pb, (1.0 - share) * da + share * db
     with np.errstate(divide="ignore", invalid="ignore"):
         q = np.where(kp > 0, ((1.0 - share) * pa * qa + share * pb * qb) / kp, qb)

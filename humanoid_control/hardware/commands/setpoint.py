@@ -1,6 +1,6 @@
-"""Setpoint of a robot's joints: from commands through blend and limits to what the drives are told, every cycle.
+"""Setpoint of all joints in each cycle: commands, blend, limits, output.
 
-Compiled and without new arrays: a cycle of a fast robot has no time for them.
+Compiled and allocation-free.
 """
 
 from __future__ import annotations
@@ -25,28 +25,37 @@ from humanoid_control.numerics.packed import Packed, Table, unpack
 
 
 class Aim(enum.IntEnum):
-    """Aim of the reference in a cycle."""
+    """Goal of the reference."""
 
-    MEASURED = 0  # where the joints are: they have no power
-    REST = 1  # to stand still, at the acceleration limit
-    TARGET = 2  # commands
+    MEASURED = 0  # follow measured positions, without power
+    REST = 1  # decelerate to rest
+    TARGET = 2  # follow commands
 
 
 MEASURED, TARGET = int(Aim.MEASURED), int(Aim.TARGET)
 
 
 class SetpointColumns(NamedTuple):
-    """Arrays of n joints.
+    """Arrays (n,) of n joints: q [rad], v [rad/s], tau [N m].
 
     Attributes:
-        commanded: (2, n) commands now [rad], [rad/s]. target: (n,) made of them last [rad]; NaN: none.
-        goal: (2, n) of the limiter in this cycle [rad], [rad/s].
-        reference: state of the limiter. limits: of the joints. gains: of impedance drives.
-        q, v: (n,) measured. feed: (n,) torque of the commands [N m].
-        sent: (n,) reference of the last cycle [rad]. clipped: (n,) time for which limits have been met [s].
-        q_out, v_out: (n,) position and velocity to send [rad], [rad/s]. tau: (n,) torque to send [N m].
-        kp, kd: (n,) gains to send.
-        period: of the cycle [s]. behind: distance to a goal that is no clipped command yet [rad].
+        commanded: present commands (2, n) [rad], [rad/s].
+        target: last target [rad]; NaN: none.
+        goal: of the limiter (2, n) [rad], [rad/s].
+        reference: limiter state.
+        gains: of impedance drives.
+        q: measured.
+        v: measured.
+        feed: commanded torque.
+        sent: reference of the last cycle [rad].
+        clipped: time at limits [s].
+        q_out: to send.
+        v_out: to send.
+        tau: to send.
+        kp: to send.
+        kd: to send.
+        period: [s].
+        behind: distance to a goal that counts as clipped [rad].
     """
 
     commanded: F2
@@ -71,26 +80,30 @@ class SetpointColumns(NamedTuple):
 
 @kernel
 def follow_commands(table: Table[SetpointColumns], hold: np.ndarray, share: float, running: bool, step: float) -> bool:
-    """Goal and its velocity from commands; True, and nothing is changed, where the target would step.
+    """Set the goal from commands; True without changes if the target would step.
 
-    Running, commands are the target; else hold + share (commands - hold), of joints that are commanded.
+    Target: commands if running, else hold + share (commands - hold).
 
     Args:
-        hold: (n,) where the blend begins [rad]. share: of the commands. step: that is too far [rad].
+        hold: start of the blend (n,) [rad].
+        step: limit [rad].
     """
     s = unpack(table, SetpointColumns)
     q, target = s.commanded[0], s.target
+    # first pass: test all joints before any change, as a step must leave the state untouched
     for i in range(q.shape[0]):
         if running:
             if abs(q[i] - s.reference.q[i]) > step:
                 return True
         elif abs((hold[i] + share * (q[i] - hold[i]) if np.isfinite(q[i]) else hold[i]) - target[i]) > step:
             return True
+    # second pass: apply
     for i in range(q.shape[0]):
         if running:
             target[i], s.goal[1, i] = q[i], s.commanded[1, i]
         else:
             blended = hold[i] + share * (q[i] - hold[i]) if np.isfinite(q[i]) else hold[i]
+            # while blending, the velocity is that of the blended target
             s.goal[1, i] = (blended - target[i]) / s.period
             target[i] = blended
         s.goal[0, i] = target[i]
@@ -99,15 +112,18 @@ def follow_commands(table: Table[SetpointColumns], hold: np.ndarray, share: floa
 
 @kernel
 def advance_reference(table: Table[SetpointColumns], aim: int) -> None:
-    """Advance the reference by one cycle, inside all limits, to what it aims at."""
+    """Advance the reference by one cycle within limits."""
     s = unpack(table, SetpointColumns)
     ref = s.reference
     for i in range(ref.q.shape[0]):
+        # the samples of the next cycle belong to this reference
         s.sent[i] = ref.q[i]
+        # without power the reference follows the joints: no jump at power-on
         if aim == MEASURED:
             ref.v[i], ref.clipped[i] = 0.0, False
             if np.isfinite(s.q[i]):
                 ref.q[i] = s.q[i]
+        # a NaN goal lets the limiter decelerate to rest
         if aim != TARGET:
             s.target[i] = s.goal[0, i] = s.goal[1, i] = np.nan
     if aim != MEASURED:
@@ -116,14 +132,15 @@ def advance_reference(table: Table[SetpointColumns], aim: int) -> None:
 
 @kernel
 def fill_setpoint(table: Table[SetpointColumns], feed: float, kp: float, kd: float) -> None:
-    """Fill what the drives are told: shares of the torques of the commands and of the gains."""
+    """Fill the output; `feed`, `kp`, `kd`: shares of torque and gains."""
     s = unpack(table, SetpointColumns)
     ref = s.reference
     for i in range(ref.q.shape[0]):
-        far = abs(s.goal[0, i] - ref.q[i]) > s.behind  # else it is kept off the end of its range by the margin
+        far = abs(s.goal[0, i] - ref.q[i]) > s.behind  # a shorter distance is the range margin, not a clipped command
         s.clipped[i] = s.clipped[i] + s.period if ref.clipped[i] and far else 0.0
         s.tau[i] = feed * s.feed[i] if np.isfinite(s.feed[i]) else 0.0
         s.v_out[i], s.kp[i], s.kd[i] = ref.v[i], kp * s.gains.kp[i], kd * s.gains.kd[i]
+    # moves q_out towards the measured position where the torque limit requires it
     limit_effort(ref.q, s.tau, (s.q, s.v), ref.v, s.gains, s.limits, s.q_out)
 
 
@@ -131,12 +148,11 @@ class Setpoint:
     """Setpoint of n joints.
 
     Attributes:
-        reference: of the limiter; see `LimiterReference`.
-        sent: (n,) its positions in the last cycle [rad], for which the samples of this one are taken.
-        goal: (2, n) to which the reference goes in this cycle [rad], [rad/s].
-        q, v, tau, kp, kd: (n,) to send: position [rad], velocity [rad/s], torque [N m], gains.
-        clipped: (n,) time for which limits have kept the reference away from its target [s].
-        max_step: between commands [rad]; what is farther away is blended to.
+        sent: positions of the last cycle (n,) [rad], matching this cycle's samples.
+        goal: (2, n) [rad], [rad/s].
+        q: to send (n,), as v, tau, kp, kd.
+        clipped: time at limits (n,) [s].
+        max_step: between commands [rad]; larger steps are blended.
     """
 
     def __init__(
@@ -149,12 +165,12 @@ class Setpoint:
         period: float,
         behind: float,
     ) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            joints: measured. commands: taken from outside. limits, gains: of the joints.
-            max_step: as above. period: of the cycle [s].
-            behind: distance to a goal that is no clipped command yet [rad].
+            max_step: [rad].
+            period: [s].
+            behind: distance to a goal that counts as clipped [rad].
         """
         n = len(joints.q)
         self.reference = LimiterReference(np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
@@ -170,24 +186,24 @@ class Setpoint:
         )  # fmt: skip
 
     def run(self, now: float) -> bool:
-        """Take the commands of this time as the target; False where one has stepped away from the reference."""
+        """Track present commands; False if one steps away from the reference."""
         self._commands.fill(now, self._commanded)
         return not follow_commands(self._packed.table, self._commanded[0], 1.0, True, self.max_step)
 
     def blend(self, now: float, hold: np.ndarray, share: float) -> bool:
-        """Take a share of the way from where the robot holds to the commands; False where that would be a step."""
+        """Track a share of the way from `hold` to the commands; False if that steps."""
         self._commands.fill(now, self._commanded)
         return not follow_commands(self._packed.table, hold, share, False, self.max_step)
 
     def aim_at(self, q: np.ndarray) -> None:
-        """Take positions (n,) [rad] as the target, however far they are, with no word on their velocity."""
+        """Set targets q (n,) [rad] at any distance, without velocity."""
         self._target[:] = self.goal[0] = q
         self.goal[1] = np.nan
 
     def advance(self, aim: Aim) -> None:
-        """Move the reference on by one cycle."""
+        """Advance the reference by one cycle."""
         advance_reference(self._packed.table, int(aim))
 
     def fill(self, feed: float, kp: float, kd: float) -> None:
-        """Fill what is sent; feed, kp, kd: shares of the torques of the commands and of the gains."""
+        """Fill the output; feed, kp, kd: shares of torque and gains."""
         fill_setpoint(self._packed.table, feed, kp, kd)

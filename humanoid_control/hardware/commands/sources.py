@@ -1,7 +1,7 @@
-"""Everything that may move a powered robot by commands: single commands, and a trajectory that makes them.
+"""Sources of robot motion: single commands and trajectories.
 
-Commands count from the moment in which the robot follows them. A command or trajectory of the time before (without
-power, before a stop, by its stamp out of date) is refused by name and never moves the robot later.
+Commands count only while the robot follows them. Older ones (no power, before a stop, outdated stamp) are rejected and
+never move the robot later.
 """
 
 from __future__ import annotations
@@ -17,35 +17,34 @@ from humanoid_control.hardware.power import PowerState
 
 
 class CommandSources:
-    """Commands and trajectories on their way to one driver; a trajectory that runs comes before single commands.
+    """Commands and trajectories for one driver; a running trajectory has priority.
 
     Attributes:
-        driver: of the robot. player: the trajectory that runs, if any.
+        player: running trajectory, if any.
     """
 
     def __init__(self, driver: Driver) -> None:
         self.driver, self.player = driver, TrajectoryPlayer(driver.hardware.names)
 
     def running(self, now: float) -> bool:
-        """Test whether a trajectory moves the robot, or will, at a monotonic time [s]."""
+        """Return True if a trajectory moves the robot now or later; `now`: monotonic [s]."""
         return self.player.spline is not None and not self.player.over(now)
 
     def command(self, command: JointCommand, now: float, stamp: float, gains: Gains | None = None) -> None:
-        """Take a checked command in place of a trajectory that is over; see `CommandInterpolator.add`."""
+        """Send a checked command after a trajectory is over; see `CommandInterpolator.add`."""
         self.player.stop()
         self.driver.command(command, now, stamp, gains)
 
     def start(self, names: Sequence[str], points: Sequence[TrajectoryPoint], age: float, now: float) -> None:
-        """Execute a trajectory in place of the one before.
+        """Replace the running trajectory.
 
         Args:
-            names, points: of the trajectory.
-            age: of its stamp [s]; negative: it begins later; 0: it has none.
-            now: monotonic time [s].
+            age: of its stamp [s]; negative: starts later; 0: no stamp.
+            now: monotonic [s].
 
         Raises:
-            HumanoidError: the robot does not follow commands now, the trajectory is out of date or has a mistake. A
-                trajectory that runs goes on.
+            HumanoidError: if the robot does not follow commands, or the trajectory is invalid or outdated; a running
+                one continues.
         """
         if reason := self.driver.passes_over():
             raise ConfigError(f"trajectory refused: {reason}")
@@ -54,11 +53,11 @@ class CommandSources:
         self.player.start(names, left, ref.q, ref.v, now + delay if delay > 0.0 else -float("inf"))
 
     def stop(self) -> None:
-        """Discard the trajectory that runs."""
+        """Discard the trajectory."""
         self.player.stop()
 
     def advance(self, now: float) -> None:
-        """Command the trajectory of this cycle; discard it where the robot does not follow. Called before a cycle."""
+        """Command the trajectory before a cycle; discard it if the robot does not follow."""
         if self.driver.passes_over():
             self.player.stop()
         elif (command := self.player.command(now, self.driver.machine.state is PowerState.RUN)) is not None:

@@ -1,7 +1,6 @@
-"""Joint trajectories as a joint_trajectory_controller executes them: splines through timed points, sampled in time.
+"""Joint trajectories with the semantics of joint_trajectory_controller.
 
-Points with positions are joined by straight lines, those with velocities too by cubic, those with accelerations too by
-quintic polynomials; each segment uses what both of its ends give.
+Segments are linear, cubic if both ends give velocities, quintic if also accelerations.
 """
 
 from __future__ import annotations
@@ -15,16 +14,19 @@ import numpy as np
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.hardware.commands.command_stream import JointCommand
 
-LATE = 0.1  # [s] after its end by its stamp, in which a trajectory is still executed: its message was on its way
-AHEAD = 60.0  # [s] by which the stamp of a trajectory may be ahead of the clock
-LARGEST = 1e9  # of any value: nothing that a robot does, and powers of it in the shortest of times can be computed
+LATE = 0.1  # [s] after its end in which a trajectory is still executed: its message was under way
+AHEAD = 60.0  # [s] by which a stamp may lead the clock
+LARGEST = 1e9  # largest value: its powers over short segments stay finite
 
 
 class TrajectoryPoint(NamedTuple):
-    """One point of a trajectory, for n joints.
+    """Trajectory point of n joints.
 
     Attributes:
-        time: from its start [s]. q: (n,) [rad]. v: (n,) [rad/s], or empty. a: (n,) [rad/s^2], or empty.
+        time: from the start [s].
+        q: (n,) [rad].
+        v: (n,) [rad/s], or empty.
+        a: (n,) [rad/s^2], or empty.
     """
 
     time: float
@@ -34,21 +36,19 @@ class TrajectoryPoint(NamedTuple):
 
 
 class OutOfDateError(ConfigError):
-    """The stamp of a trajectory lies too far in the past or in the future."""
+    """Trajectory stamp too far in the past or future."""
 
 
 def scheduled(points: Sequence[TrajectoryPoint], age: float) -> tuple[list[TrajectoryPoint], float]:
-    """Return the points that are still to come, and the delay until they begin [s].
+    """Return future points and the delay until they start [s].
 
-    A stamp is the time at which a trajectory begins. Points whose time has passed are left out, as
-    joint_trajectory_controller does.
+    The stamp is the start time; past points are dropped as in joint_trajectory_controller.
 
     Args:
-        points: of the trajectory.
-        age: of its stamp [s]; negative: ahead of the clock; 0: it has none.
+        age: of the stamp [s]; negative: ahead; 0: none.
 
     Raises:
-        OutOfDateError: the trajectory has ended by its stamp, or the stamp is more than `AHEAD` ahead.
+        OutOfDateError: if the trajectory has ended, or starts after more than `AHEAD`.
     """
     if -age > AHEAD:
         raise OutOfDateError(
@@ -63,10 +63,10 @@ def scheduled(points: Sequence[TrajectoryPoint], age: float) -> tuple[list[Traje
 
 
 class TrajectorySpline:
-    """A trajectory that was checked, beginning where the robot is.
+    """Checked trajectory from the present reference.
 
     Attributes:
-        names: of its joints. duration: [s].
+        duration: [s].
     """
 
     def __init__(
@@ -77,16 +77,18 @@ class TrajectorySpline:
         v: np.ndarray,
         known: Sequence[str],
     ) -> None:
-        """Check it and make the coefficients.
+        """Check points and compute coefficients.
 
         Args:
-            names: of its n joints. points: rising in time.
-            q: (n,) reference of its joints now [rad], from which the first point is reached. v: (n,) [rad/s].
-            known: joints that may be in it.
+            points: ascending in time.
+            q: present reference (n,) [rad].
+            v: present reference (n,) [rad/s].
+            known: permitted joints.
 
         Raises:
-            UnknownNameError: a joint that the robot does not have. ConfigError: a joint twice, no points, a wrong
-                length, times that do not rise, a number that is none, or beyond LARGEST.
+            UnknownNameError: if a joint is unknown.
+            ConfigError: if a joint is repeated, points are missing, a length is wrong, times do not ascend, or a number
+                is not finite or beyond LARGEST.
         """
         self.names = tuple(names)
         for name in names:
@@ -122,25 +124,25 @@ class TrajectorySpline:
         return list(points)
 
     def at(self, time: float) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (n,) [rad] and velocities (n,) [rad/s] at a time from its start; after its end it holds."""
+        """Return positions (n,) [rad] and velocities (n,) [rad/s]; holds after the end."""
         if time >= self.duration or not self._coefficients:
             return self._end.copy(), np.zeros(len(self._end))
         k = max(int(np.searchsorted(self._times, time, side="right")) - 1, 0)
         c, t = self._coefficients[k], max(time, 0.0) - self._times[k]
         q, v = c[5], np.zeros_like(c[5])
-        for row in c[4::-1]:  # Horner, with the derivative
+        for row in c[4::-1]:  # Horner's scheme with derivative
             v = v * t + q
             q = q * t + row
         return q, v
 
 
 class TrajectoryPlayer:
-    """A trajectory on its way to the command stream. Its time begins when the robot follows commands.
+    """Execution of a trajectory; its time starts when the robot follows commands.
 
-    One that is to begin later holds its joints until then.
+    Before a later start it holds its joints.
 
     Attributes:
-        spline: that is executed; None: none is.
+        spline: None: nothing runs.
     """
 
     def __init__(self, joint_names: Sequence[str]) -> None:
@@ -156,29 +158,31 @@ class TrajectoryPlayer:
         v: np.ndarray,
         earliest: float = -np.inf,
     ) -> None:
-        """Replace what is executed.
+        """Replace the trajectory.
 
         Args:
-            names, points: of the trajectory.
-            q, v: reference of all joints of the robot now [rad], [rad/s].
-            earliest: monotonic time before which it does not begin [s].
+            q: reference of all joints [rad].
+            v: reference of all joints [rad/s].
+            earliest: monotonic start time [s].
 
         Raises:
-            UnknownNameError, ConfigError: as `TrajectorySpline`; what is executed goes on.
+            UnknownNameError: as `TrajectorySpline`; the old one continues.
+            ConfigError: as `TrajectorySpline`; the old one continues.
         """
         rows = [self._index[name] for name in names if name in self._index]
         self.spline = TrajectorySpline(names, points, q[rows], v[rows], list(self._index))
         self._begin, self._earliest = np.nan, earliest
 
     def stop(self) -> None:
-        """Forget the trajectory."""
+        """Discard the trajectory."""
         self.spline = None
 
     def command(self, now: float, follows: bool) -> JointCommand | None:
-        """Command for a time; after the end of the trajectory its last point.
+        """Return the command; after the end the last point.
 
         Args:
-            now: monotonic time [s]. follows: the robot follows commands; until then it is the first point.
+            now: monotonic [s].
+            follows: the robot follows commands; until then the first point holds.
         """
         if self.spline is None:
             return None
@@ -193,16 +197,16 @@ class TrajectoryPlayer:
         return JointCommand(q, v, np.full(len(q), np.nan))
 
     def elapsed(self, now: float) -> float:
-        """Time of the trajectory [s]; NaN before it has begun."""
+        """Return trajectory time [s]; NaN before the start."""
         return now - self._begin
 
     def over(self, now: float) -> bool:
-        """True once the last point is all that is left."""
+        """Return True after the last point."""
         return self.spline is None or bool(now - self._begin >= self.spline.duration)
 
 
 def _segment(a: TrajectoryPoint, b: TrajectoryPoint) -> np.ndarray:
-    """Coefficients (6, n) of the polynomial between two points, of t^0 to t^5 from the first one."""
+    """Return coefficients (6, n) of t^0 .. t^5 between two points."""
     h = b.time - a.time
     q0, q1 = np.asarray(a.q, dtype=float), np.asarray(b.q, dtype=float)
     c = np.zeros((6, len(q0)))

@@ -1,7 +1,4 @@
-"""Goals of trajectories: checked, watched while they are executed, and ended with an outcome and its reason.
-
-The meaning of tolerances and codes is that of the action control_msgs/FollowJointTrajectory.
-"""
+"""Trajectory goals with the semantics of control_msgs/FollowJointTrajectory."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from humanoid_control.hardware.commands.trajectory import (
     scheduled,
 )
 
-UNSET, NONE = 0.0, -1.0  # tolerances: as the robot's own are; there is none
+UNSET, NONE = 0.0, -1.0  # tolerance values: use the robot's default; no tolerance
 
 
 class GoalCode(enum.IntEnum):
@@ -35,14 +32,14 @@ class GoalCode(enum.IntEnum):
 
 
 class Outcome(NamedTuple):
-    """Outcome of a goal, and one line that says why."""
+    """Result of a goal with a one-line reason."""
 
     code: GoalCode
     text: str = ""
 
 
 class Tolerance(NamedTuple):
-    """Tolerance of one joint: distance from the trajectory that it may have; UNSET or NONE. [rad], [rad/s]."""
+    """Tolerances of one joint [rad], [rad/s]; or UNSET, NONE."""
 
     name: str
     position: float = UNSET
@@ -50,10 +47,12 @@ class Tolerance(NamedTuple):
 
 
 class DefaultTolerances(NamedTuple):
-    """Tolerances of all joints of which a goal says nothing; 0: none.
+    """Default tolerances of all joints; 0: none.
 
     Attributes:
-        path: on the way [rad]. end: at the end [rad]. time: after the end, in which it must be reached [s].
+        path: on the way [rad].
+        end: at the end [rad].
+        time: to reach the end [s].
     """
 
     path: float = 0.0
@@ -62,12 +61,13 @@ class DefaultTolerances(NamedTuple):
 
 
 class TrajectoryGoal(NamedTuple):
-    """A goal as a client sends it.
+    """Goal of a client.
 
     Attributes:
-        names, points: of the trajectory. path: tolerances on the way. end: tolerances at the end.
-        time: after the end, in which the end must be reached [s]; UNSET, or below zero: for ever.
-        age: of the trajectory's stamp [s]; negative: it begins later; 0: it has none.
+        path: tolerances on the way.
+        end: tolerances at the end.
+        time: to reach the end [s]; UNSET: default; negative: unlimited.
+        age: of the stamp [s]; negative: starts later; 0: no stamp.
     """
 
     names: Sequence[str]
@@ -79,7 +79,7 @@ class TrajectoryGoal(NamedTuple):
 
 
 class GoalFeedback(NamedTuple):
-    """State of a goal: its joints, time from the begin [s], (2, n) positions and velocities [rad], [rad/s]."""
+    """State of a goal: time from the start [s], desired and actual (2, n) [rad], [rad/s]."""
 
     names: tuple[str, ...]
     time: float
@@ -88,21 +88,17 @@ class GoalFeedback(NamedTuple):
 
 
 class GoalFollower:
-    """One goal at a time on its way through a `TrajectoryPlayer`, which whoever else commands the robot may take over.
-
-    Attributes:
-        player: that executes the trajectory.
-    """
+    """Supervision of one goal in a `TrajectoryPlayer`; other commands may take over."""
 
     def __init__(
         self, player: TrajectoryPlayer, names: Sequence[str], lower: np.ndarray, upper: np.ndarray, slowing: np.ndarray
     ) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            player: that executes trajectories. names: of all n joints of the robot.
-            lower, upper: (n,) range in which points must be [rad].
-            slowing: (n,) deceleration with which a goal that fails or is cancelled comes to rest [rad/s^2].
+            lower: range of points (n,) [rad].
+            upper: range of points (n,) [rad].
+            slowing: deceleration after failure or cancel (n,) [rad/s^2].
         """
         self.player, self._names = player, tuple(names)
         self._index = {name: k for k, name in enumerate(names)}
@@ -115,11 +111,12 @@ class GoalFollower:
     def begin(
         self, goal: TrajectoryGoal, q: np.ndarray, v: np.ndarray, defaults: DefaultTolerances, now: float = 0.0
     ) -> Outcome | None:
-        """Execute a goal in place of the one before; the reason where it is refused, and what runs goes on.
+        """Start a goal; return a refusal, with the old goal continuing, or None.
 
         Args:
-            goal: as sent. q, v: (n,) reference now [rad], [rad/s]. defaults: where the goal says nothing.
-            now: monotonic time [s].
+            q: reference (n,) [rad].
+            v: reference (n,) [rad/s].
+            now: monotonic [s].
         """
         if refused := self._refused(goal):
             return refused
@@ -140,7 +137,7 @@ class GoalFollower:
         return None
 
     def _refused(self, goal: TrajectoryGoal) -> Outcome | None:
-        """Reason that speaks against a goal, of those that the player does not look at."""
+        """Check joints and ranges, which the player does not."""
         if strange := [n for n in goal.names if n not in self._index]:
             return Outcome(GoalCode.INVALID_JOINTS, str(UnknownNameError("joint", strange[0], self._names)))
         if not goal.names or len(set(goal.names)) < len(goal.names):
@@ -155,10 +152,11 @@ class GoalFollower:
 
     @staticmethod
     def _tolerances(names: tuple[str, ...], given: Sequence[Tolerance], default: float) -> np.ndarray:
-        """Tolerances (2, k) of positions and velocities of the joints of a goal.
+        """Return tolerances (2, k) of a goal's joints.
 
         Raises:
-            UnknownNameError: of a joint that is not in the trajectory. ConfigError: a value that is none.
+            UnknownNameError: if a joint is not in the trajectory.
+            ConfigError: if a value is invalid.
         """
         out = np.full((2, len(names)), np.inf)
         out[0] = default or np.inf
@@ -173,10 +171,12 @@ class GoalFollower:
         return out
 
     def update(self, now: float, q: np.ndarray, v: np.ndarray) -> Outcome | None:
-        """Outcome of the goal, once it has one; then it is over, and where it failed the robot comes to rest.
+        """Return the outcome once known; the caller then ends the goal.
 
         Args:
-            now: monotonic time [s]. q, v: (n,) measured [rad], [rad/s]; NaN: not measured.
+            now: monotonic [s].
+            q: measured (n,) [rad]; NaN: not measured.
+            v: measured (n,) [rad/s]; NaN: not measured.
         """
         assert self._spline is not None, "no goal was begun"
         if self.player.spline is not self._spline:
@@ -196,7 +196,7 @@ class GoalFollower:
         return None
 
     def _worst(self, off: np.ndarray, limit: np.ndarray, where: str) -> str:
-        """Line about the joint that is the most beyond its tolerance."""
+        """Describe the joint that is farthest beyond its tolerance."""
         share = np.where(np.isfinite(limit), off / limit, 0.0)
         row, k = np.unravel_index(int(np.argmax(np.where(np.isfinite(share), share, np.inf))), share.shape)
         unit = ("rad", "rad/s")[row]
@@ -204,7 +204,7 @@ class GoalFollower:
         return f"{name} {off[row, k]:.3f} {unit} {where} (tolerance {limit[row, k]:g})"
 
     def feedback(self, now: float, q: np.ndarray, v: np.ndarray) -> GoalFeedback:
-        """State of the goal at a time, for measured q, v (n,) [rad], [rad/s]."""
+        """Return the state for measured q (n,) [rad], v (n,) [rad/s]."""
         assert self._spline is not None, "no goal was begun"
         time = self.player.elapsed(now)
         time = time if np.isfinite(time) else 0.0
@@ -212,12 +212,12 @@ class GoalFollower:
         return GoalFeedback(self._spline.names, time, desired, actual)
 
     def give_up(self) -> None:
-        """Command nothing more, unless somebody else does."""
+        """Stop commanding, unless another source does."""
         if self.player.spline is self._spline:
             self.player.stop()
 
     def halt(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Come to rest where the references q, v (n,) [rad], [rad/s] lead, each joint at its deceleration at most."""
+        """Decelerate to rest from references q (n,) [rad], v (n,) [rad/s]."""
         if self._spline is None or self.player.spline is not self._spline:
             return
         rows = self._rows

@@ -1,1 +1,1 @@
-"""Dynamixel servos, protocol 2.0: frames, the serial port, models, the transport."""
+"""Dynamixel servos with protocol 2.0."""

@@ -1,7 +1,7 @@
-"""Frames of the Dynamixel protocol 2.0: packets with byte stuffing and CRC-16, replies found in a stream of bytes.
+"""Dynamixel protocol 2.0 frames: byte stuffing, CRC-16, reply parsing.
 
-A packet is FF FF FD 00, id, length (2), instruction, parameters, CRC (2). In instruction and parameters FF FF FD is
-followed by one more FD, so that a header is nowhere else; only the replies to a fast sync read are not stuffed.
+Packet: FF FF FD 00, id, length (2), instruction, parameters, CRC (2). In instruction and parameters FD is doubled after
+FF FF FD, so that headers are unique; replies to a fast sync read are not stuffed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from humanoid_control.jit import kernel
 PING, READ, WRITE, REBOOT, STATUS = 0x01, 0x02, 0x03, 0x08, 0x55
 SYNC_READ, SYNC_WRITE, FAST_SYNC_READ = 0x82, 0x83, 0x8A
 BROADCAST, GREATEST_ID = 0xFE, 252
-ALERT = 0x80  # bit of a reply's error: Hardware Error Status says more
+ALERT = 0x80  # error bit of a reply: Hardware Error Status is set
 HEADER, INSTRUCTION = 4, 7  # bytes before the id, and before the instruction
 SHORTEST = 10  # bytes of the shortest packet
 OVERHEAD = 11  # bytes of a reply without its data
-LONGEST = 4096  # bytes of a packet that is built or believed
-SAMPLE = 10  # bytes of a sample: current (2), velocity (4), position (4)
+LONGEST = 4096  # bytes of the longest packet built or accepted
+SAMPLE = 10  # sample [bytes]: current (2), velocity (4), position (4)
 ERRORS = {
     1: "result fail",
     2: "instruction error",
@@ -33,7 +33,7 @@ ERRORS = {
 
 
 def _crc_tables() -> np.ndarray:
-    """(4, 256) CRC of each byte with 0 .. 3 bytes of zero behind it."""
+    """Return the CRC of each byte followed by 0 .. 3 zero bytes (4, 256)."""
     tables = np.zeros((4, 256), np.int64)
     for k in range(256):
         r = k << 8
@@ -49,9 +49,9 @@ CRC_TABLES = _crc_tables()
 
 @kernel
 def crc16(data: np.ndarray, begin: int, end: int, crc: int) -> int:
-    """CRC of bytes begin .. end, polynomial 0x8005, most significant bit first; `crc` is that of the bytes before.
+    """Continue a CRC (polynomial 0x8005, most significant bit first) over bytes [begin, end).
 
-    A CRC is linear: that of four bytes is the sum of those of each with zeros behind it, which need not be waited for.
+    A CRC is linear: four bytes are the sum of each with zeros behind it, without serial dependence.
     """
     k = begin
     while k + 4 <= end:
@@ -62,6 +62,7 @@ def crc16(data: np.ndarray, begin: int, end: int, crc: int) -> int:
             ^ CRC_TABLES[0, data[k + 3]]
         )
         k += 4
+    # at most three remaining bytes
     for i in range(k, end):
         crc = ((crc << 8) & 0xFFFF) ^ CRC_TABLES[0, (crc >> 8) ^ data[i]]
     return crc
@@ -69,8 +70,9 @@ def crc16(data: np.ndarray, begin: int, end: int, crc: int) -> int:
 
 @kernel
 def put(out: np.ndarray, at: int, byte: int) -> int:
-    """Write a byte of instruction or parameters, stuffed; the place behind it."""
+    """Write a stuffed byte; return the next place."""
     out[at] = byte
+    # a header pattern FF FF FD in the data is broken by a second FD
     if byte == 0xFD and out[at - 1] == 0xFF and out[at - 2] == 0xFF:
         out[at + 1] = 0xFD
         return at + 2
@@ -79,12 +81,15 @@ def put(out: np.ndarray, at: int, byte: int) -> int:
 
 @kernel
 def close_packet(out: np.ndarray, to: int, end: int) -> int:
-    """Write header, id, length and CRC around instruction and parameters; the size of the packet [bytes].
+    """Complete a packet with header, id, length, CRC; return its size.
 
     Args:
-        out: bytes with instruction and parameters in place. to: id. end: place behind the parameters.
+        out: contains instruction and parameters.
+        to: id.
+        end: place behind the parameters.
     """
     out[0], out[1], out[2], out[3], out[4] = 0xFF, 0xFF, 0xFD, 0x00, to
+    # the length counts instruction, parameters and CRC
     length = end - INSTRUCTION + 2
     out[5], out[6] = length & 0xFF, length >> 8
     crc = crc16(out, 0, end, 0)
@@ -94,8 +99,8 @@ def close_packet(out: np.ndarray, to: int, end: int) -> int:
 
 @kernel
 def build(out: np.ndarray, to: int, instruction: int, parameters: np.ndarray) -> int:
-    """Build a packet; its size [bytes]."""
-    out[INSTRUCTION - 2 : INSTRUCTION] = 0  # what was there must not look like FF FF before an FD
+    """Build a packet; return its size."""
+    out[INSTRUCTION - 2 : INSTRUCTION] = 0  # old bytes must not look like FF FF before an FD
     at = put(out, INSTRUCTION, instruction)
     for byte in parameters:
         at = put(out, at, byte)
@@ -103,10 +108,11 @@ def build(out: np.ndarray, to: int, instruction: int, parameters: np.ndarray) ->
 
 
 def packet(to: int, instruction: int, parameters: bytes = b"") -> bytes:
-    """A packet.
+    """Return a packet.
 
     Args:
-        to: id of a servo, or BROADCAST. instruction: as above. parameters: not stuffed.
+        to: id or BROADCAST.
+        parameters: not stuffed.
     """
     out = np.zeros(INSTRUCTION + 3 + 2 * len(parameters) + 2, np.uint8)
     size = build(out, to, instruction, np.frombuffer(parameters, np.uint8))
@@ -114,22 +120,22 @@ def packet(to: int, instruction: int, parameters: bytes = b"") -> bytes:
 
 
 def read_packet(to: int, address: int, length: int) -> bytes:
-    """Packet that asks one servo for `length` bytes from an address."""
+    """Return a request for `length` bytes of one servo."""
     return packet(to, READ, _words(address, length))
 
 
 def write_packet(to: int, address: int, data: bytes) -> bytes:
-    """Packet that writes bytes to an address of one servo."""
+    """Return a packet that writes to one servo."""
     return packet(to, WRITE, _words(address) + data)
 
 
 def sync_read_packet(ids: Sequence[int], address: int, length: int, fast: bool = False) -> bytes:
-    """Packet that asks many servos for the same bytes; they answer in this order, `fast` in one packet."""
+    """Return a request for the same bytes of many servos; `fast`: answered in one packet."""
     return packet(BROADCAST, FAST_SYNC_READ if fast else SYNC_READ, _words(address, length) + bytes(ids))
 
 
 def sync_write_packet(ids: Sequence[int], address: int, data: Sequence[bytes]) -> bytes:
-    """Packet that writes to the same address of many servos, each its own bytes; nobody answers."""
+    """Return a packet that writes individual bytes to many servos, without answers."""
     rows = b"".join(bytes([i]) + d for i, d in zip(ids, data, strict=True))
     return packet(BROADCAST, SYNC_WRITE, _words(address, len(data[0])) + rows)
 
@@ -150,17 +156,20 @@ def encode_goals(
     sent: np.ndarray,
     out: np.ndarray,
 ) -> int:
-    """Build the sync write of one goal of k servos; its size [bytes].
+    """Build the sync write of one goal of k servos; return its size.
 
-    count = zero + value * scale, rounded, inside low .. high. A value that is not a number repeats the last count.
+    count = zero + value * scale, rounded, clipped to [low, high]. Non-finite values repeat the last count.
 
     Args:
-        values: (k,) in SI units. conversion: (k, 4) zero, scale, low, high, in counts.
-        ids: (k,) int64. target: address, and bytes of a count.
-        sent: (k,) int64 counts, changed in place.
-        out: bytes of the packet.
+        values: SI units (k,).
+        conversion: zero, scale, low, high [counts] (k, 4).
+        ids: (k,) int64.
+        target: address, bytes of a count.
+        sent: counts, changed in place (k,) int64.
+        out: packet bytes.
     """
     address, width = target
+    # sync write header: address and width, both little-endian
     out[INSTRUCTION] = SYNC_WRITE
     out[8], out[9], out[10], out[11] = address & 0xFF, address >> 8, width, 0
     at = INSTRUCTION + 5
@@ -169,6 +178,7 @@ def encode_goals(
             count = conversion[i, 0] + values[i] * conversion[i, 1]
             sent[i] = np.int64(np.rint(min(max(count, conversion[i, 2]), conversion[i, 3])))
         at = put(out, at, ids[i])
+        # little-endian; `put` stuffs each byte
         for k in range(width):
             at = put(out, at, (sent[i] >> (8 * k)) & 0xFF)
     return close_packet(out, BROADCAST, at)
@@ -181,14 +191,16 @@ def encode_goals(
 def take_replies(
     buffer: np.ndarray, end: int, row_of: np.ndarray, data: np.ndarray, errors: np.ndarray, came: np.ndarray
 ) -> int:
-    """Find the replies of servos in a stream of bytes, whatever else is in it; number of those that came.
+    """Find replies in a byte stream; return how many have come.
 
-    A header whose packet is not whole, or whose CRC is wrong, is passed over by one byte: the next header is looked
-    for inside of it, so that one lost byte costs one reply.
+    After an incomplete or damaged packet the search advances one byte, so a lost byte costs one reply.
 
     Args:
-        buffer: bytes; 0 .. end are valid. row_of: (256,) row of each id, -1: not asked.
-        data: (k, length) of the replies, not stuffed. errors: (k,) error byte. came: (k,) a whole reply is there.
+        buffer: valid up to `end`.
+        row_of: row by id, -1: not requested (256,).
+        data: reply data, not stuffed (k, length).
+        errors: (k,).
+        came: complete replies (k,).
     """
     length, at = data.shape[1], 0
     while at + SHORTEST <= end:
@@ -200,7 +212,9 @@ def take_replies(
         if buffer[at + INSTRUCTION] != STATUS or size < OVERHEAD or size > LONGEST:
             at += 1
             continue
+        # verify the CRC only if the whole packet has arrived
         whole = stop + 2 <= end and crc16(buffer, at, stop, 0) == buffer[stop] + 256 * np.int64(buffer[stop + 1])
+        # a fast sync read is answered by one broadcast packet with all servos
         if buffer[at + HEADER] == BROADCAST:
             at += max(_take_chain(buffer, at, (end, stop + 2), whole, row_of, data, errors, came), 1)
         elif whole:
@@ -219,7 +233,7 @@ def take_replies(
 
 @kernel
 def _take_data(buffer: np.ndarray, begin: int, stop: int, out: np.ndarray) -> int:
-    """Copy the parameters of a reply without its stuffing; their number, also where `out` is shorter."""
+    """Copy parameters without stuffing; return their number, even beyond `out`."""
     n, k = 0, begin
     while k < stop:
         if n < out.shape[0]:
@@ -235,9 +249,9 @@ def _take_chain(
     buffer: np.ndarray, at: int, ends: tuple[int, int], whole: bool, row_of: np.ndarray, data: np.ndarray,
     errors: np.ndarray, came: np.ndarray,
 ) -> int:  # fmt: skip
-    """Replies to a fast sync read: error, id, data, CRC of each servo in one packet; bytes that were understood.
+    """Parse a fast sync read (error, id, data, CRC of each servo); return bytes consumed.
 
-    Each CRC is that of all bytes from the header on, so that the replies before a missing one are still good.
+    Each CRC covers all bytes from the header, so replies before a missing one remain valid.
     """
     end, stop = ends
     length = data.shape[1]
@@ -246,6 +260,7 @@ def _take_chain(
     while begin + length + 4 <= last:
         tail = begin + 2 + length
         crc = crc16(buffer, begin, tail, crc)
+        # in a complete packet the final CRC has proved all data
         if not whole and crc != buffer[tail] + 256 * np.int64(buffer[tail + 1]):
             break
         row = row_of[buffer[begin + 1]]
@@ -260,12 +275,13 @@ def _take_chain(
 
 @kernel
 def decode_samples(data: np.ndarray, came: np.ndarray, conversion: np.ndarray, out: np.ndarray) -> None:
-    """Samples of servos in SI units, of those that came.
+    """Convert received samples to SI units.
 
     Args:
-        data: (k, SAMPLE) bytes. came: (k,) bool.
-        conversion: (k, 4) position that is zero [counts], [rad], [rad/s], [N m] of a count.
-        out: (k, 3) q [rad], v [rad/s], tau [N m].
+        data: (k, SAMPLE) bytes.
+        came: (k,).
+        conversion: zero [counts]; [rad], [rad/s], [N m] per count (k, 4).
+        out: q [rad], v [rad/s], tau [N m] (k, 3).
     """
     for i in range(data.shape[0]):
         if came[i]:
@@ -281,16 +297,19 @@ def _signed(d: np.ndarray, at: int, width: int) -> int:
     value = np.int64(0)
     for k in range(width):
         value |= np.int64(d[at + k]) << (8 * k)
+    # two's complement
     half = 1 << (8 * width - 1)
     return value - 2 * half if value >= half else value
 
 
 class Replies:
-    """Replies of k servos to one request, found in what has arrived since.
+    """Replies of k servos to one request.
 
     Attributes:
-        request: packet. expected: bytes of all replies, without stuffing.
-        data: (k, length) uint8. errors: (k,) uint8. came: (k,) bool.
+        expected: bytes of all replies, without stuffing.
+        data: (k, length) uint8.
+        errors: (k,) uint8.
+        came: (k,) bool.
     """
 
     def __init__(self, request: bytes, ids: Sequence[int], length: int, fast: bool = False) -> None:
@@ -299,27 +318,27 @@ class Replies:
         self.data, self.errors, self.came = np.zeros((k, length), np.uint8), np.zeros(k, np.uint8), np.zeros(k, bool)
         self._row_of = np.full(256, -1, np.int64)
         self._row_of[list(ids)] = np.arange(k)
-        self.take(np.zeros(1, np.uint8), 0)  # compiled now, not in the middle of a motion
+        self.take(np.zeros(1, np.uint8), 0)  # compiles before any motion
 
     def restart(self) -> None:
-        """Forget what came."""
+        """Discard received replies."""
         self.came[:] = False
 
     def take(self, buffer: np.ndarray, end: int) -> bool:
-        """Look through the first `end` bytes that arrived; True when all replies are there."""
+        """Parse the first `end` bytes; True once complete."""
         return take_replies(buffer, end, self._row_of, self.data, self.errors, self.came) == len(self.came)
 
     def numbers(self, begin: int, width: int) -> np.ndarray:
-        """(k,) unsigned numbers at a place of the data."""
+        """Return unsigned numbers at a place of the data (k,)."""
         weights = 256 ** np.arange(width)
         return self.data[:, begin : begin + width].astype(np.int64) @ weights
 
 
 def reply_size(k: int, length: int, fast: bool) -> int:
-    """Bytes of the replies of k servos with `length` bytes of data each."""
+    """Return the reply bytes of k servos with `length` data bytes each."""
     return 8 + k * (length + 4) if fast else k * (OVERHEAD + length)
 
 
 def cycle_bytes(k: int, fast: bool) -> int:
-    """Bytes on the wire of a cycle: one goal of 4 bytes to each of k servos, a sample of each."""
+    """Return the wire bytes of a cycle: a 4-byte goal and a sample of k servos."""
     return (14 + 5 * k) + (14 + k) + reply_size(k, SAMPLE, fast)

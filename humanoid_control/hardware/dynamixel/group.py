@@ -1,4 +1,4 @@
-"""Servos of one family on a bus, addressed together: goals as sync writes, samples and states as sync reads."""
+"""Sync writes and sync reads of servos of one family."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from humanoid_control.hardware.dynamixel.frames import (
 from humanoid_control.hardware.dynamixel.models import ControlTable
 from humanoid_control.hardware.dynamixel.servo import Servo
 
-STATUS_BYTES, SUPPLY_BYTES = 7, 3  # Torque Enable .. Hardware Error Status; voltage, temperature
-VOLT = 0.1  # [V] of a count
+STATUS_BYTES, SUPPLY_BYTES = 7, 3  # Torque Enable .. Hardware Error Status; voltage and temperature
+VOLT = 0.1  # [V] per count
 
 
 class ServoGoal:
-    """A goal of some of the servos: its sync write.
+    """Sync write of one goal.
 
     Attributes:
-        rows: of these servos in the group. quantity: 'q', 'v' or 'tau' of the command.
-        sent: (k,) counts that were sent last.
+        rows: of servos in the group.
+        quantity: 'q', 'v' or 'tau'.
+        sent: last counts (k,).
     """
 
     def __init__(self, quantity: str, rows: Sequence[int], servos: Sequence[Servo], address: int, width: int) -> None:
@@ -41,13 +42,14 @@ class ServoGoal:
         self._target, self.sent = (address, width), np.zeros(len(rows), np.int64)
         self._out = np.zeros(LONGEST, np.uint8)
         self._view = self._out.data
-        self.frame(np.full(len(rows), np.nan))  # compiled now, not in the middle of a motion
+        self.frame(np.full(len(rows), np.nan))  # compiles before any motion
 
     def values(self, command: np.ndarray, hold: np.ndarray | None) -> np.ndarray:
-        """Values (k,) to send, in SI units.
+        """Return values to send, in SI units (k,).
 
         Args:
-            command: (k, 3) q, v, tau. hold: (k,) positions to stay at instead, without velocity and torque.
+            command: q, v, tau (k, 3).
+            hold: positions to hold instead (k,).
         """
         if self.quantity == "q":
             return command[:, 0] if hold is None else hold
@@ -55,8 +57,8 @@ class ServoGoal:
         return free if self.quantity == "v" else np.where(np.isnan(self._limit), free, self._limit)
 
     def frame(self, values: np.ndarray) -> memoryview:
-        """The packet for these values (k,) in SI units; valid until the next one is made."""
-        values = np.ascontiguousarray(values)  # one kind of array, one compilation
+        """Return the packet of values (k,) in SI units; valid until the next call."""
+        values = np.ascontiguousarray(values)  # one array type, one compilation
         size = encode_goals(values, self._conversion, self._ids, self._target, self.sent, self._out)
         return self._view[:size]
 
@@ -65,13 +67,13 @@ class Group:
     """Servos of one family.
 
     Attributes:
-        rows: of its servos among all of the bus. goals: what they are sent.
-        samples, status, supply, watchdog: what they are asked.
-        values: (k, 3) q, v, tau of the last samples [rad], [rad/s], [N m].
+        rows: of servos on the bus.
+        goals: sync writes.
+        values: q [rad], v [rad/s], tau [N m] of the last samples (k, 3).
     """
 
     def __init__(self, rows: Sequence[int], servos: Sequence[Servo], fast: bool) -> None:
-        """Prepare the packets; `rows` and `servos` belong together."""
+        """Build the packets of `servos` at bus rows `rows`."""
         table: ControlTable = servos[0].model.table
         self.rows, self.servos, self.table = np.array(rows, int), tuple(servos), table
         self.ids = [s.spec.id for s in servos]
@@ -106,33 +108,33 @@ class Group:
 
     @property
     def samples(self) -> Replies:
-        """The request for samples that is in use."""
+        """Sample request in use."""
         return self.sample_requests[0]
 
     def without_fast_reads(self) -> bool:
-        """Ask each servo for a packet of its own from now on; False where that is so already."""
+        """Switch to a packet for each servo; False if already done."""
         fast = len(self.sample_requests) > 1
         del self.sample_requests[:-1]
         return fast
 
     def decode(self) -> None:
-        """Convert the samples that came to SI units."""
+        """Convert received samples to SI units."""
         decode_samples(self.samples.data, self.samples.came, self._conversion, self.values)
 
     def alerts(self) -> np.ndarray:
-        """(k,) True where the last sample said that Hardware Error Status is not 0."""
+        """Return servos with nonzero Hardware Error Status (k,)."""
         return self.samples.came & ((self.samples.errors & ALERT) != 0)
 
     def write_all(self, address: int, data: bytes) -> bytes:
-        """Packet that writes the same bytes to all servos of the group."""
+        """Return a packet that writes the same bytes to all servos."""
         return sync_write_packet(self.ids, address, [data] * len(self.ids))
 
     def goal_frames(self, command: np.ndarray, hold: np.ndarray | None = None) -> Iterator[memoryview]:
-        """The packets of all goals; each valid until it is made anew.
+        """Yield all goal packets; each is valid until rebuilt.
 
         Args:
-            command: (n, 3) q, v, tau of all servos of the bus.
-            hold: (n,) positions to stay at instead, without velocity and torque; None: follow the command.
+            command: q, v, tau of the whole bus (n, 3).
+            hold: positions to hold instead (n,).
         """
         for goal in self.goals:
             rows = self.rows[goal.rows]

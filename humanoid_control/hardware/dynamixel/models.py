@@ -1,7 +1,7 @@
-"""Models of Dynamixel servos that speak protocol 2.0: resolution, units, where things are in their control tables.
+"""Dynamixel models of protocol 2.0: resolution, units, control tables.
 
-Numbers are those of the maker's e-manual. X: XL, XC, XM, XH, XW; P: PH, PM, and PRO with firmware A, which has the
-control table of P. The unit of the current of PRO (A) was not found, so its torque is not measured.
+Source: e-manual. X: XL, XC, XM, XH, XW; P: PH, PM, and PRO with firmware A (table of P; unknown current unit, so no
+torque).
 """
 
 from __future__ import annotations
@@ -13,13 +13,18 @@ RPM = 2 * pi / 60  # [rad/s]
 
 
 class ControlTable(NamedTuple):
-    """Addresses of a family.
+    """Control table addresses of a family.
 
     Attributes:
-        torque: Torque Enable; Hardware Error Status is 6 behind it. watchdog: Bus Watchdog.
-        current, velocity, position: goals of 2, 4 and 4 bytes. profile: acceleration and velocity, 4 bytes each.
-        present: current, velocity, position, 2 + 4 + 4 bytes. supply: voltage and temperature, 2 + 1 bytes.
-        most: greatest position in counts, either way.
+        torque: Torque Enable; Hardware Error Status is 6 bytes behind.
+        watchdog: Bus Watchdog.
+        current: goal, 2 bytes.
+        velocity: goal, 4 bytes.
+        profile: acceleration and velocity, 4 bytes each.
+        position: goal, 4 bytes.
+        present: current, velocity, position, 2 + 4 + 4 bytes.
+        supply: voltage, temperature, 2 + 1 bytes.
+        most: largest |position| [counts].
     """
 
     torque: int
@@ -36,7 +41,7 @@ class ControlTable(NamedTuple):
 X = ControlTable(64, 98, 102, 104, 108, 116, 126, 144, 1_048_575)
 P = ControlTable(512, 546, 550, 552, 556, 564, 574, 592, 2**31 - 1)
 
-# The same in both families: bytes 0 .. 63, which are kept without power.
+# common to both families: bytes 0 .. 63, kept without power
 EEPROM = 64
 MODEL, FIRMWARE, RETURN_DELAY, DRIVE_MODE, OPERATING_MODE = 0, 6, 9, 10, 11
 CURRENT_LIMIT, VELOCITY_LIMIT, MAX_POSITION, MIN_POSITION = 38, 44, 48, 52
@@ -46,7 +51,7 @@ OPERATING = {"current": 0, "velocity": 1, "position": 3, "extended": 4, "current
 """Operating modes by their names in a hardware file."""
 
 WATCHDOG_UNIT, MOST_WATCHDOG = 0.02, 127  # [s], units
-WATCHDOG_FIRMWARE = 38  # of X, from which there is a Bus Watchdog
+WATCHDOG_FIRMWARE = 38  # first firmware of X with a Bus Watchdog
 WATCHDOG_TRIPPED = 255
 BAUD_RATES = (57600, 1_000_000, 2_000_000, 3_000_000, 4_000_000, 115_200, 9600, 4_500_000)
 
@@ -58,16 +63,18 @@ HARDWARE_ERRORS = {
     0x10: "electrical shock",
     0x20: "overload",
 }
-WATCHDOG_CODE, UNREAD_CODE = 0x100, 0x200  # of ours, beside the bits of Hardware Error Status
+WATCHDOG_CODE, UNREAD_CODE = 0x100, 0x200  # own codes next to the bits of Hardware Error Status
 
 
 class ServoModel(NamedTuple):
-    """A model.
+    """Servo model.
 
     Attributes:
-        name: of it. table: its addresses. counts: of a turn. zero: position that is 0 rad [counts].
-        velocity: unit [rad/s]. current: unit [A]; 0: none, or not known.
-        torque_constant: stall torque over stall current, of P those for continuous running [N m/A].
+        counts: per turn.
+        zero: position of 0 rad [counts].
+        velocity: unit [rad/s].
+        current: unit [A]; 0: none or unknown.
+        torque_constant: stall torque / stall current; P: continuous values [N m/A].
     """
 
     name: str
@@ -135,12 +142,12 @@ MODELS: dict[int, ServoModel] = {
 
 
 def model_name(number: int) -> str:
-    """Name and number of a model, also of one that is not known."""
+    """Return name and number of a model."""
     return f"{MODELS[number].name} ({number})" if number in MODELS else f"unknown model {number}"
 
 
 def fault_text(code: int) -> str:
-    """Hardware Error Status, and what this transport found itself, in words."""
+    """Return a fault code in words."""
     words = [text for bit, text in HARDWARE_ERRORS.items() if code & bit]
     if code & WATCHDOG_CODE:
         words.append("bus watchdog: no frames came")

@@ -1,4 +1,4 @@
-"""Serial port of a Dynamixel bus: opened raw and exclusively, requests sent, replies waited for, servos identified."""
+"""Serial port of a Dynamixel bus: requests, replies, servo discovery."""
 
 from __future__ import annotations
 
@@ -30,30 +30,32 @@ from humanoid_control.hardware.dynamixel.frames import (
 from humanoid_control.hardware.dynamixel.models import BAUD_RATES, EEPROM, model_name
 from humanoid_control.hardware.transport import HardwareError
 
-PATIENCE = 0.03  # [s] for an answer while nothing is urgent, beside the time of its bytes
-TRIES = 3  # of a request that nobody answers
-PING_SLOT = 0.003  # [s] that a broadcast ping takes for each id
+PATIENCE = 0.03  # [s] for an answer outside the cycle, in addition to its transmission time
+TRIES = 3  # attempts of an unanswered request
+PING_SLOT = 0.003  # [s] for each id in a broadcast ping
 
 
 class FoundServo(NamedTuple):
-    """A servo that answered a ping: its model number and the version of its firmware."""
+    """Servo that answered a ping: model number, firmware version."""
 
     model: int
     firmware: int
 
 
 class SerialPort:
-    """A serial port at which servos hang.
+    """Serial port with servos.
 
     Attributes:
-        path: of the device. baud: [bit/s]. sent, received: bytes since it was opened.
+        baud: [bit/s].
+        sent: bytes.
+        received: bytes.
     """
 
     def __init__(self, path: str, baud: int) -> None:
-        """Open it raw, for this program alone, with low latency where the driver of the port can.
+        """Open raw, exclusive, and with low latency if supported.
 
         Raises:
-            HardwareError: there is no such port, it is not permitted, somebody else has it, it has no such rate.
+            HardwareError: if missing, not permitted, in use, or without this rate.
         """
         self.path, self.baud, self.sent, self.received = path, baud, 0, 0
         self.buffer = np.zeros(2 * LONGEST, np.uint8)
@@ -63,11 +65,11 @@ class SerialPort:
         except (OSError, ValueError) as e:
             raise HardwareError(_why_not(path, baud, e)) from None
         self._fd = self._serial.fileno()
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # what is no UART has no such mode
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # only UARTs have this mode
             self._serial.set_low_latency_mode(True)
 
     def close(self) -> None:
-        """Close it; never raises."""
+        """Close the port; never raises."""
         with contextlib.suppress(OSError):
             self._serial.close()
 
@@ -75,7 +77,7 @@ class SerialPort:
         """Send bytes.
 
         Raises:
-            OSError: the port is gone.
+            OSError: if the port is lost.
         """
         view = memoryview(data)
         while view:
@@ -88,10 +90,10 @@ class SerialPort:
             view = view[n:]
 
     def discard(self) -> None:
-        """Forget what has arrived.
+        """Discard received bytes.
 
         Raises:
-            OSError: the port is gone.
+            OSError: if the port is lost.
         """
         try:
             termios.tcflush(self._fd, termios.TCIFLUSH)
@@ -99,10 +101,10 @@ class SerialPort:
             raise OSError(*e.args) from None
 
     def collect(self, at: int, until: float) -> int:
-        """Wait for bytes and put them into `buffer` from a place on; the place behind them, the same after `until`.
+        """Wait for bytes and store them in `buffer` from `at`; return the end, `at` on timeout.
 
         Raises:
-            OSError: the port is gone.
+            OSError: if the port is lost.
         """
         left = until - time.monotonic()
         if left <= 0 or at >= len(self.buffer):
@@ -120,13 +122,13 @@ class SerialPort:
         return at + n
 
     def ask(self, replies: Replies, patience: float) -> bool:
-        """Send a request and collect its replies; False where some did not come in time.
+        """Send a request and collect replies; False if incomplete.
 
         Args:
-            replies: changed in place. patience: beside the time of the bytes, and between them [s].
+            patience: in addition to transmission time, and between bytes [s].
 
         Raises:
-            OSError: the port is gone.
+            OSError: if the port is lost.
         """
         replies.restart()
         self.discard()
@@ -143,21 +145,21 @@ class SerialPort:
     # -- one servo ---------------------------------------------------------------------------------------------------
 
     def ping(self, servo: int) -> FoundServo | None:
-        """Ask a servo who it is; None where it does not answer."""
+        """Identify a servo; None: no answer."""
         data = self._request(servo, packet(servo, PING), 3)
         return None if data is None else FoundServo(int(data[0]) + 256 * int(data[1]), int(data[2]))
 
     def eeprom(self, servo: int) -> np.ndarray | None:
-        """What a servo keeps without power (EEPROM,); None where it does not answer."""
+        """Return the EEPROM of a servo (EEPROM,); None: no answer."""
         return self._request(servo, read_packet(servo, 0, EEPROM), EEPROM)
 
     def read(self, servo: int, address: int, width: int) -> int | None:
-        """A number of a servo, unsigned; None where it does not answer."""
+        """Return an unsigned number; None: no answer."""
         data = self._request(servo, read_packet(servo, address, width), width)
         return None if data is None else int.from_bytes(data.tobytes(), "little")
 
     def store(self, servo: int, address: int, value: int, width: int) -> str:
-        """Write a number to a servo; why it did not take it, empty where it did."""
+        """Write a number; return the reason of a failure, or ''."""
         request = write_packet(servo, address, value.to_bytes(width, "little"))
         replies = Replies(request, [servo], 0)
         for _ in range(TRIES):
@@ -174,7 +176,7 @@ class SerialPort:
         return None
 
     def broadcast_ping(self) -> dict[int, FoundServo]:
-        """All servos that answer at this rate, by id."""
+        """Return all servos at this rate, by id."""
         ids = range(GREATEST_ID + 1)
         replies = Replies(packet(BROADCAST, PING), list(ids), 3)
         self.discard()
@@ -187,17 +189,17 @@ class SerialPort:
         return {int(k): FoundServo(int(model[k]), int(firmware[k])) for k in np.flatnonzero(replies.came)}
 
     def rate(self, baud: int) -> None:
-        """Go on at another rate."""
+        """Change the baud rate."""
         self._serial.baudrate = self.baud = baud
 
 
 def servos_at_other_rates(port: SerialPort) -> dict[int, dict[int, FoundServo]]:
-    """Servos that answer at other rates than the port's, by rate; the port keeps its own."""
+    """Return servos at other baud rates, by rate; the port keeps its own."""
     out, own = {}, port.baud
     for baud in BAUD_RATES:
         if baud == own:
             continue
-        with contextlib.suppress(OSError, ValueError):  # a rate that the port does not have
+        with contextlib.suppress(OSError, ValueError):  # unsupported rate
             port.rate(baud)
             if found := port.broadcast_ping():
                 out[baud] = found
@@ -206,12 +208,12 @@ def servos_at_other_rates(port: SerialPort) -> dict[int, dict[int, FoundServo]]:
 
 
 def scan_lines(found: Mapping[int, FoundServo], baud: int) -> list[str]:
-    """One line for each servo that answered."""
+    """Return a line for each servo."""
     return [f"id {k}: {model_name(s.model)}, firmware {s.firmware}, {baud} baud" for k, s in found.items()]
 
 
 def ids_text(ids: Iterable[int]) -> str:
-    """Ids in a message."""
+    """Format ids."""
     return first_few([str(i) for i in ids], 8) or "none"
 
 

@@ -1,4 +1,4 @@
-"""Servos of a bus as they answer: identity and limits read back, conversions between counts and SI units."""
+"""Servos of a bus: identification, limits, unit conversions."""
 
 from __future__ import annotations
 
@@ -35,17 +35,18 @@ MODE_OF = {
     "velocity": Mode.VELOCITY,
     "current": Mode.EFFORT,
 }
-MOST_CURRENT = 32767  # counts of two bytes
+MOST_CURRENT = 32767  # counts of a signed 2-byte number
 
 
 @dataclass(frozen=True)
 class Servo:
-    """A servo, checked against the row of its actuator.
+    """Servo checked against its actuator row.
 
     Attributes:
-        spec: of its actuator. model: of it. firmware: version.
-        operating: name of its mode in OPERATING.
-        position, velocity, current: (zero, scale, low, high) from SI units to counts of its goals.
+        operating: key of OPERATING.
+        position: goal conversion (zero, scale, low, high), SI to counts.
+        velocity: likewise.
+        current: likewise.
     """
 
     spec: ActuatorSpec
@@ -58,24 +59,25 @@ class Servo:
 
     @property
     def sample(self) -> tuple[float, float, float, float]:
-        """Zero [counts], [rad], [rad/s] and [N m] of a count of its samples."""
+        """Sample conversion: zero [counts]; [rad], [rad/s], [N m] per count."""
         m = self.model
         return float(m.zero), m.radians, m.velocity, m.current * m.torque_constant if m.current else np.nan
 
 
 def operating_of(spec: ActuatorSpec) -> str:
-    """Operating mode of an actuator: what its row says, or what its mode needs."""
+    """Return the operating mode of the row, or else of the actuator's mode."""
     return str(spec.options.get("operating") or OPERATING_OF.get(spec.mode, ""))
 
 
 def identify(port: SerialPort, bus: BusSpec, watchdog: bool, profile: bool) -> list[Servo]:
-    """Identify each servo of a bus, read its limits back, and set what it must have: mode and delay of replies.
+    """Identify each servo, read its limits, set operating mode and reply delay.
 
     Args:
-        port: open. bus: as the file gives it. watchdog: it must have one. profile: it makes profiles itself.
+        watchdog: required.
+        profile: servos generate profiles.
 
     Raises:
-        HardwareError: naming bus and id, what was expected and what was found.
+        HardwareError: if a servo is missing or differs.
     """
     silent, servos = [], []
     for spec in bus.actuators:
@@ -128,7 +130,7 @@ def _identified(port: SerialPort, bus: BusSpec, spec: ActuatorSpec, watchdog: bo
 
 
 def _store(port: SerialPort, who: str, servo: int, name: str, address: int, value: int, memory: np.ndarray) -> None:
-    """Write a byte of the EEPROM where it is another."""
+    """Write an EEPROM byte if it differs."""
     if int(memory[address]) == value:
         return
     problem = port.store(servo, address, value, 1)
@@ -142,7 +144,7 @@ def _store(port: SerialPort, who: str, servo: int, name: str, address: int, valu
 def _conversions(
     who: str, spec: ActuatorSpec, model: ServoModel, operating: str, memory: np.ndarray
 ) -> tuple[tuple[float, float, float, float], ...]:
-    """Conversions of position, velocity and current, inside the limits of the row and of the servo."""
+    """Return conversions within the limits of row and servo."""
     scale = 1.0 / model.radians
     low, high = model.zero + spec.lower * scale, model.zero + spec.upper * scale
     least, most = -float(model.table.most), float(model.table.most)

@@ -1,4 +1,4 @@
-"""Transport `dynamixel`: servos at a serial port; one thread talks to them and exchanges arrays with the driver."""
+"""Transport `dynamixel`: servos on a serial port, served by one thread."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from humanoid_control.hardware.transport import (
     Transport,
 )
 
-PATIENCE = 0.004  # [s] for samples, beside the time of their bytes
-SLOW = 25  # cycles between reads of status, supply and watchdog, one after the other
-LOST_FAST = 3  # fast sync reads in a row that are not whole, before plain ones are made
-WATCHDOG_TRIES = 3  # before a servo counts as one that does not accept it
+PATIENCE = 0.004  # [s] for samples, in addition to transmission time
+SLOW = 25  # cycles between the slow reads of status, supply and watchdog in turn
+LOST_FAST = 3  # incomplete fast sync reads in a row before plain ones are used
+WATCHDOG_TRIES = 3  # attempts before a watchdog counts as not accepted
 STOP_TIME = 1.0  # [s] for the thread to end
 GREATEST_ID = 252
 
@@ -38,9 +38,8 @@ GREATEST_ID = 252
 class DynamixelTransport(Transport):
     """Servos on one serial port.
 
-    The mode of a servo is kept in its EEPROM and changes only without torque, so it is that of the file:
-    position (within one turn), extended (many turns), current_position (the same with a torque limit, `limits:
-    effort`), velocity, current.
+    The file sets the operating mode, as EEPROM changes need torque off: position (one turn), extended (multi-turn),
+    current_position (multi-turn with a torque limit, `limits: effort`), velocity, current.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {
@@ -53,10 +52,10 @@ class DynamixelTransport(Transport):
     actuator_keys: ClassVar[Mapping[str, Any]] = {"model": 0, "operating": ""}
 
     def __init__(self, bus: BusSpec) -> None:
-        """Check the rows of a bus; nothing is opened.
+        """Check the bus rows.
 
         Raises:
-            ConfigError: an id, a baud rate, a watchdog or an operating mode that cannot be.
+            ConfigError: if id, baud rate, watchdog or operating mode is invalid.
         """
         given = {**self.bus_keys, **bus.options}
         self.names = tuple(a.name for a in bus.actuators)
@@ -77,7 +76,7 @@ class DynamixelTransport(Transport):
         free = any(operating_of(a) in ("velocity", "current") for a in bus.actuators)
         unwatched = Silence.LAST_COMMAND if free else Silence.HOLDS
         self.silence = Silence.STOPS if self._ticks else unwatched
-        # Beyond one turn the turns are forgotten without power.
+        # without power multi-turn positions are lost
         self._homed = np.array([operating_of(a) == "position" for a in bus.actuators], dtype=bool)
         self._turn = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -85,7 +84,7 @@ class DynamixelTransport(Transport):
         self._reset(len(bus.actuators))
 
     def _reset(self, n: int) -> None:
-        """Forget everything that was measured, commanded or wrong."""
+        """Reset measurements, commands and errors."""
         self._groups: list[Group] = []
         self._pending, self._command = np.full((2, n, 3), np.nan)
         self._new = self._asked = self._closing = False
@@ -230,17 +229,17 @@ class DynamixelTransport(Transport):
                 self._cycle()
             if self._gave_power:
                 for group in self._groups:
-                    for _ in range(2):  # nobody answers, and one may be lost
+                    for _ in range(2):  # repeated, as a frame without answer may be lost
                         self._write(group.write_all(group.table.torque, b"\x00"))
                     self._write(group.write_all(group.table.watchdog, b"\x00"))
-        except Exception as e:  # whatever it is, the driver must hear of it
+        except Exception as e:  # the driver must learn of any failure
             reason = e if isinstance(e, OSError) else f"{type(e).__name__}: {e}"
             with self._turn:
                 self._gone = f"bus {self._bus.name}: {self._path} is gone ({reason})"
                 self._turn.notify_all()
 
     def _wait(self) -> bool:
-        """Wait until the driver wants a cycle; False when it closes."""
+        """Wait for a request of the driver; False to end."""
         with self._turn:
             while not self._asked and not self._closing:
                 self._turn.wait()
@@ -253,7 +252,7 @@ class DynamixelTransport(Transport):
         self._port.write(data)
 
     def _cycle(self) -> None:
-        """Goals, samples, one of the slow reads, one step of what was asked for."""
+        """Run goals, samples, one slow read, one step of the power sequence."""
         assert self._port is not None
         self._send_goals()
         for group in self._groups:
@@ -266,7 +265,7 @@ class DynamixelTransport(Transport):
             new = group.alerts() & ~self._alert[group.rows]
             self._alert[group.rows] |= group.alerts()
             if new.any():
-                self._read_status(group)  # before the driver hears of it: it is told the cause
+                self._read_status(group)  # first, so that the driver gets the cause with the fault
             self._publish(group, stamp)
             if self._lost_fast >= LOST_FAST and group.without_fast_reads():
                 self._lost_fast = 0
@@ -278,7 +277,7 @@ class DynamixelTransport(Transport):
         self._cycles += 1
 
     def _send_goals(self) -> None:
-        """The command, or, after a quick stop, the positions of that moment; nothing before the drives have power."""
+        """Send the command, or after a quick stop the held positions; only with power."""
         with self._turn:
             hold, on = self._hold, self._on
         if not on and (hold is None or not self._gave_power):
@@ -307,7 +306,7 @@ class DynamixelTransport(Transport):
         flags |= np.where(self._homed[rows], np.uint8(Flag.HOMED), np.uint8(0))
         p.flags[rows] = flags | np.where(p.code[rows] != 0, np.uint8(Flag.FAULT), np.uint8(0))
 
-    # -- what is read now and then ------------------------------------------------------------------------------------
+    # -- slow reads ---------------------------------------------------------------------------------------------------
 
     def _read_slowly(self) -> None:
         at = self._cycles % (3 * SLOW)
@@ -315,7 +314,7 @@ class DynamixelTransport(Transport):
             (self._read_status, self._read_supply, self._read_watchdog)[at // SLOW](group)
 
     def _read_status(self, group: Group) -> bool:
-        """Torque and hardware errors; True where all servos answered and have torque."""
+        """Read torque and hardware errors; True if all servos answered with torque on."""
         assert self._port is not None
         whole = self._port.ask(group.status, PATIENCE)
         came, p = group.status.came, self._published
@@ -352,12 +351,12 @@ class DynamixelTransport(Transport):
     # -- power --------------------------------------------------------------------------------------------------------
 
     def _switch_on(self) -> Iterator[None]:
-        """Watchdog and goals before torque, each a step; a watchdog that was not accepted ends it."""
+        """Step through watchdog, goals, torque; ends if a watchdog is rejected."""
         for group in self._groups:
-            self._write(group.write_all(group.table.watchdog, b"\x00"))  # clears one that has tripped
+            self._write(group.write_all(group.table.watchdog, b"\x00"))  # clears a tripped watchdog
         yield
         tries = 0
-        while True:  # a frame may be lost, and so may its answer
+        while True:  # a frame or its answer may be lost
             for group in self._groups:
                 self._write(group.write_all(group.table.profile, self._profile_bytes(group)))
                 self._write(group.write_all(group.table.watchdog, bytes([self._ticks])))
@@ -397,7 +396,7 @@ class DynamixelTransport(Transport):
         return out
 
     def _profile_bytes(self, group: Group) -> bytes:
-        """Acceleration and velocity of the servos' own profiles: none, or the least limit of the file."""
+        """Return the profile: none, or the lowest speed limit."""
         if not self._profile:
             return bytes(8)
         speed = min(s.velocity[3] for s in group.servos)
@@ -421,7 +420,7 @@ class DynamixelTransport(Transport):
             self._hold, self._gave_power = None, False
 
     def _reboot_failed(self) -> None:
-        """Hardware errors go away only with a reboot, which takes a servo away for a moment."""
+        """Reboot failed servos, the only way to clear hardware errors; briefly offline."""
         with self._turn:
             ids, self._reboot = self._reboot, []
         for servo in ids:
@@ -429,7 +428,7 @@ class DynamixelTransport(Transport):
 
 
 def _groups(servos: list[Servo], fast: bool) -> list[Group]:
-    """Servos by family; they keep their rows on the bus."""
+    """Group servos by family."""
     out = []
     for table in (models.X, models.P):
         rows = [k for k, s in enumerate(servos) if s.model.table is table]

@@ -1,14 +1,13 @@
-"""Driver of muscle units: commands of winches in, wires and tensions out, power by request.
+"""Driver of muscle units: winch commands in, wires and tensions out.
 
-The states and transitions of the power are those of every driver here (`hardware.power`); a stop means that all wires
-are held at their lengths. The driver never raises in a cycle, and gives power to nothing but `enable`:
+Power states are those of `hardware.power`; a stop holds all wires at their lengths. A cycle never raises, and only
+`enable` gives power:
 
     MONITOR   measured, no power                       HOLD, STOPPING   wires are held
     ENABLING  the drives' own sequence; wires held     RUN              commands are followed inside the limits
 
-Faults that stop the drives by their own means, latched: a drive that is silent, reports a fault, loses its power or is
-too hot, a bus that is gone, and a cycle that comes late. A wire that pulls 1.3 times its limit for 20 ms lets all wires
-of its bus out to their least tension, until the limit holds again.
+Latched faults: a silent, failed, unpowered or hot drive, a lost bus, a late cycle. A wire above 1.3 times its limit for
+20 ms lets all wires of its bus out to least tension until the limit holds again.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from humanoid_control.hardware.transport import ActuatorState, Flag, Mode
 from humanoid_control.tendons.control.commands import HOLD, OFF, PAY_OUT, TENSION, WinchStates, no_states
 
 ENABLE_TIME, QUICK_STOP_TIME, CLEAR_TIME, BRAKE_TIME = 5.0, 0.5, 2.0, 0.1  # [s]
-SILENT = 10  # periods without a sample, after which a drive counts as lost
-LATE_STOP, LATE_FAULT = 5, 0.05  # periods, and seconds, by which a cycle may be late
-OVERLOAD, OVERLOAD_TIME = 1.3, 0.02  # of the greatest tension; [s]
-SENSOR_SILENT = 0.05  # [s] after which a tension sensor is not used, and the tension is that of the current
-STILL = 2e-3  # [m/s] of a wire that rests
+SILENT = 10  # periods without a sample before a drive counts as lost
+LATE_STOP, LATE_FAULT = 5, 0.05  # lateness of a cycle: [periods] stops, [s] is a fault
+OVERLOAD, OVERLOAD_TIME = 1.3, 0.02  # share of the largest tension; [s]
+SENSOR_SILENT = 0.05  # [s] without a sensor value before the tension is estimated from current
+STILL = 2e-3  # [m/s] limit for a wire at rest
 MOVING = (PowerState.BLEND, PowerState.RUN)
 
 
 @dataclass
 class _Units:
-    """The units of one bus: their rows of all arrays, and the time for which a wire has been overloaded [s]."""
+    """Units of one bus: rows in all arrays; `overloaded` [s]."""
 
     name: str
     units: MuscleUnits
@@ -50,15 +49,14 @@ class _Units:
 
 
 class TendonDriver(PowerRequests):
-    """The muscle units of a robot behind one cycle.
+    """Driver of the M muscle units of a robot.
 
     Attributes:
-        hardware: of the file. machine: state of the power. buses: of the robot.
-        states: wires, winding speeds and tensions (M,), NaN where a drive has not been heard.
-        fresh: (M,) measured in this cycle. stamp: (M,) monotonic time of the samples [s].
-        estop: sources of the emergency stop that call now, with the reason.
-        stopped: somebody asked to stop: commands are not followed until somebody enables.
-        overloaded: names of the buses that let their wires out.
+        states: wires, winding speeds, tensions (M,); NaN before the first sample.
+        fresh: measured in this cycle (M,).
+        stamp: monotonic sample times (M,) [s].
+        estop: reason by active source of the emergency stop.
+        stopped: after a stop request: commands are ignored until `enable`.
     """
 
     def __init__(
@@ -69,15 +67,16 @@ class TendonDriver(PowerRequests):
         late_tolerance: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; no bus is opened.
+        """Set up; no bus is opened.
 
         Args:
-            hardware: of the robot. dry_run, record: see `Buses`.
-            late_tolerance: multiple of the usual lateness that a cycle and a sample may have.
+            dry_run: see `Buses`.
+            record: see `Buses`.
+            late_tolerance: factor on permitted lateness.
             clock: monotonic time [s].
 
         Raises:
-            HumanoidError: as `Buses`; drives that follow torques at less than 1 kHz.
+            HumanoidError: as `Buses`, or for torque drives below 1 kHz.
         """
         self.hardware, self.clock, self.period = hardware, clock, 1.0 / hardware.rate
         self.names = hardware.actuators
@@ -100,17 +99,17 @@ class TendonDriver(PowerRequests):
         self._bus_of = {row.tendon: u.name for u in self._units for row in u.units.rows}
         self._tension, self._sensed_at = np.full(m, np.nan), np.full(m, -np.inf)
         self._last = self._commanded = self._clear_until = -np.inf
-        self._heard = np.full(m, -np.inf)  # when each tendon was commanded last
+        self._heard = np.full(m, -np.inf)  # time of each tendon's last command
         self._released_at = self._off_at = np.inf
         self._switching_off = False
 
     # -- power --------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Open all buses; nothing gets power.
+        """Open all buses without power.
 
         Raises:
-            HardwareError: a bus or device that cannot be used.
+            HardwareError: if a bus or device is unusable.
         """
         self.buses.open()
         self.machine.handle(Event.CONFIGURE, self.clock())
@@ -122,7 +121,7 @@ class TendonDriver(PowerRequests):
         self.machine.handle(Event.CLOSE, self.clock())
 
     def refusals(self) -> list[str]:
-        """Reasons why the winches must not get power now; empty: they may."""
+        """Return reasons against power; empty: the winches may get it."""
         out = [] if self.machine.state is PowerState.MONITOR else [f"state is {self.machine}"]
         out += self.estop.values()
         if text := self.buses.trouble():
@@ -143,7 +142,7 @@ class TendonDriver(PowerRequests):
         return out
 
     def clear_faults(self) -> str:
-        """Begin to clear faults whose cause is gone; ends in MONITOR, without power."""
+        """Start to reset faults; ends in MONITOR, without power, once their causes are gone."""
         if self.machine.state not in (PowerState.FAULT, PowerState.ESTOP):
             return f"nothing to clear: {self.machine}"
         if self.estop or self.buses.lost:
@@ -156,7 +155,7 @@ class TendonDriver(PowerRequests):
 
     @property
     def follows(self) -> bool:
-        """Test whether commands are followed now."""
+        """True if commands are followed now."""
         return self.machine.state in (PowerState.HOLD, *MOVING) and not self.stopped
 
     def command(
@@ -167,14 +166,14 @@ class TendonDriver(PowerRequests):
         effort: Sequence[float],
         now: float,
     ) -> None:
-        """Take a command whose filled fields say its kind; see `WinchLoop.take`. Without power it is discarded.
+        """Add a command, see `WinchLoop.take`; discarded without power.
 
         Args:
-            names: of the tendons. position, velocity, effort: as there. now: monotonic time [s].
+            now: monotonic [s].
 
         Raises:
-            HumanoidError: an unknown tendon or numbers that make no command: nothing is taken. A kind that the drives
-                of a bus lack: its tendons hold their wires. A tension of 0 is taken by all drives: their winches stop.
+            HumanoidError: if a tendon or numbers are invalid (nothing changes), or if drives lack the kind: these
+                tendons hold. All drives accept zero tension: the winch stops.
         """
         for name in names:
             if name not in self._bus_of:
@@ -187,7 +186,7 @@ class TendonDriver(PowerRequests):
                 fields = [[row[i] for i in mine] if len(row) == len(names) else row for row in whole]
                 parts.append((u, [names[i] for i in mine], fields))
         kinds = [u.units.loop.check(some, *fields)[0] for u, some, fields in parts]
-        torn = not any(effort)  # no tension: the winch of a torn tendon stops
+        torn = not any(effort)  # zero tension: the winch of a torn tendon stops
         refused = ""
         for (u, some, fields), kind in zip(parts, kinds, strict=True):
             lacks = kind not in KINDS[u.units.mode]
@@ -195,7 +194,7 @@ class TendonDriver(PowerRequests):
                 refused = refused or some[0]
             if not self.follows:
                 continue
-            if lacks:  # a wire must not go on with its last speed
+            if lacks:  # must not continue with the last speed
                 which = [u.units.loop.names.index(name) for name in some]
                 u.units.loop.record.kind[which] = OFF if torn and kind == TENSION else HOLD
             else:
@@ -207,10 +206,12 @@ class TendonDriver(PowerRequests):
                 u.units.check_kind(kind, refused)
 
     def sense(self, names: Sequence[str], tensions: Sequence[float], now: float) -> None:
-        """Take tensions of sensors that are not on the drives' bus.
+        """Store tensions of external sensors.
 
         Args:
-            names: of the tendons; unknown ones are passed over. tensions: of each [N]. now: monotonic time [s].
+            names: unknown tendons are ignored.
+            tensions: [N].
+            now: monotonic [s].
         """
         index = {n: k for k, n in enumerate(self.names)}
         for name, T in zip(names, tensions, strict=True):
@@ -220,7 +221,7 @@ class TendonDriver(PowerRequests):
     # -- the cycle ----------------------------------------------------------------------------------------------------
 
     def cycle(self) -> None:
-        """One cycle, at its deadline. An unexpected error stops the drives."""
+        """Run one cycle; an unexpected exception stops the drives."""
         now = self.clock()
         try:
             if self.machine.powered:
@@ -289,7 +290,7 @@ class TendonDriver(PowerRequests):
 
     @property
     def overloaded(self) -> list[str]:
-        """Buses that let their wires out now."""
+        """Buses that let wires out."""
         return [u.name for u in self._units if u.pays_out]
 
     def _proceed(self, now: float) -> None:
@@ -298,7 +299,7 @@ class TendonDriver(PowerRequests):
             self._enable(now)
         elif state is PowerState.HOLD and self.follows and now - self._commanded <= self.period * SILENT:
             handle(Event.COMMANDED, now)
-            handle(Event.BLENDED, now)  # the drives' own loops bring tensions and speeds in
+            handle(Event.BLENDED, now)  # the drives' own loops ramp tensions and speeds: no blend
         elif state in MOVING and now - self._commanded > self.hardware.command_timeout:
             silence = self.hardware.command_timeout
             handle(Event.STOP, now, f"stopped: tendon_commands silent for {silence:.2f} s")
@@ -329,7 +330,7 @@ class TendonDriver(PowerRequests):
             self.machine.handle(Event.UNPOWERED, now)
 
     def _stay_stopped(self, now: float) -> None:
-        """The drives stop by their own means; then brakes, and no power where that is the state, or while clearing."""
+        """Stop the drives, then brake; remove power in ESTOP or while clearing."""
         if now - self.machine.since <= QUICK_STOP_TIME:
             self.buses.quick_stop()
             return
@@ -345,25 +346,25 @@ class TendonDriver(PowerRequests):
         if after not in MOVING:
             self._heard[:] = (
                 self._commanded
-            ) = -np.inf  # a command of the time before a stop, or without power, never moves a wire
+            ) = -np.inf  # old commands must never move a wire after a stop or without power
         if after is PowerState.ENABLING:
             for u in self._units:
-                u.units.loop.record.last[:] = -1  # wires are held where they are now
+                u.units.loop.record.last[:] = -1  # hold wires at their present lengths
         if after in (PowerState.FAULT, PowerState.ESTOP):
             self.buses.quick_stop()
             self._clear_until = -np.inf
         if after is PowerState.STOPPING and before is PowerState.ENABLING:
-            self._switching_off = True  # not all drives have power yet: there is nothing to hold with
+            self._switching_off = True  # not all drives have power yet, so wires cannot be held
         if not self.machine.powered or after is PowerState.ENABLING:
             self._released_at = self._off_at = np.inf
             self._switching_off = False
 
     def _act(self, now: float) -> None:
-        """Commands of all actuators into the arrays of the buses; a wire that is not commanded any more is held."""
+        """Fill bus commands; a wire without recent command is held."""
         silent = now - self._heard > self.hardware.command_timeout
         for u in self._units:
             r = u.units.loop.record
-            if u.pays_out and u.units.mode is not Mode.POSITION:  # a drive of lengths gives way by itself
+            if u.pays_out and u.units.mode is not Mode.POSITION:  # position drives give way by themselves
                 r.kind[:], r.speed[:], r.tension[:] = PAY_OUT, 0.0, r.least
             elif self.machine.state not in MOVING:
                 r.kind[:] = HOLD

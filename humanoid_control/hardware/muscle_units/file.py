@@ -1,4 +1,4 @@
-"""Hardware file of a tendon-driven robot: its buses, and the muscle unit that moves each tendon.
+"""Hardware file of a tendon-driven robot: buses, and the muscle unit of each tendon.
 
 ```yaml
 schema: humanoid_hardware/1
@@ -36,20 +36,22 @@ from humanoid_control.tendons.unit import MuscleUnit
 FILE_KEYS = ("schema", "robot", "rate", "command_timeout", "temperature", "buses", "tendons", "estop")
 TENDON_KEYS = ("bus", "id", "mode", "ratio", "zero", "sensor", "limits")
 LIMIT_KEYS = ("tension", "speed", "shortest", "longest")
-POSTURES = 2000  # drawn from the joint ranges, for the travel of the wires
-TEMPERATURE = 80.0  # [deg C] of a drive that is switched off
+POSTURES = 2000  # random postures for the travel of the wires
+TEMPERATURE = 80.0  # [deg C] fault level
 
 
 @dataclass(frozen=True)
 class TendonHardware:
-    """Muscle units of a robot on its buses, in the order of the buses' actuators.
+    """Muscle units of a robot, in the order of bus actuators.
 
     Attributes:
-        robot: with tendons and a fixed base. path: of the file.
-        buses: in the order of the file. modes: of the drives of each bus.
-        rows: of the M tendons that are driven. units: of their winches. least: (M,) tensions T_min [N].
-        rate: of the driver [Hz]. command_timeout: silence of the commands after which wires are held [s].
-        temperature: of a drive, above which it is a fault [deg C]. estop_topic: of the emergency stop.
+        robot: with tendons and a fixed base.
+        modes: of each bus.
+        rows: of the M driven tendons.
+        least: T_min (M,) [N].
+        rate: [Hz].
+        command_timeout: silence before wires are held [s].
+        temperature: fault level [deg C].
     """
 
     robot: Robot
@@ -66,28 +68,28 @@ class TendonHardware:
 
     @cached_property
     def actuators(self) -> tuple[str, ...]:
-        """Names of the tendons, which are those of the actuators."""
+        """Tendons, which name the actuators."""
         return tuple(row.tendon for row in self.rows)
 
 
 def is_of_tendons(path: Path) -> bool:
-    """Return whether a hardware file is of muscle units.
+    """Return True if a hardware file has muscle units.
 
     Raises:
-        RobotError: it cannot be read, or is not a hardware file.
+        RobotError: if it is not a readable hardware file.
     """
     return "tendons" in schema_file(path, SCHEMA, "hardware file")
 
 
 def read_tendon_hardware(path: Path, robot: Robot | None = None, rate: float = 0.0) -> TendonHardware:
-    """Read and check the hardware file of a tendon-driven robot.
+    """Read and check a tendon hardware file.
 
     Args:
-        path: of the file. robot: with tendons and a fixed base; None: the one that the file names.
-        rate: of the driver [Hz]; 0: as the file says.
+        robot: with tendons and a fixed base; None: the robot named in the file.
+        rate: [Hz]; 0: from the file.
 
     Raises:
-        HumanoidError: one line that names file and line, the fault, and the nearest right word.
+        HumanoidError: if the file is invalid; names file, line, cause and nearest valid word.
     """
     values = schema_file(path, SCHEMA, "hardware file")
     file = Row(values, path, key_lines(path))
@@ -104,7 +106,7 @@ def read_tendon_hardware(path: Path, robot: Robot | None = None, rate: float = 0
 
 
 class _TendonReader:
-    """One hardware file on its way to `TendonHardware`."""
+    """Parser of one tendon hardware file."""
 
     def __init__(self, file: Row, robot: Robot, rate: float) -> None:
         self.file, self.robot = file, robot
@@ -147,7 +149,7 @@ class _TendonReader:
         )
 
     def _mode_of(self, bus: str, specs: list[ActuatorSpec]) -> Mode:
-        """The mode of all drives of a bus: one loop runs for all of them."""
+        """Return the common mode of a bus; its drives share one loop."""
         modes = {spec.mode for spec in specs}
         if len(modes) > 1:
             names = " and ".join(sorted(mode.name for mode in modes))

@@ -1,20 +1,18 @@
-"""Muscle units on a bus: winches of tendons as actuators of any transport, commanded as winches.
+"""Muscle units: tendon winches as actuators of any transport.
 
-A unit is an actuator of a tendon, not of a joint. With the ratio r, metres of wire in a radian of the actuator (its
-sign says which way winds), wire, winding speed and force at the wire are
+With ratio r [m/rad] (its sign gives the winding direction), wire, winding speed and force at the wire are
 
     x = zero - r q,   w = r dq/dt,   F = tau / r
 
-Ways to drive, by what the actuator takes (`transport.Mode`):
+By actuator mode (`transport.Mode`):
 
-    VELOCITY    the velocity loop is the drive's own, the admittance and the guards run here at the rate of the bus:
-                dq/dt = w* / r, with the torque T r forward
-    IMPEDANCE   the same for drives of the MIT protocol: kd = Kv r^2, tau = T r
-    EFFORT      the whole loop of `winch_loop` runs here, which needs 1 kHz
-    POSITION    lengths alone: q = (zero - x_ref) / r, which gives way to an overload
+    VELOCITY    velocity loop in the drive, admittance and guards here at bus rate: dq/dt = w* / r, feed-forward T r
+    IMPEDANCE   as VELOCITY for MIT drives: kd = Kv r^2, tau = T r
+    EFFORT      the whole `winch_loop` here, at 1 kHz
+    POSITION    lengths only: q = (zero - x_ref) / r, which yields to overload
 
-Without a sensor the tension is that of the current less friction, which Coulomb friction makes uncertain: errors within
-it do not count, and the admittance is a tenth.
+Without a sensor, tension is estimated from current minus friction. Coulomb friction makes it uncertain: smaller errors
+are ignored, and the admittance is a tenth.
 """
 
 from __future__ import annotations
@@ -54,23 +52,26 @@ KINDS = {
     Mode.POSITION: (OFF, LENGTH, HOLD),
 }
 """Kinds of commands by what an actuator takes; without power is what only the transport can make of OFF."""
-WITHOUT_SENSOR = 0.1  # of the admittance
-LEAD_TIME = 0.05  # [s] by which a target of position is ahead at the greatest speed
-MARGIN = 0.02  # [m] of travel beyond the lengths of the joint ranges
+WITHOUT_SENSOR = 0.1  # factor on the admittance
+LEAD_TIME = 0.05  # [s] at full speed: largest lead of a position target
+MARGIN = 0.02  # [m] travel beyond the lengths of the joint ranges
 
 
 @dataclass(frozen=True)
 class UnitRow:
-    """A muscle unit of a hardware file.
+    """Muscle unit of a hardware file.
 
     Attributes:
-        tendon: its name. ratio: metres of wire in a radian of the actuator, positive where it winds that way [m/rad].
-        zero: wire that is out where the actuator reads 0 [m].
-        shortest, longest: travel of the wire [m]. tension: greatest [N]. speed: greatest [m/s].
-        sensor: False: the tension is that of the current.
+        ratio: wire per actuator angle, positive if it winds [m/rad].
+        zero: wire that is out at actuator zero [m].
+        shortest: [m].
+        longest: [m].
+        tension: limit [N].
+        speed: limit [m/s].
+        sensor: False: estimate tension from current.
 
     Raises:
-        ConfigError: a number that makes no sense.
+        ConfigError: if a value is invalid.
     """
 
     tendon: str
@@ -92,16 +93,16 @@ class UnitRow:
 
 
 def travel_of(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shortest and longest wire (M,) [m] for the path lengths (N, M) [m] over the ranges of the joints."""
+    """Return shortest and longest wire (M,) [m] of path lengths (N, M) [m]."""
     return lengths.min(axis=0) - MARGIN, lengths.max(axis=0) + MARGIN
 
 
 class MuscleUnits:
-    """Units of one bus, in the order of its actuators.
+    """Units of one bus, in actuator order.
 
     Attributes:
-        rows: of the units. mode: what the actuators take. loop: of the drives; it runs here in EFFORT alone.
-        command: for the transport, in arrays that are used again.
+        loop: runs here only in EFFORT.
+        command: reused arrays.
     """
 
     def __init__(
@@ -113,14 +114,16 @@ class MuscleUnits:
         period: float,
         gains: LoopGains | None = None,
     ) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            mode: of all actuators. rows: (M,). units: (M,) their muscle units. least: (M,) T_min [N].
-            period: of the bus [s]. gains: of the loops.
+            units: (M,).
+            least: T_min (M,) [N].
+            period: of the bus [s].
 
         Raises:
-            SizeError: not M of each. ConfigError: EFFORT at a period that its loop does not bear.
+            SizeError: if lengths differ.
+            ConfigError: if the period is too long for EFFORT.
         """
         self.mode, self.rows, self.period = mode, tuple(rows), period
         names = [row.tendon for row in rows]
@@ -143,13 +146,13 @@ class MuscleUnits:
     # -- what is measured -------------------------------------------------------------------------------------------
 
     def states(self, state: ActuatorState, tensions: np.ndarray | None = None) -> WinchStates:
-        """Wires, winding speeds and tensions (M,) of a sample.
+        """Return wires, winding speeds and tensions (M,) of a sample.
 
         Args:
-            state: of the transport. tensions: (M,) of the sensors [N]; NaN where there is none.
+            tensions: of sensors (M,) [N]; NaN: none.
 
         Raises:
-            SizeError: another number of tensions.
+            SizeError: if the number of tensions is wrong.
         """
         wire, speed = self.zero - self.ratio * state.q, self.ratio * state.v
         by_current = self._by_current(state, speed)
@@ -160,7 +163,7 @@ class MuscleUnits:
         return WinchStates(wire, speed, np.where(self._sensor & np.isfinite(tensions), tensions, by_current))
 
     def _by_current(self, state: ActuatorState, speed: np.ndarray) -> np.ndarray:
-        """Force of the motors less friction; at rest, where friction has no sign, within it of what is commanded."""
+        """Estimate tension; at rest friction has no sign, so errors within it are ignored."""
         u, r = self.loop.record.unit, self.loop.record
         force = np.nan_to_num(state.tau, nan=0.0) / self.ratio
         turning = np.abs(speed) > TURNING
@@ -172,10 +175,10 @@ class MuscleUnits:
     # -- what is commanded ------------------------------------------------------------------------------------------
 
     def take(self, command: WinchCommand) -> None:
-        """Take the commands of all tendons, until the next ones.
+        """Store the commands of all tendons.
 
         Raises:
-            ConfigError: a kind that these drives lack; nothing is taken then. Others: as `WinchLoop.command`.
+            ConfigError: if the drives lack a kind; nothing changes. Others as `WinchLoop.command`.
         """
         kinds = np.asarray(command.kind)
         for k in np.flatnonzero(~np.isin(kinds, KINDS[self.mode])):
@@ -183,10 +186,10 @@ class MuscleUnits:
         self.loop.command(command)
 
     def check_kind(self, kind: int, tendon: str) -> None:
-        """Refuse a kind of command that these drives lack.
+        """Check a kind of command.
 
         Raises:
-            ConfigError: naming the tendon, and the kinds that they have.
+            ConfigError: if the drives lack it.
         """
         if kind not in KINDS[self.mode]:
             name = KIND_NAMES[kind] if 0 <= kind < len(KIND_NAMES) else str(kind)
@@ -197,7 +200,7 @@ class MuscleUnits:
             )
 
     def act(self, states: WinchStates) -> ActuatorCommand:
-        """Command of the actuators for what is measured now; runs the loops by one period of the bus."""
+        """Run the loops by one bus period; return the actuator command."""
         c, r = self.command, self.loop.record
         if self.mode is Mode.EFFORT:
             force = self.loop.run(states, self.period).copy()
@@ -210,7 +213,7 @@ class MuscleUnits:
             over = np.maximum(states.tension - OVERLOAD * r.most, 0.0)
             out = self.period * np.minimum(self.loop.gains.guard * over, self._speed)
             to = np.where(over > 0, np.maximum(r.reference, states.wire) + out, r.reference)
-            lead = LEAD_TIME * self._speed  # an overload that returned at once would swing
+            lead = LEAD_TIME * self._speed  # a lead limit, as an immediate return after an overload would oscillate
             r.reference[:] = np.clip(np.clip(to, states.wire - lead, states.wire + lead), *self._ends)
             c.q[:] = (self.zero - np.where(r.kind == OFF, states.wire, r.reference)) / self.ratio
             return c
@@ -222,7 +225,7 @@ class MuscleUnits:
         return c
 
     def _within(self, states: WinchStates, wanted: np.ndarray) -> np.ndarray:
-        """Winding speeds within the limits of speed and travel: at an end of its travel a wire goes back alone."""
+        """Clip speeds to the limits of speed and travel; at an end a wire only returns."""
         wanted = np.clip(wanted, -self._speed, self._speed)
         wanted = np.where(states.wire <= self._ends[0], np.minimum(wanted, 0.0), wanted)
         return np.where(states.wire >= self._ends[1], np.maximum(wanted, 0.0), wanted)

@@ -1,1 +1,1 @@
-"""ros2_control in both directions: files with which it drives our robots, commands for robots that it drives."""
+"""ros2_control: files that drive our robots, and commands for robots it drives."""

@@ -1,7 +1,4 @@
-"""Commands on their way to a controller that follows whatever it is given: blended, limited, ended when they cease.
-
-It is what the driver of a robot does between commands and drives, for joints that somebody else drives.
-"""
+"""Blended and limited commands for an external controller that tracks any input."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ import numpy as np
 from humanoid_control.hardware.commands.command_stream import Blend, CommandInterpolator, JointCommand
 from humanoid_control.hardware.commands.limiter import CommandLimits, LimiterReference, limit_step
 
-STEADY = 0.2  # [s] of commands before they are followed
-NEAR = 0.1  # [rad] by which joints may sag below the last reference and still be held by it
+STEADY = 0.2  # [s] commands must have come before they are followed
+NEAR = 0.1  # [rad] deviation from the last reference that still counts as held
 
 
 class Following(enum.Enum):
@@ -26,19 +23,20 @@ class Following(enum.Enum):
 
 
 class CommandFollower:
-    """A reference for n joints that follows commands inside limits.
+    """Reference for n joints that follows commands within limits.
 
     Attributes:
-        state: current one. commands: taken from outside. reference: for the controller.
-        soft_start: least time of a blend [s]. soft_speed: that it may add [rad/s]. max_step: of a command, above which
-            it is blended to anew [rad].
+        soft_start: shortest blend [s].
+        soft_speed: largest added speed [rad/s].
+        max_step: command step that starts a new blend [rad].
     """
 
     def __init__(self, limits: CommandLimits, period: float, timeout: float) -> None:
-        """Begin IDLE.
+        """Start IDLE.
 
         Args:
-            limits: of the joints. period: of `update` [s]. timeout: silence of commands that ends motion [s].
+            period: of `update` [s].
+            timeout: silence of commands that ends motion [s].
         """
         n = len(limits.lower)
         self.limits, self.period = limits, period
@@ -50,27 +48,27 @@ class CommandFollower:
         self._target = np.full(n, np.nan)
 
     def add(self, command: JointCommand, now: float, stamp: float) -> None:
-        """Take a checked command; see `CommandInterpolator.add`."""
+        """Add a checked command; see `CommandInterpolator.add`."""
         self.commands.add(command, now, stamp)
 
     def stop(self) -> None:
-        """Come to rest, whatever is commanded; commands are followed again once they were steady."""
+        """Come to rest; follow again after steady commands."""
         if self.state in (Following.BLEND, Following.RUN):
             self.state = Following.STOPPING
         self.commands.restart()
 
     def forget(self) -> None:
-        """The controller is another one or was away: nothing is known of what it holds."""
+        """Reset after a change of the controller: its reference is unknown."""
         self.state = Following.IDLE
         self.reference.q[:], self.reference.v[:], self.reference.clipped[:] = np.nan, 0.0, False
         self.commands.restart()
 
     def update(self, measured: np.ndarray, now: float) -> bool:
-        """Advance the reference by one period; False where there is nothing to send.
+        """Advance by one period; False if there is nothing to send.
 
         Args:
-            measured: (n,) positions of the joints [rad]; not finite: not known.
-            now: monotonic time [s].
+            measured: (n,) [rad]; not finite: unknown.
+            now: monotonic [s].
         """
         if self.state is Following.IDLE and not self._begin(measured, now):
             return False
@@ -87,7 +85,7 @@ class CommandFollower:
         return True
 
     def _begin(self, measured: np.ndarray, now: float) -> bool:
-        """Begin to blend from where the controller holds the robot, once commands are steady."""
+        """Start a blend from the held posture once commands are steady."""
         if not self.commands.steady(now, STEADY) or not np.isfinite(measured).all():
             return False
         ref = self.reference
@@ -104,7 +102,7 @@ class CommandFollower:
         self.state = Following.BLEND
 
     def _follow(self, now: float) -> tuple[np.ndarray, np.ndarray]:
-        """Target (n,) and its velocity (n,); commands that step are blended to anew."""
+        """Return target and velocity (n,); a step starts a new blend."""
         q, v = self.commands.at(now)
         if self.state is Following.BLEND and self._blend.over(now):
             self.state = Following.RUN

@@ -1,15 +1,12 @@
-"""Files for ros2_control: a robot whose hardware are topics, the usual controllers, a launch file.
+"""ros2_control files of a robot: URDF tag, controllers, launch file.
 
-Hardware is the plugin JointStateTopicSystem of joint_state_topic_hardware_interface, which needs no C++ of ours. What
-it does decides what the files say:
+The hardware plugin is JointStateTopicSystem of joint_state_topic_hardware_interface. It determines the files:
 
-* It publishes only where command and state differ by more than a threshold; a robot at rest would trip any watchdog of
-  its commands. The threshold -1 lets it publish always.
-* It pushes a value only for joints that have the interface, but names all joints of its tag. So all of them have the
-  same interfaces, and joints that mimic another, which may have none, are left to the URDF.
-* It knows positions, velocities and efforts, and no gains. A robot whose drives take gains needs another plugin, as
-  MuJoCo's (`mujoco_ros2_control`) is, whose interfaces are named stiffness and damping.
-* Its own topics are absolute: joint_state_broadcaster publishes /joint_states, and two publishers there would mix.
+* It publishes only if command and state differ by a threshold, which would trip a watchdog at rest. Threshold -1:
+  always.
+* It names all joints of its tag, so all need the same interfaces; mimic joints are left to the URDF.
+* It lacks gains. Drives with gains need another plugin with stiffness and damping, e.g. `mujoco_ros2_control`.
+* Its topics must not be /joint_states, which joint_state_broadcaster publishes.
 """
 
 from __future__ import annotations
@@ -42,16 +39,16 @@ END = "</robot>"
 
 
 def controlled_joints(robot: Robot) -> list[str]:
-    """Joints that controllers move: all but those that mimic another."""
+    """Return all joints except mimic joints."""
     led = {follower for follower, *_ in robot.mimic}
     return [name for k, name in enumerate(robot.joint_names) if k not in led]
 
 
 def ros2_control_tag(robot: Robot, plugin: str = "") -> str:
-    """The `ros2_control` element of a robot.
+    """Return the `ros2_control` element of a robot.
 
     Args:
-        plugin: hardware that takes gains: five command interfaces a joint; empty: topics, with positions alone.
+        plugin: hardware with gains, five command interfaces a joint; empty: topics with positions.
     """
     params = (
         {}
@@ -88,10 +85,10 @@ def ros2_control_tag(robot: Robot, plugin: str = "") -> str:
 
 
 def ros2_control_urdf(robot: Robot, plugin: str = "") -> str:
-    """The URDF of a robot, unchanged, with the tag at its end; `plugin` as of `ros2_control_tag`.
+    """Return the URDF with the tag appended.
 
     Raises:
-        RobotError: it has such a tag already.
+        RobotError: if it already has such a tag.
     """
     if "<ros2_control" in robot.urdf:
         raise RobotError(f"{robot.name}: its URDF has a ros2_control tag already: take it out, or use it as it is")
@@ -100,10 +97,10 @@ def ros2_control_urdf(robot: Robot, plugin: str = "") -> str:
 
 
 def controllers_yaml(robot: Robot, rate: int, gains: bool = False) -> str:
-    """Parameters of the controller manager, at `rate` [Hz], and of its controllers.
+    """Return the parameters of the controllers and their manager at `rate` [Hz].
 
     Args:
-        gains: a forward controller for each of the five interfaces, not for positions alone.
+        gains: a forward controller for each of five interfaces instead of position only.
     """
     joints = controlled_joints(robot)
     forward = {f"forward_{kind}_controller": kind for kind in (GAINED if gains else GAINED[:1])}
@@ -116,7 +113,7 @@ def controllers_yaml(robot: Robot, rate: int, gains: bool = False) -> str:
         "state_interfaces": ["position", "velocity"],
         "allow_partial_joints_goal": True,
         "interpolate_from_desired_state": True,
-        # A stream of short trajectories ends each with the velocity of the motion.
+        # each of a stream of short trajectories ends with the velocity of the motion
         "allow_nonzero_velocity_at_trajectory_end": True,
         "constraints": {"goal_time": GOAL_TIME, **tolerances},
     }
@@ -186,7 +183,7 @@ def generate_launch_description():
 
 
 def launch_text(robot: Robot, source: str, gains: bool = False) -> str:
-    """The launch file; `source` is the name or the path by which our own nodes find the robot, `gains` as above."""
+    """Return the launch file; `source`: robot name or path for our nodes."""
     forward = ", ".join(f'"forward_{kind}_controller"' for kind in (GAINED if gains else GAINED[:1]))
     return LAUNCH.format(
         name=robot.name, package=PACKAGE, robot=source, commands=COMMANDS_TOPIC, states=STATES_TOPIC,
@@ -195,18 +192,18 @@ def launch_text(robot: Robot, source: str, gains: bool = False) -> str:
 
 
 def write_ros2_control(robot: Robot, source: str, folder: Path, rate: int, plugin: str = "") -> list[Path]:
-    """Write the three files of a robot.
+    """Write the three files of a robot; return their paths.
 
     Args:
-        robot: with a fixed base. source: its name in the catalogue, or the path of its URDF.
-        folder: made where it is not there. rate: of the controller manager [Hz]. plugin: hardware that takes gains;
-            empty: topics, without gains.
-
-    Returns:
-        Their paths.
+        robot: with a fixed base.
+        source: catalogue name or URDF path.
+        folder: created if missing.
+        rate: [Hz].
+        plugin: see `ros2_control_tag`.
 
     Raises:
-        RobotError: the URDF has a tag already. ConfigError: they cannot be written.
+        RobotError: if the URDF already has a tag.
+        ConfigError: if they cannot be written.
     """
     texts = {
         f"{robot.name}.ros2_control.urdf": ros2_control_urdf(robot, plugin),

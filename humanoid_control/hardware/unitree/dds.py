@@ -1,7 +1,6 @@
-"""Both ends of `rt/lowcmd` and `rt/lowstate` over DDS, as bytes, for the driver and for its guardian.
+"""DDS access to `rt/lowcmd` and `rt/lowstate`, as bytes, for driver and guardian.
 
-Types are announced to other programs as the vendor's, but nothing is ever made into an object: frames go from and to
-the middleware as they are on the wire. No compiled code is needed here, so that the guardian starts at once.
+Message types are announced as the vendor's, but frames stay bytes. Nothing is compiled, so the guardian starts at once.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from functools import cache
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from cyclonedds._clayer import ddspy_take, ddspy_write  # the public calls make an object of each sample
+from cyclonedds._clayer import ddspy_take, ddspy_write  # the public calls create an object for each sample
 from cyclonedds.core import DDSException, InstanceState, Policy, Qos, ReadCondition, SampleState, ViewState, WaitSet
 from cyclonedds.domain import Domain, DomainParticipant
 from cyclonedds.idl import make_idl_struct
@@ -24,11 +23,11 @@ from cyclonedds.topic import Topic
 from humanoid_control.hardware.transport import HardwareError
 from humanoid_control.hardware.unitree.layout import Family, Struct, family_of
 
-types_: Any = idl_types  # its arrays are subscripted, which no annotation of it says
+types_: Any = idl_types  # its arrays are subscripted without annotation
 COMMAND, STATE = "rt/lowcmd", "rt/lowstate"
-QUEUE = 16  # states that wait for a reader
-TIMEOUT = -10  # what a write returns that would have to wait
-OFF_FRAMES, OFF_PAUSE = 5, 0.002  # frames without power at the end, seconds between them
+QUEUE = 16  # states waiting for a reader
+TIMEOUT = -10  # result of a write that would block
+OFF_FRAMES, OFF_PAUSE = 5, 0.002  # power-off frames at the end, and pause between them [s]
 ANY = SampleState.Any | ViewState.Any | InstanceState.Any
 KINDS = {
     "u1": types_.uint8,
@@ -43,7 +42,7 @@ _domains: dict[int, tuple[str, Domain]] = {}
 
 @cache
 def message_type(struct: Struct) -> Any:
-    """Class by which the middleware knows a message."""
+    """Return the middleware's class of a message."""
     fields = {}
     for name, kind, count in struct.fields:
         one = message_type(kind) if isinstance(kind, Struct) else KINDS[kind]
@@ -52,10 +51,10 @@ def message_type(struct: Struct) -> Any:
 
 
 def _join(domain: int, interface: str) -> None:
-    """Make sure that this process is in a domain on a network interface.
+    """Join a domain on a network interface.
 
     Raises:
-        HardwareError: no such interface; the process is in the domain on another one.
+        HardwareError: if the interface does not exist, or the process uses the domain on another one.
     """
     have = [name for _, name in socket.if_nameindex()]
     if interface and interface not in have:
@@ -78,18 +77,19 @@ def _join(domain: int, interface: str) -> None:
 
 
 class Ends:
-    """Writer of commands, reader of states, and an eye on other writers of commands.
+    """Writer of commands, reader of states, detector of other writers.
 
     Attributes:
-        invalid: samples that said only that a peer came or went. late: frames that the middleware could not take.
+        invalid: samples without data (peer changes).
+        late: frames that the middleware could not accept.
     """
 
     def __init__(self, interface: str, domain: int, family: Family, token: str) -> None:
-        """Prepare; nothing is opened.
+        """Set up without opening.
 
         Args:
-            interface: network interface; empty: any. domain: of DDS. family: of messages.
-            token: text by which the driver and its guardian know each other.
+            interface: network interface; empty: any.
+            token: shared by the driver and its guardian.
         """
         self._interface, self._domain, self._family = interface, domain, family
         self._token = token.encode()
@@ -98,16 +98,16 @@ class Ends:
         self._participant: DomainParticipant | None = None
 
     def open(self, states: bool = True) -> None:
-        """Join the domain; `states`: read them, and watch for other writers of commands.
+        """Join the domain; `states`: also read states and detect other writers.
 
         Raises:
-            HardwareError: no such interface, or the middleware refuses.
+            HardwareError: if the interface does not exist or the middleware refuses.
         """
         _join(self._domain, self._interface)
         try:
             self._participant = p = DomainParticipant(self._domain)
             commands = Topic(p, COMMAND, message_type(self._family.command.struct))
-            # Reliable, since a robot may ask for it; never waiting, since the next command is the better one.
+            # reliable because a robot may request it; without blocking, as the next command supersedes this one
             reliable = Qos(Policy.Reliability.Reliable(0), Policy.History.KeepLast(1), Policy.Userdata(self._token))
             self._writer = DataWriter(p, commands, reliable)
             self._write_to = self._writer._ref
@@ -131,10 +131,10 @@ class Ends:
         self._known.clear()
 
     def take(self) -> list[bytes]:
-        """States that have come, in their order.
+        """Return received states in order.
 
         Raises:
-            HardwareError: the middleware refuses.
+            HardwareError: if the middleware refuses.
         """
         taken = ddspy_take(self._take_from, ANY, QUEUE)
         if isinstance(taken, int):
@@ -144,7 +144,7 @@ class Ends:
         return frames
 
     def wait(self, seconds: float) -> None:
-        """Wait for a state, no longer than that."""
+        """Wait for a state, at most `seconds`."""
         if seconds > 0:
             self._waiting.wait(int(1e9 * seconds))
 
@@ -152,7 +152,7 @@ class Ends:
         """Send a command.
 
         Raises:
-            HardwareError: the middleware refuses.
+            HardwareError: if the middleware refuses.
         """
         code = ddspy_write(self._write_to, frame)
         if code == TIMEOUT:
@@ -161,7 +161,7 @@ class Ends:
             raise HardwareError(f"{COMMAND} cannot be written: DDS error {code}")
 
     def others(self) -> int:
-        """Writers of commands that are neither this one nor its guardian."""
+        """Return the number of foreign command writers."""
         handles = self._watcher.get_matched_publications()
         for handle in handles:
             if handle not in self._known:
@@ -174,18 +174,18 @@ class Ends:
         return data is not None and bytes(data.data) == self._token
 
     def robots(self) -> int:
-        """Readers of commands."""
+        """Return the number of command readers."""
         return len(self._writer.get_matched_subscriptions())
 
 
 class DampingGuard:
-    """Damps a robot when its driver is gone; see `GuardSpec`."""
+    """Guard that damps a robot without its driver; see `GuardSpec`."""
 
     def __init__(self, interface: str, domain: int, family: str, token: str, off: str) -> None:
-        """Join the domain at once: writers and readers need a while to find each other.
+        """Join the domain early, as discovery takes time.
 
         Args:
-            interface, domain, family, token: as for `Ends`. off: frame that takes the power away, in hex.
+            off: power-off frame in hex.
 
         Raises:
             HardwareError: as `Ends.open`.
@@ -194,10 +194,10 @@ class DampingGuard:
         self._ends.open(states=False)
 
     def damp(self, frame: bytes) -> None:
-        """Send the last frame that damps.
+        """Send a damping frame.
 
         Raises:
-            OSError: the middleware refuses.
+            OSError: if the middleware refuses.
         """
         try:
             self._ends.write(frame)
@@ -205,7 +205,7 @@ class DampingGuard:
             raise OSError(str(e)) from None
 
     def off(self) -> None:
-        """Take the power away."""
+        """Remove the power."""
         for _ in range(OFF_FRAMES):
             self.damp(self._off)
             time.sleep(OFF_PAUSE)

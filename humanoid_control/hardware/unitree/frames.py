@@ -1,7 +1,7 @@
-"""Frames of Unitree's robots as bytes: commands packed with their CRC, states checked and read, without objects.
+"""Unitree frames as bytes: packing with CRC, checking, reading.
 
-The CRC is the vendor's: polynomial 0x04C11DB7, start 0xFFFFFFFF, not reflected, over the little-endian words of the C
-structure without its last word, the highest byte of each word first.
+The vendor's CRC: polynomial 0x04C11DB7, start 0xFFFFFFFF, not reflected, over the little-endian words of the C
+structure without its last word, highest byte of each word first.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ WordRows = Annotated[np.ndarray, np.uint32, 2]
 Bytes = Annotated[np.ndarray, np.uint8, 1]
 Modes = Annotated[np.ndarray, np.int8, 1]
 
-LITTLE_ENDIAN = (1, 7)  # second byte of the header: CDR of version 1, of version 2; the same layout for these fields
-CALIBRATION = 0x20000  # the one fault code of a motor that is a warning
+LITTLE_ENDIAN = (1, 7)  # second byte of the header: CDR version 1 and 2, with the same layout here
+CALIBRATION = 0x20000  # the only fault code that is a warning
 POSITION, VELOCITY, EFFORT = int(Mode.POSITION), int(Mode.VELOCITY), int(Mode.EFFORT)
 SAMPLE, POWERED, FAULT, WARNING = (int(f) for f in (Flag.FRESH | Flag.HOMED, Flag.ENABLED, Flag.FAULT, Flag.WARNING))
-FRESH, CORRUPT, FROZEN = 0, 1, 2  # verdicts on a state
+FRESH, CORRUPT, FROZEN = 0, 1, 2  # results of checking a state
 
 
 def _crc_tables() -> np.ndarray:
-    """Tables (16 * 256,): entry 256 k + b is the CRC of the byte b that k zero bytes follow."""
+    """Return tables (16 * 256,): entry 256 k + b is the CRC of byte b followed by k zero bytes."""
     out = np.zeros((16, 256), np.uint32)
     for b in range(256):
         c = b << 24
@@ -47,7 +47,8 @@ CRC_TABLES = _crc_tables()
 
 @inlined
 def _after(k: int, word: int) -> int:
-    """CRC of a word that k zero bytes follow."""
+    """Return the CRC of a word followed by k zero bytes."""
+    # byte i of the word, counted from the lowest, is followed by k + i zero bytes
     t = 256 * k
     high = np.int64(CRC_TABLES[t + 768 + (word >> 24)]) ^ np.int64(CRC_TABLES[t + 512 + ((word >> 16) & 255)])
     return high ^ np.int64(CRC_TABLES[t + 256 + ((word >> 8) & 255)]) ^ np.int64(CRC_TABLES[t + (word & 255)])
@@ -55,19 +56,21 @@ def _after(k: int, word: int) -> int:
 
 @inlined
 def _word(body: np.ndarray, source: np.ndarray, i: int) -> int:
-    """Word i of the C structure."""
+    """Return word i of the C structure."""
     return np.int64((body[source[i, 0]] >> source[i, 1]) & source[i, 2])
 
 
 @kernel
 def crc32(body: np.ndarray, source: np.ndarray) -> int:
-    """CRC of a message.
+    """Return the CRC of a message.
 
     Args:
-        body: (m,) uint32, the frame without its header. source: `Layout.crc_words`.
+        body: frame without header (m,) uint32.
+        source: `Layout.crc_words`.
     """
     crc, n, i = np.int64(0xFFFFFFFF), len(source), 0
-    while i + 3 < n:  # four words at once: the CRC is linear, and only the first word waits for the last result
+    while i + 3 < n:  # four words at once, as the CRC is linear
+        # only the first word depends on the previous CRC, so the other table look-ups run in parallel
         a = _after(12, crc ^ _word(body, source, i)) ^ _after(8, _word(body, source, i + 1))
         crc = a ^ _after(4, _word(body, source, i + 2)) ^ _after(0, _word(body, source, i + 3))
         i += 4
@@ -92,13 +95,13 @@ class MotorTargets(NamedTuple):
 
 
 class Packing(NamedTuple):
-    """Everything of a frame that is packed.
+    """Arguments of `pack_command`.
 
     Attributes:
-        body: (m,) uint32, the frame without its header; changed in place.
-        motors: (n, 4) word and shift of the mode byte, word of q, mode byte.
-        gains: (n, 2) kp and kd for actuators that are not commanded by impedance. targets: of n actuators.
-        source: `Layout.crc_words`; behind its last word comes the CRC.
+        body: frame without header, changed in place (m,) uint32.
+        motors: word and shift of the mode byte, word of q, mode byte (n, 4).
+        gains: kp and kd outside IMPEDANCE (n, 2).
+        source: `Layout.crc_words`; the CRC follows the last word.
     """
 
     body: Words
@@ -110,49 +113,55 @@ class Packing(NamedTuple):
 
 @kernel
 def pack_command(table: Table[Packing], share: float) -> int:
-    """Write targets and CRC into a frame; what is not a number becomes damping.
+    """Write targets and CRC into a frame; non-finite targets become damping.
 
     Args:
-        table: of a `Packing`. share: of its gains.
+        share: of the gains.
 
     Returns:
-        Actuators whose targets were no numbers.
+        Number of non-finite targets.
     """
     p = unpack(table, Packing)
     body, motors, targets, gains = p.body, p.motors, p.targets, p.gains
     number, bad = body.view(np.float32), 0
     for k in range(len(motors)):
         word, shift, j = motors[k, 0], motors[k, 1], motors[k, 2]
+        # replace only the mode byte: other fields may share its word
         body[word] = (body[word] & ~np.uint32(255 << shift)) | np.uint32(motors[k, 3] << shift)
         q, v, tau, kp, kd = targets.q[k], targets.v[k], targets.tau[k], targets.kp[k], targets.kd[k]
         mode = targets.mode[k]
+        # the motors close kp (q - q_m) + kd (v - v_m) + tau; other modes are special gains of it
         if mode == POSITION:
             kp, kd = share * gains[k, 0], share * gains[k, 1]
         elif mode == VELOCITY:
             q, kp, kd = 0.0, 0.0, share * gains[k, 1]
         elif mode == EFFORT:
             q, v, kp, kd = 0.0, 0.0, 0.0, 0.0
+        # a sum is finite only if all terms are
         if not np.isfinite(q + v + tau + kp + kd):
             q, v, tau, kp, kd = 0.0, 0.0, 0.0, 0.0, share * gains[k, 1]
             bad += 1
+        # wire order of the fields: q, dq, tau, kp, kd
         number[j], number[j + 1], number[j + 2], number[j + 3], number[j + 4] = q, v, tau, kp, kd
     body[-1] = crc32(body, p.source)
     return bad
 
 
 class CommandFrame:
-    """The frame of `rt/lowcmd` for some motors of a robot; the other motors stay off.
+    """Frame of `rt/lowcmd` for some motors; all others stay off.
 
     Attributes:
-        buffer: (size,) uint8, header and fields. damping: targets that damp, IMPEDANCE.
+        buffer: header and fields (size,) uint8.
+        damping: IMPEDANCE targets that damp.
     """
 
     def __init__(self, family: Family, motors: Sequence[tuple[int, int]], gains: np.ndarray, mode_pr: int = 0) -> None:
-        """Make the frame.
+        """Create the frame.
 
         Args:
-            family: of messages. motors: place and mode byte of each actuator. gains: (n, 2) kp and kd.
-            mode_pr: 0: ankles by pitch and roll; 1: by their motors A and B.
+            motors: place and mode byte of each actuator.
+            gains: kp, kd (n, 2).
+            mode_pr: ankles by 0: pitch and roll; 1: motors A and B.
         """
         layout = self._layout = family.command
         self.buffer = np.zeros(layout.size, np.uint8)
@@ -172,20 +181,16 @@ class CommandFrame:
         self._damped, self._dark = Packed(self._with(self._on, self.damping)), Packed(self._with(self._off, self._none))
         if family.humanoid:
             self.buffer[layout.offset("mode_pr")] = mode_pr
-        else:  # as the vendor's examples mark a low level frame
+        else:  # low-level mark of the vendor's examples
             self.buffer[HEADER : HEADER + 3] = 0xFE, 0xEF, 0xFF
 
     def echo(self, machine: int) -> None:
-        """Set `mode_machine` to what the robot reports."""
+        """Copy the robot's `mode_machine`."""
         if "mode_machine" in self._layout.fields:
             self.buffer[self._layout.offset("mode_machine")] = machine
 
     def pack(self, command: ActuatorCommand, share: float = 1.0) -> bytes:
-        """The frame of a command.
-
-        Args:
-            command: of all actuators. share: of the gains of those that are not commanded by impedance.
-        """
+        """Return the frame of a command; `share`: of the gains outside IMPEDANCE."""
         pack_command(self._packing.table(command), share)
         return self.buffer.tobytes()
 
@@ -196,17 +201,17 @@ class CommandFrame:
         return Packing(self._body, motors, self._gains, targets, self._source)
 
     def damp(self) -> bytes:
-        """The frame that damps every motor where it is."""
+        """Return a frame that damps every motor."""
         pack_command(self._damped.table, 1.0)
         return self.buffer.tobytes()
 
     def switch_off(self) -> bytes:
-        """The frame that takes the power away."""
+        """Return a frame that removes the power."""
         pack_command(self._dark.table, 1.0)
         return self.buffer.tobytes()
 
     def rows(self) -> list[dict[str, float]]:
-        """Motors of the frame that was packed last, for people."""
+        """Return the motors of the last frame as text rows."""
         number, out = self._body.view(np.float32), []
         for word, shift, j, _ in self._on.tolist():
             values = number[j : j + 5].tolist()
@@ -232,14 +237,14 @@ class MotorSamples(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Everything of a state that is read.
+    """Arguments of `read_state`.
 
     Attributes:
-        motors: (n, 6) word and shift of the mode byte, words of q, temperature, voltage, fault code (-1: none).
+        motors: word and shift of the mode byte, words of q, temperature, voltage, fault code (-1: none) (n, 6).
         source: `Layout.crc_words`.
-        head: (4,) word of the tick; 1 where a motor has two temperatures, of its case and its winding; 1 where a CRC
-            or a tick of zero says that the sender makes none; the last tick, changed in place.
-        out: of n actuators, changed in place only where the state is good.
+        head: word of the tick; 1: two temperatures a motor (case, winding); 1: zero CRC or tick means none; last tick,
+            changed in place (4,).
+        out: changed in place only by good states.
     """
 
     motors: I2
@@ -250,27 +255,33 @@ class Reading(NamedTuple):
 
 @kernel
 def read_state(frame: bytes, table: Table[Reading], stamp: float) -> int:
-    """Check a state and take it over.
+    """Check a state and copy it.
 
     Args:
-        frame: with its header. table: of a `Reading`. stamp: time of the state [s].
+        frame: with header.
+        stamp: time of the state [s].
 
     Returns:
-        FRESH, CORRUPT (the CRC is wrong) or FROZEN (the tick has not advanced).
+        FRESH, CORRUPT (wrong CRC) or FROZEN (tick unchanged).
     """
     r = unpack(table, Reading)
     motors, source, head, out = r.motors, r.source, r.head, r.out
+    # the header is one word
     body = np.frombuffer(frame, np.uint32)[1:]
     number = body.view(np.float32)
     crc, tick = np.int64(body[-1]), np.int64(body[head[0]])
+    # a lenient reader (head[2]) accepts a zero CRC, as the vendor's simulator sends none
     if not (head[2] == 1 and crc == 0) and crc != crc32(body, source):
         return CORRUPT
+    # an unchanged tick means that the sender repeats an old state
     if tick == head[3] and not (head[2] == 1 and tick == 0):
         return FROZEN
     head[3] = tick
     for k in range(len(motors)):
         j, warm = motors[k, 2], body[motors[k, 3]]
+        # wire order of the fields: q, dq, ddq, tau
         out.q[k], out.v[k], out.tau[k] = number[j], number[j + 1], number[j + 3]
+        # two int16 in one word: the hotter of case and winding counts
         if head[1] == 1:
             out.temperature[k] = max(np.int16(warm & 0xFFFF), np.int16(warm >> 16))
         else:
@@ -279,6 +290,7 @@ def read_state(frame: bytes, table: Table[Reading], stamp: float) -> int:
         code = body[motors[k, 5]] if motors[k, 5] >= 0 else np.uint32(0)
         out.code[k] = code
         flags = SAMPLE
+        # a mode byte other than zero: the motor is on
         if (body[motors[k, 0]] >> motors[k, 1]) & 255:
             flags |= POWERED
         if code & ~np.uint32(CALIBRATION):
@@ -290,18 +302,20 @@ def read_state(frame: bytes, table: Table[Reading], stamp: float) -> int:
 
 
 class StateReader:
-    """Reader of `rt/lowstate` for some motors of a robot.
+    """Reader of `rt/lowstate` for some motors.
 
     Attributes:
-        tick: of the last good state; -1: none yet. machine: its `mode_machine`. buttons: pressed on the remote control.
+        tick: of the last good state; -1: none.
+        machine: its `mode_machine`.
+        buttons: of the remote control.
     """
 
     def __init__(self, family: Family, places: Sequence[int], lenient: bool = False) -> None:
-        """Prepare.
+        """Set up.
 
         Args:
-            family: of messages. places: of the actuators in the frame.
-            lenient: a CRC or a tick of zero is none, and believed.
+            places: of the actuators in the frame.
+            lenient: accept zero CRC and tick.
         """
         layout = self._layout = family.state
         self._source, self._humanoid = layout.crc_words, family.humanoid
@@ -324,7 +338,7 @@ class StateReader:
         self._frame, self._size = b"", layout.size
 
     def read(self, frame: bytes, state: ActuatorState, stamp: float) -> int:
-        """Check a frame and take it over; see `read_state`. A frame of another kind is CORRUPT."""
+        """Check and copy a frame, see `read_state`; another kind is CORRUPT."""
         if len(frame) != self._size or frame[1] not in LITTLE_ENDIAN:
             return CORRUPT
         if state is not self._state:
@@ -336,7 +350,7 @@ class StateReader:
         return verdict
 
     def forget(self) -> None:
-        """Believe any tick again: the robot or the bus was started anew."""
+        """Accept any tick again, after a restart."""
         self._head[3], self._frame = -1, b""
 
     @property
@@ -351,21 +365,21 @@ class StateReader:
 
     @property
     def buttons(self) -> int:
-        """16 bits of the buttons of the remote control, see `BUTTONS`."""
+        """Button bits of the remote control, see `BUTTONS`."""
         if not self._frame:
             return 0
         k = self._layout.offset("wireless_remote") + 2
         return self._frame[k] | self._frame[k + 1] << 8
 
     def imu(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Orientation (4,) x y z w, angular velocity (3,) [rad/s], acceleration (3,) [m/s^2] of the last state."""
+        """Return orientation (4,) x y z w, angular velocity (3,) [rad/s], acceleration (3,) [m/s^2]."""
         if not self._frame:
             return None
         values = np.frombuffer(self._frame, "<f4", 10, self._layout.offset("imu_state.quaternion")).astype(float)
         return values[[1, 2, 3, 0]], values[4:7], values[7:]
 
     def battery(self) -> BatteryReading | None:
-        """Battery as the last state of the family `go` has it; None for the others, whose states are without."""
+        """Return the battery of the family `go`; None for others."""
         if not self._frame or self._humanoid:
             return None
         voltage, current = np.frombuffer(self._frame, "<f4", 2, self._layout.offset("power_v")).tolist()
@@ -407,7 +421,7 @@ FAULTS = {
 
 
 def fault_words(code: int) -> str:
-    """A motor's fault code in words."""
+    """Return a fault code in words."""
     names = [text for bit, text in FAULTS.items() if code & bit]
     rest = code & ~sum(FAULTS)
     return ", ".join([*names, *([f"fault 0x{rest:X}"] if rest else [])])

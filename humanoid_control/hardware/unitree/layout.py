@@ -1,8 +1,7 @@
-"""Layout of Unitree's messages: where each field is on the wire (CDR) and in the C structure that the CRC is over.
+"""Layout of Unitree messages: field offsets on the wire (CDR) and in the C structure of the CRC.
 
-On the wire (XCDR version 1) a field is aligned to its own size and a structure is not aligned at all; in C a structure
-begins and ends at a multiple of its widest field. So the first motor's mode byte follows the header directly on the
-wire, and four bytes begin with it in C. Both tables are made by walking the same description.
+On the wire (XCDR version 1) fields are aligned to their size and structures not at all. In C a structure is aligned to
+its widest field. Both tables derive from one description.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import numpy as np
 
 from humanoid_control.errors import UnknownNameError
 
-HEADER = 4  # bytes before the fields on the wire: kind of encoding, options
+HEADER = 4  # bytes on the wire before the fields: encoding and options
 SIZES = {"u1": 1, "i2": 2, "u2": 2, "i4": 4, "u4": 4, "f4": 4}
 
 
 class Struct(NamedTuple):
-    """A structure: its name on the wire and its fields, each with type and count (0: no array)."""
+    """Structure: wire name, and fields with type and count (0: no array)."""
 
     name: str
     fields: tuple[tuple[str, Struct | str, int], ...]
@@ -161,7 +160,7 @@ GO_LOW_STATE = Struct(
 
 
 class Field(NamedTuple):
-    """A field: type, length (0: no array), first byte on the wire behind the header, first byte in C."""
+    """Field: type, length (0: no array), offset behind the wire header, offset in C."""
 
     kind: str
     length: int
@@ -173,10 +172,10 @@ class Layout:
     """Offsets of all fields of a message.
 
     Attributes:
-        struct: as described. size: bytes on the wire with the header, a multiple of 4. c_size: bytes in C.
-        fields: by path, such as 'tick' or 'motor_cmd.3.q'.
-        crc_words: (m, 3) uint32, for each word of C that the CRC is over: the word behind the header that holds it,
-            the shift to the right, the mask.
+        size: wire bytes with header, a multiple of 4.
+        c_size: bytes in C.
+        fields: by path, e.g. 'tick', 'motor_cmd.3.q'.
+        crc_words: for each C word of the CRC: word behind the header, right shift, mask (m, 3) uint32.
     """
 
     def __init__(self, struct: Struct) -> None:
@@ -188,7 +187,7 @@ class Layout:
         self.crc_words = self._crc_words()
 
     def _walk(self, struct: Struct, path: str, wire: int, c: int) -> tuple[int, int]:
-        """Place the fields of a structure; its end on the wire and in C."""
+        """Place the fields; return the end on the wire and in C."""
         for name, kind, count in struct.fields:
             if isinstance(kind, Struct):
                 step = _alignment(kind)
@@ -205,7 +204,7 @@ class Layout:
         return wire, c
 
     def _crc_words(self) -> np.ndarray:
-        """Sources of the words of C, all but the last one, which is the CRC itself."""
+        """Return the sources of all C words but the CRC."""
         source = np.full(self.c_size, -1)
         for f in self.fields.values():
             n = SIZES[f.kind] * max(f.length, 1)
@@ -220,28 +219,28 @@ class Layout:
         return words
 
     def offset(self, path: str) -> int:
-        """First byte of a field in the frame, the header counted."""
+        """Return the first byte of a field in the frame, with header."""
         return HEADER + self.fields[path].wire
 
     def word(self, path: str) -> int:
-        """Index of the 4-byte word behind the header in which a field begins."""
+        """Return the 4-byte word behind the header that contains a field."""
         return self.fields[path].wire // 4
 
     def shift(self, path: str) -> int:
-        """Bits by which a field is shifted within its word."""
+        """Return the shift of a field within its word [bits]."""
         return 8 * (self.fields[path].wire % 4)
 
 
 def _alignment(struct: Struct) -> int:
-    """Alignment of a structure in C."""
     return max(_alignment(kind) if isinstance(kind, Struct) else SIZES[kind] for _, kind, _ in struct.fields)
 
 
 class Family(NamedTuple):
-    """Messages of one family of robots.
+    """Messages of one robot family.
 
     Attributes:
-        name: 'hg' or 'go'. command, state: layouts of `rt/lowcmd`, `rt/lowstate`. motors: places in both.
+        name: 'hg' or 'go'.
+        motors: places in both messages.
     """
 
     name: str
@@ -251,16 +250,16 @@ class Family(NamedTuple):
 
     @property
     def humanoid(self) -> bool:
-        """True where frames have `mode_pr` and `mode_machine`, and motors a fault code and two temperatures."""
+        """True for frames with mode_pr and mode_machine, and motors with fault code and two temperatures."""
         return "mode_machine" in self.command.fields
 
 
 @cache
 def family_of(name: str) -> Family:
-    """A family of messages: 'hg' (G1, H1-2, H2) or 'go' (H1, Go2).
+    """Return a family: 'hg' (G1, H1-2, H2) or 'go' (H1, Go2).
 
     Raises:
-        UnknownNameError: with the known ones.
+        UnknownNameError: if unknown.
     """
     messages = {"hg": (HG_LOW_CMD, HG_LOW_STATE, 35), "go": (GO_LOW_CMD, GO_LOW_STATE, 20)}
     if name not in messages:

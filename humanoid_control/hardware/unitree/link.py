@@ -1,7 +1,7 @@
-"""Transport `unitree`: a humanoid of Unitree's over DDS, low level.
+"""Transport `unitree`: low-level control of a Unitree humanoid over DDS.
 
-The robot goes on with its last command when frames cease, also with a torque, so a guardian is needed. Its own
-controller must be released before (debug mode): two writers of `rt/lowcmd` would fight over the motors.
+Without frames the robot continues its last command, even a torque: it needs a guardian. Its own controller must be
+released first (debug mode), as two writers of `rt/lowcmd` conflict.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from humanoid_control.hardware.unitree.layout import family_of
 from humanoid_control.hardware.unitree.models import ENABLED, MODELS, UnitreeModel, misplaced, model_of
 from humanoid_control.kinematics.joint_state import ImuReading
 
-OPEN_TIME = 3.0  # [s] for the first state, and for a reader of commands
-GAIN_RAMP = 0.5  # [s] of the gains of actuators that are not commanded by impedance
-SLOWEST = 0.01  # [s] between the states of a robot
-UNCONFIRMED = 10  # frames after which a robot that reports no modes is believed to have switched
+OPEN_TIME = 3.0  # [s] for the first state and a command reader
+GAIN_RAMP = 0.5  # [s] gain ramp outside IMPEDANCE
+SLOWEST = 0.01  # [s] longest period of states
+UNCONFIRMED = 10  # frames after which a robot that reports no modes counts as switched
 ANKLES = {"PR": 0, "AB": 1}
 
 
 class LinkPhase(enum.Enum):
-    """Content of the frames that are sent."""
+    """Content of sent frames."""
 
     OFF = "none: nothing is sent"
     ON = "commands"
@@ -60,11 +60,13 @@ class LinkPhase(enum.Enum):
 
 
 class UnitreeTransport(Transport):
-    """One robot of Unitree's; its motors are the actuators, by their places in the frames.
+    """Unitree robot; actuator ids are motor places in frames.
 
     Attributes:
-        phase: see `LinkPhase`.
-        sent, samples, corrupt, frozen: frames sent; states taken, dropped for their CRC, for a tick that stood still.
+        sent: frames.
+        samples: states received.
+        corrupt: states with wrong CRC.
+        frozen: states with unchanged tick.
     """
 
     bus_keys: ClassVar[Mapping[str, Any]] = {
@@ -82,16 +84,15 @@ class UnitreeTransport(Transport):
     early = True
 
     def __init__(self, bus: BusSpec) -> None:
-        """Check the row of a bus.
+        """Check the bus row.
 
         Args:
-            bus: its options are `bus_keys`: `gains`: factor of the model's gains. `damping`: of a quick stop, where
-                the gain of a motor is not larger [N m s/rad]. `mode_pr`: ankles by pitch and roll (PR) or by their
-                motors (AB). `remote_stop`: buttons that stop the robot. `simulated`: the vendor's
-                simulator, which reports neither CRC nor tick nor modes of motors.
+            bus: options `gains`: factor on the model's gains; `damping`: of a quick stop, at least a motor's gain [N m
+                s/rad]; `mode_pr`: ankles by pitch and roll (PR) or motors (AB); `remote_stop`: stop buttons;
+                `simulated`: the vendor's simulator, without CRC, tick and motor modes.
 
         Raises:
-            ConfigError: the row does not fit a robot; an unknown model, family, button or mode.
+            ConfigError: if the row does not fit a robot.
         """
         given = {**self.bus_keys, **bus.options}
         self._where, self._name = bus.where or bus.name, bus.name
@@ -125,7 +126,6 @@ class UnitreeTransport(Transport):
         self._confirmed = self._dark = False
 
     def _check(self, bus: BusSpec, given: Mapping[str, Any]) -> None:
-        """Make sure that the row fits a robot."""
         model, where = self._model, self._where
         if model is not None and self._family.name != model.family:
             raise ConfigError(f"{where}: {model.name} speaks {model.family}, not {self._family.name}")
@@ -148,7 +148,6 @@ class UnitreeTransport(Transport):
                 raise ConfigError(f"{where}: no button {name} on the remote control (have: {', '.join(BUTTONS)})")
 
     def _motor(self, place: int) -> tuple[float, float, int]:
-        """Gains and mode byte of a motor by its place."""
         motor = self._model.at(place) if self._model else None
         return (motor.kp, motor.kd, motor.on) if motor else (0.0, 0.0, ENABLED)
 
@@ -159,7 +158,7 @@ class UnitreeTransport(Transport):
         self._opened = True
         self._reader.forget()
         self.phase, self._stamp = LinkPhase.OFF, -np.inf
-        self._frame.switch_off()  # loads what is compiled
+        self._frame.switch_off()  # loads compiled kernels
         scratch = ActuatorState(len(self.names))
         end = time.monotonic() + OPEN_TIME
         while not (np.isfinite(self._stamp) and self._ends.robots()):
@@ -179,7 +178,7 @@ class UnitreeTransport(Transport):
             )
 
     def _missing(self) -> str:
-        """Reason why there is no robot to talk to."""
+        """Return why no robot is reachable."""
         place = f"{self._interface or 'any interface'}, domain {self._domain}"
         if np.isfinite(self._stamp):
             return f"nobody reads {COMMAND} on {place}"
@@ -203,7 +202,7 @@ class UnitreeTransport(Transport):
             else:
                 self.frozen += 1
         if not fresh:
-            # The robot's clock is its own: now and then a cycle gets no state and the next one two.
+            # clocks differ: some cycles get no state, the next one two
             if now - self._stamp > 2 * max(self._period, self._interval):
                 state.flags &= ~np.uint8(Flag.FRESH)
             return
@@ -249,22 +248,22 @@ class UnitreeTransport(Transport):
         if not self._opened or self.phase not in (LinkPhase.ON, LinkPhase.STOPPED):
             return
         self.phase = LinkPhase.STOPPED
-        with contextlib.suppress(HardwareError):  # `write` says it, in the next cycle
+        with contextlib.suppress(HardwareError):  # `write` reports it in the next cycle
             self._send(self._frame.damp())
 
     def clear_faults(self) -> None:
-        """Nothing to ask for: the motors' faults go with their causes."""
+        """Do nothing: motor faults vanish with their causes."""
 
     def close(self) -> None:
         if self._opened and self.phase is not LinkPhase.OFF:
-            with contextlib.suppress(HardwareError):  # nobody is left to hear it
+            with contextlib.suppress(HardwareError):  # no receiver left
                 for _ in range(OFF_FRAMES):
                     self._send(self._frame.switch_off())
                     time.sleep(OFF_PAUSE)
         self.phase, self._opened = LinkPhase.OFF, False
         self._ends.close()
 
-    # -- what this robot has besides ----------------------------------------------------------------------------------
+    # -- optional parts ---------------------------------------------------------------------------------------------
 
     def trouble(self) -> str:
         if not self._opened:
@@ -339,7 +338,7 @@ class UnitreeTransport(Transport):
 
 
 def _seen(count: int, reader: StateReader) -> str:
-    """States that came during a scan, in words."""
+    """Describe the states received in a scan."""
     models: list[UnitreeModel] = [m for m in MODELS.values() if reader.machine and reader.machine in m.machines]
     name = f" ({' or '.join(m.name for m in models)})" if models else ""
     return f"{count / (OPEN_TIME / 2):.0f} a second, mode_machine {reader.machine}{name}, tick {reader.tick}"

@@ -1,10 +1,10 @@
-"""Unitree's humanoids: the place of each motor in their frames, and the gains of the vendor's own examples.
+"""Unitree humanoids: motor places in frames, and the vendor's example gains.
 
-The order of motors is that of `motor_cmd` and `motor_state`; the names are those of the vendor's URDFs without the
-ending `_joint`. A G1 with 23 motors leaves the places of the motors that it lacks empty.
+Motors are ordered as in `motor_cmd` and `motor_state`, and named as in the vendor's URDFs without `_joint`. A G1 with
+23 motors leaves the places of missing motors empty.
 
-Sources: enumerations and gains of the low level examples of unitree_sdk2 and unitree_sdk2_python (G1, H1, H1-2), joint
-names of unitree_ros, motor numbers of `mode_machine` from the description of the G1 in unitree_ros.
+Sources: low-level examples of unitree_sdk2 and unitree_sdk2_python (G1, H1, H1-2), joint names and `mode_machine`
+values of unitree_ros.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import NamedTuple
 from humanoid_control.errors import UnknownNameError
 
 ENABLED = 1  # mode byte of a motor that is on
-STRONG_ENABLED = 10  # the same for the large motors of an H1
-KEPT_NAMES = 3  # that a message lists
+STRONG_ENABLED = 10  # for the large motors of an H1
+KEPT_NAMES = 3  # names listed in a message
 
 
 class UnitreeMotor(NamedTuple):
-    """A motor: its joint, its place in the frames, gains [N m/rad], [N m s/rad], mode byte when it is on."""
+    """Motor: joint, place in frames, kp [N m/rad], kd [N m s/rad], mode byte when on."""
 
     name: str
     id: int
@@ -30,11 +30,11 @@ class UnitreeMotor(NamedTuple):
 
 
 class UnitreeModel(NamedTuple):
-    """A robot of Unitree's.
+    """Unitree robot.
 
     Attributes:
-        name: by which a hardware file calls it. family: of its messages, 'hg' or 'go'. motors: in their order.
-        machines: values of `mode_machine` that such a robot is known to report; empty: it has none.
+        family: of messages, 'hg' or 'go'.
+        machines: known values of `mode_machine`; empty: none.
     """
 
     name: str
@@ -43,17 +43,16 @@ class UnitreeModel(NamedTuple):
     machines: frozenset[int] = frozenset()
 
     def motor(self, joint: str) -> UnitreeMotor | None:
-        """The motor of a joint, by its name in the vendor's URDF; None where it has another name."""
+        """Return the motor of a joint; None for other names."""
         plain = joint.removesuffix("_joint")
         return next((m for m in self.motors if m.name == plain), None)
 
     def at(self, place: int) -> UnitreeMotor | None:
-        """The motor at a place of the frames; None where the place is empty."""
+        """Return the motor at a place; None if empty."""
         return next((m for m in self.motors if m.id == place), None)
 
 
 def _sides(pattern: str) -> list[str]:
-    """Names of the joints of the left limb, then of the right one."""
     return [f"{side}_{name}" for side in ("left", "right") for name in pattern.split()]
 
 
@@ -129,10 +128,10 @@ MODELS = {m.name: m for m in (G1, G1_23, H1, H1_2)}
 
 
 def model_of(name: str) -> UnitreeModel:
-    """A model by its name.
+    """Return a model by name.
 
     Raises:
-        UnknownNameError: with the nearest names.
+        UnknownNameError: if unknown.
     """
     if name not in MODELS:
         raise UnknownNameError("Unitree model", name, MODELS)
@@ -140,9 +139,9 @@ def model_of(name: str) -> UnitreeModel:
 
 
 def misplaced(model: UnitreeModel, joints: Sequence[tuple[str, int]]) -> str:
-    """Reason why joints with their places do not belong to a model; empty: they do.
+    """Return why joints do not fit a model; empty: they do.
 
-    A joint of another name is believed, when there is a motor at its place.
+    An unknown joint name fits if its place has a motor.
     """
     wrong = []
     for name, place in joints:
