@@ -1,6 +1,4 @@
-"""The ROS 2 nodes, each a process of its own: wiring between topics and the algorithms; stacks and sessions of them.
-
-A stack is started, watched and stopped by
+"""ROS 2 nodes, stacks of nodes and sessions. Each node is a process that connects topics to algorithms.
 
 ```python
 from humanoid_control.nodes import Session
@@ -10,7 +8,7 @@ with Session("imitation", "hrp2", {"trajectory_streamer": {"speed": 0.5}}) as se
     session.run(seconds=20.0)
 ```
 
-A node of one's own stands on `TickNode` or on rclpy alone (`examples/your_own_node.py`).
+Custom nodes can build on `TickNode` or on rclpy alone (`examples/your_own_node.py`).
 """
 
 from typing import TYPE_CHECKING

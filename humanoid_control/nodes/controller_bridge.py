@@ -1,7 +1,6 @@
-"""Node `controller_bridge`: joint commands to a controller of ros2_control that follows whatever it is given.
+"""Node `controller_bridge`: joint commands for a ros2_control controller without limits or timeout.
 
-forward_command_controller knows neither limits nor a timeout, and holds its last value for ever. So commands are
-blended to, limited, and brought to rest here when they cease.
+The node blends in commands, limits them, and stops when they cease.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot, load_robot
 
-ASK = 1.0  # [s] between questions to the controller
-STALE = 0.5  # [s] of joint states after which they say nothing
+ASK = 1.0  # [s] period of queries to the controller
+STALE = 0.5  # [s] age at which joint states are outdated
 OUTPUTS = ("forward", "trajectory")
 
 
@@ -61,7 +60,7 @@ class ControllerBridgeParameters(NodeParameters):
 
 
 class ControllerBridge(TickNode):
-    """A `CommandFollower` between joint_commands and a controller that is asked for its joints."""
+    """Node with a `CommandFollower` between joint_commands and a controller."""
 
     Parameters = ControllerBridgeParameters
     params: ControllerBridgeParameters
@@ -75,7 +74,7 @@ class ControllerBridge(TickNode):
         self.follower: CommandFollower | None = None
         self.measured = JointPositions(self.robot)
         self.asked_at = -np.inf
-        self.answer: Any = None  # a future
+        self.answer: Any = None  # future
         self.sent = 0
         forward = p.output == "forward"
         self.topic = f"{p.controller}/{'commands' if forward else 'joint_trajectory'}"
@@ -97,16 +96,16 @@ class ControllerBridge(TickNode):
     # -- commands -----------------------------------------------------------------------------------------------------
 
     def on_command(self, m: JointState) -> None:
-        """Take a command; one with a mistake is dropped and named."""
+        """Accept a command; report and discard faulty ones."""
         if not self.active:
-            return  # a command of the time before must not be followed later
+            return  # an old command must not be followed after activation
         if self.follower is not None and (read := read_command(self, self.reader, m)) is not None:
             self.follower.add(read[0], time.monotonic(), read[1])
 
     # -- the controller -----------------------------------------------------------------------------------------------
 
     def _there(self, now: float) -> bool:
-        """The controller listens, and its joints are known; asks for them."""
+        """Return True if the controller listens and its joints are known; query them otherwise."""
         name = self.params.controller
         listening = self.commands.get_subscription_count() > 0
         self.health.check("controller", not listening, Level.WARN, f"no controller listens to {self.topic}")
@@ -191,7 +190,7 @@ class ControllerBridge(TickNode):
 
 
 def limits_of(robot: Robot, rows: np.ndarray, p: ControllerBridgeParameters) -> CommandLimits:
-    """Limits of some joints of a robot, as the parameters narrow them."""
+    """Return joint limits narrowed by the parameters."""
     lower, upper = robot.lower[rows].astype(float), robot.upper[rows].astype(float)
     margin = np.minimum(p.range_margin, (upper - lower) / 4)
     velocity = p.velocity * robot.velocity[rows]

@@ -1,4 +1,4 @@
-"""Node `human_motion`: live markers, and force plates, to a person's joint angles, moments and points to imitate."""
+"""Node `human_motion`: joint angles, moments and target points of a person from live markers and force plates."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from humanoid_control.nodes.human.plates import PlateInput, parse_frames
 from humanoid_control.nodes.streaming.live_source import OTHER_CLOCK, MarkerFrame, MarkerInput
 
 UPWARD = np.array([0.0, 0.0, 1.0])  # of the world
-LATE = 1.5  # usual intervals between two frames, beyond which one was missed
-WINDOW = 1000  # frames that figures are of
+LATE = 1.5  # multiple of the usual interval above which a frame counts as missed
+WINDOW = 1000  # frames covered by the figures
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,10 @@ class HumanMotionParameters(WorldParameters):
 
 
 def person_of(p: HumanMotionParameters) -> tuple[Person, FitTasks]:
-    """The person that the parameters name, and the weights of the markers.
+    """Return the person and the marker weights that the parameters select.
 
     Raises:
-        HumanoidError: no such model or template, or one that cannot be read.
+        HumanoidError: if the model or template is missing or unreadable.
     """
     path = Path(p.model).expanduser()
     if path.suffix.lower() == ".osim":
@@ -94,7 +94,7 @@ def person_of(p: HumanMotionParameters) -> tuple[Person, FitTasks]:
 
 
 class HumanMotion(TickNode):
-    """Fits a person to live markers; a frame of markers makes an extra tick at once."""
+    """Node that fits a person to live markers; each marker frame triggers an extra tick."""
 
     Parameters = HumanMotionParameters
     params: HumanMotionParameters
@@ -117,7 +117,7 @@ class HumanMotion(TickNode):
         return p.rate
 
     def become(self, person: Person, turn: np.ndarray | None = None) -> None:
-        """Fit this person from now on; turn (3, 3): from the axes of the markers, where it is known."""
+        """Fit this person from now on; `turn` (3, 3) rotates from marker axes, if known."""
         up = None if self.params.up == "auto" else UP[self.params.up]
         self.person, self.live = person, LiveFit(person, self.tasks, up)
         if turn is not None:
@@ -131,7 +131,7 @@ class HumanMotion(TickNode):
         self.loads: dict[str, PlateWrench] = {}
 
     def warm(self) -> None:
-        """Load the kernels: frames of the person at rest, that nobody hears of."""
+        """Load the kernels with unpublished frames of the person at rest."""
         at_rest, turn = self.live.person.marker_positions(self.person.rest)[0], self.live.turn
         self.live.turn = None
         frame = None
@@ -169,7 +169,7 @@ class HumanMotion(TickNode):
         return response
 
     def record(self, markers: np.ndarray, now: float) -> None:
-        """Take a frame of the motion that is to calibrate; then compute, beside the ticks."""
+        """Record a calibration frame; once complete, calibrate in a separate thread."""
         if self.recorder is None or self.worker is not None or not self.recorder.add(markers, now):
             return
         recorder, person, turn, labels = self.recorder, self.live.person, self.live.turn, self.live.labels
@@ -180,14 +180,14 @@ class HumanMotion(TickNode):
                 self.found = recorder.calibrate(person, turn, labels)
             except HumanoidError as e:
                 self.found = e
-            except Exception as e:  # nobody else would hear of it
+            except Exception as e:  # an exception would be lost otherwise
                 self.found = ConfigError(f"{type(e).__name__}: {e}")
 
         self.worker = threading.Thread(target=compute, daemon=True)
         self.worker.start()
 
     def look_at_calibration(self) -> None:
-        """Say how far it is, and take the result over."""
+        """Report the progress of the calibration, and apply its result."""
         if self.recorder is None:
             return
         found = self.found
@@ -211,7 +211,7 @@ class HumanMotion(TickNode):
         frame = self.markers.take()
         if frame is not None:
             self.take(frame)
-        else:  # what waits must not grow old
+        else:  # waiting frames must not become outdated
             self.plates.poll()
         self.look_at_calibration()
         silent = self.silent("markers", now, self.params.marker_timeout)
@@ -221,7 +221,7 @@ class HumanMotion(TickNode):
         self.health.check("clock", bool(clock), Level.WARN, f"markers: {clock}")
 
     def take(self, frame: MarkerFrame) -> None:
-        """Fit a frame, and publish what it says."""
+        """Fit a frame and publish the results."""
         if frame.time <= self.last:
             return
         interval, self.last = frame.time - self.last, frame.time
@@ -260,7 +260,7 @@ class HumanMotion(TickNode):
         self.tell(found)
 
     def world_axes(self) -> np.ndarray:
-        """(3, 3) from the axes of the person to those of the world, whose z is up."""
+        """Return the rotation (3, 3) from person axes to the world with z up."""
         turn = self.live.turn
         assert turn is not None
         if self.axes is None or self.axes[0] is not turn:
@@ -269,7 +269,7 @@ class HumanMotion(TickNode):
         return self.axes[1]
 
     def count(self, interval: float) -> None:
-        """Count a frame, and those that should have come since the last one."""
+        """Count a frame, and frames missed since the last one."""
         if not interval < 1.0:
             return
         self.frames += 1
@@ -278,7 +278,7 @@ class HumanMotion(TickNode):
         self.interval += 0.05 * (interval - self.interval) if self.interval else interval
 
     def tell(self, frame: LiveFrame) -> None:
-        """Keep the open problems of markers and plates."""
+        """Update the reported problems of markers and plates."""
         if frame.unknown.any():
             unknown = [self.person.names[k] for k in np.flatnonzero(frame.unknown)]
             self.health.report("unknown", Level.WARN, f"no marker tells of {first_few(unknown)}: held")
@@ -297,7 +297,7 @@ class HumanMotion(TickNode):
         self.outputs.picture(left, self.arrows)
 
     def arrows(self) -> np.ndarray:
-        """(F, 2, 3) centre of pressure and force of each foot in the world [m, N]; NaN where there is none."""
+        """Return centre of pressure [m] and force [N] of each foot in the world (F, 2, 3); NaN without load."""
         turn, contacts = self.world_axes(), self.dynamics.contacts
         feet = contacts.feet if contacts is not None else ()
         arrows = np.full((len(feet), 2, 3), np.nan)

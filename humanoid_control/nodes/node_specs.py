@@ -1,7 +1,4 @@
-"""The nodes of stacks: what each is for, what it reads and publishes, which kernels it needs.
-
-It imports no ROS, so that launch files load it anywhere.
-"""
+"""Specifications of the nodes of stacks. Imports no ROS."""
 
 from __future__ import annotations
 
@@ -24,16 +21,17 @@ from humanoid_control.warm_up import (
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """One node of a stack.
+    """Node of a stack.
 
     Attributes:
-        executable: name of its executable, its node, and its module below `humanoid_control.nodes`.
-        parameters: class of its parameters in that module.
-        task: one line for help texts.
-        subscribes, publishes: topic names for the docs; relative but for those with a slash.
-        essential: without it a stack ends; False: where it cannot be kept alive, the other nodes go on.
-        powers: it gives power to drives: it ends first, in its own time, and is never started again by itself.
-        kernels: group of compiled kernels that it needs first; empty: none.
+        executable: name of executable, node and module below `humanoid_control.nodes`.
+        parameters: class of its parameters.
+        task: one-line description.
+        subscribes: subscribed topics.
+        publishes: published topics.
+        essential: the stack ends without it; otherwise the other nodes continue.
+        powers: it powers drives: it stops first, with enough time, and never restarts automatically.
+        kernels: group of kernels that it needs first; empty: none.
     """
 
     executable: str
@@ -50,7 +48,7 @@ class NodeSpec:
         return f"humanoid_control.nodes.{self.executable}"
 
     def parameter_class(self) -> type[NodeParameters]:
-        """The node's parameter dataclass (imports the node's module, so ROS must be there)."""
+        """Return the parameter dataclass; imports the node's module, which needs ROS."""
         return getattr(importlib.import_module(self.module), self.parameters)
 
 

@@ -1,8 +1,7 @@
-"""Node `policy`: a learned policy of somebody else on a robot. Sensors and requests in, joint commands with gains out.
+"""Node `policy`: runs a third-party learned policy. Sensors and requests in, joint commands with gains out.
 
-It steps in the sensors' own time, as soon as the measurement of an instant is complete, and publishes at once. The
-robot is led to the first posture, handed over by torques, caught where it tilts, and let down where anything is wrong:
-no number, no sensors, a late observation or inference. It is never held on its last posture.
+It steps with each complete sensor instant and publishes at once. On any fault, or after a caught tilt, it lets the
+robot down; it never holds the last posture.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ from humanoid_control.robots import Robot, load_robot
 __all__ = ["PolicyNode", "PolicyParameters", "main"]
 
 WAITING = "WAITING"
-POWERED = ("", "HOLD", "BLEND", "RUN")  # states of a driver in which a policy may begin; empty: there is none
-CHECK_PERIOD = 0.25  # [s] between looks at what keeps the policy from beginning
-END_TIME = 1.5  # [s] in which the robot is let down before the process ends
-EARLY_WARNING = 0.05  # [rad] by which targets leave the ranges: no policy that walks well did that
+POWERED = ("", "HOLD", "BLEND", "RUN")  # driver states in which a policy may start; empty: no driver
+CHECK_PERIOD = 0.25  # [s] period of the check of the start conditions
+END_TIME = 1.5  # [s] to let the robot down before the process ends
+EARLY_WARNING = 0.05  # [rad] targets beyond joint ranges by more than this precede falls
 
 
 class PolicyNode(TickNode):
-    """Steps a supervised policy at the instants of the sensors."""
+    """Node that steps a supervised policy at sensor instants."""
 
     Parameters = PolicyParameters
     params: PolicyParameters
@@ -84,14 +83,14 @@ class PolicyNode(TickNode):
         return 1.0 / first.period
 
     def _rehearse(self) -> None:
-        """Run some steps at rest: what is loaded at first use is loaded now."""
+        """Run a few steps at rest to load everything."""
         n, up = self.robot.n, np.array([0.0, 0.0, 0.0, 1.0])
         for policy in self.policies:
             state = RobotState(policy.rest.copy(), np.zeros(n), up, np.zeros(3), np.zeros(3), np.zeros(3))
             for _ in range(5):
                 try:
                     policy.step(state)
-                except PolicyError:  # its own checks refuse what never works
+                except PolicyError:  # its own checks reject policies that never work
                     break
             policy.reset()
 
@@ -100,13 +99,12 @@ class PolicyNode(TickNode):
             self.supervisor.set_late(self.params.late)
 
     def activate(self) -> None:
-        """Wait for the sensors, and for ~/start."""
         self.inputs_of.restart()
         self.asked = self.params.start
         self.restart()
 
     def restart(self) -> None:
-        """Command nothing until the robot is known and the policy is asked for."""
+        """Command nothing until the robot state is known and the policy is requested."""
         self.running, self.checked, self.end_at, self.steps, self.lost = False, 0.0, float("inf"), 0, 0
         self.ticked, self.stalled = time.monotonic(), 0.0
         self.supervisor.reset()
@@ -117,11 +115,10 @@ class PolicyNode(TickNode):
     # -- requests -----------------------------------------------------------------------------------------------------
 
     def on_paused(self, m: Bool) -> None:
-        """The simulator's time stands still, or goes on."""
         self.paused = bool(m.data)
 
     def on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Lead the robot to the first posture, then run the policy."""
+        """Move the robot to the first posture, then run the policy."""
         going = self.running and self.supervisor.state not in (SIT, DAMP)
         response.success = self.active and not going
         why = "the policy is running" if going else "the node is not active"
@@ -141,7 +138,7 @@ class PolicyNode(TickNode):
         return response
 
     def on_switch(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Hand over to the other policy."""
+        """Switch to the other policy."""
         try:
             if len(self.policies) < 2:
                 raise ConfigError("there is one policy only: name another one by the parameter second")
@@ -158,7 +155,7 @@ class PolicyNode(TickNode):
 
     def tick(self, now: float) -> None:
         i, s = self.inputs_of, self.inputs_of.sensors
-        # A process that was stopped goes through the messages that wait for it, each in time by its stamp.
+        # After a suspension, waiting messages arrive with correct stamps, so the delay is measured by the clock.
         self.stalled = max(self.stalled, (now - self.ticked) * i.pace - 1.0 / self.rate)
         self.ticked = now
         s.look(now, 1.5 / self.rate, i.pace)
@@ -184,7 +181,7 @@ class PolicyNode(TickNode):
             self._without_sensors(now, silent)
 
     def _prepare(self, now: float, instant: int | None) -> None:
-        """Begin where everything is there that the policy needs."""
+        """Start once all inputs of the policy are available."""
         i = self.inputs_of
         missing = i.sensors.missing or i.sensors.quiet(self.params.sensor_lost)
         ready = self.asked and instant is not None and not missing and self.power.state in POWERED
@@ -206,7 +203,6 @@ class PolicyNode(TickNode):
         i.begin_anew()
 
     def _control(self, now: float) -> None:
-        """One step of the policy."""
         i, sup, begin = self.inputs_of, self.supervisor, time.perf_counter()
         if self.power.state not in POWERED:
             sup.stop(f"the driver went to {self.power.state}")
@@ -218,7 +214,7 @@ class PolicyNode(TickNode):
         policy = sup.policy
         targets = sup.step(state, i.command(now, policy), late)
         took = time.perf_counter() - begin
-        if took * i.pace > self.params.late / self.rate:  # of the robot's time; a simulated robot may be slow, too
+        if took * i.pace > self.params.late / self.rate:  # in robot time, because a simulation may run slower
             targets = sup.step(state, i.command(now, policy), took * i.pace)
         self._send(targets, now)
         self.took.add(took)
@@ -228,12 +224,12 @@ class PolicyNode(TickNode):
         self.outputs.show(sup.policy, now, self.params.terms_rate)
 
     def _send(self, targets: PolicyTargets, now: float) -> None:
-        """Publish targets; where they are no numbers, damping."""
+        """Publish targets, or damping if they are not finite."""
         sitting = self.supervisor.state in (SIT, DAMP)
         others = np.full(self.robot.n, np.nan) if sitting else self.inputs_of.others(now)
         others[self.supervisor.policy.acted] = np.nan
         if self.params.standing and self.supervisor.state == STAND_IN:
-            others = targets.q  # gains of a policy are too soft to stand with alone: the drives' own ones hold it
+            others = targets.q  # policy gains are too soft to stand with; the drives hold with their own gains
         if self.outputs.send(targets, others):
             return
         self.supervisor.stop("a target is not a number")
@@ -244,14 +240,13 @@ class PolicyNode(TickNode):
         )
 
     def _without_sensors(self, now: float, silent: list[str]) -> None:
-        """Let the robot down where it is not known how it stands; called once a period."""
+        """Let the robot down without sensors; called once per period."""
         self.asked = False
         self.supervisor.stop(f"no {' and '.join(silent)} for {self.params.sensor_lost:g} s")
         self._send(self.supervisor.step(self.inputs_of.state(now)), now)
         self._tell(None)
 
     def _tell(self, state: RobotState | None) -> None:
-        """Publish and report what the step found."""
         sup = self.supervisor
         self.outputs.say(sup.state.upper().replace(" ", "_"))
         why = f": {sup.events[-1].why}" if sup.events else ""
@@ -299,10 +294,10 @@ class PolicyNode(TickNode):
 
 
 def _loaded(path: str, network: str, robot: Robot) -> Policy:
-    """A policy that is ready to run.
+    """Return a policy ready to run.
 
     Raises:
-        HumanoidError: it cannot be read, contradicts itself, does not fit the robot, or the extra is not installed.
+        HumanoidError: if it is unreadable, inconsistent or unfit for the robot, or if an extra is not installed.
     """
     try:
         return load_policy(path, robot, Path(network) if network else None)

@@ -1,7 +1,6 @@
-"""Node `robot_driver`: a real robot on its buses, or its simulated twin. Commands in, states out, power by request.
+"""Node `robot_driver`: a real robot on its buses, or its simulated twin.
 
-It measures as soon as it is active, and gives power when somebody calls `~/enable`: neither a lifecycle transition nor
-a start or restart does.
+Only the service `~/enable` switches power on; lifecycle transitions and restarts do not.
 """
 
 from __future__ import annotations
@@ -58,10 +57,10 @@ from humanoid_control.nodes.driving.trajectory_action import TrajectoryAction, p
 from humanoid_control.robots import Robot, load_robot
 
 TWINS = ("simulator", "loopback")
-ECHO = 0.3  # [s] after a signal in which another one is the same Ctrl-C
-AFTER = 0.2  # [s] after a quick stop, for the drives to lose their power
-SUPPLY_PERIOD = 1.0  # [s] between messages of the battery
-WATCHDOG = 0.1  # [s] of silence after which simulated drives stop
+ECHO = 0.3  # [s] window in which two signals belong to the same Ctrl-C
+AFTER = 0.2  # [s] time after a quick stop in which the drives lose power
+SUPPLY_PERIOD = 1.0  # [s] period of battery messages
+WATCHDOG = 0.1  # [s] silence after which simulated drives stop
 STOPPED = (PowerState.FAULT, PowerState.ESTOP)
 
 
@@ -113,13 +112,13 @@ class RobotDriverParameters(NodeParameters):
 
 
 def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:
-    """The robot that the parameters name.
+    """Return the hardware that the parameters select.
 
     Raises:
-        HumanoidError: no file beside the URDF, or one with a mistake.
+        HumanoidError: if the hardware file is missing or faulty.
     """
     path = hardware_path(robot)
-    # Simulated drives are as patient as the driver: on a busy machine it is late, and they would stop for its silence.
+    # Simulated drives get the tolerance of the driver: on a busy machine its late cycles would trip their watchdogs.
     patience = {"watchdog": WATCHDOG * p.late_tolerance}
     options = {"robot": p.robot} if p.hardware == "simulator" else patience
     if p.hardware in TWINS:
@@ -135,7 +134,7 @@ def hardware_of(p: RobotDriverParameters, robot: Robot) -> Hardware:
 
 
 class RobotDriver(DriverNode):
-    """A `Driver` with topics and services around it."""
+    """Node around a `Driver`: topics and services."""
 
     Parameters = RobotDriverParameters
     params: RobotDriverParameters
@@ -214,7 +213,7 @@ class RobotDriver(DriverNode):
     # -- commands -----------------------------------------------------------------------------------------------------
 
     def on_command(self, m: JointState, info: Mapping[str, Any]) -> None:
-        """Take a command of the publisher that is followed; one with a mistake is dropped and named."""
+        """Accept commands of the followed publisher; report and discard faulty ones."""
         now = time.monotonic()
         text = "a trajectory runs: joint_commands passed over"
         if self.health.check("passed over", self.sources.running(now), Level.WARN, text):
@@ -223,7 +222,7 @@ class RobotDriver(DriverNode):
             self.pairs.command(m, gid_of(info))
 
     def take(self, m: JointState, gains: JointState | None) -> None:
-        """Hand a command over to the driver, with gains where it has some and the drives take them."""
+        """Pass a command, with gains if the drives accept them."""
         try:
             given = self.gains.read(*gains_of(gains)) if gains is not None else None
             if given is not None:
@@ -236,9 +235,9 @@ class RobotDriver(DriverNode):
             self.sources.command(read[0], time.monotonic(), read[1], given)
 
     def on_trajectory(self, m: JointTrajectory, info: Mapping[str, Any]) -> None:
-        """Execute a trajectory from where the reference is, at its stamp; an empty one ends the one that runs.
+        """Execute a trajectory from the current reference; an empty one ends the current trajectory.
 
-        While a trajectory of one publisher runs, those of others are refused. A goal of the action is replaced.
+        Trajectories of other publishers are rejected meanwhile. A new one replaces a goal of the action.
         """
         now = time.monotonic()
         unused = any(len(p.effort) for p in m.points)
@@ -260,20 +259,20 @@ class RobotDriver(DriverNode):
             self.health.report("trajectory", Level.WARN, str(e))
 
     def commanded_by(self, now: float) -> str:
-        """Publisher of joint_commands that is followed at a time [s], in words; empty: nobody."""
+        """Describe the followed publisher of joint_commands at `now` [s]; empty: none."""
         if self.sources.running(now) or not self.owner.active(now, self.driver.hardware.command_timeout):
             return ""
         return f"joint_commands of {self.owner.owner_name} are followed"
 
     def on_emergency_stop_topic(self, on: bool) -> None:
-        """Every message is a sign of life, too."""
+        """Apply the emergency stop; every message is also a heartbeat."""
         self.driver.heartbeat(time.monotonic())
         self.driver.emergency_stop("topic", on, f"emergency stop on {self.driver.hardware.estop_topic}")
 
     # -- services -----------------------------------------------------------------------------------------------------
 
     def set_zero(self) -> str:
-        """Calibrate where the robot stands, and write the file."""
+        """Calibrate at the current posture and write the file."""
         p = self.params
         if self.calibration is None:
             raise ConfigError("nothing to calibrate: the drives are simulated")
@@ -394,7 +393,7 @@ class RobotDriver(DriverNode):
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def ending(self) -> bool:
-        """Come to rest and switch off before the process ends; a second signal stops at once."""
+        """Decelerate and power off before the process ends."""
         now = time.monotonic()
         if math.isnan(self.end_at):
             self.end_at = now + END_TIME
@@ -404,10 +403,11 @@ class RobotDriver(DriverNode):
         return (self.driver.machine.powered or self.quick) and now < self.end_at
 
     def _on_second_signal(self, first: float) -> None:
-        """Stop at once; of one Ctrl-C under `ros2 launch` come two: the terminal's, and that of launch."""
+        """Stop at once; `ros2 launch` delivers one Ctrl-C twice within `ECHO`."""
         if time.monotonic() - first > ECHO:
             self.driver.emergency_stop("signal", True, "interrupted twice")
-            self.quick, self.end_at = True, time.monotonic() + QUICK_STOP_TIME + AFTER  # cycles go on until it is done
+            # cycles continue until the stop is complete
+            self.quick, self.end_at = True, time.monotonic() + QUICK_STOP_TIME + AFTER
 
     def deactivate(self) -> None:
         self.action.interrupt()
@@ -422,13 +422,13 @@ class RobotDriver(DriverNode):
 
 
 class FrameFile:
-    """File of the frames that a dry run would have sent, one a line."""
+    """File of the frames that a dry run would send, one per line."""
 
     def __init__(self, path: Path) -> None:
-        """Begin it.
+        """Open the file.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: if it cannot be written.
         """
         check_file(path, "file of frames")
         self._stream = path.open("w", encoding="utf-8")
@@ -441,7 +441,7 @@ class FrameFile:
 
 
 def listed(text: str) -> list[str]:
-    """Names in a parameter, divided by commas."""
+    """Return the names in a comma-separated parameter."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

@@ -1,4 +1,4 @@
-"""Node `simulator`: the robot in a simulated world. Commands in; joint states, imu, wrenches, the truth, clock out."""
+"""Node `simulator`: a robot in a simulated world. Commands in; sensors, ground truth and clock out."""
 
 from __future__ import annotations
 
@@ -22,48 +22,43 @@ from humanoid_control.walking.ground.standing import stand_on_ground
 
 __all__ = ["Simulator", "SimulatorParameters", "main"]
 
-PHASE = 0.05  # of a period: a tick that comes on time, to rounding, has its own period due
-WINDOW = 2.0  # [s] over which the achieved factor is taken
-SHARE = 0.8  # of a tick's time may be spent on simulating; messages need the rest
-FREE_RATE = 50.0  # [Hz] of the ticks where time passes as fast as possible
-PACE_PERIOD = 1.0  # [s] between checks of the pace
-REPEAT_PERIOD = 0.2  # [s] between messages while time stands still
+PHASE = 0.05  # share of a period: rounding must not delay the period of a punctual tick
+WINDOW = 2.0  # [s] window of the achieved factor
+SHARE = 0.8  # share of a tick for simulation; messages need the rest
+FREE_RATE = 50.0  # [Hz] tick rate when time runs as fast as possible
+PACE_PERIOD = 1.0  # [s] period of the pace check
+REPEAT_PERIOD = 0.2  # [s] period of repeated messages while paused
 
 
 class Pacer:
-    """Pace of simulated time beside real time: how many periods are due.
+    """Pace of simulated time: number of periods that are due.
 
-    A small backlog is made up for. More than `limit` behind, it is given up: then simulated time passes more slowly,
-    and `achieved` says how slowly. Nothing can pile up.
+    Small backlogs are caught up. A backlog beyond `limit` is dropped, so simulated time slows down.
 
     Attributes:
-        factor: simulated by real time; 0: as fast as possible.
-        lost: simulated time that was given up [s].
+        factor: simulated per real time; 0: as fast as possible.
+        lost: dropped simulated time [s].
     """
 
     def __init__(self, period: float, factor: float, limit: float = 0.1) -> None:
-        """Prepare.
+        """Start at time 0.
 
         Args:
-            period: simulated time that is done in one piece [s].
-            factor: 0 or more.
-            limit: largest backlog [s] of real time.
+            period: simulated time of one period [s].
+            factor: simulated per real time; 0: as fast as possible.
+            limit: maximum backlog in real time [s].
         """
         self.period, self.factor, self.limit = period, factor, limit
         self.restart(0.0)
 
     def restart(self, now: float) -> None:
-        """Count from here, as after a pause."""
+        """Restart at `now` [s], as after a pause."""
         self._origin, self._done, self.lost = now, 0, 0.0
         self._history: deque[tuple[float, int]] = deque([(now, 0)])
         self._total = 0
 
     def due(self, now: float) -> int:
-        """Periods to simulate now; a large number where time passes as fast as possible.
-
-        Args:
-            now: on the monotonic clock [s].
-        """
+        """Return the number of periods to simulate at monotonic time `now` [s]."""
         if not self.factor:
             return 1_000_000
         behind = (now - self._origin) * self.factor / self.period + PHASE - self._done
@@ -76,12 +71,13 @@ class Pacer:
         return max(0, int(behind + 1))
 
     def late(self, done: int, now: float) -> float:
-        """Time since a period was due [s]. States whose stamps are set back by it are as far apart as they were due.
+        """Return the time since a period was due [s], to be subtracted from its stamp.
 
-        Otherwise two states in a row, the first late and the second in time, would seem to move several times as fast.
+        Otherwise a late state followed by a punctual one would show several times the actual speed.
 
         Args:
-            done: how many periods were simulated before it since the last `record`. now: as of `due`.
+            done: periods simulated before it since the last `record`.
+            now: time passed to `due` [s].
         """
         if not self.factor:
             return 0.0
@@ -89,7 +85,7 @@ class Pacer:
         return max(0.0, now - due)
 
     def record(self, periods: int, now: float) -> None:
-        """Count periods that were simulated."""
+        """Count simulated periods."""
         self._done += periods
         self._total += periods
         self._history.append((now, self._total))
@@ -98,18 +94,18 @@ class Pacer:
 
     @property
     def achieved(self) -> float:
-        """Simulated by real time over the last two seconds; NaN where it is not known yet."""
+        """Simulated per real time over the last two seconds; NaN at first."""
         (t0, n0), (t1, n1) = self._history[0], self._history[-1]
         return (n1 - n0) * self.period / (t1 - t0) if t1 - t0 > 0.25 * WINDOW else float("nan")
 
     @property
     def slow(self) -> bool:
-        """True where the factor asked for is missed by more than 5 %."""
+        """Whether the requested factor is missed by more than 5 %."""
         return bool(self.factor) and self.achieved < 0.95 * self.factor
 
 
 class Simulator(TickNode):
-    """One robot, its drives and the ground, at the pace asked for."""
+    """Node with one robot, its drives and the ground."""
 
     Parameters = SimulatorParameters
     params: SimulatorParameters
@@ -121,7 +117,7 @@ class Simulator(TickNode):
         check_winch_parameters(p)
         self.robot = load_robot(p.robot, p.base)
         self.engine = engine_of(p, self.robot)
-        self.engine.step()  # loads what is compiled, now and not in a tick
+        self.engine.step()  # loads compiled code
         self._stand()
         self.steps = max(1, round(1.0 / (p.rate * p.step)))
         period = self.steps * p.step
@@ -174,7 +170,11 @@ class Simulator(TickNode):
             self.health.check("slow", slow, Level.WARN, text)
 
     def advance(self, done: int | None = None) -> None:
-        """One period of the joint states; `done`: how many were simulated in this tick, None where none is due."""
+        """Publish one period of joint states.
+
+        Args:
+            done: periods simulated in this tick; None: the pace does not apply.
+        """
         self.incoming.hold_when_silent(self.params.command_timeout)
         self.incoming.pull(self.params.tension)
         self.winches.watch()
@@ -188,7 +188,7 @@ class Simulator(TickNode):
     # -- services -------------------------------------------------------------------------------------------------
 
     def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Time zero, neutral posture, sensors as at the start."""
+        """Reset to time zero and the neutral posture."""
         self.winches.take_parameter()
         self._stand()
         self.incoming.restart()
@@ -200,7 +200,6 @@ class Simulator(TickNode):
         return response
 
     def on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        """Let time stand still, or go on."""
         self.paused = bool(request.data)
         self.stands_still.publish(Bool(data=self.paused))
         self.pacer.restart(time.monotonic())
@@ -213,7 +212,7 @@ class Simulator(TickNode):
             response.success, response.message = False, "not paused: call ~/pause with data true before"
             return response
         for _k in range(self.params.step_periods):
-            self.heartbeat.beat()  # many periods take their time
+            self.heartbeat.beat()  # many periods take long
             self.advance()
         response.success = not self.engine.diverged
         response.message = self.engine.failure or f"at {self.engine.time:.4f} s"

@@ -1,7 +1,4 @@
-"""Stacks: their nodes and how they are wired; the one description that launch files, sessions and docs read.
-
-It imports no ROS, so that launch files load it anywhere.
-"""
+"""Stacks: sets of connected nodes, shared by launch files, sessions and docs. Imports no ROS."""
 
 from __future__ import annotations
 
@@ -22,13 +19,15 @@ PERFORMER = "whole_body_controller"
 
 @dataclass(frozen=True)
 class Stack:
-    """A set of nodes that together do a job, in the order in which they are started.
+    """Set of nodes for one task, in start order.
 
     Attributes:
-        name, task, nodes: for `humanoid up` and the docs.
-        settings: node -> parameter -> value, where the job needs another than the default.
-        remaps: node -> topic -> topic, where they are wired otherwise than by their names.
-        commands: topic by which it is seen to move.
+        name: name for `humanoid up`.
+        task: one-line description.
+        nodes: specifications of the nodes.
+        settings: node -> parameter -> value that differs from the default.
+        remaps: node -> topic -> topic.
+        commands: topic that shows that the stack moves.
     """
 
     name: str
@@ -40,7 +39,7 @@ class Stack:
 
     @property
     def player(self) -> str:
-        """The node that plays a clip."""
+        """Name of the node that plays a clip."""
         return next((name for name in (WHOLE_BODY_PLAYER, PERFORMER) if name in self), "trajectory_streamer")
 
     @property
@@ -52,17 +51,18 @@ class Stack:
         return executable in self.executables
 
     def without(self, executable: str) -> Stack:
-        """The same stack without a node."""
         return replace(self, nodes=tuple(n for n in self.nodes if n.executable != executable))
 
     def part(self, only: Sequence[str] = (), without: Sequence[str] = ()) -> Stack:
-        """The nodes of the stack that run here, where others run on another host.
+        """Return the stack with only the nodes that run on this host.
 
         Args:
-            only: these; none: all. without: all but these.
+            only: nodes to keep; empty: all.
+            without: nodes to remove.
 
         Raises:
-            UnknownNameError: a node that the stack does not have. ConfigError: none is left.
+            UnknownNameError: if the stack lacks a node.
+            ConfigError: if no node is left.
         """
         for name in (*only, *without):
             if name not in self:
@@ -75,25 +75,25 @@ class Stack:
         return replace(self, nodes=kept)
 
     def kernel_groups(self, settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """Groups of kernels to be compiled first: several nodes would compile the same at once, and be late.
+        """Return kernel groups to compile before the start, so that nodes do not compile the same kernels in parallel.
 
         Args:
-            settings: node -> parameter -> value, stronger than the stack's own.
+            settings: node -> parameter -> value; overrides the settings of the stack.
         """
         needed = {self.kernels_of(spec, settings) for spec in self.nodes}
         return [group for group in GROUPS if group in needed]
 
     def kernels_of(self, spec: NodeSpec, settings: Mapping[str, Mapping[str, Any]]) -> str:
-        """Group of kernels that a node needs first; empty: none. `settings` as above."""
+        """Return the kernel group that a node needs first; empty: none."""
         own = {**self.settings.get(spec.executable, {}), **settings.get(spec.executable, {})}
         return TENDONS if own.get("source") == "tendons" else spec.kernels
 
     def ros_parameters(self, shared: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Contents of a ROS parameter file.
+        """Return the contents of a ROS parameter file.
 
         Args:
-            shared: parameters for every node, such as the robot.
-            settings: node -> parameter -> value, stronger than `shared` and than the stack's own.
+            shared: parameters of every node, for example the robot.
+            settings: node -> parameter -> value; overrides `shared` and the stack.
         """
 
         def values(node: str) -> dict[str, Any]:
@@ -106,14 +106,14 @@ def _stack(name: str, task: str, *nodes: str, **wiring: Any) -> Stack:
     return Stack(name, task, tuple(NODES[n] for n in nodes), **wiring)
 
 
-GENTLE = {"acceleration": 20.0, "velocity_scale": 0.5}  # for real joints, until their own limits are known
-# Four fifths of its 20 rad/s^2 or of the joints' own limits, and of its half of the joints' speed.
+GENTLE = {"acceleration": 20.0, "velocity_scale": 0.5}  # for real joints with unknown limits
+# 80 % of GENTLE and of the joints' own acceleration limits, so that the driver never clips.
 BELOW_DRIVER = {"acceleration": 16.0, "acceleration_scale": 0.8, "velocity_scale": 0.4}
 ON_FEET = {"base": "floating", "rate": 250.0, "sensor_every": 1, "publish_tf": False, "stamp": "sim"}
-PERFORMS = ON_FEET | {"rate": 500.0}  # torques
+PERFORMS = ON_FEET | {"rate": 500.0}  # torque control needs a higher rate
 UNDER_POLICY = {
     "simulator": {**ON_FEET, "rotors": "quasi_direct"},
-    "policy": {"start": True, "standing": True, "late": 1.5},  # a computer that simulates has more to do
+    "policy": {"start": True, "standing": True, "late": 1.5},  # simulation on the same computer delays the policy
     "viewer": {"follow": True},
 }
 STACKS = {
@@ -236,7 +236,7 @@ STACKS = {
             "policy",
             WHOLE_BODY_PLAYER,
             settings={**UNDER_POLICY, "viewer": {"follow": True, "player": WHOLE_BODY_PLAYER}},
-            # Places in the world are of the reference: a tracker follows its postures and velocities.
+            # World-frame targets belong to the reference; the tracker follows its postures and velocities.
             remaps={WHOLE_BODY_PLAYER: {"targets": "reference_targets", "contacts": "reference_contacts"}},
         ),
         _stack(
@@ -303,10 +303,10 @@ STACKS = {
 
 
 def find_stack(name: str) -> Stack:
-    """A stack by its name.
+    """Return a stack by its name.
 
     Raises:
-        UnknownNameError: with the nearest names.
+        UnknownNameError: if it is unknown.
     """
     if name not in STACKS:
         raise UnknownNameError("stack", name, STACKS)
@@ -314,10 +314,11 @@ def find_stack(name: str) -> Stack:
 
 
 def parse_settings(stack: Stack, settings: list[str]) -> dict[str, dict[str, Any]]:
-    """`node.param=value` texts, checked, as node -> parameter -> value.
+    """Parse and check `node.param=value` texts; return node -> parameter -> value.
 
     Raises:
-        ConfigError: not of that form, or a value out of range. UnknownNameError: unknown node or parameter.
+        ConfigError: if a text is malformed or a value out of range.
+        UnknownNameError: if a node or parameter is unknown.
     """
     out: dict[str, dict[str, Any]] = {}
     names = {spec.executable: spec for spec in stack.nodes}

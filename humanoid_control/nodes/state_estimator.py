@@ -1,4 +1,4 @@
-"""Node `state_estimator`: joint positions and velocities, estimated from encoders or from the lengths of tendons."""
+"""Node `state_estimator`: joint positions and velocities from encoders or tendon lengths."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from humanoid_control.robots import Robot, load_robot
 __all__ = ["StateEstimator", "StateEstimatorParameters", "main"]
 
 TOPIC = "joint_states"
-UNMEASURED = 1.0  # [s] after which a joint that only other messages name counts as not measured
+UNMEASURED = 1.0  # [s] after which a joint without measurements is reported
 
 
 class JointInput:
-    """Joint positions from encoders (`joint_states`) on their way into the joint filter; diagnostics report faults."""
+    """Input of the joint filter from encoders (`joint_states`)."""
 
     topic = TOPIC
 
@@ -32,8 +32,10 @@ class JointInput:
         """Subscribe.
 
         Args:
-            node: the StateEstimator. robot: whose joints. joint_filter: that takes the samples.
-            encoders: (n,) True for the joints to be taken from encoders.
+            node: StateEstimator.
+            robot: measured robot.
+            joint_filter: filter of the samples.
+            encoders: mask of joints with encoders (n,).
         """
         self.robot, self.filter, self.health, self._encoders = robot, joint_filter, node.health, encoders
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
@@ -44,7 +46,7 @@ class JointInput:
         node.listen(JointState, TOPIC, self.on_joint_states)
 
     def on_joint_states(self, m: JointState) -> None:
-        """Take a sample of the joints that the message names; several drivers may each send their own."""
+        """Accept a sample of the named joints; several drivers may each publish their own."""
         if m.name != self._order[0]:
             places, joints = self.robot.order_of(m.name)
             keep = self._encoders[joints]
@@ -62,7 +64,7 @@ class JointInput:
         self.health.check("nan", bool(len(bad)), Level.ERROR, f"measured position is not a number: {self._names(bad)}")
         stamp = self.clocks.time(tuple(m.name), seconds(m.header.stamp), self._clock(), time.monotonic())
         use = self.plausible.check(joints, q, stamp)
-        self._measured[:] = np.nan  # joints of another message are not measured again by this one
+        self._measured[:] = np.nan  # joints of other messages are not measured again by this one
         self._measured[joints[use]], self._heard[joints[use]] = q[use], time.monotonic()
         text = self.plausible.problem(stamp)
         self.health.check("implausible", bool(text), Level.WARN, text)
@@ -72,27 +74,27 @@ class JointInput:
         self.filter.update(stamp, self._measured)
         missing = joints[:0]
         if len(joints) < np.count_nonzero(self._encoders):
-            age = np.fmin(self.filter.age(stamp), stamp - self._begun)  # never measured: since the first message
+            # for joints never measured: time since the first message
+            age = np.fmin(self.filter.age(stamp), stamp - self._begun)
             missing = np.flatnonzero(self._encoders & (age > UNMEASURED))
         self.health.check("missing", bool(len(missing)), Level.WARN, f"joints not measured: {self._names(missing)}")
 
     def unmeasured(self, now: float, limit: float) -> np.ndarray:
-        """Test (n,) which joints of encoders gave nothing plausible for a time [s]; now: on the monotonic clock [s]."""
+        """Return the mask (n,) of encoder joints without plausible data for `limit` [s]."""
         return self._encoders & (now - self._heard > limit)
 
     def shift(self, step: float) -> None:
-        """Go along with the clock, which was set ahead by a step [s]."""
+        """Shift all stored times by a step of the clock [s]."""
         self._begun += step
         self.clocks.shift(step)
         self.plausible.shift(step)
 
     def _names(self, joints: np.ndarray) -> str:
-        """The first three of these joints, for a message."""
         return ", ".join(self.robot.joint_names[k] for k in joints[:3])
 
 
 class StateEstimator(TickNode):
-    """Filters and differentiates the joint positions, which encoders give or the lengths of tendons."""
+    """Node that filters and differentiates joint positions."""
 
     Parameters = StateEstimatorParameters
     params: StateEstimatorParameters
@@ -109,7 +111,7 @@ class StateEstimator(TickNode):
         self.tendons: Any = None  # a TendonInput
         self.encoders: JointInput | None = None
         self.topic, encoders = TOPIC, np.ones(robot.n, dtype=bool)
-        if self.params.source == "tendons":  # loads the compiler, which encoders do without
+        if self.params.source == "tendons":  # loads the compiler, which encoders do not need
             from humanoid_control.nodes.estimating.tendon_estimation import TendonInput
 
             self.tendons = TendonInput(self, robot, self.filter)
@@ -120,7 +122,7 @@ class StateEstimator(TickNode):
         return self.params.rate
 
     def clock(self) -> float:
-        """ROS time [s]; where it was set, the times of all samples go along."""
+        """Return the ROS time [s]; if the clock was set, shift the times of all samples."""
         now = 1e-9 * self.get_clock().now().nanoseconds
         if step := self.clock_steps.look(now, time.monotonic()):
             for one in (self.filter, self.encoders, self.tendons):
@@ -154,9 +156,9 @@ class StateEstimator(TickNode):
         if self.tendons is not None:
             self.tendons.hold(clock, now)
         if self.age(self.topic, now) > self.params.timeout or self.graph.frozen:
-            return  # without time every estimate would be the first sample, at rest
+            return  # at time zero every estimate would be a first sample, at rest
         state = self.filter.at(clock)
-        if self.encoders is not None:  # nobody must take a joint for one at rest of which nothing is known any more
+        if self.encoders is not None:  # an unmeasured joint must not appear at rest
             state.q[self.encoders.unmeasured(now, self.params.timeout)] = np.nan
         message = message_of(state, stamp, self.message)
         if message is not None:

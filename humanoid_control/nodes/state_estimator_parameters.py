@@ -8,7 +8,7 @@ from math import radians
 from humanoid_control.nodes.base.parameters import WorldParameters, param
 
 SOURCES = ("joints", "tendons")
-# OBSERVATIONS of `tendons.estimator.settings` and GROUPINGS of `robots.tendons`, which encoders need not load
+# Copies of OBSERVATIONS (`tendons.estimator.settings`) and GROUPINGS (`robots.tendons`): encoders need neither module.
 MODES = ("absolute", "r1", "r2", "r3", "literal")
 GROUPS = ("file", "completed", "whole", "automatic")
 

@@ -1,4 +1,4 @@
-"""Node `target_source`: random goals for the hands, reachable and unreachable ones, as targets."""
+"""Node `target_source`: random hand goals, reachable and unreachable, as targets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from humanoid_control.reaching import HANDS, REACHABLE, GoalSampler, ReachLeg, R
 from humanoid_control.robots import load_robot
 
 GREEN, RED = ColorRGBA(r=0.2, g=0.7, b=0.3, a=0.5), ColorRGBA(r=0.85, g=0.2, b=0.2, a=0.5)
-PATIENCE = 5.0  # [s] before a warning says what is waited for
+PATIENCE = 5.0  # [s] before a warning names the missing input
 GOAL_RADIUS = 0.035  # [m]
 
 
@@ -40,12 +40,12 @@ class TargetSourceParameters(WorldParameters):
 
 
 class TargetSource(TickNode):
-    """Plays a script of goals, from where the hands are when the first joint states come."""
+    """Node that plays a script of goals from the first hand positions."""
 
     Parameters = TargetSourceParameters
     params: TargetSourceParameters
     node_name = "target_source"
-    published: int  # number of the last goal that was published
+    published: int  # number of the last published goal
 
     def configure(self) -> float:
         p = self.params
@@ -76,7 +76,7 @@ class TargetSource(TickNode):
         present = self.present()
         if self.script is None and not self.begin(now, present):
             return
-        # Targets are evaluated at the very time they are stamped with, or their speed would be noisy.
+        # Targets are evaluated at their stamp; otherwise their speed would be noisy.
         seconds, stamp = max(0.0, 1e-9 * (present - self.begun)), stamp_of(present)
         assert self.script is not None
         self.markers.set_stamp(stamp)
@@ -88,7 +88,7 @@ class TargetSource(TickNode):
             self.goals.publish(goal_markers(leg, stamp))
 
     def begin(self, now: float, nanoseconds: int) -> bool:
-        """Begin at this time of the clock, once it is known where the robot is and somebody commands it."""
+        """Start at this clock time once the posture is known and the joints are commanded."""
         known = self.estimate.known
         followed = self.count_publishers("joint_commands") > 0
         late = now - self.since > PATIENCE
@@ -106,7 +106,7 @@ class TargetSource(TickNode):
 
 
 def goal_markers(leg: ReachLeg, stamp: Any) -> MarkerArray:
-    """A goal to be seen and to be recorded, when the targets have come to it: id is its number, text its kind."""
+    """Return markers of a goal that the targets have reached: id is its number, text its kind."""
     array = target_markers(HANDS, radius=GOAL_RADIUS)
     stays = leg.end - leg.arrive
     for m, (x, y, z) in zip(array.markers, leg.goal.points.tolist(), strict=True):

@@ -1,6 +1,6 @@
-"""Node `tendon_controller`: joint commands in, commands of the winches out; the joints move by their tendons alone.
+"""Node `tendon_controller`: converts joint commands to winch commands; tendons alone move the joints.
 
-Tendons whose drives hold get no message: a drive without commands holds its wire.
+Tendons in hold mode get no message: their drives hold the wire without commands.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ from humanoid_control.tendons.control.supervision import COMMAND_TIMEOUT, PERIOD
 STATES, COMMANDS = "tendon_states", "tendon_commands"
 COVARIANCE = "state_estimator/covariance"
 ESTIMATED, ESTIMATOR_PARAMETERS = "estimated_joint_states", "state_estimator/get_parameters"
-SAFE_MODES = ("absolute", "r2")  # of the state estimator; the others find or keep no start while the loop is closed
-DOUBTED = 5.0  # [deg] deviation of a joint's estimate beyond which it is not corrected by its angle
-AWAY = 10.0  # times the patience for which tendon states are silent: the controller begins anew
-LONG = 5.0  # times the patience for which angles are silent: they are doubted
-TOLD = 3.0  # [s] for which an event is reported
-STABILITY_PERIOD = 5.0  # [s] between two looks at the joints' stiffness
-MODE_PERIOD = 2.0  # [s] between two questions for the mode of the state estimator
-LEAST_SHARE = 0.3  # of the tendons' own stiffness, below which the joints' is reported
-EXTRA_RATE = 50.0  # [Hz] of ~/missed and ~/references
+SAFE_MODES = ("absolute", "r2")  # modes of the state estimator with an absolute start; the others drift in closed loop
+DOUBTED = 5.0  # [deg] standard deviation of a joint estimate above which its angle is not fed back
+AWAY = 10.0  # silence of the tendon states before the controller restarts, in multiples of `patience`
+LONG = 5.0  # silence of the angles before they count as uncertain, in multiples of `patience`
+TOLD = 3.0  # [s] duration of an event in the diagnostics
+STABILITY_PERIOD = 5.0  # [s] period of the check of the joint stiffness
+MODE_PERIOD = 2.0  # [s] period of the query for the mode of the state estimator
+LEAST_SHARE = 0.3  # share of the tendons' own stiffness below which a joint's stiffness is reported
+EXTRA_RATE = 50.0  # [Hz] rate of ~/missed and ~/references
 
 
 def _range(name: str) -> tuple[float, float]:
@@ -106,7 +106,7 @@ class TendonControllerParameters(NodeParameters):
 
 
 class TendonControllerNode(TickNode):
-    """A `TendonController` behind a `TendonSupervisor`, between joint commands and the drives of the winches."""
+    """Node with a `TendonController` and its `TendonSupervisor`, between joint commands and winch drives."""
 
     Parameters = TendonControllerParameters
     params: TendonControllerParameters
@@ -153,14 +153,13 @@ class TendonControllerNode(TickNode):
         return p.rate
 
     def settings(self) -> TendonControllerSettings:
-        """The controller's settings as the parameters say now."""
         p = self.params
         return TendonControllerSettings(
             **{f.name: getattr(p, f.name) for f in fields(TendonControllerSettings) if hasattr(p, f.name)}
         )
 
     def _warm_up(self) -> None:
-        """Load what is compiled, now and not in a tick."""
+        """Load compiled code before the first tick."""
         c = self.control
         m, d = c.packed.record.G.shape
         self._path, self._seen, self._arms = np.zeros(m), np.zeros(m), np.zeros((m, d))
@@ -189,13 +188,13 @@ class TendonControllerNode(TickNode):
         self._raise_tensions = self.params.tension_up
 
     def _use_image(self, image: BodyImage) -> None:
-        """Use what was learnt, from where the joints are by the new lengths."""
+        """Use the learnt body image from the current angles."""
         self.control.use(image)
         if self.begun:
             self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Start where the robot is: commands wait for its tendons and angles."""
+        """Restart at the current robot state, once tendons and angles arrive."""
         self.begun, self._last_tick = False, -np.inf
         self.references.forget()
         self.commands.pause()
@@ -207,11 +206,11 @@ class TendonControllerNode(TickNode):
             self.references.add(*read[0], time.monotonic())
 
     def on_states(self, m: JointState) -> None:
-        """Take wires and tensions; one with a mistake is dropped, a tendon without a number keeps its last one."""
+        """Accept wires and tensions; reject faulty messages."""
         try:
             jumped = self.readings.take(m.name, m.position, m.velocity, m.effort, time.monotonic())
         except HumanoidError as e:
-            self._tell(f"{e}: passed over")  # good messages follow at once; it is shown for a while
+            self._tell(f"{e}: passed over")  # valid messages follow at once, so the event is shown for a while
             return
         text = self.readings.problem
         self.health.check(STATES, bool(text), Level.WARN, text)
@@ -224,17 +223,17 @@ class TendonControllerNode(TickNode):
         self.health.check("angles", bool(self.estimate.problem), Level.WARN, self.estimate.problem)
 
     def on_covariance(self, m: Float64MultiArray) -> None:
-        """Deviations of the estimated joints: those of many degrees are not to be followed."""
+        """Mark joints with a large standard deviation as uncertain."""
         if not m.layout.dim:
             return
         names = m.layout.dim[0].label.split(",")
         variance = np.asarray(m.data).reshape(len(names), len(names)).diagonal()
         deviation = np.degrees(np.sqrt(np.maximum(variance, 0.0)))
-        sure = dict(zip(names, (deviation <= DOUBTED).tolist(), strict=True))  # one that is not a number is not sure
+        sure = dict(zip(names, (deviation <= DOUBTED).tolist(), strict=True))  # NaN counts as uncertain
         self.uncertain[:] = [not sure.get(n, True) for n in self.control.geometry.joint_names]
 
     def _ask_for_mode(self, now: float) -> None:
-        """Ask the state estimator for its mode, again and again: it may be restarted with another one."""
+        """Query the mode of the state estimator, which a restart may change."""
         if self.params.angles != ESTIMATED or now - self._asked < MODE_PERIOD or not self._estimator.service_is_ready():
             return
         self._asked = now
@@ -246,7 +245,7 @@ class TendonControllerNode(TickNode):
         self._mode = words[1] if len(words) == 2 and words[0] == "tendons" else ""
 
     def _refuses_angles(self) -> bool:
-        """Refuse angles whose start is unknown: neither finds itself while the loop is closed."""
+        """Return True and report it if the angles may drift in closed loop."""
         refused = bool(self._mode) and self._mode not in SAFE_MODES and not self.params.force
         refused = refused and self.params.law in NEEDS_ANGLES
         text = f"state_estimator runs in mode {self._mode}, whose angles may drift: use absolute or r2, or force:=true"
@@ -262,13 +261,13 @@ class TendonControllerNode(TickNode):
     # -- services -----------------------------------------------------------------------------------------------------
 
     def on_relax(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Pay all tensions out to 5 N within a second; the robot sinks."""
+        """Reduce all tensions to 5 N within one second; the robot sinks."""
         self.supervisor.stop("pay_out")
         response.success, response.message = True, "tensions are paid out; ~/tension_up brings them back"
         return response
 
     def on_hold(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        """Hold all wires (true), or follow commands again (false)."""
+        """Hold all wires, or follow commands again."""
         if request.data:
             self.supervisor.stop("hold")
         else:
@@ -277,7 +276,7 @@ class TendonControllerNode(TickNode):
         return response
 
     def on_tension_up(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Bring the tensions up to the least ones, one winch after another, and follow commands then."""
+        """Raise tensions to the minimum, one winch at a time; then follow commands."""
         if not self.readings.known:
             response.success, response.message = False, f"no {STATES} yet"
             return response
@@ -328,7 +327,7 @@ class TendonControllerNode(TickNode):
         return max(PERIODS / self.params.tendon_rate, self.params.patience)
 
     def _angles(self, now: float) -> tuple[np.ndarray | None, bool]:
-        """Angles (D,) [rad], None where not all are known; whether they are too old to be followed."""
+        """Return angles (D,) [rad] (None if any is unknown) and whether they are too old."""
         theta = self.estimate.values[self.joints]
         old = self.age(self.params.angles, now) > self._patience
         return (theta if np.isfinite(theta).all() else None), old
@@ -342,7 +341,7 @@ class TendonControllerNode(TickNode):
         self._raise_tensions, self.begun = False, True
 
     def _command(self, now: float, dt: float, angles: np.ndarray | None, old: bool) -> WinchCommand | None:
-        """Commands of this tick after supervision; None where nothing is sent."""
+        """Return the supervised commands, or None."""
         c, s, states = self.control, self.supervisor, self.readings.states
         c.geometry.raw_into(c.reference, self._path, self._arms)
         seen = self._path
@@ -368,7 +367,7 @@ class TendonControllerNode(TickNode):
         return s.override(c.step(reference, angles, states, dt), states, c.settings.stiffness)
 
     def _power_on_step(self, dt: float) -> WinchCommand | None:
-        """A period of the power-on routine; commands follow the joints once it is done."""
+        """Run one period of the power-on routine."""
         power = self.power_on
         assert power is not None
         command = power.step(self.readings.states, self.control.command, dt)
@@ -381,7 +380,6 @@ class TendonControllerNode(TickNode):
         return command
 
     def send(self, command: WinchCommand) -> None:
-        """Publish commands, a message for each kind."""
         stamp = stamp_of(self.present())
         names = self.control.geometry.tendon_names
         for part in fields_of(command):
@@ -425,7 +423,7 @@ class TendonControllerNode(TickNode):
                     publisher.publish(message)
 
     def slack_time(self, left: float) -> None:
-        """Look at the stability of the posture now and then; left: time to the next tick [s]."""
+        """Check the joint stiffness periodically."""
         now = time.monotonic()
         self._ask_for_mode(now)
         self.learner.add(self.readings, now)

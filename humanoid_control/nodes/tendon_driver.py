@@ -1,7 +1,4 @@
-"""Node `tendon_driver`: the winches of a tendon-driven robot on their buses.
-
-Commands of tendons in, wires and tensions out, power by request: neither a lifecycle transition nor a start gives it.
-"""
+"""Node `tendon_driver`: winches of a tendon-driven robot on their buses. Only a request switches power on."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ class TendonDriverParameters(NodeParameters):
 
 
 class TendonDriverNode(DriverNode):
-    """A `TendonDriver` with topics and services around it."""
+    """Node around a `TendonDriver`: topics and services."""
 
     Parameters = TendonDriverParameters
     params: TendonDriverParameters
@@ -95,7 +92,7 @@ class TendonDriverNode(DriverNode):
     # -- inputs -------------------------------------------------------------------------------------------------------
 
     def on_commands(self, m: JointState, info: Mapping[str, Any]) -> None:
-        """Take commands of the publisher that is followed; a faulty message is dropped and named."""
+        """Accept commands of the followed publisher; report and discard faulty ones."""
         if not self.owner.accepts(info, self.driver.hardware.command_timeout):
             return
         try:
@@ -105,7 +102,7 @@ class TendonDriverNode(DriverNode):
             self.health.report(COMMANDS, Level.WARN, str(e))
 
     def on_tensions(self, m: JointState) -> None:
-        """Take the tensions of sensors that have an amplifier of their own."""
+        """Accept tensions of sensors with their own amplifier."""
         bad = len(m.effort) != len(m.name)
         text = f"{TENSIONS}: {len(m.effort)} numbers of effort for {len(m.name)} tendons: ignored"
         if not self.health.check(TENSIONS, bad, Level.WARN, text):

@@ -1,6 +1,6 @@
-"""Node `trajectory_streamer`: a motion clip or live markers in, targets for a robot out, and joint positions.
+"""Node `trajectory_streamer`: robot targets from a motion clip or live markers.
 
-In the stack `direct` it solves for the joints itself and publishes reference joint states.
+In the stack `direct` it also solves for joint positions and publishes reference joint states.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ from humanoid_control.retargeting import POINTS, Retargeter
 from humanoid_control.robots import Robot, load_robot
 from humanoid_control.simulation.drives.command_blend import CommandBlend
 
-RETURN_SPEED = 1.0  # [rad/s] of joints that begin outside their range
+RETURN_SPEED = 1.0  # [rad/s] speed of joints that return into their range
 STATES = "estimated_joint_states"
-LOADED_WITHIN = 1.0  # [s] kernels that are on disk are loaded sooner
+LOADED_WITHIN = 1.0  # [s] longer loading times mean compilation
 
 
 class ReferenceOutput:
-    """Steps a `Retargeter` at a fixed rate and publishes `reference_joint_states`.
+    """Publisher of `reference_joint_states` from a `Retargeter` stepped at a fixed rate.
 
-    Every message is one step of 1 / rate after the one before, by its stamp too, so that limits on speed and
-    acceleration hold between the messages whatever the ticks' lengths are. Joints that begin outside their range are
-    led into it first. A robot that is away, or does not follow, is not led on.
+    Each message advances state and stamp by 1 / rate, so limits on speed and acceleration hold between messages. Joints
+    outside their range first return into it. A missing or stuck robot is not commanded further.
 
     Attributes:
-        started: the first posture is known. supervised: the robot that follows.
+        started: the first posture is known.
+        supervised: monitor of the following robot.
     """
 
     def __init__(self, node: TickNode, robot: Robot, rate: float, blind: bool, begin_anew: Callable[[], None]) -> None:
-        """Prepare.
+        """Load the solver and create the topics.
 
         Args:
-            node: whose publisher it is.
-            robot: with a fixed base.
-            rate: of the messages [Hz].
-            blind: begin at the neutral posture; False: wait for joint states and begin there.
-            begin_anew: called where the node should go on from where the robot is.
+            node: publishing node.
+            robot: robot with a fixed base.
+            rate: rate of the messages [Hz].
+            blind: start at the neutral posture; False: start at the received joint states.
+            begin_anew: called when the node must restart from the current posture.
         """
         self.node, self.robot, self.rate, self.blind = node, robot, rate, blind
         self.retargeter = Retargeter(robot)
@@ -83,7 +83,7 @@ class ReferenceOutput:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the posture: the next one is where the robot is."""
+        """Discard the posture; the next one comes from the robot."""
         self.started = False
         self.supervised.forget()
         self._publisher.pause()
@@ -91,7 +91,6 @@ class ReferenceOutput:
         self._stamps.restart()
 
     def _compile(self) -> None:
-        """One step that nobody sees, so that the first real one does not wait for the compiler."""
         begin = time.monotonic()
         still = self.robot.point_positions(self.robot.q("neutral"), POINTS)
         self.retargeter.start_at(self.robot.postures["neutral"])
@@ -101,7 +100,7 @@ class ReferenceOutput:
             self.node.get_logger().info(f"solver compiled in {time.monotonic() - begin:.0f} s")
 
     def start(self, now: float) -> np.ndarray | None:
-        """Begin, once it is known where the robot is; the seven points (7, 3) there, None while it may not begin."""
+        """Start once the posture is known; return the seven points (7, 3) there, or None."""
         estimate = self.supervised.estimate
         if self.blind:
             estimate.values = self.robot.postures["neutral"].copy()
@@ -110,7 +109,8 @@ class ReferenceOutput:
             return None
         joints = estimate.values
         inside = np.clip(joints, self.robot.lower, self.robot.upper)
-        joints = np.where(np.abs(joints - inside) > OUTSIDE, inside, joints)  # that far, it was measured wrongly
+        # a larger deviation is a measurement error
+        joints = np.where(np.abs(joints - inside) > OUTSIDE, inside, joints)
         self._return.begin(joints, inside)
         self.retargeter.joints[:] = inside
         self.retargeter.start_at(inside)
@@ -120,24 +120,24 @@ class ReferenceOutput:
         return self.robot.point_positions(self.robot.q(inside), POINTS)
 
     def yield_commands(self) -> None:
-        """Begin as a node that commands nothing yet."""
+        """Restart as a node that has not commanded yet."""
         self._publisher.restart()
         self.restart()
 
     def verdict(self, now: float) -> Verdict:
-        """What to do in a tick: begin anew also where another node commands the same joints."""
+        """Return the action of a tick; BEGIN also if another node commands these joints."""
         if not self._publisher.look(now):
             return Verdict.BEGIN
         verdict = self.supervised.verdict(now)
         return Verdict.HOLD if verdict is Verdict.MOVE and self._return.active else verdict
 
     def hold(self) -> None:
-        """One message in which nothing moves, except joints that come back into their range where they may."""
+        """Publish a message without motion, except of joints that return into their range."""
         held = self.supervised.away or self.supervised.stopped or not self._return.active
         self._send(self._last if held else self._return.step(self.retargeter.joints, 1.0 / self.rate).copy())
 
     def step(self, targets: np.ndarray | None) -> None:
-        """One step toward the targets (7, 3) [m], and its message; without targets the posture is held."""
+        """Publish one step towards the targets (7, 3) [m]; None holds the posture."""
         begin = time.perf_counter()
         goal = np.full((len(POINTS), 3), np.nan) if targets is None else targets
         joints = self.retargeter.step(goal, 1.0 / self.rate)
@@ -154,7 +154,6 @@ class ReferenceOutput:
         self._publisher.publish(fill_joint_state(self._message, stamp, joints, velocity))
 
     def values(self) -> dict[str, Any]:
-        """For diagnostics."""
         p50, p99 = self._took.percentiles()
         clearance, worst = self.retargeter.clearance, self.supervised.take_worst()
         return {
@@ -203,14 +202,14 @@ class TrajectoryStreamerParameters(LiveParameters, ClipParameters):
 
 
 class TrajectoryStreamer(TickNode):
-    """Streams targets from a clip or from live markers; a frame of markers makes an extra tick at once."""
+    """Node that streams targets from a clip or live markers; each marker frame triggers an extra tick."""
 
     Parameters = TrajectoryStreamerParameters
     params: TrajectoryStreamerParameters
     node_name = "trajectory_streamer"
     source: ClipSource | LiveSource
-    scheduled = True  # the present tick is on the node's rate
-    held = False  # the robot must not be led on
+    scheduled = True  # this tick belongs to the fixed rate
+    held = False  # the robot must not be moved further
 
     def configure(self) -> float:
         p = self.params
@@ -237,15 +236,13 @@ class TrajectoryStreamer(TickNode):
         return self.source.rate
 
     def read_clip(self) -> BodyPoints:
-        """The body points of the clip; what was guessed on the way is logged."""
+        """Return the body points of the clip; log its assumptions."""
         body = clip_points(self.params)
         for text in body.warnings:
             self.get_logger().warning(text)
         return body
 
     def service(self, name: str) -> Any:
-        """A Trigger service that does one thing."""
-
         def callback(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
             response.success, response.message = True, name
             if name != "calibrate":
@@ -271,7 +268,7 @@ class TrajectoryStreamer(TickNode):
             self.reference.yield_commands()
 
     def begin_anew(self) -> None:
-        """Begin where the robot is."""
+        """Restart from the current posture."""
         self.held = False
         if isinstance(self.source, ClipSource):
             self.source.stop()
@@ -298,7 +295,7 @@ class TrajectoryStreamer(TickNode):
             if self.held:
                 self.reference.hold()
         if self.held and isinstance(self.source, ClipSource):
-            self.source.stop()  # the clip waits, too
+            self.source.stop()  # the clip waits as well
             return
         points, stamp = self.source.advance(now)
         if points is not None:
@@ -307,7 +304,7 @@ class TrajectoryStreamer(TickNode):
             self.reference.step(self.source.current)
 
     def publish(self, points: np.ndarray, stamp: float | None) -> None:
-        """Targets (7, 3) with the stamp of the frame they come from, or the present; now and then the figure."""
+        """Publish targets (7, 3) with a frame's stamp or the present, and periodically the figure."""
         ns = self.get_clock().now().nanoseconds if stamp is None else round(1e9 * stamp)
         time = stamp_of(self.frame_stamps.next(ns))
         self.markers.set_stamp(time)

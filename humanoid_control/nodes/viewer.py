@@ -39,15 +39,15 @@ from humanoid_control.viewer.walk_controls import CALLS, WalkActions, in_root_ax
 if TYPE_CHECKING:
     from humanoid_control.viewer.page import ViewState
 
-MARKER_PERIOD = 0.1  # [s] reading a message of a hundred markers takes some 5 ms
-MARKERS_GONE = 1.0  # [s] without a message after which markers go, as in rviz
+MARKER_PERIOD = 0.1  # [s] a message of a hundred markers takes some 5 ms to read
+MARKERS_GONE = 1.0  # [s] without messages after which markers disappear, as in rviz
 PLAYER = ("play", "pause", "restart")
-LOOK_PERIOD = 1.0  # [s] between looks whether the driver is still there
-MOVE_PERIOD = 0.1  # [s] between messages of cmd_vel while the pad is used
+LOOK_PERIOD = 1.0  # [s] period of the check that the driver is still running
+MOVE_PERIOD = 0.1  # [s] period of cmd_vel while the pad is used
 
 
 class MarkerTopic:
-    """A marker topic, subscribed only while it is shown: its publisher makes messages only for subscribers."""
+    """Marker topic, subscribed only while shown, because publishers work only for subscribers."""
 
     def __init__(self, node: TickNode, state: ViewState, topic: str) -> None:
         self._node, self._state, self.topic = node, state, topic
@@ -56,7 +56,7 @@ class MarkerTopic:
         self._due, self._seen = 0.0, math.inf
 
     def update(self, shown: bool, now: float) -> None:
-        """Subscribe or unsubscribe, and hand on the newest message; now: monotonic [s]."""
+        """Subscribe or unsubscribe, and pass on the newest message; `now`: monotonic [s]."""
         if shown and self._subscription is None:
             self._subscription = self._node.create_subscription(
                 MarkerArray, self.topic, self._on_markers, STREAM_IN, raw=True
@@ -99,7 +99,7 @@ class ViewerParameters(NodeParameters):
 
 
 class Viewer(TickNode):
-    """Keeps the newest message of each topic and draws them at its own rate."""
+    """Node that draws the newest message of each topic at its own rate."""
 
     Parameters = ViewerParameters
     params: ViewerParameters
@@ -157,11 +157,11 @@ class Viewer(TickNode):
         return p.rate
 
     def _walk_actions(self, robot: Robot) -> WalkActions:
-        """What the controls of a walking robot do."""
+        """Return the actions of the walking controls."""
         speeds = three_numbers("pad_speeds", self.params.pad_speeds)
         clients: dict[str, Any] = {n: self.create_client(Trigger, f"walker/{n.replace(' ', '_')}") for n in CALLS}
         pushes = self.create_publisher(WrenchStamped, "simulator/push", EVENTS)
-        self.velocities: Any = None  # made when the pad is used: two publishers of cmd_vel are a warning
+        self.velocities: Any = None  # created at first use, because a second publisher of cmd_vel causes a warning
         self.asked, self.asked_at = np.zeros(3), 0.0
         upright = robot.link_poses(robot.q("neutral"))[robot.root_link].rotation
 
@@ -191,7 +191,7 @@ class Viewer(TickNode):
         return WalkActions(move, push, call)
 
     def _tendon_actions(self, robot: Robot) -> TendonActions:
-        """What the controls of a tendon-driven robot do."""
+        """Return the actions of the tendon controls."""
         clients: dict[str, Any] = {
             HOLD: self.create_client(SetBool, "tendon_controller/hold"),
             RELAX: self.create_client(Trigger, "tendon_controller/relax"),
@@ -220,12 +220,12 @@ class Viewer(TickNode):
         def co_contract(tension: float) -> None:
             set_parameter(controller, "co_contraction", tension)
 
-        from humanoid_control.robots.tendons import tendons_of  # loads the compiler, which no other page needs
+        from humanoid_control.robots.tendons import tendons_of  # loads the compiler, which other pages do not need
 
         return TendonActions(tendons_of(robot).names, request, cut, co_contract)
 
     def _ask_driver(self, request: str) -> bool:
-        """Send a request to the driver; its answer is shown when it comes. False where no driver is there."""
+        """Send a request to the driver and show its answer later; return False without a driver."""
         service, on = REQUESTS[request]
         client = self.requests[service]
         if not client.service_is_ready():
@@ -240,7 +240,7 @@ class Viewer(TickNode):
         return True
 
     def _ask_policy(self, request: str) -> bool:
-        """Send a request to the policy; its answer is shown when it comes. False where none is there."""
+        """Send a request to the policy and show its answer later; return False without a policy."""
         client = self.policy[request]
         if not client.service_is_ready():
             return False
@@ -256,7 +256,7 @@ class Viewer(TickNode):
         self.page.scene.show(what, visible)
 
     def caller(self, name: str) -> Any:
-        """A function that asks the streamer to do something and does not wait for it."""
+        """Return a function that calls a service of the streamer without waiting."""
         return lambda: self.streamer[name].call_async(Trigger.Request())
 
     def seek(self, seconds: float) -> None:
@@ -272,7 +272,7 @@ class Viewer(TickNode):
         self._look_at_driver(now)
 
     def _look_at_driver(self, now: float) -> None:
-        """A driver that ended keeps its last state nowhere but here."""
+        """Show when the driver has ended; its last state message cannot."""
         if self.page.panel.power is not None:
             self.page.panel.power.update(now)
         if now >= self.looked + LOOK_PERIOD and self.state.power:

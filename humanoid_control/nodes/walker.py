@@ -1,4 +1,4 @@
-"""Node `walker`: a velocity, or footsteps, and the sensors in; joint commands and odometry out, on two feet."""
+"""Node `walker`: biped walking from velocities or footsteps; joint commands and odometry out."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from humanoid_control.walking.start_check import ShiftCheck, StartCheck
 __all__ = ["WalkerNode", "WalkerParameters", "main"]
 
 FOOTSTEP_MESSAGES = {"markers": MarkerArray, "poses": PoseArray, "path": Path}
-RECOVERED = 1.0  # [s] with readings of all sensors before the robot walks again after an emergency stop
+RECOVERED = 1.0  # [s] of complete sensor data before the robot walks again after an emergency stop
 
 
 class WalkerNode(BalancingNode):
@@ -114,20 +114,20 @@ class WalkerNode(BalancingNode):
             )
             listen_to_one(self, MarkerArray, "targets", self.on_targets, TARGETS_TIMEOUT, TARGETS_IN, raw=True)
         steps = FOOTSTEP_MESSAGES[p.footsteps_type]
-        self.asking = RequestOwner(self)  # of footsteps and goals, which fill the same list
+        self.asking = RequestOwner(self)  # of footsteps and goals, which share one queue
         self.create_subscription(steps, "footsteps", self.on_footsteps, EVENTS, takes_info=True)
         self.create_subscription(PoseStamped, "goal_pose", self.on_goal, EVENTS, takes_info=True)
         listen_to_one(self, Joy, "joy", self.on_joy, p.cmd_vel_timeout)
 
     def activate(self) -> None:
-        """Wait for the sensors; whatever the robot does goes on meanwhile."""
+        """Wait for the sensors; the robot continues its current motion meanwhile."""
         self.sensors.forget()
         self.velocity.forget()
-        self.stopped = ""  # why the robot does not walk, whatever is asked for
+        self.stopped = ""  # reason why the robot does not walk
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew: stand, once the robot is found at rest on its feet."""
+        """Restart: stand, once the robot rests on its feet."""
         self.clock.restart()
         self.check.restart()
         self.shift.restart()
@@ -147,18 +147,17 @@ class WalkerNode(BalancingNode):
     # -- callbacks --------------------------------------------------------------------------------------------------
 
     def on_velocity(self, m: Twist | TwistStamped) -> None:
-        """Take a velocity."""
         self.velocity.take(m, 1e-9 * self.get_clock().now().nanoseconds)
 
     def on_targets(self, data: bytes) -> None:
-        """Let chest and arms follow targets, once the robot stands."""
+        """Let chest and arms track targets while the robot is controlled."""
         if self.upper is not None and self.running:
             names, poses = self.frames.in_world(self.reader.read(data))
             self.health.check("frame", bool(self.frames.problem), Level.WARN, self.frames.problem)
             self.upper.take(names, poses[:, :3], self.walker.t)
 
     def on_footsteps(self, message: Any, info: Mapping[str, Any]) -> None:
-        """Follow a list of footsteps, all of it or none."""
+        """Accept a list of footsteps, completely or not at all."""
 
         def follow() -> str:
             X, frame, feet = self.outputs.X_odom_footprint, self.outputs.frame, self.params.frame(FOOTPRINT)
@@ -169,7 +168,7 @@ class WalkerNode(BalancingNode):
         self._answered(follow, "footsteps", info)
 
     def on_goal(self, message: PoseStamped, info: Mapping[str, Any]) -> None:
-        """Walk until the middle of the feet is at a pose."""
+        """Walk until the centre of the feet reaches a pose."""
 
         def walk_to() -> str:
             X = self.outputs.X_odom_footprint
@@ -180,7 +179,7 @@ class WalkerNode(BalancingNode):
         self._answered(walk_to, "goal_pose", info)
 
     def _answered(self, take: Callable[[], str], topic: str, info: Mapping[str, Any]) -> None:
-        """Take footsteps of a topic, and say on footsteps/status what became of them."""
+        """Accept footsteps of a topic and publish the outcome on footsteps/status."""
         try:
             if not self.running or self.stopped or self.emergency:
                 why = self.stopped or ("a sensor was lost" if self.emergency else "it does not stand yet")
@@ -196,7 +195,7 @@ class WalkerNode(BalancingNode):
         self.health.clear("footsteps")
 
     def on_joy(self, message: Joy) -> None:
-        """Walk as the sticks of a gamepad say, while its button is held."""
+        """Walk with the velocity of a gamepad while its button is held."""
         try:
             twist, stops = self.gamepad.take(message)
         except HumanoidError as e:
@@ -209,7 +208,7 @@ class WalkerNode(BalancingNode):
             self.velocity.take(twist)
 
     def on_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Come to rest with the next step, and stay there until `~/stand`."""
+        """Come to rest with the next step, and stay at rest until `~/stand`."""
         self.stopped = "stop was called"
         if self.running:
             self.walker.stop()
@@ -217,7 +216,7 @@ class WalkerNode(BalancingNode):
         return response
 
     def on_emergency_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Come to rest as fast as can be, and stay there until `~/stand`."""
+        """Come to rest as fast as possible, and stay at rest until `~/stand`."""
         self.stopped = "emergency stop was called"
         if self.running:
             self.walker.emergency_stop()
@@ -225,7 +224,7 @@ class WalkerNode(BalancingNode):
         return response
 
     def on_stand(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Stand, ready to walk: takes back a stop."""
+        """Clear a stop: stand, ready to walk."""
         problem = (
             "the robot has fallen: put it on its feet" if self.fallen else self.shift.problem or self.commands.fault
         )
@@ -236,7 +235,7 @@ class WalkerNode(BalancingNode):
         return response
 
     def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Begin anew, as after the start; odometry begins at zero."""
+        """Restart as after activation, with odometry at zero."""
         self.stopped = ""
         self.velocity.forget()
         self.restart()
@@ -245,7 +244,7 @@ class WalkerNode(BalancingNode):
 
     @property
     def ticks(self) -> int:
-        """Commands since the robot began to stand."""
+        """Number of commands since the robot began to stand."""
         return self.commands.ticks
 
     # -- the tick ---------------------------------------------------------------------------------------------------
@@ -255,17 +254,16 @@ class WalkerNode(BalancingNode):
 
     @property
     def fallen(self) -> bool:
-        """True after a fall, until `restart`."""
+        """Whether the robot fell since the last `restart`."""
         return self.report is not None and self.report.state == WalkState.FALLEN
 
     def check_sources(self, now: float) -> None:
-        """Report missing sensors and other publishers of joint commands; neither needs a tick."""
+        """Report missing sensors and competing command publishers, without a tick."""
         if self.sensors.missing and not self.running:
             self.commands.owner.look(time.monotonic(), ready=False)
         self.report_waiting(not self.running and time.monotonic() - self.waiting_since > PATIENCE)
 
     def control(self, ticks: int, now: float) -> int:
-        """Control the walk for a number of ticks, until the robot is no longer controlled."""
         for _ in range(ticks):
             if self.running:
                 self._control(now)
@@ -291,7 +289,7 @@ class WalkerNode(BalancingNode):
         late = self._react(now)
         if bool(late) != self.resting:
             self.resting = bool(late)
-            if late:  # lists of footsteps end, too
+            if late:  # so that footstep lists end, too
                 w.stop()
         velocity = np.zeros(3) if late or self.stopped else self.velocity.now(now, p.cmd_vel_timeout)
         if not np.array_equal(velocity, self.asked):
@@ -315,7 +313,7 @@ class WalkerNode(BalancingNode):
         self._tell(report)
 
     def _check_shift(self, report: WalkReport, measured: Measurement) -> None:
-        """Stop before the first step where the weight does not go where it should."""
+        """Stop before the first step if the weight does not shift as planned."""
         w, ref = self.walker, report.references
         if ref.swinging is not None or self.shift.problem:
             return
@@ -327,7 +325,7 @@ class WalkerNode(BalancingNode):
             w.emergency_stop()
 
     def _react(self, now: float) -> list[str]:
-        """What silent sensors ask for: nothing, rest, or an emergency stop; returns the late ones."""
+        """Come to rest, or stop at once, if sensors are silent; return the late sensors."""
         p, s = self.params, self.sensors
         late = s.quiet(p.sensor_late)
         lost = s.quiet(p.sensor_lost)
@@ -345,7 +343,6 @@ class WalkerNode(BalancingNode):
         return late or ([JOINTS] if self.emergency else [])
 
     def _tell(self, report: WalkReport) -> None:
-        """Publish what the tick found."""
         self.errors.add(float(np.linalg.norm(report.balance.error)))
         self.margins.add(report.balance.margin)
         fallen = report.state == WalkState.FALLEN

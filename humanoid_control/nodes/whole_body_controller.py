@@ -1,8 +1,7 @@
-"""Node `whole_body_controller`: a feasible motion and the sensors in; joint torques out, danced on two feet.
+"""Node `whole_body_controller`: tracks a feasible motion on two feet with joint torques.
 
-The motion is a file, or a clip that is retargeted and made feasible in a process of its own; so is the way to its first
-posture from where the robot stands. Until both are there, and the sensors agree that the robot stands at rest on both
-feet, nothing is commanded.
+Another process makes a clip feasible, and plans the transition from the standing posture. Commands start once both are
+ready and the robot rests on both feet.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class WholeBodyControllerNode(BalancingNode):
         self.names = tuple(s.name for side in self.feet.soles for s in side)
         self.sensors, self.clock = Sensors(robot, self.names, self.health, p.local_frame), TickClock(1.0 / p.rate)
         self.check, self.estimator = StartCheck(robot, self.feet), FloatingBaseEstimator(robot, self.feet.frames)
-        Stage(robot, standing_motion(robot, robot.q("neutral")))  # what is compiled is loaded now
+        Stage(robot, standing_motion(robot, robot.q("neutral")))  # loads compiled code
         self.commands, self.outputs = TorqueCommands(self, robot), PerformingOutputs(self, robot, p.odom_frame)
         self.plan = IdlePublisher(self.create_publisher(MarkerArray, "footsteps/planned", STREAM_OUT))
         self.preparation = Preparation(p)
@@ -83,10 +82,10 @@ class WholeBodyControllerNode(BalancingNode):
         return p.rate
 
     def _checked_motion(self) -> DynamicMotion | None:
-        """The motion of a file; None where a clip is to become one.
+        """Return the motion of a file; None if a clip must be converted first.
 
         Raises:
-            HumanoidError: a file or clip that cannot be performed.
+            HumanoidError: if the file or clip cannot be performed.
         """
         p = self.params
         if p.motion:
@@ -99,13 +98,13 @@ class WholeBodyControllerNode(BalancingNode):
         return None
 
     def activate(self) -> None:
-        """Wait for the sensors and the motion; whatever the robot does goes on meanwhile."""
+        """Wait for the sensors and the motion; the robot continues its current motion meanwhile."""
         self.sensors.forget()
-        self.stopped, self.wanted = "", False  # why it does not perform; whether it should
+        self.stopped, self.wanted = "", False  # reason why it does not perform; whether it should
         self.restart()
 
     def restart(self) -> None:
-        """Begin anew: stand, once the robot is found at rest on its feet."""
+        """Restart: stand, once the robot rests on its feet."""
         self.clock.restart()
         self.check.restart()
         self.commands.restart()
@@ -123,7 +122,7 @@ class WholeBodyControllerNode(BalancingNode):
     # -- services ---------------------------------------------------------------------------------------------------
 
     def on_start(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Perform, as soon as the robot stands; takes back a stop."""
+        """Clear a stop, and perform as soon as the robot stands."""
         response.success = not self.fallen
         response.message = "performing"
         if self.fallen:
@@ -139,11 +138,11 @@ class WholeBodyControllerNode(BalancingNode):
         return self.on_start(request, response)
 
     def on_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Come to rest on both feet, and stay there until `~/start`."""
+        """Come to rest on both feet until `~/start`."""
         return self._come_to_rest("stop was called", response)
 
     def on_emergency_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Come to rest with the next posture on both feet, and stay there until `~/start`."""
+        """Come to rest with the next posture on both feet, until `~/start`."""
         return self._come_to_rest("emergency stop was called", response)
 
     def _come_to_rest(self, why: str, response: Trigger.Response) -> Trigger.Response:
@@ -154,7 +153,7 @@ class WholeBodyControllerNode(BalancingNode):
         return response
 
     def on_reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Begin anew, as after the start."""
+        """Restart as after activation."""
         self.stopped = ""
         self.restart()
         response.success, response.message = True, "waiting until the robot stands at rest on its feet"
@@ -173,11 +172,11 @@ class WholeBodyControllerNode(BalancingNode):
 
     @property
     def fallen(self) -> bool:
-        """True after a fall, until `restart`."""
+        """Whether the robot fell since the last `restart`."""
         return self.stage is not None and self.stage.state == StageState.FALLEN
 
     def check_sources(self, now: float) -> None:
-        """Report the progress of the preparation, missing sensors and other publishers of joint commands."""
+        """Report preparation, missing sensors and competing command publishers."""
         busy = self.preparation.progress
         self.health.check("preparing", bool(busy), Level.OK, f"preparing: {busy}")
         if self.running:
@@ -187,7 +186,7 @@ class WholeBodyControllerNode(BalancingNode):
         self.report_waiting(now - self.waiting_since > PATIENCE and not busy)
 
     def _prepared(self) -> None:
-        """Take what the other process has made: the motion, then the way to its first posture."""
+        """Accept results of the other process: the motion, then the transition to its first posture."""
         asked = self.preparation.asked
         answer = self.preparation.take()
         if answer is None:
@@ -208,7 +207,7 @@ class WholeBodyControllerNode(BalancingNode):
             self.get_logger().warning(f"the motion is not feasible: {motion.fallback}")
 
     def _take_way(self, way: DynamicMotion | None) -> None:
-        """The plan is complete: the way to the first posture, if there is one, and the motion."""
+        """Complete the plan: an optional transition, and the motion."""
         assert self.motion is not None
         if way is None:
             R, p = (x[0] for x in self.soles.poses(self.robot, self.asked_from[None]))
@@ -221,7 +220,7 @@ class WholeBodyControllerNode(BalancingNode):
             self.stage.give(plan)
 
     def stand_up(self, now: float) -> None:
-        """Start the control if the robot stands at rest, no other node commands it, and the plan is complete."""
+        """Start the control if the robot rests, no other node commands it, and the plan is complete."""
         measured = self.sensors.measurement()
         steady = not self.params.start_check or self.check.ready(measured, 1.0 / self.rate)
         if self.stage is None and steady and self.motion is not None and not self.preparation.asked:
@@ -236,12 +235,12 @@ class WholeBodyControllerNode(BalancingNode):
         self.preparation.find_way(q)
 
     def control(self, ticks: int, now: float) -> int:
-        """Run the controller once, for the time of some ticks."""
+        """Run the controller once for the time of `ticks`."""
         self._control(ticks / self.params.rate)
         return 1
 
     def _control(self, dt: float) -> None:
-        """Advance the stage by dt [s], and command its torques."""
+        """Advance the stage by `dt` [s] and command its torques."""
         stage = self.stage
         assert stage is not None
         if self.fallen:
@@ -268,7 +267,7 @@ class WholeBodyControllerNode(BalancingNode):
         self._tell()
 
     def _react(self) -> list[str]:
-        """What silent sensors ask for: their last readings, or rest on both feet; returns the late ones."""
+        """Keep the last readings of silent sensors, or rest on both feet; return the late sensors."""
         p, s, stage = self.params, self.sensors, self.stage
         assert stage is not None
         late, lost = s.quiet(p.sensor_late), s.quiet(p.sensor_lost)
@@ -283,11 +282,10 @@ class WholeBodyControllerNode(BalancingNode):
         return late
 
     def switch_off(self, why: str) -> None:
-        self.stopped = why  # before the restart, which would perform again otherwise
+        self.stopped = why  # before the restart, which would otherwise perform again
         super().switch_off(why)
 
     def _tell(self) -> None:
-        """Publish what the tick found."""
         stage = self.stage
         assert stage is not None
         c = stage.controller

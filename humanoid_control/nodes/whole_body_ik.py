@@ -1,6 +1,6 @@
-"""Node `whole_body_ik`: targets in, joint commands out, every limit kept.
+"""Node `whole_body_ik`: converts targets to joint commands within all limits.
 
-Its markers: shapes coloured by distance, near pairs, centre of mass, momentum.
+Markers show shapes coloured by clearance, near pairs, centre of mass and momentum.
 """
 
 from __future__ import annotations
@@ -55,22 +55,19 @@ from humanoid_control.robots.self_collision import BALL_PART, BOX_PART, CYLINDER
 from humanoid_control.robots.tendons import within_tendons
 
 GREY, YELLOW, RED = np.array([0.62, 0.64, 0.67, 0.35]), np.array([0.98, 0.8, 0.1, 0.6]), np.array([0.9, 0.1, 0.1, 0.85])
-AT_MARGIN = 1e-3  # [m] a pair that the solver keeps at the margin is red
-PAIRS = 24  # lines at the most, the nearest ones
-LIFETIME = 0.5  # [s] without a new message the markers go
+AT_MARGIN = 1e-3  # [m] tolerance: a pair that the solver keeps at the margin is red
+PAIRS = 24  # maximum number of lines, nearest pairs first
+LIFETIME = 0.5  # [s] lifetime of the markers without a new message
 METRES_PER_LINEAR = 0.03  # [m / (kg m/s)]
 METRES_PER_ANGULAR = 0.15  # [m / (kg m^2/s)]
-SHORTEST = 1e-3  # [m] an arrow has a direction at least
+SHORTEST = 1e-3  # [m] minimum arrow length, which keeps its direction defined
 TYPES = {BALL_PART: Marker.SPHERE, CYLINDER_PART: Marker.CYLINDER, BOX_PART: Marker.CUBE}
 
 
 class IkMarkers:
-    """Publishes `ik_markers` between ticks, with subscribers.
+    """Publisher of `ik_markers` between ticks.
 
     Namespaces: shapes, near_pairs, closest_points, centre_of_mass, linear_momentum, angular_momentum.
-
-    Attributes:
-        idle_publisher: when messages are made, and how long they took.
     """
 
     def __init__(self, node: TickNode, robot: Robot, world: str = WORLD) -> None:
@@ -88,13 +85,14 @@ class IkMarkers:
         self._poses = np.tile([0.0, 0, 0, 0, 0, 0, 1], (1, 1))
 
     def publish(self, left: float, rate: float, result: IkResult, margin: float, activation: float) -> None:
-        """Publish if it is time, somebody listens, and there is room before the next tick.
+        """Publish if a message is due, has subscribers and fits before the next tick.
 
         Args:
             left: time to the next tick [s].
-            rate: of the markers [Hz]; 0: none.
-            result: of the last tick.
-            margin, activation: distances at and below which a shape is red, and at which it begins to be yellow [m].
+            rate: rate of the markers [Hz]; 0: none.
+            result: result of the last tick.
+            margin: distance at which a shape is red [m].
+            activation: distance at which a shape begins to turn yellow [m].
         """
 
         def write() -> bytes:
@@ -103,7 +101,7 @@ class IkMarkers:
         self.idle_publisher.publish(left, rate, write)
 
     def write(self, stamp: Time, result: IkResult, margin: float, activation: float) -> bytes:
-        """The serialized message of a tick."""
+        """Return the serialized message of a tick."""
         t, near = self._bytes, result.near
         t.set_stamp(stamp)
         t.set_poses(0, self._parts.place(result.q))
@@ -127,7 +125,7 @@ class IkMarkers:
         return t.bytes()
 
     def _center_of_mass(self, moving: np.ndarray) -> np.ndarray:
-        """Centre of mass of all links, those held included, from that of the moving ones."""
+        """Return the centre of mass of all links, fixed ones included."""
         held, m = self.robot.model.inertias[0], self._moving_mass
         return (m * moving + held.mass * held.lever) / (m + held.mass)
 
@@ -139,7 +137,8 @@ class IkMarkers:
             t.show(marker, len(order) > 0)
         if not len(order):
             return
-        k = np.concatenate([order, np.full(PAIRS - len(order), order[-1])])  # the rest lies on the last one
+        # unused entries repeat the last pair, because the array size is fixed
+        k = np.concatenate([order, np.full(PAIRS - len(order), order[-1])])
         self._points[0::2], self._points[1::2] = near.point_1[k], near.point_2[k]
         colors = colors_of(near.distance[k], margin, activation)
         colors[:, 3] = 1.0
@@ -149,13 +148,13 @@ class IkMarkers:
 
 
 def colors_of(distance: np.ndarray, margin: float, activation: float) -> np.ndarray:
-    """Colours (K, 4) of distances (K,) [m]: grey beyond the activation, to yellow at the margin, red from there on."""
+    """Return colours (K, 4) of distances (K,) [m]: grey above `activation`, yellow towards `margin`, red below it."""
     share = np.clip((activation - distance) / max(activation - margin, 1e-9), 0.0, 1.0)[:, None]
     return np.where((distance <= margin + AT_MARGIN)[:, None], RED, GREY + share * (YELLOW - GREY))
 
 
 def _message(parts: ShapeParts) -> tuple[MarkerArray, int]:
-    """The markers as they stay, and the index of the first one that is no shape."""
+    """Return the constant message and the index of its first marker that is not a shape."""
     array = MarkerArray()
     for k, (kind, size) in enumerate(zip(parts.kind.tolist(), parts.size.tolist(), strict=True)):
         array.markers.append(_marker("shapes", k, TYPES[kind], size))
@@ -187,7 +186,7 @@ def _marker(ns: str, number: int, kind: int, scale: Any, color: Any = GREY) -> M
 NO_POSITIONS = np.zeros(0)
 SHORTEST_STEP = 100_000  # [ns]
 NAMED = 4  # targets in a report
-TOLD = 2.0  # [s] for which a crowded message is reported, also where others come between
+TOLD = 2.0  # [s] time for which a crowded message stays reported
 MAX_TARGET_RATE = 120.0  # [Hz]
 STATES = "estimated_joint_states"
 WRISTS = "l_wrist, r_wrist"
@@ -290,13 +289,13 @@ class WholeBodyIkParameters(WorldParameters):
 
 
 class WholeBodyIkNode(TickNode):
-    """Follows targets; a message with targets makes an extra tick at once, so latency is not the tick's period."""
+    """Node that tracks targets. Their messages trigger extra ticks, so latency is below the period."""
 
     Parameters = WholeBodyIkParameters
     params: WholeBodyIkParameters
     node_name = "whole_body_ik"
-    stamp: float | None  # of the newest targets, until a command has used them
-    last_command: int | None  # its time [ns]
+    stamp: float | None  # of the newest targets; None after a command has used them
+    last_command: int | None  # time of the last command [ns]
 
     def configure(self) -> float:
         p = self.params
@@ -317,7 +316,7 @@ class WholeBodyIkNode(TickNode):
         world, self.reader = p.world, MarkerReader()
         self.frames = TargetFrames(self, robot, world, self.measured_joints, p.frame_prefix)
         self.crowd, self.crowd_at = 0, -math.inf
-        self.bad_frames: dict[str, tuple[str, float]] = {}  # by topic: what is wrong, and when it came [s]
+        self.bad_frames: dict[str, tuple[str, float]] = {}  # by topic: problem and its arrival [s]
         self.reports.append(self.report_frames)
         self.listen(JointState, STATES, self.on_joint_states)
         self.supervised = SupervisedRobot(self, robot, STATES, self.begin_anew)
@@ -328,7 +327,6 @@ class WholeBodyIkNode(TickNode):
         return p.rate
 
     def settings(self) -> FollowerSettings:
-        """The algorithm's settings as the parameters say now."""
         p = self.params
         ik = IkSettings(
             p.damping,
@@ -360,7 +358,7 @@ class WholeBodyIkNode(TickNode):
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Start where the robot is: the next command waits for its joint states."""
+        """Restart at the current posture, once joint states arrive."""
         self.waiting, self.stamp, self.last_command = True, None, None
         self.supervised.forget()
         self.commands.pause()
@@ -371,13 +369,13 @@ class WholeBodyIkNode(TickNode):
         self.supervised.hear(m)
 
     def measured_joints(self) -> np.ndarray:
-        """Position (n,) of each joint as it was measured last, or commanded where nothing measures it [rad]."""
+        """Return joint positions (n,) [rad]: measured, or commanded where not measured."""
         q = self.supervised.estimate.values
         return np.where(np.isfinite(q), q, self.robot.joints(self.follower.q))
 
     @property
     def follows_targets(self) -> bool:
-        """The robot can follow targets now."""
+        """Whether the robot can track targets now."""
         return self.active and not (self.waiting or self.supervised.away or self.supervised.stopped)
 
     def on_targets(self, data: bytes) -> None:
@@ -391,7 +389,7 @@ class WholeBodyIkNode(TickNode):
         self.take_targets(m, "targets", self.markers_owner.owner)
 
     def take_targets(self, m: MarkerPoses, topic: str, gid: bytes) -> None:
-        """Follow the targets of a message, of those of several sources the ones that its publisher owns."""
+        """Track the targets that this publisher owns."""
         if not self.follows_targets:
             return
         m = self.target_owners.owned(m, topic, gid)
@@ -407,13 +405,13 @@ class WholeBodyIkNode(TickNode):
         self.stamp = at if names else None
 
     def report_frames(self, now: float) -> None:
-        """Report targets that were refused for their frames, topic by topic; called in each tick, at `now` [s]."""
+        """Report targets with unusable frames at `now` [s]."""
         self.bad_frames = {topic: row for topic, row in self.bad_frames.items() if now - row[1] < TOLD}
         text = "; ".join(text for text, _ in self.bad_frames.values())
         self.health.check("frame", bool(text), Level.WARN, text)
 
     def nanoseconds(self) -> int:
-        """ROS time [ns]; where it was set, the times of all targets go along."""
+        """Return the ROS time [ns]; if the clock was set, shift target times."""
         now = self.get_clock().now().nanoseconds
         if step := self.clock_steps.look(1e-9 * now, time.monotonic()):
             self.follower.shift_time(step)
@@ -422,7 +420,7 @@ class WholeBodyIkNode(TickNode):
         return now
 
     def clock(self) -> float:
-        """ROS time [s]."""
+        """Return the ROS time [s]."""
         return 1e-9 * self.nanoseconds()
 
     def tick(self, now: float) -> None:
@@ -431,7 +429,7 @@ class WholeBodyIkNode(TickNode):
             known = robot.estimate.known
             robot.is_awaited(now)
             ready = robot.may_be_commanded(now) if known else self.params.start_blind
-            if not self.commands.look(now, ready):  # meanwhile the estimate is read on
+            if not self.commands.look(now, ready):  # the estimate is still updated meanwhile
                 return
             self.health.clear("start")
             self.follower.start(robot.estimate.values)
@@ -449,20 +447,20 @@ class WholeBodyIkNode(TickNode):
             )
             return
         verdict = robot.verdict(now)
-        if verdict is Verdict.BEGIN:  # the robot is back
+        if verdict is Verdict.BEGIN:  # the robot is available again
             self.begin_anew()
             return
         self.command(verdict is Verdict.MOVE)
 
     def command(self, moves: bool) -> None:
-        """Publish where the robot should be after the time since the last command, with the tick's own time.
+        """Publish the next command, integrated over the time since the last one.
 
         Args:
-            moves: it follows its targets; False: it comes to rest, and stays there.
+            moves: True: track targets; False: brake and stay at rest.
         """
         now, period = self.nanoseconds(), round(1e9 / self.rate)
         before = now - period if self.last_command is None else self.last_command
-        if now - before < SHORTEST_STEP:  # a target just behind a tick, or a clock set back: the next tick takes it
+        if now - before < SHORTEST_STEP:  # a target right after a tick, or a clock set back: the next tick handles it
             self.last_command = min(now, before)
             return
         self.last_command, dt = now, 1e-9 * min(now - before, 2 * period)
@@ -489,7 +487,6 @@ class WholeBodyIkNode(TickNode):
             self.markers.publish(left, self.params.markers_rate, result, ik.margin, ik.activation)
 
     def report(self, solved: bool) -> None:
-        """Report a tick without a solution, and what is wrong with targets."""
         self.health.check("solver", not solved, Level.ERROR, "the solver found no solution: standing still")
         for topic, clock in (("targets", self.target_clocks), (STATES, self.robot_clock)):
             self.health.check(f"clock {topic}", bool(clock.problem), Level.WARN, f"{topic}: {clock.problem}")

@@ -1,7 +1,6 @@
-"""Node `whole_body_streamer`: a motion clip or live markers in; root, legs and arms of a robot out, its feet held.
+"""Node `whole_body_streamer`: whole-body reference with fixed contacts from a clip or live markers.
 
-It solves frame by frame, as they come, and publishes a reference: joint states and the odometry of the root, for a page
-or rviz to show, and for a controller that balances to follow. Nothing here balances.
+It publishes joint states and root odometry for display or for a balancing controller; it does not balance.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from humanoid_control.retargeting.whole_body.contacts import EDGES
 from humanoid_control.retargeting.whole_body.scaling import BODY_POINTS
 from humanoid_control.robots import load_robot
 
-LIFETIME = 0.5  # [s] without a new message the contacts go
+LIFETIME = 0.5  # [s] lifetime of the contact markers without a new message
 HOLDS, SWINGS = ColorRGBA(r=0.1, g=0.7, b=0.25, a=1.0), ColorRGBA(r=0.6, g=0.6, b=0.6, a=0.5)
 ON, OFF = "on", "off"
 
@@ -54,7 +53,7 @@ class WholeBodyStreamerParameters(WholeBodyParameters):
 
 
 class WholeBodyStreamer(TickNode):
-    """Plays a clip or follows live markers, solves for the whole body in every tick, and publishes what it found."""
+    """Node that solves for the whole body in every tick."""
 
     Parameters = WholeBodyStreamerParameters
     params: WholeBodyStreamerParameters
@@ -67,7 +66,7 @@ class WholeBodyStreamer(TickNode):
         self.source = FollowedBody(self, self.robot, p) if p.source == "live" else PlayedBody(self, self.robot, p)
         self._make_outputs()
         self.took = SampleWindow(int(5.0 * self.source.rate))
-        self.begin()  # also compiles, where that is still to be done
+        self.begin()  # also compiles if necessary
         for _ in range(2):
             self.source.advance(time.monotonic())
         return self.source.rate
@@ -94,8 +93,6 @@ class WholeBodyStreamer(TickNode):
         self.periods, self.frame_stamps = PeriodicStamps(round(1e9 / self.source.rate)), RisingStamps()
 
     def _service(self, name: str) -> Any:
-        """A Trigger service that does one thing."""
-
         def callback(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
             response.success, response.message = self.source.serve(name)
             return response
@@ -110,7 +107,7 @@ class WholeBodyStreamer(TickNode):
         self.begin()
 
     def begin(self) -> None:
-        """The first posture."""
+        """Start at the first posture."""
         self.source.begin()
         self.last, self.root = self.source.solver.joints.copy(), self.source.solver.root
         self.count, self.error, self.held = 0, float("nan"), False
@@ -138,7 +135,7 @@ class WholeBodyStreamer(TickNode):
         self.count += 1
 
     def publish(self, joints: np.ndarray, stamp: Any, passed: float) -> None:
-        """Joints and root, which have moved for `passed` [s]; now and then what is looked at."""
+        """Publish joints and root, which moved for `passed` [s], and periodically the display."""
         X, before = self.source.solver.root, self.root
         self.joints_out.publish(fill_joint_state(self.joints, stamp, joints, (joints - self.last) / passed))
         m = self.odometry
@@ -156,7 +153,6 @@ class WholeBodyStreamer(TickNode):
             self._show(stamp)
 
     def _show(self, stamp: Any) -> None:
-        """Targets, the person's figure beside the robot, and the edges of the soles."""
         solver, shown, bones = self.source.solver, self.source.shown(), self.source.skeleton()
         corners = solver.sole_corners()
         for e, marker in enumerate(self.edges.markers):

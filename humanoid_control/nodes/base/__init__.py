@@ -1,1 +1,1 @@
-"""Base of the nodes: parameters, the steady tick, messages, serialized markers, the main loop of a process."""
+"""Base of the nodes: parameters, fixed-rate tick, messages, main loop."""

@@ -1,8 +1,7 @@
-"""`/clock` of a ROS domain: simulated time, from one publisher alone.
+"""Exclusive publisher of `/clock` in a ROS domain.
 
-Nodes with `use_sim_time` take whatever comes on this one topic, whatever their namespace. Of two publishers their time
-would jump to and fro, so the second one stays silent and says who the first is; once that is gone, it takes over. On
-one machine the first also has the `Claim`: where that is busy, the second does not see it on the graph for seconds.
+Two publishers would make simulated time jump for all nodes. So the second one stays silent, reports the first, and
+takes over after its end. On one machine a `Claim` decides, because discovery may take seconds.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from humanoid_control.nodes.base.messages import STREAM_OUT
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 
 TOPIC = "/clock"
-LOOK = 0.5  # [s] between two looks at the graph; others are discovered in less
+LOOK = 0.5  # [s] period of graph checks; discovery takes less
 
 
 class ClockPublisher:
-    """Publishes simulated time as long as nobody else does."""
+    """Publisher of simulated time while no other node publishes it."""
 
     def __init__(self, node: TickNode) -> None:
-        """Prepare: it begins to publish after the first look at who else does."""
+        """Wait for the first graph check before publishing."""
         self._node = node
         self._publisher: Any = None
         self._gid: tuple[int, ...] = ()
@@ -34,7 +33,7 @@ class ClockPublisher:
         node.when_stopped.append(self._claim.release)
 
     def publish(self, stamp: Time) -> None:
-        """Send the time, unless somebody else does."""
+        """Publish the time, if this node is the owner."""
         now = time.monotonic()
         if now >= self._look:
             self._look = now + LOOK
@@ -49,8 +48,8 @@ class ClockPublisher:
                 self._publisher = self._node.create_publisher(Clock, TOPIC, STREAM_OUT)
                 self._gid = next(iter(self._publishers().keys() - others.keys()), ())
         elif (self._gid and any(gid < self._gid for gid in others)) or not self._claim.take():
-            # Of two machines both began at once, before they could know of each other, or one did while this node was
-            # not active: one of them goes on.
+            # Nodes on two machines started simultaneously, or one started while this node was inactive: one of them
+            # stops.
             self._node.destroy_publisher(self._publisher)
             self._publisher, self._gid = None, ()
             self._claim.release()
@@ -64,6 +63,6 @@ class ClockPublisher:
             self._node.health.clear("clock")
 
     def _publishers(self) -> dict[tuple[int, ...], str]:
-        """Names of the nodes that publish the clock, by the identity of the endpoint."""
+        """Return the node names of clock publishers by endpoint identity."""
         found = self._node.get_publishers_info_by_topic(TOPIC)
         return {tuple(i.endpoint_gid): f"{i.node_namespace.rstrip('/')}/{i.node_name}" for i in found}

@@ -1,4 +1,4 @@
-"""Messages of joint_commands read for whoever follows them: the driver of a robot, the bridge to a controller."""
+"""Parsing of joint_commands messages."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from humanoid_control.nodes.base.tick_node import Level, TickNode
 
 
 def read_command(node: TickNode, reader: CommandReader, m: JointState) -> tuple[JointCommand, float] | None:
-    """The command in a message and its stamp, of its arrival where it has none [s].
-
-    None where it commands no joint, or has a mistake: that is dropped, and named in the node's diagnostics.
-    """
+    """Return command and stamp [s] (arrival if unstamped); None, with a report, if faulty or empty."""
     try:
         stamp = seconds(m.header.stamp)
         if stamp:

@@ -1,8 +1,8 @@
-"""One owner of a topic that moves a robot: who may publish its commands, and whose commands a robot takes.
+"""Ownership of topics that move a robot: who may publish, and whose messages are used.
 
-Two nodes that command the same joints pull them to two postures in turn. So a node commands nothing while another one
-does or could (`CommandOwner`), and a robot follows the first one that it hears (`CommandArbiter`). Of requests that
-take a while the first is carried out to its end (`RequestOwner`).
+Two nodes that command the same joints would move them alternately between two postures. `CommandOwner` keeps a node
+silent while another one commands. `CommandArbiter` follows the first publisher it receives. `RequestOwner` completes
+the first request.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from humanoid_control.nodes.base.graph_watch import Claim as Claim
 from humanoid_control.nodes.base.messages import STREAM_OUT
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 
-# Deeper than other streams: with room for one message, those of one publisher push out those of another.
+# Deeper than other streams: in a queue of one, messages of one publisher would replace those of another.
 COMMANDS_IN = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
-# Of streams whose messages are large: each of two publishers keeps one.
+# Large messages: one for each of two publishers.
 TARGETS_IN = QoSProfile(depth=2, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
-TARGETS_TIMEOUT = 0.5  # [s] of silence after which another publisher of targets or markers is followed
-EVENTS_TIMEOUT = 1.0  # [s] of silence after which events of another publisher are taken: seeks, poses, pushes
-DISCOVERY = 0.3  # [s] before the first command: a node that finds this one later would jump into its midst
-LOOK_PERIOD = 0.05  # [s] between looks at the graph
-HEARD = 0.5  # [s] for which somebody counts as commanding after a message
-TWINS_SILENCE = 1.0  # [s] after which a node of the same name that commands nothing is taken for one that ended
-YIELDS = 0.1  # [s] in which another node has to stop commanding; one that does not is no node of this package
-SHOWN = 1.0  # [s] for which a robot reports commands that it did not take
+TARGETS_TIMEOUT = 0.5  # [s] silence after which another publisher of targets or markers is followed
+EVENTS_TIMEOUT = 1.0  # [s] silence after which events of another publisher are accepted: seeks, poses, pushes
+DISCOVERY = 0.3  # [s] discovery time before the first command, so that other nodes see this one first
+LOOK_PERIOD = 0.05  # [s] period of graph checks
+HEARD = 0.5  # [s] time after a message during which its publisher counts as commanding
+TWINS_SILENCE = 1.0  # [s] silence after which a node of equal name counts as crashed
+YIELDS = 0.1  # [s] in which another node must stop; if it does not, it is not part of this package
+SHOWN = 1.0  # [s] for which rejected commands stay reported
 
 
 def gid_of(info: Mapping[str, Any]) -> bytes:
-    """Identity of the publisher of a message, from what rclpy says about the message; empty where it does not tell."""
+    """Return the publisher identity from the info of a message; empty if unavailable."""
     gid = info.get("publisher_gid")
     return bytes(gid["data"]) if gid else b""
 
 
 def publishers_of(node: Any, topic: str) -> dict[bytes, str]:
-    """Identity of each publisher of a topic on the graph, with the full name of its node."""
+    """Return identity and full node name of each publisher of a topic."""
     return {
         bytes(e.endpoint_gid): f"{e.node_namespace.rstrip('/')}/{e.node_name}"
         for e in node.get_publishers_info_by_topic(topic)
@@ -48,31 +48,30 @@ def publishers_of(node: Any, topic: str) -> dict[bytes, str]:
 
 
 class CommandOwner:
-    """Publisher of commands, and the question whether its node may use it.
+    """Publisher of commands with exclusive use of its topic.
 
-    A node that does not command yet begins where no other publisher is on the graph. Among nodes of the same name,
-    which are the same one started twice, the one with the lowest identity begins, or, after a second in which the
-    other commands nothing, this one: the other is the rest of a process that crashed. A node that commands and hears
-    another one stops, unless its own identity is the lower one; then the other has to stop at once, or both do. One
-    that stops by itself, as until it is known anew where the robot is, owns the topic until another one commands: it
-    goes on also beside a node of another name that waits, where otherwise neither would ever begin. Of the nodes of one
-    machine the first that begins also has the `Claim`, as long as it owns the topic.
+    An idle node starts only without other publishers. Of nodes with equal names, the lowest identity starts; the others
+    start after `TWINS_SILENCE` without commands. Two commanding nodes conflict: the higher identity stops at once; if
+    it does not, both stop. A paused node keeps the topic until another one commands, and resumes next to a waiting node
+    of another name. On one machine, the owner also holds the `Claim`.
 
     Attributes:
-        topic: its name on the graph. commanding: the node may publish.
+        topic: topic name on the graph.
+        commanding: whether the node may publish.
     """
 
     def __init__(self, node: TickNode, topic: str) -> None:
         self._node, self._health = node, node.health
         before = publishers_of(node, topic)
         self._publisher = node.create_publisher(JointState, topic, STREAM_OUT)
-        while len(new := publishers_of(node, topic).keys() - before.keys()) > 1:  # another came at the same moment
+        # another node started at the same moment
+        while len(new := publishers_of(node, topic).keys() - before.keys()) > 1:
             before = publishers_of(node, topic)
             node.destroy_publisher(self._publisher)
             self._publisher = node.create_publisher(JointState, topic, STREAM_OUT)
         self._own, self.topic = next(iter(new), b""), self._publisher.topic_name
         self._words = self.topic.rsplit("/", 1)[-1]
-        self._others: dict[bytes, tuple[str, float]] = {}  # name, and since when it is seen
+        self._others: dict[bytes, tuple[str, float]] = {}  # name, and time of discovery
         self._heard: dict[bytes, float] = {}
         self._looked = -LOOK_PERIOD
         self._claim, self._refused = Claim(self.topic, node.context.get_domain_id()), False
@@ -81,27 +80,27 @@ class CommandOwner:
         node.create_subscription(JointState, topic, self._on_command, COMMANDS_IN, raw=True, takes_info=True)
 
     def restart(self) -> None:
-        """Command nothing until `look` allows it anew, as to a node that never commanded."""
+        """Give up ownership: command nothing until `look` allows it."""
         self._owns = self._refused = False
         self._claim.release()
         self.pause()
 
     def pause(self) -> None:
-        """Command nothing for a moment, and then go on; a robot takes what comes after a break for no step."""
+        """Stop commanding but keep ownership; robots blend in commands after a pause."""
         self.commanding = False
         self._ready_since, self._contested = float("inf"), float("inf")
 
     def publish(self, message: JointState) -> None:
-        """Publish a command, where the node may."""
+        """Publish a command if allowed."""
         if self.commanding:
             self._publisher.publish(message)
 
     def look(self, now: float, ready: bool = True) -> bool:
-        """Test whether the node may command, and report others who do or could. Called in each tick.
+        """Return True if the node may command, and report competing nodes; called in each tick.
 
         Args:
-            now: on the monotonic clock [s].
-            ready: the node would command now; False: it waits for something else.
+            now: monotonic time [s].
+            ready: the node would command now.
         """
         if now - self._looked >= LOOK_PERIOD:
             self._looked = now
@@ -129,7 +128,7 @@ class CommandOwner:
         gid, now = gid_of(info), time.monotonic()
         if gid and gid != self._own:
             self._heard[gid] = now
-            self._owns = self._owns and self.commanding  # in a pause of this one the other took over
+            self._owns = self._owns and self.commanding  # another node took over during a pause
             self._contested = min(self._contested, now)
 
     def _find_others(self, now: float) -> None:
@@ -141,13 +140,12 @@ class CommandOwner:
         self._others = {gid: (name, self._others.get(gid, ("", now))[1]) for gid, name in found.items()}
 
     def _commanding_others(self, now: float) -> dict[bytes, float]:
-        """Who was heard lately, and when."""
         self._heard = {gid: at for gid, at in self._heard.items() if now - at < HEARD}
         return self._heard
 
     def _must_yield(self) -> bool:
-        """Test whether a node that commands has to stop, because another one does, too."""
-        now = time.monotonic()  # messages may have come since the tick began
+        """Return True if this commanding node must stop for another one."""
+        now = time.monotonic()  # messages may have arrived since the tick began
         heard = self._commanding_others(now)
         if not heard:
             self._contested = float("inf")
@@ -176,18 +174,20 @@ class CommandOwner:
 
 
 class CommandArbiter:
-    """Choice of one among all who command a robot: the first that is heard, until it is silent.
+    """Choice of one commanding publisher: the first one, until it is silent.
 
     Attributes:
-        owner: identity of the publisher whose commands are taken; empty: of nobody yet. changes: how often it changed.
+        owner: identity of the followed publisher; empty: none yet.
+        changes: number of changes of the owner.
     """
 
     def __init__(self, node: TickNode, topic: str, key: str = "owner") -> None:
-        """Prepare.
+        """Create an arbiter without an owner.
 
         Args:
-            node: that follows the commands. topic: of the commands.
-            key: of the reports in the node's health.
+            node: node that follows the commands.
+            topic: topic of the commands.
+            key: key of its health reports.
         """
         self._node, self._topic, self._key = node, topic, key
         self.owner, self.changes, self._last = b"", 0, 0.0
@@ -195,11 +195,11 @@ class CommandArbiter:
         self._reported = 0.0
 
     def accepts(self, info: Mapping[str, Any], timeout: float) -> bool:
-        """Test whether a command is taken.
+        """Return True if a command is accepted.
 
         Args:
-            info: what rclpy says about the message.
-            timeout: silence of the owner after which another one may follow [s].
+            info: message info of rclpy.
+            timeout: silence of the owner after which another publisher is followed [s].
         """
         gid, now = gid_of(info), time.monotonic()
         if gid != self.owner and self.owner and now - self._last <= timeout:
@@ -213,11 +213,11 @@ class CommandArbiter:
         return True
 
     def active(self, now: float, timeout: float) -> bool:
-        """Test whether the owner was heard within the last `timeout` before `now` [s]."""
+        """Return True if the owner published within `timeout` before `now` [s]."""
         return bool(self.owner) and now - self._last <= timeout
 
     def release(self) -> None:
-        """Let any publisher follow the present owner."""
+        """Allow any publisher to replace the owner."""
         self.owner = b""
 
     @property
@@ -226,7 +226,7 @@ class CommandArbiter:
         return publishers_of(self._node, self._topic).get(self.owner, "a node that is gone")
 
     def report(self, now: float) -> None:
-        """Report commands that were not taken, and of whom. Called in each tick, at `now` [s]."""
+        """Report rejected publishers; called in each tick, at `now` [s]."""
         if now - self._reported < LOOK_PERIOD:
             return
         self._reported = now
@@ -240,23 +240,24 @@ class CommandArbiter:
 
 
 class RequestOwner:
-    """Choice of one node among those who ask for motions that take a while, on one topic or several.
+    """Choice of one node among requests for long motions, on any topics.
 
-    The node whose request is carried out may replace it; others wait until it is done, unless that node is gone.
+    The node of the current request may replace it; others wait until it is done or the node is gone.
     """
 
     def __init__(self, node: TickNode) -> None:
         self._node, self._topic, self._owner = node, "", b""
 
     def check(self, topic: str, info: Mapping[str, Any], busy: bool) -> None:
-        """Make sure that a request may be taken.
+        """Check that a request is allowed.
 
         Args:
-            topic: of the request. info: what rclpy says about it.
-            busy: the request that was taken last is still carried out.
+            topic: topic of the request.
+            info: message info of rclpy.
+            busy: the previous request is still active.
 
         Raises:
-            ConfigError: it may not, naming both nodes.
+            ConfigError: if another node's request is active.
         """
         gid = gid_of(info)
         if not busy or not self._owner or gid == self._owner:
@@ -269,7 +270,6 @@ class RequestOwner:
             )
 
     def take(self, topic: str, info: Mapping[str, Any]) -> None:
-        """Take note of whose request is carried out from now on."""
         self._topic, self._owner = topic, gid_of(info)
 
 
@@ -282,12 +282,16 @@ def listen_to_one(
     qos: QoSProfile = COMMANDS_IN,
     **more: Any,
 ) -> CommandArbiter:
-    """Subscribe to a stream that moves a robot: one publisher is followed at a time, the others are named.
+    """Subscribe to a stream that moves a robot; follow one publisher at a time and report the others.
 
     Args:
-        node: that follows the stream. message, topic, callback, qos: of the subscription.
-        timeout: silence of one publisher after which another one is followed [s].
-        more: of `TickNode.listen`.
+        node: receiving node.
+        message: message type.
+        topic: topic name.
+        callback: callback of an accepted message.
+        timeout: silence after which another publisher is followed [s].
+        qos: quality of service.
+        **more: passed to `TickNode.listen`.
     """
     arbiter = CommandArbiter(node, topic, f"owner {topic}")
 

@@ -1,8 +1,4 @@
-"""What a node must know of others on the graph, and never hears itself.
-
-Publishers of another type, a clock without source, another node of its name. Also: names that one process of a machine
-has at a time.
-"""
+"""Checks of the ROS graph (foreign types, frozen clock, duplicate names), and machine-wide name claims."""
 
 from __future__ import annotations
 
@@ -12,18 +8,17 @@ from typing import Any
 
 from humanoid_control.nodes.base.health import Level
 
-LOOK = 1.0  # [s] between two looks at the graph
+LOOK = 1.0  # [s] period of graph checks
 STILL = 2.0  # [s] of real time for which simulated time may stand still
-NAMED = 3  # nodes in a report
+NAMED = 3  # nodes named in a report
 CLOCK = "/clock"
 
 
 class Claim:
-    """A topic's name, which the kernel gives to one process of a machine at a time.
+    """Machine-wide exclusive claim of a name.
 
-    Two nodes that start at once find each other on the graph within seconds where the machine is busy; until then each
-    believes itself alone. The name is that of an abstract Unix socket: nothing is left of it when its owner is killed,
-    and it reaches as far as a network namespace does, as the graph of one machine.
+    Discovery takes seconds on a busy machine, in which two nodes would not see each other. The claim is an abstract
+    Unix socket: the kernel releases it with its process, and it spans one network namespace.
     """
 
     def __init__(self, topic: str, domain: int) -> None:
@@ -31,7 +26,7 @@ class Claim:
         self._socket: socket.socket | None = None
 
     def take(self) -> bool:
-        """Claim the topic; True where it is this one's, or where the system has no such names."""
+        """Claim the name; return True if it is owned, or if the system lacks abstract sockets."""
         if self._socket is not None or not hasattr(socket, "AF_UNIX"):
             return True
         claimed = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -44,20 +39,19 @@ class Claim:
         return True
 
     def release(self) -> None:
-        """Leave it to others."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
 
 class GraphWatch:
-    """Reports in a node's health what DDS leaves out in silence.
+    """Reports of silent DDS failures to a node's health.
 
-    A subscription takes no message of a publisher of another type, time without `/clock` stands still, and of two
-    nodes of one name each takes the other's messages for its own.
+    Subscriptions ignore publishers of another type, time without `/clock` stands still, and nodes of equal name confuse
+    each other's messages.
 
     Attributes:
-        frozen: the node takes simulated time, which stands still: nobody publishes it, or always the same.
+        frozen: the node uses simulated time, and it stands still.
     """
 
     def __init__(self, node: Any) -> None:
@@ -66,14 +60,14 @@ class GraphWatch:
         self._claim = node_claim(node.get_fully_qualified_name(), node.context.get_domain_id())
 
     def find_twin(self) -> str:
-        """Look for another node of the same name on this machine, and report it; words about it, empty: none."""
+        """Detect and report another node of this name on this machine; return the report, or empty."""
         twin, name = not self._claim.take(), self._node.get_fully_qualified_name()
         text = f"another node {name} runs in this domain: give one stack a namespace or a domain of its own"
         self._node.health.check("twin", twin, Level.ERROR, text)
         return text if twin else ""
 
     def look(self, now: float) -> None:
-        """Look at the graph, once a second; now: monotonic time [s]."""
+        """Check the graph once a second; `now`: monotonic time [s]."""
         if now < self._next:
             return
         self._next = now + LOOK
@@ -97,7 +91,7 @@ class GraphWatch:
         return f"{CLOCK} stands still for {now - self._moved:.0f} s: {names} is paused, hangs, or has ended"
 
     def _other_types(self, subscription: Any) -> str:
-        """Publishers on the topic of a subscription whose type is another one, in words; empty where there are none."""
+        """Describe publishers of another type on a subscription's topic; empty: none."""
         topic, kind = subscription.topic_name, type_name(subscription.msg_type)
         if not self._node.count_publishers(topic):
             return ""
@@ -111,15 +105,14 @@ class GraphWatch:
         return f"{topic} has publishers of another type, {words}: this node reads {kind} alone{advice}"
 
     def close(self) -> None:
-        """Leave the name to others."""
         self._claim.release()
 
 
 def node_claim(full_name: str, domain: int) -> Claim:
-    """The claim of a node's name, with its namespace, in a domain."""
+    """Return the claim of a full node name in a domain."""
     return Claim(f"node {full_name}", domain)
 
 
 def type_name(message: type) -> str:
-    """Name of a message type as the graph has it."""
+    """Return the graph name of a message type."""
     return f"{message.__module__.split('.')[0]}/msg/{message.__name__}"

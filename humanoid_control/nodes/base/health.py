@@ -1,4 +1,4 @@
-"""Open problems of a node: each said when it begins and when it ends."""
+"""Open problems of a node, logged at begin and end."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ class Level(enum.IntEnum):
 
 
 class Health:
-    """Open problems by key. Each is logged when it begins and when it ends, not while it lasts.
+    """Open problems by key, logged only at begin and end.
 
     Attributes:
-        open: problem by key. seen: how often each began.
+        open: problem by key.
+        seen: number of begins by key.
     """
 
     def __init__(self, log: Callable[[Level, str], None]) -> None:
         self._log = log
         self.open: dict[str, tuple[Level, str]] = {}
         self.seen: dict[str, int] = {}
-        self.news = False  # a problem began or ended, and that was not published yet
+        self.news = False  # an unpublished change
 
     def report(self, key: str, level: Level, message: str) -> None:
-        """Open a problem, or keep it open (call again every tick while it lasts)."""
+        """Open a problem, or keep it open; call every tick while it lasts."""
         if key not in self.open:
             self.seen[key] = self.seen.get(key, 0) + 1
             self._log(level, message)
@@ -36,14 +37,14 @@ class Health:
         self.open[key] = (level, message)
 
     def clear(self, key: str) -> None:
-        """Close a problem (cheap to call when it never was open)."""
+        """Close a problem, if open; cheap."""
         if key in self.open:
             _, message = self.open.pop(key)
             self._log(Level.OK, f"recovered: {message}")
             self.news = True
 
     def check(self, key: str, bad: bool, level: Level, message: str) -> bool:
-        """Report or clear, by a condition; returns the condition."""
+        """Report or clear a problem; return its condition."""
         if bad:
             self.report(key, level, message)
         else:
@@ -51,7 +52,7 @@ class Health:
         return bad
 
     def worst(self) -> tuple[Level, str]:
-        """The highest level of all open problems, and all their messages in one line."""
+        """Return the highest level, and all messages in one line."""
         if not self.open:
             return Level.OK, "ok"
         level = max(v[0] for v in self.open.values())

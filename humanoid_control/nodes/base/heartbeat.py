@@ -1,7 +1,6 @@
-"""Heartbeat of a node process: a count in shared memory that its loop keeps going and its supervisor looks at.
+"""Heartbeat of a node process: a counter in shared memory, watched by the supervisor.
 
-It does not pass through DDS, whose threads go on while the loop of a node hangs. The memory has no name in any file
-system: nothing of it is left however its two processes end, and a full disk does not stop it.
+It detects hung loops, whose DDS threads stay alive. The memory is anonymous, so nothing remains of it.
 """
 
 from __future__ import annotations
@@ -13,38 +12,35 @@ import sys
 import time
 from typing import Any
 
-VARIABLE = "HUMANOID_HEARTBEAT"  # descriptor of the memory that a node inherits
-NAME, SIZE = "humanoid_heartbeat", 24  # words: the count, whether it has to go on, whether an input is missing
+VARIABLE = "HUMANOID_HEARTBEAT"  # inherited descriptor of the memory
+NAME, SIZE = "humanoid_heartbeat", 24  # words: count, loop must run, input is missing
 COUNT, WATCHED, MISSING = 0, 1, 2
-LOOK = 0.25  # [s] counted at the most between two looks: who watches may have been asleep, as the whole machine may
+LOOK = 0.25  # [s] maximum time counted between checks, in case the supervisor or the machine was suspended
 
 
 class Heartbeat:
-    """A node's side: `beat` at every pass of its loop, `rest` before what may take its time.
-
-    Without a supervisor the count is the process's own, and nobody looks at it.
-    """
+    """Heartbeat of a node: `beat` in every pass of the loop, `rest` before long work."""
 
     def __init__(self) -> None:
-        """Open the memory that the environment names; it is not handed on to processes that this one starts."""
+        """Open the memory named by the environment; without a supervisor, use private memory."""
         self._words = _inherited_memory(os.environ.pop(VARIABLE, ""))
         self._compiler: Any = None
 
     def beat(self) -> None:
-        """Say that the loop goes round; from now on it has to."""
+        """Signal a pass of the loop; from now on further passes are expected."""
         self._words[COUNT] += 1
         self._words[WATCHED] = 1
 
     def rest(self) -> None:
-        """Say that nothing is to be expected until the next beat: the node starts, is configured, or is inactive."""
+        """Suspend the supervision until the next beat."""
         self._words[WATCHED] = 0
 
     def miss(self, missing: bool) -> None:
-        """Say whether an input from another node, without which this one can do nothing, has not come for a while."""
+        """Signal whether an indispensable input is missing."""
         self._words[MISSING] = missing
 
     def excuse_compiler(self) -> None:
-        """Rest from now on whenever numba compiles; does nothing the second time, or where numba is not loaded."""
+        """Suspend the supervision during numba compilations; may be called twice."""
         if self._compiler is not None or "numba" not in sys.modules:
             return
         from numba.core import event
@@ -63,10 +59,11 @@ class Heartbeat:
 
 
 class HeartbeatMonitor:
-    """A supervisor's side, one for each start of a node.
+    """Heartbeat on the supervisor's side, one per start of a node.
 
     Attributes:
-        descriptor: to be inherited by the node. variable: of its environment, which says the descriptor's number.
+        descriptor: descriptor that the node inherits.
+        variable: environment variable with its number.
     """
 
     def __init__(self) -> None:
@@ -78,24 +75,23 @@ class HeartbeatMonitor:
         self._heard = self._looked
 
     def handed_over(self) -> None:
-        """Close the descriptor here: the node has it."""
+        """Close the descriptor in this process."""
         os.close(self.descriptor)
 
     def deaf(self) -> float:
-        """Time for which the node has said that an input is missing without which it can do nothing [s]."""
+        """Return the time for which an indispensable input has been missing [s]."""
         now = time.monotonic()
         if not self._words[MISSING]:
             self._heard = now
         return now - self._heard
 
     def stalled(self, pid: int) -> float:
-        """Time for which the loop of the node has not gone round although it has to [s].
+        """Return the time for which the loop has hung [s].
 
-        Time in which it wanted to run and was given no processor is not counted: such a node is slow, and to start it
-        again would make the machine slower still.
+        Time spent waiting for a processor does not count: a restart would slow a busy machine further.
 
         Args:
-            pid: of the node, whose loop is in its main thread.
+            pid: process id of the node, whose loop runs in its main thread.
         """
         now, waited = time.monotonic(), processor_wait(pid)
         passed = min(now - self._looked, LOOK) - (waited - self._waited)
@@ -109,14 +105,14 @@ class HeartbeatMonitor:
 
 
 def processor_wait(pid: int) -> float:
-    """Time that the main thread of a process has waited for a processor so far [s]; 0 where the kernel does not say."""
+    """Return the total time for which the main thread waited for a processor [s]; 0 if unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/schedstat") as f:
         return 1e-9 * int(f.read().split()[1])
     return 0.0
 
 
 def _inherited_memory(descriptor: str) -> memoryview:
-    """Words of the memory with this descriptor; memory of this process where it is none of a supervisor's."""
+    """Return the memory of a supervisor's descriptor, or private memory."""
     with contextlib.suppress(OSError, ValueError):
         if os.readlink(f"/proc/self/fd/{descriptor or '-'}").startswith(f"/memfd:{NAME}"):
             os.set_inheritable(int(descriptor), False)

@@ -1,4 +1,4 @@
-"""Topic `joint_gains`: gains for the commands of `joint_commands` that have the same stamp.
+"""Topic `joint_gains`: gains of the `joint_commands` with equal stamp.
 
 Messages are sensor_msgs/JointState: name, position = kp [N m/rad], velocity = kd [N m s/rad].
 """
@@ -16,24 +16,25 @@ from humanoid_control.nodes.base.health import Level
 from humanoid_control.nodes.base.tick_node import TickNode
 
 GAINS = "joint_gains"
-KEPT = 16  # gains whose command may still come
-PATIENCE = 0.1  # [s] for which commands wait for their gains before that is reported
+KEPT = 16  # stored gains whose command has not arrived
+PATIENCE = 0.1  # [s] for which commands wait for gains before a report
 
 Take = Callable[[JointState, JointState | None], None]
 
 
 class GainedCommands:
-    """Commands put together with the gains of their stamp, in whichever order both arrive.
+    """Pairing of commands with gains of equal stamp, in any order of arrival.
 
-    A publisher that never sent gains is followed at once. A command of one that did waits for its gains, or is replaced
-    by the next one: without them its targets would be followed as places, which they are not.
+    Commands of a publisher without gains pass at once. Other commands wait for their gains, or the next command
+    replaces them: their targets are not positions to reach.
     """
 
     def __init__(self, node: TickNode, take: Take) -> None:
-        """Listen to the gains; commands come by `command`.
+        """Subscribe to gains; `command` takes commands.
 
         Args:
-            node: that follows the commands. take: called with a command and its gains, None: it has none.
+            node: receiving node.
+            take: called with a command and its gains, or None.
         """
         self._node, self._take = node, take
         node.listen(JointState, GAINS, self._on_gains, COMMANDS_IN)
@@ -41,17 +42,12 @@ class GainedCommands:
         self.restart()
 
     def restart(self) -> None:
-        """Nothing was heard."""
         self._gains: dict[tuple[int, int], JointState] = {}
         self._waiting: JointState | None = None
         self._publisher, self._waits_for, self._gained = b"", b"", 0.0
 
     def command(self, m: JointState, publisher: bytes) -> None:
-        """Take a command.
-
-        Args:
-            publisher: its identity, see `command_owner.gid_of`.
-        """
+        """Accept a command of a publisher identity (`command_owner.gid_of`)."""
         self._waiting, self._publisher = None, publisher
         stamp = (m.header.stamp.sec, m.header.stamp.nanosec)
         if (gains := self._gains.pop(stamp, None)) is not None:
@@ -70,7 +66,7 @@ class GainedCommands:
         if waiting is not None and stamp == (waiting.header.stamp.sec, waiting.header.stamp.nanosec):
             self._hand_over(waiting, gains)
             return
-        if any(stamp):  # without a stamp they are of no command
+        if any(stamp):  # unstamped gains belong to no command
             self._gains[stamp] = gains
             while len(self._gains) > KEPT:
                 del self._gains[next(iter(self._gains))]
@@ -82,5 +78,5 @@ class GainedCommands:
 
 
 def gains_of(m: JointState) -> tuple[list[str], Any, Any]:
-    """Names, kp and kd of a message, for `GainsReader.read`."""
+    """Return names, kp and kd of a message."""
     return list(m.name), m.position, m.velocity

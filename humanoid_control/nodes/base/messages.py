@@ -1,4 +1,4 @@
-"""Messages filled and read cheaply, the quality of service of every kind of topic, and stamps that grow."""
+"""Fast writing and reading of messages, quality-of-service profiles, and monotonic stamps."""
 
 from __future__ import annotations
 
@@ -21,32 +21,31 @@ from visualization_msgs.msg import Marker, MarkerArray
 from humanoid_control.estimation import JointPlausibility, named_twice
 from humanoid_control.kinematics.joint_state import JointState
 
-if TYPE_CHECKING:  # the supervisor and the recorder load no robot, nor the libraries for it
+if TYPE_CHECKING:  # the supervisor and the recorder must not load the robot libraries
     from humanoid_control.robots import Robot
 
 WORLD = "world"
-PAUSED = "simulator/paused"  # whether simulated time stands still
-GROUND_TRUTH = "ground_truth/odometry"  # of the simulator: nothing that controls a robot reads it
-AHEAD = 50_000_000  # [ns] stamps that are farther ahead of the clock show that it was set back: no tick is so late
-PROBE = 1.2345678912345e17  # found again among the bytes of a message
-ENCODING, STAMP = 4, struct.Struct("<iI")  # bytes before a message, and the first of what has a header
-SET_BACK = 1_000_000_000  # [ns] a clock that was set back by more is followed
+PAUSED = "simulator/paused"  # topic: whether simulated time is paused
+GROUND_TRUTH = "ground_truth/odometry"  # topic of the simulator; controllers must not use it
+AHEAD = 50_000_000  # [ns] lead of a stamp that shows that the clock was set back
+PROBE = 1.2345678912345e17  # unique value, found again in the bytes of a message
+ENCODING, STAMP = 4, struct.Struct("<iI")  # header bytes of a message; format of a stamp, the first field
+SET_BACK = 1_000_000_000  # [ns] larger backward steps of the clock are followed
 
-# Fast streams of which only the newest counts. Publishers are reliable, so that any subscriber can have them, and keep
-# a few messages for one that comes late to take them all, as a recorder does (with one, a busy machine lost half);
-# subscribers take best effort, so that a lost message is not waited for.
+# Fast streams of which only the newest message counts. Publishers are reliable, so any subscriber matches, and keep a
+# few messages for slow recorders. Subscribers use best effort, so lost messages cause no delay.
 STREAM_OUT = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
 STREAM_IN = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
-# A stream that is taken where it is needed, all that came since.
+# Polled streams: all messages since the last call.
 POLLED_IN = QoSProfile(depth=100, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
-# Slow messages that late subscribers must still get.
+# Slow messages, also delivered to late subscribers.
 LATCHED = QoSProfile(
     depth=1,
     history=HistoryPolicy.KEEP_LAST,
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
-# Messages that should all arrive, also the last ones before a subscriber was there.
+# Messages that should all arrive, with history for late subscribers.
 KEPT = QoSProfile(
     depth=20,
     history=HistoryPolicy.KEEP_LAST,
@@ -55,17 +54,17 @@ KEPT = QoSProfile(
 )
 # Messages that should all arrive.
 EVENTS = QoSProfile(depth=20, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
-# A recording that is played faster than a busy subscriber reads.
+# Recordings that play faster than a busy subscriber reads.
 PLAYED = QoSProfile(depth=2000, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
 
 
 def floats(values: np.ndarray) -> array:
-    """A float64 sequence field from an array; three times cheaper than handing over the ndarray."""
+    """Return a float64 sequence field from an array, three times cheaper than the ndarray itself."""
     return array("d", np.ascontiguousarray(values, dtype=np.float64).tobytes())
 
 
 def joint_state(names: Sequence[str]) -> JointStateMessage:
-    """An empty message for the given joints."""
+    """Return an empty message for the given joints."""
     return JointStateMessage(name=list(names))
 
 
@@ -76,7 +75,7 @@ def fill_joint_state(
     velocity: np.ndarray | None = None,
     effort: np.ndarray | None = None,
 ) -> JointStateMessage:
-    """Set the stamp and the arrays of a message that is used again and again."""
+    """Set stamp and arrays of a reused message."""
     message.header.stamp = stamp
     message.position = floats(position)
     if velocity is not None:
@@ -87,13 +86,9 @@ def fill_joint_state(
 
 
 class SerializedJointState:
-    """One JointState of the same joints again and again, as bytes that are ready for `Publisher.publish`.
-
-    Setting and publishing it costs a third of what a message object costs.
-    """
+    """JointState of fixed joints as bytes for `Publisher.publish`, cheaper than a message object."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """Prepare, with all arrays; names: of the n joints."""
         kinds, n = ("position", "velocity", "effort"), len(names)
         probes = [PROBE * (k + 1) for k in range(len(kinds))]
         arrays = {kind: [probe] * n for kind, probe in zip(kinds, probes, strict=True)}
@@ -102,7 +97,7 @@ class SerializedJointState:
         self._arrays = [np.frombuffer(self._bytes, "<f8", n, at) for at in starts]
 
     def fill(self, stamp: Time, position: np.ndarray, velocity: np.ndarray, effort: np.ndarray) -> bytes:
-        """The message with a stamp and arrays (n,)."""
+        """Return the serialized message with a stamp and arrays (n,)."""
         STAMP.pack_into(self._bytes, ENCODING, stamp.sec, stamp.nanosec)
         for place, values in zip(self._arrays, (position, velocity, effort), strict=True):
             place[:] = values
@@ -110,15 +105,15 @@ class SerializedJointState:
 
 
 def message_of(state: JointState, stamp: Time, message: JointStateMessage) -> JointStateMessage | None:
-    """Positions and velocities of a record as a message.
+    """Return positions and velocities of a record as a message, without unknown joints.
 
     Args:
-        state: NaN where a position is not known.
-        stamp: of the message.
-        message: for all joints of the record, used again and again; where some are not known a new one is made.
+        state: record; NaN where a position is unknown.
+        stamp: stamp of the message.
+        message: reused message of all joints; a new one is created if some are unknown.
 
     Returns:
-        The joints that are known; None where none is.
+        The message, or None if no joint is known.
     """
     known = np.isfinite(state.q)
     if known.all():
@@ -130,7 +125,7 @@ def message_of(state: JointState, stamp: Time, message: JointStateMessage) -> Jo
 
 
 def state_of(message: JointStateMessage) -> JointState:
-    """A message as a record; NaN where it does not give a value for each name."""
+    """Return a message as a record; fields without a value for each name are NaN."""
     n = len(message.name)
     q, v, effort = (
         np.array(values, dtype=float) if len(values) == n else np.full(n, np.nan)
@@ -140,7 +135,7 @@ def state_of(message: JointStateMessage) -> JointState:
 
 
 def malformed(message: JointStateMessage) -> str:
-    """Reason for which the positions of a message cannot be read; empty where they can."""
+    """Return the reason why positions of a message are unreadable; empty: none."""
     if len(message.position) != len(message.name):
         return f"{len(message.position)} positions for {len(message.name)} names: passed over"
     if twice := named_twice(message.name):
@@ -149,10 +144,10 @@ def malformed(message: JointStateMessage) -> str:
 
 
 class JointPositions:
-    """The newest plausible position of each joint of a robot, from `JointState` messages that name them in any order.
+    """Newest plausible joint positions, from messages with joints in any order.
 
     Attributes:
-        values: (n,) in the robot's order [rad]; NaN until heard.
+        values: positions (n,) in robot order [rad]; NaN until received.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -162,17 +157,15 @@ class JointPositions:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing is known any more."""
         self.values = np.full(self._robot.n, np.nan)
         self._plausible.forget()
         self._malformed = ""
 
     def take(self, message: JointStateMessage) -> tuple[np.ndarray, np.ndarray]:
-        """Read a message; joints that it does not name, or not plausibly, keep their positions.
+        """Read a message; joints without plausible values keep their positions.
 
         Returns:
-            Indices (k,) of the joints that it names, and what it says of their positions (k,) [rad]; none where it is
-            malformed.
+            Indices (k,) and positions (k,) [rad] of the named joints; empty if malformed.
         """
         self._malformed = malformed(message)
         if self._malformed:
@@ -187,17 +180,17 @@ class JointPositions:
 
     @property
     def problem(self) -> str:
-        """Words for what is wrong with the messages; empty where nothing is."""
+        """Description of faulty messages; empty: none."""
         return self._malformed or self._plausible.problem(time.monotonic())
 
     @property
     def known(self) -> bool:
-        """True once every joint has been heard of."""
+        """True once every joint was received."""
         return bool(np.isfinite(self.values).all())
 
 
 def target_markers(names: Sequence[str], frame: str = WORLD, radius: float = 0.025) -> MarkerArray:
-    """A MarkerArray with one ball a target: ns is the target's name."""
+    """Return a MarkerArray with one ball per target; ns is the target name."""
     color = ColorRGBA(r=1.0, g=0.45, b=0.1, a=0.9)
     markers = []
     for k, name in enumerate(names):
@@ -210,7 +203,7 @@ def target_markers(names: Sequence[str], frame: str = WORLD, radius: float = 0.0
 
 
 def segments_marker(ns: str, color: tuple[float, float, float], width: float, frame: str = WORLD) -> Marker:
-    """A LINE_LIST marker: one message for a whole stick figure."""
+    """Return a LINE_LIST marker for a stick figure."""
     m = Marker(ns=ns, id=0, type=Marker.LINE_LIST, action=Marker.ADD)
     m.header.frame_id = frame
     m.color = ColorRGBA(r=color[0], g=color[1], b=color[2], a=1.0)
@@ -220,30 +213,27 @@ def segments_marker(ns: str, color: tuple[float, float, float], width: float, fr
 
 
 def points_of(positions: np.ndarray) -> list[Point]:
-    """Positions (N, 3) as geometry_msgs points."""
     return [Point(x=x, y=y, z=z) for x, y, z in positions.tolist()]
 
 
 def seconds(stamp: Time) -> float:
-    """A stamp in seconds."""
     return stamp.sec + 1e-9 * stamp.nanosec
 
 
 def age_of(stamp: Time, clock: Any) -> float:
-    """Age of a stamp by a node's clock [s]; negative: ahead of it; 0: the stamp is zero, which stands for now."""
+    """Return the age of a stamp by a node's clock [s]; 0 for a zero stamp, which means now."""
     sent = seconds(stamp)
     return 1e-9 * clock.now().nanoseconds - sent if sent else 0.0
 
 
 def stamp_of(nanoseconds: int) -> Time:
-    """Nanoseconds as a stamp."""
     return Time(sec=nanoseconds // 10**9, nanosec=nanoseconds % 10**9)
 
 
 def diagnostic_array(
     statuses: Mapping[str, tuple[int, str, Mapping[str, Any]]], robot: str, stamp: Time
 ) -> DiagnosticArray:
-    """Diagnostics of a robot's parts: level, message and values by name."""
+    """Return diagnostics of a robot's parts: level, message and values by name."""
     out = DiagnosticArray(
         status=[
             DiagnosticStatus(
@@ -261,16 +251,13 @@ def diagnostic_array(
 
 
 class RisingStamps:
-    """Stamps of which each is later than the one before, whatever the clock and the load do.
-
-    One that would not be comes 1 ns after the last. A clock that was set back by more than a second is followed.
-    """
+    """Strictly increasing stamps, by 1 ns at least; clocks set back by more than a second are followed."""
 
     def __init__(self) -> None:
         self._last: int | None = None
 
     def next(self, now: int) -> int:
-        """The stamp for this time of the clock, both [ns]."""
+        """Return the stamp at clock time `now`, both [ns]."""
         if self._last is not None and self._last - now < SET_BACK:
             now = max(now, self._last + 1)
         self._last = now
@@ -278,23 +265,21 @@ class RisingStamps:
 
 
 class PeriodicStamps:
-    """Stamps at whole periods after the first one: never two closer than a period, however late the ticks are.
+    """Stamps on a grid of whole periods, never closer than one period.
 
-    Late ticks take later places on the grid. Where the first tick was late the stamps are ahead of the present by as
-    much; where they are ahead by more, the clock was set back, and the grid begins anew.
+    Late ticks use later grid points. If stamps lead the clock by more than a late first tick explains, the clock was
+    set back and the grid restarts.
     """
 
     def __init__(self, period: int) -> None:
-        """A grid with this period [ns]."""
         self.period = period
         self.restart()
 
     def restart(self) -> None:
-        """The next stamp is the present."""
         self._last: int | None = None
 
     def next(self, now: int) -> Time:
-        """The stamp of a message that is published now [ns]."""
+        """Return the stamp of a message published at `now` [ns]."""
         if self._last is None or self._last - now > max(AHEAD, 2 * self.period):
             self._last = now
         else:

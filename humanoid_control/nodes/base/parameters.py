@@ -1,4 +1,4 @@
-"""A node's parameters: one frozen dataclass is the truth for types, defaults, ranges, units and meaning."""
+"""Parameters of a node: a frozen dataclass defines types, defaults, ranges, units and meaning."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from humanoid_control.errors import ConfigError, UnknownNameError
 
 P = TypeVar("P", bound="NodeParameters")
-COMMON_FRAMES = ("", "world", "map")  # of all robots together, so they never have a prefix
-PREFIX = re.compile(r"(?:[A-Za-z0-9_~.-][A-Za-z0-9_~./-]*)?")  # tf2 refuses a slash at the beginning
+COMMON_FRAMES = ("", "world", "map")  # shared by all robots, so they never have a prefix
+PREFIX = re.compile(r"(?:[A-Za-z0-9_~.-][A-Za-z0-9_~./-]*)?")  # tf2 rejects a leading slash
 
 
 def param(
@@ -24,15 +24,16 @@ def param(
     choices: tuple[str, ...] = (),
     live: bool = False,
 ) -> Any:
-    """A field of a parameter dataclass.
+    """Return a field of a parameter dataclass.
 
     Args:
-        default: its type is the parameter's type (bool, int, float, str or a list of one of them).
+        default: default value; its type (bool, int, float, str, or a list of one of them) is the parameter type.
         meaning: one sentence for `ros2 param describe`, the default YAML and the docs.
-        unit: SI unit, empty where there is none.
-        low, high: inclusive range of a number.
-        choices: the allowed values of a string.
-        live: may change while the node runs; others only take effect at start.
+        unit: SI unit, or empty.
+        low: inclusive minimum.
+        high: inclusive maximum.
+        choices: allowed strings.
+        live: may change at run time; other parameters apply at the start.
     """
     info = {"meaning": meaning, "unit": unit, "low": low, "high": high, "choices": choices, "live": live}
     if isinstance(default, list):
@@ -61,14 +62,14 @@ class NodeParameters:
     )
 
     def frame(self, name: str) -> str:
-        """Return the name that a frame of the robot has on the graph."""
+        """Return the name of a robot frame on the graph."""
         return name if name in COMMON_FRAMES else f"{self.frame_prefix}{name}"
 
     def local_frame(self, frame: str) -> str:
-        """Return the robot's own name of a frame that a message names.
+        """Return the robot's own name of a frame in a message.
 
         Raises:
-            ConfigError: the frame has not the prefix of this robot.
+            ConfigError: if the frame lacks the prefix of this robot.
         """
         if frame in COMMON_FRAMES or frame.startswith(self.frame_prefix):
             return frame if frame in COMMON_FRAMES else frame.removeprefix(self.frame_prefix)
@@ -77,7 +78,7 @@ class NodeParameters:
 
 @dataclass(frozen=True)
 class WorldParameters(NodeParameters):
-    """Parameters of a node that gives or takes places in the world; all nodes of a stack have one name for it."""
+    """Parameters of a node with poses in the world; all nodes of a stack share the frame name."""
 
     world_frame: str = param(
         "world", "name of the world's frame, in headers and on /tf", choices=("world", "odom", "map")
@@ -85,15 +86,15 @@ class WorldParameters(NodeParameters):
 
     @property
     def world(self) -> str:
-        """Name of the world's frame on the graph."""
         return self.frame(self.world_frame)
 
 
 def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
-    """The value as the field's type.
+    """Return the value in the type of the field.
 
     Raises:
-        UnknownNameError: no such parameter. ConfigError: wrong type, out of range, not one of the choices.
+        UnknownNameError: if the parameter does not exist.
+        ConfigError: if the value has a wrong type, is out of range, or is not one of the choices.
     """
     fields = {f.name: f for f in dataclasses.fields(cls)}
     if name not in fields:
@@ -115,7 +116,7 @@ def check_value(cls: type[NodeParameters], name: str, value: Any) -> Any:
 
 
 def converted(f: dataclasses.Field, value: Any) -> Any:
-    """The value in the field's type where it is one in another spelling: `rate:=100` for a float; else as it is."""
+    """Convert compatible values, for example the integer 100 for a float; return others unchanged."""
     kind, number = type(default_of(f)), isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind is float and number:
         return float(value)
@@ -125,10 +126,11 @@ def converted(f: dataclasses.Field, value: Any) -> Any:
 
 
 def parse_value(cls: type[NodeParameters], name: str, text: str) -> Any:
-    """A value typed on a command line, as the field's type.
+    """Parse a value of a command line.
 
     Raises:
-        UnknownNameError, ConfigError: as `check_value`; text that is not of the field's type.
+        UnknownNameError: see `check_value`.
+        ConfigError: see `check_value`, or if the text cannot be parsed.
     """
     fields = {f.name: f for f in dataclasses.fields(cls)}
     if name not in fields:
@@ -149,15 +151,14 @@ def parse_value(cls: type[NodeParameters], name: str, text: str) -> Any:
 
 
 def default_of(f: dataclasses.Field) -> Any:
-    """The default value of a field."""
     return f.default_factory() if callable(f.default_factory) else f.default
 
 
 def check_frame_prefix(prefix: str) -> None:
-    """Make sure that names with a prefix are names of frames.
+    """Check that prefixed names are valid frames.
 
     Raises:
-        ConfigError: they are not.
+        ConfigError: if they are not.
     """
     if not PREFIX.fullmatch(prefix):
         raise ConfigError(
@@ -167,12 +168,12 @@ def check_frame_prefix(prefix: str) -> None:
 
 
 def with_value(params: P, name: str, value: Any) -> P:
-    """A copy with one parameter changed, after checking it."""
+    """Return a copy with one checked value changed."""
     return dataclasses.replace(params, **{name: check_value(type(params), name, value)})
 
 
 def default_yaml(node: str, cls: type[NodeParameters]) -> str:
-    """The default parameter file of a node, with the meaning of each parameter as a comment."""
+    """Return the default parameter file of a node, with comments."""
     lines = [f"# Parameters of {node}: the defaults. Generated by `humanoid docs`; the truth is {cls.__module__}."]
     lines += ["/**:", f"  {node}:", "    ros__parameters:"]
     for f in dataclasses.fields(cls):
@@ -184,7 +185,7 @@ def default_yaml(node: str, cls: type[NodeParameters]) -> str:
 
 
 def docs_table(cls: type[NodeParameters]) -> str:
-    """A Markdown table of the parameters."""
+    """Return a Markdown table of the parameters."""
     rows = ["| parameter | type | default | range | live | meaning |", "|---|---|---|---|---|---|"]
     for f in dataclasses.fields(cls):
         m, d = f.metadata, default_of(f)
@@ -197,7 +198,7 @@ def docs_table(cls: type[NodeParameters]) -> str:
 
 
 def allowed(f: dataclasses.Field) -> str:
-    """The range or the choices of a field as text; empty where anything goes."""
+    """Return the range or choices of a field as text; empty without limits."""
     m = f.metadata
     if m["choices"]:
         return ", ".join(m["choices"])
@@ -216,5 +217,5 @@ def _yaml(value: Any) -> str:
         return "[" + ", ".join(_yaml(v) for v in value) + "]"
     text = repr(value)
     if isinstance(value, float) and "e" in text and "." not in text:
-        return text.replace("e", ".0e")  # YAML takes 4e-05 for a word
+        return text.replace("e", ".0e")  # YAML reads 4e-05 as a string
     return text

@@ -1,7 +1,6 @@
-"""Fields of messages that qualify values: of which frame and time they are, and which of them were not measured.
+"""Rules for message fields that qualify values: frame, time, and whether values were measured.
 
-Each type that a node subscribes to has an entry. A rule holds at every subscription of the type: the field is honoured,
-or a message that uses it is refused by name, or the field qualifies nothing that a node reads.
+Each subscribed type has an entry. A field is respected, or the message is rejected by name, or the field is irrelevant.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ QUALIFYING_FIELDS: Mapping[str, Mapping[str, str]] = {
 
 
 def qualifying_fields_table() -> list[str]:
-    """Return the lines of a Markdown table of all types with rules."""
+    """Return the lines of a Markdown table of all rules."""
     rows = ["| type | field | rule |", "|---|---|---|"]
     for kind, fields in QUALIFYING_FIELDS.items():
         rows += [f"| {kind} | `{name}` | {rule} |" for name, rule in fields.items()]

@@ -1,4 +1,4 @@
-"""Environment of a ROS 2 process, set before rclpy is imported: libraries, ament prefix, threads, discovery, log."""
+"""Environment of a ROS 2 process, set before rclpy is imported."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from pathlib import Path
 from humanoid_control.errors import ConfigError, EnvironmentProblem
 from humanoid_control.paths import PACKAGE, home_dir, share_dir
 
-LONGEST_NAMESPACE = 150  # names of topics may have 255 characters
+LONGEST_NAMESPACE = 150  # topic names are limited to 255 characters
 NAMESPACE = re.compile(r"/?[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*/?")
 GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 DISCOVERY = "ROS_AUTOMATIC_DISCOVERY_RANGE"
-BY_PROFILE = "SYSTEM_DEFAULT"  # range that leaves discovery to a profile; LOCALHOST would add shared memory to it
+BY_PROFILE = "SYSTEM_DEFAULT"  # range that leaves discovery to a profile; LOCALHOST would add shared memory
 TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
 MIDDLEWARE, FAST_DDS = "RMW_IMPLEMENTATION", "rmw_fastrtps_cpp"
-SAID = (DISCOVERY, "ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS")  # one of these is a word of the user's
-PROFILES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")  # so is one of these,
-PROFILES_HERE = ("DEFAULT_FASTDDS_PROFILES.xml", "DEFAULT_FASTRTPS_PROFILES.xml")  # or of these files
-ONE_HOST, SUPERVISED = "one_host.xml", "supervised.xml"  # the package's own, in `config`
+SAID = (DISCOVERY, "ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS")  # variables that express a choice of the user
+PROFILES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")  # so do these variables,
+PROFILES_HERE = ("DEFAULT_FASTDDS_PROFILES.xml", "DEFAULT_FASTRTPS_PROFILES.xml")  # and these files
+ONE_HOST, SUPERVISED = "one_host.xml", "supervised.xml"  # profiles of the package, in `config`
 
 
 def check_namespace(name: str, text: str) -> None:
-    """Refuse a namespace that ROS would refuse after the nodes were started.
+    """Reject a namespace that ROS would reject only after the nodes were started.
 
     Args:
-        name: of the option. text: its value; empty and / are no namespace.
+        name: name of the option, for the message.
+        text: its value; empty and / mean none.
 
     Raises:
-        ConfigError: it is not one.
+        ConfigError: if it is invalid.
     """
     if text not in ("", "/") and not (NAMESPACE.fullmatch(text) and len(text) <= LONGEST_NAMESPACE):
         raise ConfigError(f"{name} must be letters, digits and _, not a digit first, parts divided by /, got '{text}'")
 
 
 def prepare() -> None:
-    """Call before importing rclpy or numpy; does nothing the second time.
+    """Set up the process before rclpy or numpy are imported; may be called twice.
 
-    * The ROS wheels restart the interpreter once with their libraries on LD_LIBRARY_PATH and leave a guard variable.
-      Where the guard was inherited but the path was not (sudo, env filters, a parent in another environment), the
-      imports would fail: restart again.
-    * A pip environment is not an ament prefix by itself: add it, so that the package's share directory is found.
-    * Small matrices are slower on several BLAS threads than on one.
-    * Discovery and the folder of the logs, as `choose_discovery` and `choose_log_folder` say.
+    * The ROS wheels restart the interpreter with their libraries on LD_LIBRARY_PATH and set a guard variable. If only
+      the guard was inherited (sudo, env filters), imports would fail, so the interpreter restarts again.
+    * A pip environment is added as ament prefix, so that ROS finds the package's share directory.
+    * BLAS uses one thread, which is faster for small matrices.
+    * `choose_discovery` and `choose_log_folder` set discovery and logs.
     """
     choose_discovery(os.environ)
     choose_log_folder(os.environ)
@@ -65,17 +65,15 @@ def prepare() -> None:
 
 
 def choose_discovery(environment: MutableMapping[str, str], supervised: bool | None = None) -> None:
-    """Keep nodes to this machine where ROS comes from wheels and the user has said nothing about discovery.
+    """Limit discovery to this machine if ROS comes from wheels and the user has made no choice.
 
-    Two who try the package in one network would otherwise command each other's robots. Nodes of one machine talk as
-    `config/one_host.xml` says, those that a supervisor starts again when they hang as `config/supervised.xml` does,
-    unless the user has profiles or a middleware of his own; a user who says LOCALHOST means the same. Whoever sources
-    an installed ROS, or says something else, has a network of nodes, and expects these among them: there these only do
-    without shared memory, for the reason that `config/one_host.xml` gives.
+    Otherwise two users in one network would command each other's robots. `config/one_host.xml` configures local nodes,
+    `config/supervised.xml` supervised ones, unless the user has profiles or another middleware; LOCALHOST means the
+    same. An installed ROS keeps its network, without shared memory for the reason given in `config/one_host.xml`.
 
     Args:
-        environment: changed in place.
-        supervised: of a process that is started again, or not; None: what was chosen before stays.
+        environment: environment, changed in place.
+        supervised: whether a supervisor restarts the process; None: keep the earlier choice.
     """
     named = [environment[name] for name in PROFILES if environment.get(name)]
     if ros_flavour() != "wheels":
@@ -84,7 +82,7 @@ def choose_discovery(environment: MutableMapping[str, str], supervised: bool | N
         return
     ours = [str(share_dir() / "config" / name) for name in (ONE_HOST, SUPERVISED)]
     if named and all(name in ours for name in named) and environment.get(DISCOVERY, BY_PROFILE) != BY_PROFILE:
-        for name in PROFILES:  # chosen by a parent of this process; what the user says since counts
+        for name in PROFILES:  # set by a parent process; later choices of the user have priority
             environment.pop(name, None)
         named = []
     said = {name for name in SAID if environment.get(name)}
@@ -103,7 +101,7 @@ def choose_discovery(environment: MutableMapping[str, str], supervised: bool | N
 
 
 def choose_log_folder(environment: MutableMapping[str, str]) -> None:
-    """Name a folder for the logs where rclpy would find none, and end: without HOME, or with one it cannot write to."""
+    """Set a log folder where HOME is missing or not writable, because rclpy would exit."""
     if environment.get("ROS_LOG_DIR") or environment.get("ROS_HOME"):
         return
     home = environment.get("HOME")
@@ -116,10 +114,10 @@ def choose_log_folder(environment: MutableMapping[str, str]) -> None:
 
 
 def require_ros() -> None:
-    """Raise a clear error where ROS 2 is missing.
+    """Check that ROS 2 is available.
 
     Raises:
-        EnvironmentProblem: rclpy cannot be found.
+        EnvironmentProblem: if rclpy is missing.
     """
     if importlib.util.find_spec("rclpy") is None:
         raise EnvironmentProblem(
@@ -128,7 +126,7 @@ def require_ros() -> None:
 
 
 def ros_flavour() -> str:
-    """'wheels' where ROS 2 comes from this Python environment, 'installed' for a sourced ROS, 'none' without."""
+    """Return 'wheels' (ROS 2 in this Python environment), 'installed' (sourced) or 'none'."""
     if (Path(sys.prefix) / "lib" / "librcl.so").exists():
         return "wheels"
     return "installed" if importlib.util.find_spec("rclpy") is not None else "none"

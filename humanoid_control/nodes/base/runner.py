@@ -1,4 +1,4 @@
-"""The main loop of a node process: signals, executor, deadlines, ordered shutdown."""
+"""Main loop of a node process: signals, executor, deadlines, ordered shutdown."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ from humanoid_control.hardware.realtime import COMPILER, SpareTimeCollector, giv
 from humanoid_control.nodes.base.tick_node import TickNode
 from humanoid_control.warm_up import compiling_told
 
-READY = "READY"  # first word of the line that tells the supervisor so
+READY = "READY"  # start of the line by which the supervisor detects readiness
 EXIT_FAILED, EXIT_BAD_INPUT = 1, 2
-TEARDOWN_LIMIT = 1.5  # [s] after which a process that cannot leave the network is ended by force
-LAST = 1e-4  # [s] before the deadline of a punctual node: the executor would come back from waiting too late
-WAIT = 0.1  # [s] for which a node waits for callbacks at once, however far its next tick is
+TEARDOWN_LIMIT = 1.5  # [s] after which a process that cannot leave the network is killed
+LAST = 1e-4  # [s] before the deadline of a punctual node; the executor would return too late
+WAIT = 0.1  # [s] maximum wait for callbacks
 
 
 def make_executor(context: Any = None) -> Any:
-    """The executor that costs least: the events executor where rclpy has it, else the single-threaded one.
+    """Return the cheapest executor: rclpy's events executor if available, else the single-threaded one.
 
-    Measured with a 500 Hz input: 9 % of a core against 36 %. Its own `spin` does not work in all releases, `spin_once`
-    does. `HUMANOID_EXECUTOR=single` chooses the other one.
+    Use its `spin_once`; its `spin` fails in some releases. `HUMANOID_EXECUTOR=single` selects the other one.
 
     Args:
-        context: rclpy context of the nodes; None: the default one.
+        context: rclpy context; None: the default one.
     """
     if os.environ.get("HUMANOID_EXECUTOR", "events") == "events":
         try:
@@ -54,14 +53,14 @@ def make_executor(context: Any = None) -> Any:
 def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
     """Run a node until SIGINT or SIGTERM.
 
-    The signal handlers are not rclpy's, because those shut the context down under a running callback. They are
-    installed before anything slow is done, and ignored again during teardown.
+    Own signal handlers replace rclpy's, which would shut the context down during a callback. Teardown ignores signals.
 
     Args:
-        args: of the command line, for rclpy; None: those of this process.
+        node_class: class of the node.
+        args: command line for rclpy; None: that of this process.
 
     Returns:
-        The exit code: 0 stopped, 2 bad input.
+        Exit code: 0 stopped, 1 failed, 2 bad input.
     """
     stop = threading.Event()
     for s in (signal.SIGINT, signal.SIGTERM):
@@ -74,7 +73,7 @@ def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
         executor.add_node(node)
         code = _start(node)
         if code == 0:
-            code = EXIT_FAILED  # what a loop that raises ends with
+            code = EXIT_FAILED  # exit code if the loop raises
             _loop(node, executor, stop)
             code = 0
     except HumanoidError as e:
@@ -83,8 +82,8 @@ def run(node_class: type[TickNode], args: Sequence[str] | None = None) -> int:
     finally:
         deadline = ExitDeadline(TEARDOWN_LIMIT, code)
         _teardown(node, executor)
-        # The participant leaves the network, and its shared memory, with the last reference to what the node had. To
-        # collect cycles would find it too, but goes through all that was ever imported: 0.1 to 0.25 s.
+        # The participant leaves the network with the last reference to the node. A garbage collection would also find
+        # it, but takes 0.1 to 0.25 s.
         if node is not None:
             vars(node).clear()
         node = executor = None
@@ -102,17 +101,15 @@ def _start(node: TickNode) -> int:
                 print(f"{node.node_name}: {node.refused or 'could not be configured'}", file=sys.stderr, flush=True)
                 return EXIT_BAD_INPUT
             node.trigger_activate()
-    inspect.getframeinfo(
-        sys._getframe()
-    )  # asked by rclpy at the first line of a log, which would take 0.1 s of control
-    give_back_memory(COMPILER)  # all others are needed soon
+    inspect.getframeinfo(sys._getframe())  # queried by rclpy at the first log line, which would cost 0.1 s of control
+    give_back_memory(COMPILER)  # other kernels are needed soon
     print(f"{READY} {node.node_name}", flush=True)
     return 0
 
 
 def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
-    """Callbacks between deadlines, ticks on them. A tick that comes too late is not made up for, but counted."""
-    # The collector would otherwise walk everything again and again: pauses of 18 ms and more in a control loop.
+    """Run callbacks between deadlines and ticks on them; missed ticks are counted, not repeated."""
+    # Automatic garbage collection would pause the control loop for 18 ms and more.
     collector = SpareTimeCollector()
     deadline = time.monotonic()
     while not stop.is_set() or (node.active and node.ending()):
@@ -137,7 +134,7 @@ def _loop(node: TickNode, executor: Any, stop: threading.Event) -> None:
             continue
         period = 1.0 / node.rate
         skipped = int(-wait / period)
-        if skipped:  # a node that cannot keep its rate still listens
+        if skipped:  # a node that misses its rate still receives messages
             executor.spin_once(timeout_sec=0)
         deadline += (1 + skipped) * period
         node.wake = False
@@ -162,7 +159,7 @@ def _teardown(node: TickNode | None, executor: Any) -> None:
 
 
 class _Event(ctypes.Structure):
-    """`struct sigevent` of a call in a thread of its own."""
+    """`struct sigevent` of a call in a separate thread."""
 
     _fields_ = (
         ("value", ctypes.c_void_p),
@@ -181,35 +178,34 @@ class _Times(ctypes.Structure):
 
 
 class ExitDeadline:
-    """The process ends with an exit code after a time, unless it is cancelled before.
+    """Timer that ends the process with an exit code unless cancelled.
 
-    The middleware can rarely lock up when several participants leave at once, also in a call that keeps the
-    interpreter's lock: so the C library's timer calls its `_exit`, and Python is not asked.
+    When several participants leave at once, the middleware can deadlock while holding the interpreter lock. So a C
+    timer calls `_exit` without Python.
     """
 
     IN_A_THREAD = 2  # SIGEV_THREAD
 
     def __init__(self, limit: float, code: int) -> None:
-        """Begin: `limit` [s] from now on, exit code `code`."""
+        """Start the timer of `limit` [s]."""
         self._libc, self._timer = ctypes.CDLL(None), ctypes.c_void_p()
         function = ctypes.cast(self._libc._exit, ctypes.c_void_p)
         event = _Event(value=code, notify=self.IN_A_THREAD, function=function)
-        create = getattr(self._libc, "timer_create", None)  # of Linux
-        # Where there is none, or no room for one more: without a deadline.
+        create = getattr(self._libc, "timer_create", None)  # Linux only
+        # Without timers there is no deadline.
         if create is not None and not create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(self._timer)):
             times = _Times(s=int(limit), ns=int(limit % 1 * 1e9))
             self._libc.timer_settime(self._timer, 0, ctypes.byref(times), None)
 
     def cancel(self) -> None:
-        """It does not end."""
         if self._timer:
             self._libc.timer_delete(self._timer)
 
 
 def main_of(node_class: type[TickNode]) -> int:
-    """Entry point of a node's executable; a crash in native code leaves the Python stack in the log.
+    """Run a node's executable; crashes in native code print the Python stack. Does not return.
 
-    Does not return: all is closed by then, and the interpreter would take half a second to put away compiled kernels.
+    `os._exit` skips the interpreter's slow teardown of compiled kernels.
     """
     faulthandler.enable()
     code = run(node_class, sys.argv)

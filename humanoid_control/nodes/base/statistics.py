@@ -1,4 +1,4 @@
-"""Statistics of a node's ticks: periods, execution times, missed ticks."""
+"""Statistics of ticks: periods, execution times, missed ticks."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ import numpy as np
 
 
 class SampleWindow:
-    """The last n values of something, in a ring."""
+    """Ring buffer of the last n values."""
 
     def __init__(self, n: int) -> None:
         self._ring, self._count = np.zeros(n), 0
 
     def add(self, value: float) -> None:
-        """Take in a value; of more than n the oldest goes."""
         self._ring[self._count % len(self._ring)] = value
         self._count += 1
 
     def values(self) -> np.ndarray:
-        """The values held, in no particular order."""
+        """Return the stored values in arbitrary order."""
         return self._ring[: min(self._count, len(self._ring))]
 
     def percentiles(self) -> tuple[float, float]:
-        """Median and 99th percentile; NaN where there are no samples."""
+        """Return median and 99th percentile; NaN without samples."""
         v = self.values()
         if not len(v):
             return float("nan"), float("nan")
@@ -31,15 +30,14 @@ class SampleWindow:
         return float(p50), float(p99)
 
     def clear(self) -> None:
-        """Forget all values."""
         self._count = 0
 
 
 @dataclass(frozen=True)
 class TickReport:
-    """The figures of a window: times in seconds, `missed_percent` of the ticks that were due.
+    """Figures of a window; times in seconds, `missed_percent` of the due ticks.
 
-    `period_error` is how far a period is from the one that was asked for, whether longer or shorter.
+    `period_error` is the absolute deviation from the nominal period.
     """
 
     rate: float
@@ -55,7 +53,7 @@ class TickReport:
 
 
 class TickStatistics:
-    """Counts and times the ticks of a fixed-rate loop over a sliding window and over the whole run."""
+    """Counts and times of ticks, over a sliding window and the whole run."""
 
     def __init__(self, rate: float, window: float = 5.0) -> None:
         n = max(10, int(rate * window))
@@ -69,8 +67,9 @@ class TickStatistics:
         """Record a tick.
 
         Args:
-            start, end: when it ran [s].
-            skipped: ticks that should have run since the last one and did not.
+            start: begin of the tick [s].
+            end: end of the tick [s].
+            skipped: ticks missed since the last one.
         """
         if start == start and self._last_start == self._last_start:
             period = start - self._last_start
@@ -84,7 +83,7 @@ class TickStatistics:
         self._window_missed += skipped
 
     def report(self) -> TickReport:
-        """The figures since the last report (percentiles: over the sliding window)."""
+        """Return the figures since the last report; percentiles cover the sliding window."""
         period, execution = self.period.percentiles(), self.execution.percentiles()
         error = self.period_error.percentiles()
         due = self._window_ticks + self._window_missed
@@ -94,7 +93,6 @@ class TickStatistics:
         return TickReport(rate, *period, *error, *execution, self.ticks, self.missed, share)
 
     def restart(self) -> None:
-        """Begin anew, as after a pause."""
         self.period.clear()
         self.period_error.clear()
         self.execution.clear()

@@ -1,6 +1,6 @@
-"""The robot that a node commands, as the node hears it: where it is, whether it follows, whether its driver has power.
+"""Supervision of the commanded robot: position, tracking and driver power, from topics.
 
-Topics `hardware_state` and `simulator/paused`, service `~/resync`, and reports in the node's diagnostics.
+It uses `hardware_state` and `simulator/paused`, offers `~/resync`, and reports to diagnostics.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot
 
 HARDWARE_STATE = "hardware_state"
-TRIES = 4  # begins with a simulator that does not hear its commands yet: the graph of a busy machine takes seconds
-PACE_PERIOD, REST_SPEED = 0.02, 0.3  # [s] over which it is seen how fast joints move; [rad/s] of those that rest
-REST_TIMEOUT = 0.6  # [s] for which a robot that is known and moves by itself is given time to come to rest
-FOLLOWED = ("", "RUN")  # power states of a driver in which its robot is where the commands are; empty: no driver spoke
+TRIES = 4  # attempts with a simulator that does not receive commands yet: discovery takes seconds on a busy machine
+PACE_PERIOD, REST_SPEED = 0.02, 0.3  # [s] period of the joint speed check; [rad/s] speed of a robot at rest
+REST_TIMEOUT = 0.6  # [s] limit of the wait until a moving robot rests
+FOLLOWED = ("", "RUN")  # driver states in which the robot follows commands; empty: no driver
 
 
 class ReportedPower:
-    """The power state of the robot's driver, where there is one."""
+    """Power state of the robot's driver, if any."""
 
     def __init__(self, node: TickNode, changed: Callable[[], None]) -> None:
-        """Listen.
+        """Subscribe.
 
         Args:
-            node: that commands the robot.
-            changed: called where the driver begins or ends to follow commands.
+            node: commanding node.
+            changed: called when the driver starts or stops following commands.
         """
         self._node, self._changed, self._state = node, changed, ""
         node.create_subscription(String, HARDWARE_STATE, self._hear, LATCHED)
 
     @property
     def follows(self) -> bool:
-        """The robot is where the commands are, or should be: not without power, nor on its way to the commands."""
+        """Whether the robot should be at its commands: it has power and no transition is active."""
         return self._state in FOLLOWED or not self._node.count_publishers(HARDWARE_STATE)
 
     @property
     def state(self) -> str:
-        """What the driver said last; empty: none spoke, or it is gone."""
+        """Last state of the driver; empty: none, or it has ended."""
         return self._state if self._node.count_publishers(HARDWARE_STATE) else ""
 
     @property
     def simulated(self) -> bool:
-        """No driver ever spoke."""
+        """Whether no driver ever reported."""
         return not self._state
 
     def _hear(self, m: String) -> None:
@@ -61,19 +61,20 @@ class ReportedPower:
 
 
 class SupervisedRobot(RobotSupervision):
-    """A `RobotSupervision` that hears of its robot by itself, and reports.
+    """`RobotSupervision` with its own subscriptions and reports.
 
     Attributes:
-        estimate: the newest position of each joint.
+        estimate: newest position of each joint.
     """
 
     def __init__(self, node: TickNode, robot: Robot, states: str, begin_anew: Callable[[], None]) -> None:
-        """Listen to all but the joint states, which `hear` takes.
+        """Subscribe to everything but the joint states, which `hear` takes.
 
         Args:
-            node: that commands the robot. robot: it.
+            node: commanding node.
+            robot: commanded robot.
             states: topic of its joint states.
-            begin_anew: called where the node should go on from where the robot is.
+            begin_anew: called when the node must restart from the current posture.
         """
         self.estimate = JointPositions(robot)
         super().__init__(robot.joint_names, robot.velocity, states, (robot.lower, robot.upper))
@@ -83,16 +84,15 @@ class SupervisedRobot(RobotSupervision):
         node.create_service(Trigger, "~/resync", self._on_resync)
 
     def forget(self) -> None:
-        """Nothing is commanded any more, and nothing known of where the robot is."""
+        """Discard commands and positions."""
         super().forget()
         self.estimate.forget()
-        self._known_since, self._pace = np.inf, np.inf  # [s]; fastest joint [rad/s]
-        self._seen = (0.0, self.estimate.values)  # when it was looked, and where they were
+        self._known_since, self._pace = np.inf, np.inf  # [s]; speed of the fastest joint [rad/s]
+        self._seen = (0.0, self.estimate.values)  # time of the last check, and positions at it
 
     def hear(self, m: JointState) -> None:
-        """Take joint states."""
         joints, positions = self.estimate.take(m)
-        if not self.supervised:  # it is asked for before the first command only
+        if not self.supervised:  # used before the first command only
             self._watch_pace(time.monotonic())
         text = self.estimate.problem
         self._node.health.check("estimates", bool(text), Level.WARN, f"{self._states}: {text}")
@@ -110,22 +110,21 @@ class SupervisedRobot(RobotSupervision):
         self._seen = now, self.estimate.values.copy()
 
     def may_be_commanded(self, now: float) -> bool:
-        """Test whether a command of where the joints are is one still when it arrives: all are known, and rest.
+        """Return True if all joints are known and at rest, so that a command there causes no jump.
 
-        A robot that is led to the last words of somebody else comes to rest; one that goes on moving, or whose
-        estimates are rough, is taken as it is after `REST_TIMEOUT`.
+        A robot that keeps moving, or has noisy estimates, is accepted after `REST_TIMEOUT`.
         """
         return self._pace <= REST_SPEED or now - self._known_since > REST_TIMEOUT
 
     def is_awaited(self, now: float) -> bool:
-        """Test whether nothing can be commanded yet because nothing was heard of the robot, and report it."""
+        """Return True and report it while joint states are missing."""
         missing = not self.estimate.known and self._node.silent(self._states, now, 0.0)
         text = "no joint states yet: nothing is commanded"
         self._node.heartbeat.miss(not self.estimate.known)
         return self._node.health.check("start", missing, Level.WARN, text)
 
     def verdict(self, now: float) -> Verdict:
-        """What the commands of a tick at `now` [s] should do, and reports of what is wrong."""
+        """Return the action of a tick at `now` [s], and report faults."""
         self.tries = TRIES if self._power.simulated else 1
         verdict = self.judge(now, self._node.age(self._states, now), self._power.follows)
         health = self._node.health
@@ -136,11 +135,10 @@ class SupervisedRobot(RobotSupervision):
         return verdict
 
     def _on_paused(self, m: Bool) -> None:
-        """The simulator's time stands still, or goes on."""
         self.paused = m.data
 
     def _on_resync(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Go on from where the robot is, after a fault of a joint."""
+        """Continue from the current posture after a joint fault."""
         if self._node.active:
             self._begin_anew()
         response.success = self._node.active

@@ -1,4 +1,4 @@
-"""TickNode, the base of every node: lifecycle, declared parameters, a steady tick, health and diagnostics."""
+"""Base of every node: lifecycle, declared parameters, a fixed-rate tick, health and diagnostics."""
 
 from __future__ import annotations
 
@@ -35,20 +35,22 @@ from humanoid_control.nodes.base.parameters import (
 )
 from humanoid_control.nodes.base.statistics import TickStatistics
 
-DIAGNOSTICS_PERIOD, NEWS_PERIOD = 1.0, 0.1  # [s]; the shorter one where a problem began or ended
-WITH_INFO = inspect.signature(lambda message, info: None)  # by which rclpy knows a callback that takes both
-SETTLING = 4.0  # [s] while a stack starts, its processes compete for the cores
+DIAGNOSTICS_PERIOD, NEWS_PERIOD = 1.0, 0.1  # [s] periods of diagnostics; the shorter one after a problem begins or ends
+# signature by which rclpy recognises a callback of message and info
+WITH_INFO = inspect.signature(lambda message, info: None)
+SETTLING = 4.0  # [s] startup time of a stack, in which its processes compete for the cores
 
 
 def declare(node: Any, cls: type[NodeParameters]) -> Any:
-    """Declare every field of the dataclass on a node, and read the values that were given; warn of other names.
+    """Declare every field of a parameter dataclass on a node, and return the given values; warn of unknown names.
 
     Raises:
-        ConfigError, UnknownNameError: a given value of the wrong type or out of range.
+        ConfigError: if a value has the wrong type or is out of range.
+        UnknownNameError: if a value is not one of the choices.
     """
     values, overrides = {}, getattr(node, "_parameter_overrides", {})
     for f in dataclasses.fields(cls):
-        if f.name in overrides:  # in the type that is declared, before rclpy compares them
+        if f.name in overrides:  # converted first, because rclpy compares the types
             value = check_value(cls, f.name, overrides[f.name].value)
             overrides[f.name] = Parameter(f.name, value=value)
         try:
@@ -64,13 +66,13 @@ def declare(node: Any, cls: type[NodeParameters]) -> Any:
 
 
 def unknown_names(given: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Given names that neither the node nor rclpy declares."""
+    """Return the given names that neither the node nor rclpy declares."""
     declared = {*known, "use_sim_time", "start_type_description_service"}
     return sorted(name for name in given if name not in declared and not name.startswith("qos_overrides."))
 
 
 def descriptor(f: dataclasses.Field) -> ParameterDescriptor:
-    """The description that `ros2 param describe` shows."""
+    """Return the description that `ros2 param describe` shows."""
     m, default = f.metadata, default_of(f)
     d = ParameterDescriptor(description=f"{m['meaning']} [{m['unit']}]" if m["unit"] else m["meaning"])
     d.read_only = not m["live"]
@@ -86,9 +88,9 @@ def descriptor(f: dataclasses.Field) -> ParameterDescriptor:
 
 
 def with_info(callback: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """A callback of a message and what rclpy says about it, its publisher among others, as every executor calls it."""
+    """Return a callback of message and message info (publisher, times) for every rclpy executor."""
 
-    def both(*given: Any) -> Any:  # rclpy's events executor hands over one tuple, its others two arguments
+    def both(*given: Any) -> Any:  # the events executor passes one tuple, the other executors two arguments
         return callback(*(given if len(given) == 2 else given[0]))
 
     both.__signature__ = WITH_INFO  # type: ignore[attr-defined]
@@ -96,12 +98,12 @@ def with_info(callback: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def set_priority(priority: int) -> str:
-    """Ask for real-time scheduling of every thread of this process, for a negative priority for a lower one.
+    """Request real-time scheduling (positive) or a lower priority (negative) for every thread of this process.
 
-    A user without the right (no rtprio limit, not root) gets the ordinary scheduling, as with other controllers.
+    Without the right (rtprio limit or root) the scheduling stays normal.
 
     Returns:
-        What was granted, for diagnostics: 'fifo 50', 'nice 10' or 'normal'.
+        The granted scheduling, for diagnostics: 'fifo 50', 'nice 10' or 'normal'.
     """
     try:
         if priority > 0:
@@ -117,19 +119,18 @@ def set_priority(priority: int) -> str:
 
 
 class TickNode(LifecycleNode):
-    """A managed node with one fixed-rate tick.
+    """Managed node with one fixed-rate tick.
 
-    A subclass names its parameters in `Parameters`, builds its algorithms in `configure`, starts from a clean state in
-    `activate`, and does its work in `tick`, which is only called while active. Nothing it publishes as a command may
-    be published elsewhere. A tick that raises is reported and counted; the node goes on with the next one. So it does
-    where the callback of a subscription or a service raises.
+    A subclass names its parameters in `Parameters`, builds its algorithms in `configure`, resets its state in
+    `activate` and works in `tick`, which runs only while active. Commands may be published in `tick` only. Exceptions
+    of ticks and callbacks are reported and counted; the node continues.
     """
 
     Parameters: type[NodeParameters] = NodeParameters
     node_name = "node"
-    sole = False  # it is refused where another node of its name runs on this machine: others read what it publishes
-    punctual = False  # its ticks begin on the spot: messages of the last 0.1 ms before one are taken behind it
-    refused = ""  # why the node could not be configured
+    sole = False  # refuse to start if this machine already runs a node of this name, because others read its messages
+    punctual = False  # ticks begin exactly on time; messages of the last 0.1 ms before a tick are handled after it
+    refused = ""  # reason why configuration failed
 
     def __init__(self) -> None:
         self._polled: list[Any] = []
@@ -142,15 +143,15 @@ class TickNode(LifecycleNode):
         self.rate = 1.0
         self.statistics = TickStatistics(1.0)
         self.inputs: dict[str, float] = {}
-        self.when_stopped: list[Callable[[], None]] = []  # called when the node is deactivated
+        self.when_stopped: list[Callable[[], None]] = []  # called at deactivation
         self.reports: list[Callable[[float], None]] = []  # called after each tick
         self.stamps = RisingStamps()
         self.wake = False
-        self.late = 0.0  # [s] by which this tick began behind its deadline
-        self.active = self.configured = self._has_figures = False  # figures: since the first activation
+        self.late = 0.0  # delay of this tick after its deadline [s]
+        self.active = self.configured = self._has_figures = False  # figures: available since the first activation
         self.scheduling = "normal"
         self._diagnostics = self.create_publisher(DiagnosticArray, "/diagnostics", EVENTS)
-        self._kept = self._endpoints()  # those that a cleanup leaves
+        self._kept = self._endpoints()  # entities that a cleanup keeps
         self._last_diagnostics = self._active_since = 0.0
 
     def destroy_node(self) -> None:
@@ -160,38 +161,42 @@ class TickNode(LifecycleNode):
     # -- for subclasses ---------------------------------------------------------------------------------------
 
     def configure(self) -> float:
-        """Build everything from `self.params`; return the tick rate [Hz]. HumanoidError refuses."""
+        """Build everything from `self.params` and return the tick rate [Hz].
+
+        Raises:
+            HumanoidError: if the parameters are unusable; the transition then fails.
+        """
         raise NotImplementedError
 
     def activate(self) -> None:
-        """Begin from a clean state; commands may be published from now on."""
+        """Start from a clean state; commands may be published from now on."""
 
     def deactivate(self) -> None:
         """Stop publishing commands."""
 
     def tick(self, now: float) -> None:
-        """One step. `now` is the tick's own time on the monotonic clock [s]."""
+        """Run one step; `now` is the start of the tick on the monotonic clock [s]."""
 
     def slack_time(self, left: float) -> None:
-        """Work that no command waits for, called after a tick; `left` is the time to the next one [s]."""
+        """Do deferrable work after a tick, `left` [s] before the next one."""
 
     def ending(self) -> bool:
-        """Test whether ticks must go on for a while, asked before each of them once the process was told to end."""
+        """Return True while ticks must continue after a request to end the process."""
         return False
 
     def values(self) -> dict[str, Any]:
-        """More figures for diagnostics, asked for once the node was activated."""
+        """Return further figures for diagnostics; called after the first activation."""
         return {}
 
     def parts(self) -> dict[str, NodeStatus]:
-        """Statuses of parts of the node by name, for diagnostics beside its own, asked for as `values` is."""
+        """Return statuses of parts of the node by name, for diagnostics."""
         return {}
 
     def parameters_changed(self, changed: set[str]) -> None:
-        """Live parameters in `self.params` have new values."""
+        """Handle new values of live parameters in `self.params`."""
 
     def present(self) -> int:
-        """ROS time for the stamp of a message [ns]: later at each call, unless the clock was set back by a second."""
+        """Return a ROS time stamp [ns], increasing at each call unless the clock was set back by a second."""
         return self.stamps.next(self.get_clock().now().nanoseconds)
 
     def listen(
@@ -204,11 +209,15 @@ class TickNode(LifecycleNode):
         wakes: bool = False,
         takes_info: bool = False,
     ) -> None:
-        """Subscribe; the age of the last message appears in diagnostics.
+        """Subscribe and monitor the age of the last message.
 
         Args:
-            message, topic, callback, qos, raw: of the subscription.
-            wakes: a message makes an extra tick at once instead of waiting for the next one.
+            message: message type.
+            topic: topic name.
+            callback: callback of a message.
+            qos: quality of service.
+            raw: pass serialized messages.
+            wakes: a message triggers an extra tick at once.
             takes_info: see `create_subscription`.
         """
 
@@ -220,13 +229,16 @@ class TickNode(LifecycleNode):
         self.create_subscription(message, topic, received, qos, raw=raw, takes_info=takes_info)
 
     def poll(self, message: type, topic: str, callback: Any, qos: QoSProfile = POLLED_IN) -> Callable[[], None]:
-        """Subscribe without being woken: to be woken costs 0.2 ms, a third of a core for two plates of 1 kHz.
+        """Subscribe without waking the executor, which saves time at high message rates.
 
         Args:
-            message, topic, qos: of the subscription; the depth is how many messages wait. callback: takes raw ones.
+            message: message type.
+            topic: topic name.
+            callback: callback of a serialized message.
+            qos: quality of service; its depth limits the waiting messages.
 
         Returns:
-            Hands over what has come since it was called last.
+            Function that handles all messages since its last call.
         """
 
         def received(data: bytes) -> None:
@@ -248,17 +260,21 @@ class TickNode(LifecycleNode):
 
     @property
     def subscriptions(self) -> Iterator[Any]:
-        """Those that the executor takes messages from, so without those that are polled."""
+        """Subscriptions served by the executor, without polled ones."""
         return (s for s in super().subscriptions if s not in self._polled)
 
     def create_subscription(
         self, msg_type: Any, topic: str, callback: Any, *args: Any, takes_info: bool = False, **kwargs: Any
     ) -> Any:
-        """Subscribe as rclpy does, but what the callback raises is reported, and the message passed over.
+        """Subscribe as rclpy does; exceptions of the callback are reported and the message discarded.
 
         Args:
-            msg_type, topic, callback, args, kwargs: of rclpy.
-            takes_info: the callback takes the message and what rclpy says about it, its publisher among others.
+            msg_type: message type.
+            topic: topic name.
+            callback: callback of a message.
+            *args: passed to rclpy.
+            takes_info: the callback takes message and message info (publisher, times).
+            **kwargs: passed to rclpy.
         """
         key = f"callback {topic}"
 
@@ -277,7 +293,7 @@ class TickNode(LifecycleNode):
         return super().create_subscription(msg_type, topic, taken, *args, **kwargs)
 
     def create_service(self, srv_type: Any, srv_name: str, callback: Any, *args: Any, **kwargs: Any) -> Any:
-        """Offer a service as rclpy does, but what the callback raises is reported, and answered where there is room."""
+        """Offer a service as rclpy does; exceptions of the callback are reported and answered if possible."""
         key = f"service {srv_name}"
 
         def guarded(request: Any, response: Any) -> Any:
@@ -295,12 +311,12 @@ class TickNode(LifecycleNode):
         return super().create_service(srv_type, srv_name, guarded, *args, **kwargs)
 
     def silent(self, topic: str, now: float, limit: float) -> bool:
-        """Test whether an input was silent for longer than `limit` [s], not counting the start of a stack."""
+        """Return True if an input was silent for more than `limit` [s]; startup time does not count."""
         since = self.inputs.get(topic, self._active_since + SETTLING)
         return now - since > limit
 
     def age(self, topic: str, now: float) -> float:
-        """Time since the last message on an input [s]; infinite when none has come."""
+        """Return the time since the last message of an input [s]; infinite if none."""
         return now - self.inputs[topic] if topic in self.inputs else float("inf")
 
     # -- lifecycle ----------------------------------------------------------------------------------------------
@@ -334,7 +350,7 @@ class TickNode(LifecycleNode):
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         self.active = False
-        self.heartbeat.rest()  # what follows may be asked for before the loop goes round again
+        self.heartbeat.rest()  # later requests may arrive before the next loop
         self._stop()
         return super().on_deactivate(state)
 
@@ -355,7 +371,7 @@ class TickNode(LifecycleNode):
             stop()
 
     def _endpoints(self) -> list[tuple[Callable[[Any], bool], Any]]:
-        """Everything of this node on the graph, and its timers, each with what destroys it."""
+        """Return all entities of this node on the graph and its timers, each with its destructor."""
         subscriptions = super().subscriptions
         return [
             *((self.destroy_publisher, p) for p in self.publishers),
@@ -366,7 +382,7 @@ class TickNode(LifecycleNode):
         ]
 
     def _release(self) -> None:
-        """Undo `configure`: what came to the graph since then goes; a second one would hear every message twice."""
+        """Undo `configure`: a repeated one would otherwise subscribe twice."""
         self.configured = False
         self.close()
         kept = {id(endpoint) for _, endpoint in self._kept}
@@ -383,7 +399,7 @@ class TickNode(LifecycleNode):
     # -- the tick -------------------------------------------------------------------------------------------------
 
     def run_tick(self, skipped: int) -> None:
-        """Run one tick, timed and guarded. Called by the loop of `runner`."""
+        """Run one tick with timing and exception guard; called by the loop of `runner`."""
         start = time.monotonic()
         try:
             self.tick(start)
@@ -395,14 +411,14 @@ class TickNode(LifecycleNode):
         self.statistics.tick(start, time.monotonic(), skipped)
 
     def run_extra_tick(self) -> None:
-        """Run a tick between two deadlines because an input asked for it; the rate statistics do not see it."""
+        """Run an extra tick requested by an input; rate statistics exclude it."""
         try:
             self.tick(time.monotonic())
         except Exception as e:
             self.health.report("tick", Level.ERROR, f"tick failed, holding: {type(e).__name__}: {e}")
 
     def run_slack_time(self, left: float) -> None:
-        """Run work that may wait, guarded as a tick is; its time is in no statistics."""
+        """Run deferrable work with exception guard, outside the statistics."""
         try:
             self.slack_time(left)
             self.health.clear("slack_time")
@@ -410,10 +426,10 @@ class TickNode(LifecycleNode):
             self.health.report("slack_time", Level.WARN, f"work between ticks failed: {type(e).__name__}: {e}")
 
     def close(self) -> None:
-        """Release what is not of ROS (files, servers) at a cleanup or the end of the process; may be called twice."""
+        """Release files and servers at cleanup or process end; may be called twice."""
 
     def publish_diagnostics(self, now: float) -> None:
-        """Publish the node's status: once a second whatever the rate is, and soon after a problem began or ended."""
+        """Publish the status once a second, and soon after a problem begins or ends."""
         if now - self._last_diagnostics < (NEWS_PERIOD if self.health.news else DIAGNOSTICS_PERIOD):
             return
         self.graph.look(now)
@@ -460,7 +476,7 @@ class TickNode(LifecycleNode):
     # -- parameters -----------------------------------------------------------------------------------------------
 
     def _before_set_parameters(self, parameters: list[Parameter]) -> list[Parameter]:
-        """The parameters in their declared types, so that `ros2 param set NODE rate 100` is understood for a float."""
+        """Convert parameters to their declared types: `ros2 param set NODE rate 100` works for a float."""
         known = {f.name: f for f in dataclasses.fields(self.Parameters)}
         return [
             Parameter(p.name, value=converted(known[p.name], p.value)) if p.name in known and p.value is not None else p
@@ -489,7 +505,7 @@ class TickNode(LifecycleNode):
         return SetParametersResult(successful=True)
 
     def _log(self, level: Level, text: str) -> None:
-        # rclpy remembers the severity of each calling line, so each severity needs a line of its own.
+        # rclpy stores one severity per calling line, so each severity needs its own line
         if level is Level.ERROR:
             self.get_logger().error(text)
         elif level is Level.WARN:

@@ -1,4 +1,4 @@
-"""Transforms for tf, where its messages are installed: they are not among the ROS wheels, whose users have no tf."""
+"""Output of tf transforms, if the tf messages are installed (they are not in the ROS wheels)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ except ImportError:
 
 
 class TransformOutput:
-    """Publisher of `/tf`, which does nothing without tf's messages.
+    """Publisher of `/tf`; does nothing without the tf messages.
 
     Attributes:
-        sends: the messages are installed. Nothing has to be made for it otherwise.
+        sends: the messages are installed.
     """
 
     def __init__(self, node: Any) -> None:
@@ -32,19 +32,21 @@ class TransformOutput:
         self._publisher: Any = node.create_publisher(TFMessage, "/tf", EVENTS) if self.sends else None
 
     def publish(self, *transforms: Any) -> None:
-        """Send transforms, if there are any."""
+        """Publish transforms, if any."""
         if self.sends and transforms:
             self._publisher.publish(TFMessage(transforms=transforms))
 
 
 class FrameNames:
-    """Publisher of `/tf_static`: the frames of REP 120 that a robot's own links do not have already."""
+    """Publisher of `/tf_static`: REP 120 frames that are not links of the robot."""
 
     def __init__(self, node: Any, robot: Robot, frame: Callable[[str], str]) -> None:
-        """Publish them once, for late subscribers too; nothing without tf's messages.
+        """Publish once, latched.
 
         Args:
-            node: that publishes them. robot: whose they are. frame: `NodeParameters.frame`, which adds the prefix.
+            node: publishing node.
+            robot: robot with the frames.
+            frame: `NodeParameters.frame`, which adds the prefix.
         """
         if TFMessage is None:
             return
@@ -59,7 +61,7 @@ class FrameNames:
 
 
 def transform(stamp: Time, frame: str, child: str, X: pin.SE3) -> Any:
-    """Pose X of a frame `child` in a frame [m]; only where tf's messages are installed."""
+    """Return pose X of `child` in `frame`; needs the tf messages."""
     t = TransformStamped(child_frame_id=child)
     t.header.stamp, t.header.frame_id = stamp, frame
     to, turn = t.transform.translation, t.transform.rotation
@@ -68,7 +70,7 @@ def transform(stamp: Time, frame: str, child: str, X: pin.SE3) -> Any:
 
 
 def base_transform(odometry: Odometry) -> Any:
-    """The pose of odometry; only where tf's messages are installed."""
+    """Return the pose of odometry; needs the tf messages."""
     t = TransformStamped(header=odometry.header, child_frame_id=odometry.child_frame_id)
     p = odometry.pose.pose.position
     t.transform.translation.x, t.transform.translation.y, t.transform.translation.z = p.x, p.y, p.z

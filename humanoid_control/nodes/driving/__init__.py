@@ -1,1 +1,1 @@
-"""The node `robot_driver` in parts: the action of trajectories, and reports of its buses."""
+"""Parts of the node `robot_driver`: trajectory action, gate, reports."""

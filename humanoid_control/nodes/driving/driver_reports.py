@@ -1,4 +1,4 @@
-"""Reports of the driver of a robot: its buses and joints for diagnostics, supplies and the IMU as messages."""
+"""Reports of a robot driver: status of buses and joints, battery and IMU messages."""
 
 from __future__ import annotations
 
@@ -14,23 +14,19 @@ from humanoid_control.hardware.transport import BatteryReading
 from humanoid_control.kinematics.joint_state import NodeStatus
 from humanoid_control.nodes.base.health import Level
 
-LOST_PERCENT = 1.0  # of the samples, above which power is refused and a bus warned of
-NAMED = 3  # findings in a line
+LOST_PERCENT = 1.0  # percentage of lost samples that causes a warning and blocks power
+NAMED = 3  # findings per line
 DISCHARGING, UNKNOWN = BatteryState.POWER_SUPPLY_STATUS_DISCHARGING, BatteryState.POWER_SUPPLY_STATUS_UNKNOWN
 
 
 class BusRates:
-    """Frames a second of each bus, between one report and the next."""
+    """Frames per second of each bus between reports."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[float, int, int]] = {}
 
     def update(self, report: BusReport, now: float) -> tuple[float, float]:
-        """Sent and received a second since the last report, 0 at the first one and where a bus was opened again.
-
-        Args:
-            report: of a bus. now: monotonic [s].
-        """
+        """Return frames sent and received per second since the last report; 0 at first and after a reopened bus."""
         sent, received = report.traffic.sent, report.traffic.received
         at, *before = self._last.get(report.name, (now, sent, received))
         self._last[report.name] = (now, sent, received)
@@ -40,7 +36,7 @@ class BusRates:
 
 
 def bus_status(report: BusReport, rates: tuple[float, float]) -> NodeStatus:
-    """Status of one bus; `rates`: sent and received a second."""
+    """Return the status of a bus; `rates`: sent and received per second."""
     missed = 100 * report.missed
     level, text = Level.OK, "ok"
     if report.problem:
@@ -61,7 +57,7 @@ def bus_status(report: BusReport, rates: tuple[float, float]) -> NodeStatus:
 
 
 def joints_status(driver: Driver) -> NodeStatus:
-    """Status of all joints: what supervision found, temperatures [deg C] where measured, following errors [rad]."""
+    """Return the status of all joints: findings, temperatures [deg C], tracking errors [rad]."""
     faults = [f.text for f in driver.findings if f.level == FAULT]
     warnings = [f.text for f in driver.findings if f.level == WARN]
     level = Level.ERROR if faults else Level.WARN if warnings else Level.OK
@@ -76,24 +72,24 @@ def joints_status(driver: Driver) -> NodeStatus:
 
 
 def parts_of(driver: Driver, rates: BusRates, now: float) -> dict[str, NodeStatus]:
-    """Statuses of all parts of a driver by name: its buses, and its joints."""
+    """Return the statuses of all buses and of the joints by name."""
     buses = {f"bus {r.name}": bus_status(r, rates.update(r, now)) for r in driver.buses.reports()}
     return {**buses, "joints": joints_status(driver)}
 
 
 def battery_message(bus: str, reading: BatteryReading, stamp: Any) -> BatteryState:
-    """Supply of a bus as a message; the bus is its location."""
+    """Return the supply of a bus as a message; the location is the bus."""
     m = BatteryState(location=bus, present=True)
     m.header.stamp = stamp
     m.voltage, m.current, m.temperature = reading.voltage, reading.current, reading.temperature
     m.percentage = reading.charge
-    m.charge = m.capacity = m.design_capacity = float("nan")  # as the message asks for what is not known
+    m.charge = m.capacity = m.design_capacity = float("nan")  # the message defines NaN as unknown
     m.power_supply_status = DISCHARGING if reading.current < 0 else UNKNOWN
     return m
 
 
 def fill_imu(message: Imu, reading: Any, stamp: Any) -> Imu:
-    """Set the stamp and the numbers of a message that is used again and again."""
+    """Fill a reused message."""
     message.header.stamp = stamp
     o, w, a = message.orientation, message.angular_velocity, message.linear_acceleration
     o.x, o.y, o.z, o.w = reading.orientation.tolist()

@@ -1,4 +1,4 @@
-"""Nodes around a driver: services that answer with the reason, the topic of the stop, and an end without power."""
+"""Base of driver nodes: services that answer with a reason, the emergency-stop topic, and a powered-off end."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from humanoid_control.nodes.base.command_owner import gid_of, publishers_of
 from humanoid_control.nodes.base.messages import EVENTS, LATCHED
 from humanoid_control.nodes.base.tick_node import TickNode
 
-END_TIME = 4.0  # [s] in which the robot comes to rest and loses its power before the process ends
+END_TIME = 4.0  # [s] for deceleration and power-off before the process ends
 
 
 def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:
-    """Return a service that makes a request and answers with the reason why not; no reason: done."""
+    """Return a service that answers with the reason of a refusal; no reason means success."""
 
     def serve(message: Any, response: Any) -> Any:
         try:
@@ -32,21 +32,22 @@ def answered(request: Callable[[Any], str | None]) -> Callable[[Any, Any], Any]:
 
 
 class EmergencyStopTopic:
-    """Subscription of an emergency stop that any publisher may press.
+    """Emergency stop that any publisher may trigger.
 
-    It stops as soon as one publisher says so. It is released once each publisher that said so has released it, or is
-    gone.
+    It is released once every publisher that triggered it has released it or disappeared.
     """
 
     def __init__(self, node: TickNode, topic: str, apply: Callable[[bool], None]) -> None:
         """Subscribe.
 
         Args:
-            node: that subscribes. topic: a std_msgs/Bool. apply: called with every message: whether to stop now.
+            node: receiving node.
+            topic: topic of type std_msgs/Bool.
+            apply: called with every message: True stops.
         """
         self._node, self._topic, self._apply = node, topic, apply
         self._pressed: set[bytes] = set()
-        # It must be heard from any publisher: one that keeps its last message, and one that does not.
+        # Both durabilities, to match latched and volatile publishers.
         for qos in (LATCHED, EVENTS):
             node.create_subscription(Bool, topic, self._on_message, qos, takes_info=True)
 
@@ -62,20 +63,20 @@ class EmergencyStopTopic:
 
 
 class DriverNode(TickNode):
-    """Node whose driver loses its power before the node ends.
+    """Node whose driver powers off before the node ends.
 
     Attributes:
-        driver: with `disable`, `cycle`, `close`, a `machine` and a `period`.
+        driver: object with `disable`, `cycle`, `close`, `machine` and `period`.
     """
 
     driver: Any
 
     def say_state(self) -> None:
-        """Report the state of the power."""
+        """Report the power state."""
         raise NotImplementedError
 
     def deactivate(self) -> None:
-        """Come to rest and switch off; ticks have ended already."""
+        """Decelerate and power off with its own cycles, because ticks have ended."""
         end = time.monotonic() + END_TIME
         self.driver.disable()
         while self.driver.machine.powered and time.monotonic() < end:

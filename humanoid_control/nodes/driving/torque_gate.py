@@ -1,4 +1,4 @@
-"""The gate on torques in the driver of a robot: joints of the drives to those of the whole robot, and back."""
+"""Torque gate in a robot driver: conversion between driven joints and all joints."""
 
 from __future__ import annotations
 
@@ -16,21 +16,25 @@ from humanoid_control.simulation import quasi_direct_armature
 
 
 class DriverGate:
-    """Limit of the torques of commands with gains, for `GainedJoints.limit`.
+    """Torque limit of commands with gains, for `GainedJoints.limit`.
 
     Attributes:
-        gate: of the robot with all of its joints. rows: of the driven joints in it.
+        gate: gate of the whole robot.
+        rows: indices of the driven joints.
     """
 
     def __init__(self, robot: Robot, names: Sequence[str], posture: np.ndarray, may_touch: str = "") -> None:
-        """Prepare, and load what is compiled.
+        """Create the gate and load compiled code.
 
         Args:
-            robot: with a base that floats. names: of n driven joints. posture: (all joints,) of the others [rad].
-            may_touch: pairs of links that are left alone, see `named_pairs`.
+            robot: robot with a floating base.
+            names: names of n driven joints.
+            posture: positions of all joints [rad], used for joints without drives.
+            may_touch: ignored link pairs, see `named_pairs`.
 
         Raises:
-            ConfigError, UnknownNameError: pairs with a mistake.
+            ConfigError: if a pair is invalid.
+            UnknownNameError: if a link is unknown.
         """
         settings = GateSettings(exempt=named_pairs(may_touch, robot))
         self.gate = TorqueGate(robot, quasi_direct_armature(robot), settings)
@@ -42,27 +46,31 @@ class DriverGate:
         self.gate.reset()
 
     def __call__(self, target: np.ndarray, measured: np.ndarray) -> np.ndarray:
-        """Torque (n,) allowed [N m]; see `gained_joints.TorqueLimit`."""
+        """Return the allowed torques (n,) [N m]; see `gained_joints.TorqueLimit`."""
         self._targets[:, self.rows] = target
         self._q[self.rows], self._v[self.rows] = measured
         return self.gate.torque(PolicyTargets(*self._targets), self._q, self._v)[self.rows]
 
 
 def install_gate(driver: Driver, robot: str, posture: np.ndarray, gate: bool, may_touch: str = "") -> str:
-    """Let commands with gains pass the gate, and joints come down with the damping of the whole robot.
+    """Install the gate for commands with gains, and the whole-body damping.
 
     Args:
-        robot: name or path of it. posture: (all joints,) of joints that are not driven [rad]. gate: use it.
-        may_touch: pairs of links that it leaves alone.
+        driver: driver of the robot.
+        robot: name or path of the robot.
+        posture: positions of all joints [rad], used for joints without drives.
+        gate: use the gate.
+        may_touch: ignored link pairs.
 
     Returns:
-        Why there is no gate; empty: there is one, or none was wanted, or no drive takes gains.
+        Reason why no gate could be installed; empty: installed, unwanted, or no drive accepts gains.
 
     Raises:
-        ConfigError, UnknownNameError: pairs with a mistake.
+        ConfigError: if a pair is invalid.
+        UnknownNameError: if a link is unknown.
     """
     if not driver.gained.takes_any:
-        named_pairs(may_touch, driver.hardware.robot)  # a typo is refused all the same
+        named_pairs(may_touch, driver.hardware.robot)  # reports a typing error anyway
         return ""
     try:
         whole = load_robot(robot, "floating")

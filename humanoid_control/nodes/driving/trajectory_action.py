@@ -1,6 +1,6 @@
-"""Action `follow_joint_trajectory` of the driver of a robot, where ROS has control_msgs (the wheels do not).
+"""Action `follow_joint_trajectory` of a robot driver, available with control_msgs.
 
-A goal is executed as a trajectory on `joint_trajectory` is. It is looked at in every tick; nothing waits for it.
+Goals run like trajectories on `joint_trajectory`, and are checked in every tick.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from humanoid_control.hardware.power import PowerState
 from humanoid_control.nodes.base.health import Level
 from humanoid_control.nodes.base.messages import age_of, floats, seconds, stamp_of
 
-try:  # not among the ROS wheels; there, trajectories come on their topic
+try:  # not in the ROS wheels; there, trajectories use their topic only
     from control_msgs.action import FollowJointTrajectory
 except ImportError:
     FollowJointTrajectory = None
@@ -37,32 +37,33 @@ CANCELLED = Outcome(GoalCode.SUCCESSFUL, "cancelled: the robot comes to rest")
 
 
 def points_of(m: JointTrajectory) -> list[TrajectoryPoint]:
-    """Points of a message."""
     return [TrajectoryPoint(seconds(p.time_from_start), p.positions, p.velocities, p.accelerations) for p in m.points]
 
 
 class LaterServer(ActionServer):
-    """An action server whose goals have their results later, without a coroutine that the executor would poll."""
+    """Action server that sends results later, without a coroutine for the executor."""
 
     def notify_execute(self, goal_handle: Any, execute_callback: Any) -> None:
-        """Leave a goal in the state of executing."""
+        """Leave the goal in the executing state."""
 
     def end(self, goal_handle: Any, result: Callable[[Any], Any]) -> None:
-        """End a goal: `result` is called with its handle, and returns what is sent."""
+        """End a goal; `result` takes the handle and returns the result message."""
         super().notify_execute(goal_handle, result)
 
 
 class TrajectoryAction:
-    """Goals of the action, the newest in place of the one before.
+    """Goals of the action; a new goal replaces the current one.
 
-    A goal that is refused is accepted and aborted at once: otherwise its client would not learn the reason.
+    Rejected goals are accepted and aborted at once, because only then does the client receive the reason.
     """
 
     def __init__(self, node: Any, driver: Driver, follower: GoalFollower) -> None:
-        """Offer the action, where there is control_msgs.
+        """Create the action server, if control_msgs is available.
 
         Args:
-            node: the driver's, with its tolerances as parameters. driver: of the robot. follower: of goals.
+            node: node of the driver, with tolerances as parameters.
+            driver: driver of the robot.
+            follower: follower of goals.
         """
         self._node, self._driver, self._follower = node, driver, follower
         self._goal: Any = None
@@ -80,11 +81,10 @@ class TrajectoryAction:
 
     @property
     def busy(self) -> bool:
-        """A goal is executed."""
+        """Whether a goal is executing."""
         return self._goal is not None
 
     def close(self) -> None:
-        """Withdraw the action."""
         if self._server is not None:
             self._server.destroy()
             self._server = None
@@ -93,7 +93,7 @@ class TrajectoryAction:
         handle.execute()
         try:
             refused = self._refused(self._node.commanded_by(time.monotonic())) or self._begin(handle.request)
-        except Exception as e:  # nothing from outside may end the driver
+        except Exception as e:  # external input must not end the driver
             refused = Outcome(GoalCode.INVALID_GOAL, f"goal failed: {type(e).__name__}: {e}")
         if refused is not None:
             self._end(handle, refused)
@@ -121,13 +121,13 @@ class TrajectoryAction:
         return self._follower.begin(goal, ref.q, ref.v, defaults, time.monotonic())
 
     def _refused(self, other: str = "") -> Outcome | None:
-        """Reason for which the robot does not follow trajectories now; other: whoever commands it, in words."""
+        """Return the reason why trajectories are not followed now; `other`: a competing commander."""
         reason = self._driver.passes_over() if self._node.active else f"state is {self._driver.machine}"
         reason = reason or other
         return Outcome(GoalCode.INVALID_GOAL, reason) if reason else None
 
     def update(self, now: float) -> None:
-        """Look at the goal, after a cycle of the driver."""
+        """Check the goal after a driver cycle."""
         if (handle := self._goal) is None:
             return
         d, measured = self._driver, (self._driver.joints.q, self._driver.joints.v)
@@ -147,7 +147,7 @@ class TrajectoryAction:
         self._end(handle, outcome)
 
     def interrupt(self) -> None:
-        """End the goal: no tick follows."""
+        """Abort the goal, because no tick follows."""
         if self._goal is not None:
             self._end(self._goal, Outcome(GoalCode.INVALID_GOAL, f"the driver stops: {self._driver.machine}"))
             self._goal = None
@@ -161,7 +161,6 @@ class TrajectoryAction:
         return m
 
     def _end(self, handle: Any, outcome: Outcome) -> None:
-        """Send the result of a goal."""
         failed = outcome.code is not GoalCode.SUCCESSFUL
         if failed:
             self._node.health.report("trajectory", Level.WARN, f"trajectory: {outcome.text}")
@@ -174,7 +173,7 @@ class TrajectoryAction:
 
 
 def tolerances_of(given: Sequence[Any]) -> list[Tolerance]:
-    """Tolerances of a message; those of accelerations are not looked at: none is measured."""
+    """Return the tolerances of a message, without accelerations, which are not measured."""
     return [Tolerance(t.name, t.position, t.velocity) for t in given]
 
 

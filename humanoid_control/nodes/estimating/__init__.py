@@ -1,1 +1,1 @@
-"""Parts of the node `state_estimator`: tendon lengths on their way to angles, their reports and markers."""
+"""Parts of the node `state_estimator`: angles from tendon lengths, reports, markers."""

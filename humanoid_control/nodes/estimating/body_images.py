@@ -1,7 +1,6 @@
-"""The body image between nodes: learnt by the tendon controller, used by controller and state estimator alike.
+"""Body image shared by nodes: learnt by the tendon controller, used by it and by the state estimator.
 
-A message holds the parameters of `BodyImage`, row by row; its label is the hash of the routing they belong to. It is
-latched, so that an estimator that is restarted takes what was learnt before.
+A latched message holds the parameters of `BodyImage` by row; its label is the hash of the routing.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 
 TOPIC = "body_image"
-LIVE = "live"  # value of the estimator's parameter `body_image`: follow the topic
-SAMPLE_PERIOD = 0.016  # [s] between two samples that are learnt from, at least
-OWNED = 10.0  # [s] after an image in which those of another publisher are refused
-ENOUGH = 50  # samples of a tendon below which freezing changes nothing
+LIVE = "live"  # value of the estimator parameter `body_image`: follow the topic
+SAMPLE_PERIOD = 0.016  # [s] minimum time between training samples
+OWNED = 10.0  # [s] after an image in which other publishers are rejected
+ENOUGH = 50  # samples of a tendon needed for a correction
 
 
 def message_of(image: BodyImage) -> Float64MultiArray:
-    """Return the message that holds an image."""
+    """Return an image as a message."""
     rows, columns = image.parameters.shape
     dim = [
         MultiArrayDimension(label=image.base.model_hash, size=rows, stride=rows * columns),
@@ -44,10 +43,10 @@ def message_of(image: BodyImage) -> Float64MultiArray:
 
 
 def take_message(image: BodyImage, m: Float64MultiArray) -> None:
-    """Set an image's parameters to those of a message.
+    """Set the parameters of an image from a message.
 
     Raises:
-        ConfigError: another robot or routing, another number of parameters, or one that is not finite; nothing changes.
+        ConfigError: if robot, routing or size differ, or a value is not finite; nothing changes.
     """
     label = m.layout.dim[0].label if m.layout.dim else ""
     if label != image.base.model_hash:
@@ -59,10 +58,10 @@ def take_message(image: BodyImage, m: Float64MultiArray) -> None:
 
 
 class FollowedImage:
-    """The body image that a state estimator uses: of a file, or as a tendon controller publishes it.
+    """Body image of a state estimator: from a file, or published by a tendon controller.
 
     Attributes:
-        mappings: of the groups by name, corrected in place whenever the image changes.
+        mappings: corrected mappings of the groups by name, updated in place.
     """
 
     def __init__(
@@ -73,14 +72,17 @@ class FollowedImage:
         stiffness: float,
         source: str,
     ) -> None:
-        """Begin with the file, or without corrections.
+        """Load the file, or start without corrections.
 
         Args:
-            node: that subscribes. geometry: of all M tendons. mappings: of the groups, without corrections.
-            stiffness: of every wire [N/m]. source: path of a file, or `LIVE`.
+            node: subscribing node.
+            geometry: geometry of all M tendons.
+            mappings: uncorrected mappings of the groups.
+            stiffness: stiffness of every wire [N/m].
+            source: path of a file, or `LIVE`.
 
         Raises:
-            ConfigError: no stiffness; a file that does not exist, is damaged, or of another robot.
+            ConfigError: without stiffness, or if the file is missing, damaged or of another robot.
         """
         if not stiffness > 0:
             raise ConfigError("body_image needs tendon_stiffness: an image corrects the wires' stretch too")
@@ -104,10 +106,12 @@ class FollowedImage:
             mapping.take(self._image)
 
     def paths(self, lengths: Array, tensions: Array | None, names: tuple[str, ...]) -> Array:
-        """Lengths (M,) [m] for the corrected mappings, of lengths that contain the stretch of the wires.
+        """Return path lengths (M,) [m] for the corrected mappings from lengths with wire stretch.
 
         Args:
-            lengths: (M,) since zero [m]. tensions: (M,) [N], None where they are unknown. names: order of both.
+            lengths: lengths since zero (M,) [m].
+            tensions: tensions (M,) [N], or None.
+            names: order of both.
         """
         rows = [self._image.base.muscle_names.index(n) for n in names]
         T = np.zeros(len(self._image.stiffness))
@@ -118,9 +122,9 @@ class FollowedImage:
 
 
 class BodyImageLearner:
-    """Learns a body image while the tendon controller runs, from angles that another topic knows.
+    """Online learning of a body image from measured joint angles.
 
-    Services ~/learn (true: learn; false: freeze, and use what was learnt from now on) and ~/save (write the file).
+    Services: ~/learn (true: learn; false: freeze, and use the result) and ~/save (write the file).
     """
 
     def __init__(
@@ -131,14 +135,17 @@ class BodyImageLearner:
         stiffness: Array,
         apply: Callable[[BodyImage], None],
     ) -> None:
-        """Offer the services; with a file, use it.
+        """Create the services; use the file if there is one.
 
         Args:
-            node: with the parameters learn_from and body_image. robot: of the node. geometry: of its M tendons.
-            stiffness: (M,) of the wires [N/m]. apply: called with an image that is to be used from now on.
+            node: node with the parameters learn_from and body_image.
+            robot: robot of the node.
+            geometry: geometry of M tendons.
+            stiffness: wire stiffness (M,) [N/m].
+            apply: called with each image to use.
 
         Raises:
-            ConfigError: a file that is damaged, or of another robot, routing or wire.
+            ConfigError: if the file is damaged, or its robot, routing or wire differ.
         """
         p: Any = node.params
         self._node, self._apply, self._geometry = node, apply, geometry
@@ -161,7 +168,6 @@ class BodyImageLearner:
 
     @property
     def state(self) -> str:
-        """State of learning, for diagnostics."""
         if not self._source:
             return "not possible: learn_from names no topic"
         return f"{'on' if self.learning else 'off'}, {int(self.image.samples.min())} samples of every tendon"
@@ -175,19 +181,18 @@ class BodyImageLearner:
         self._fresh = True
 
     def add(self, readings: WinchReadings, now: float) -> None:
-        """Learn from the newest angles, wires and tensions, where learning is on and the angles are new."""
+        """Learn from the newest angles, wires and tensions, if learning is on."""
         if not self.learning or not self._fresh or not readings.known or now - self._sampled < SAMPLE_PERIOD:
             return
         theta, states = self._angles.values[self._joints], readings.states
         before, self._before, self._fresh, self._sampled = self._before, (theta, now), False, now
         if before is None or not now - before[1] < 10 * SAMPLE_PERIOD:
-            return  # how fast the joints move is unknown
+            return  # the joint speed is unknown
         rates = np.nan_to_num((theta - before[0]) / (now - before[1]))
         paths = states.wire + states.tension / self.image.stiffness - self._geometry.zero
         self.image.add(theta, paths, states.tension, rates=rates)
 
     def _on_learn(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        """Learn, or freeze and use what was learnt."""
         if request.data and not self._source:
             response.success = False
             response.message = "nothing to learn from: name a topic of true joint angles in the parameter learn_from"
@@ -203,7 +208,6 @@ class BodyImageLearner:
         return response
 
     def _on_save(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Write the image to the file of the parameter body_image."""
         if self._file is None:
             response.success, response.message = False, "no file: name one in the parameter body_image"
             return response
@@ -216,6 +220,6 @@ class BodyImageLearner:
         return response
 
     def slack_time(self) -> None:
-        """Report what keeps it from learning."""
+        """Report missing angles."""
         silent = self.learning and self._node.age(self._source, time.monotonic()) > 1.0
         self._node.health.check("learn_from", silent, Level.WARN, f"no {self._source}: nothing is learnt")

@@ -1,7 +1,4 @@
-"""Tendon lengths on their way to joint angles: checked, put in order, estimated from; services ~/zero and ~/learn.
-
-Estimators are made from the parameters of the state estimator, alone or two side by side.
-"""
+"""Joint angles from tendon lengths, with services ~/zero and ~/learn."""
 
 from __future__ import annotations
 
@@ -38,21 +35,23 @@ from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 from humanoid_control.tendons.mappings.postures import random_postures
 
 Mappings = dict[str, JointMuscleMapping]
-ERROR_RATE = 50.0  # [Hz] of ~/jae_error at most
+ERROR_RATE = 50.0  # [Hz] maximum rate of ~/jae_error
 
 
 def estimator_of(
     robot: Robot, p: StateEstimatorParameters, corrected: Callable[[Mappings], Mappings] | None = None
 ) -> TendonEstimator:
-    """The estimator that the parameters ask for, at its start posture.
+    """Return the estimator that the parameters select, at its start posture.
 
-    Lengths of whole paths are zeroed where all joints are zero, so that they need no calibration.
+    Path lengths are offset to zero at zero joint angles, so they need no calibration.
 
     Args:
-        robot: with tendons. p: parameters. corrected: what becomes of the groups' mappings; default: they stay.
+        robot: robot with tendons.
+        p: parameters of the state estimator.
+        corrected: replaces the mappings of the groups; None: unchanged.
 
     Raises:
-        HumanoidError: no tendons, no groups, a mapping of another robot, an unknown posture.
+        HumanoidError: if tendons or groups are missing, a mapping does not fit the robot, or the posture is unknown.
     """
     settings = EstimatorSettings(
         p.mode,
@@ -61,7 +60,7 @@ def estimator_of(
         limits=p.limits,
         gate=p.gate,
         slack_tension=p.slack_tension,
-        largest_step=0.0,  # samples are judged by their times and the joints' speed limits: `TendonPlausibility`
+        largest_step=0.0,  # `TendonPlausibility` checks samples by their times and the speed limits of the joints
     )
     groups = tendon_groups(robot, p.groups)
     mappings = tendon_mappings(robot, groups, Path(p.mapping).expanduser() if p.mapping else None)
@@ -71,10 +70,7 @@ def estimator_of(
 
 
 def partner_of(estimator: TendonEstimator, robot: Robot, p: StateEstimatorParameters) -> TendonEstimator:
-    """An estimator to be compared with: relative by r2 where the other is absolute, else absolute.
-
-    It shares the other's mappings, so that both use what is learnt.
-    """
+    """Return a relative (r2) estimator where `estimator` is absolute, else an absolute one; both share mappings."""
     observation = "r2" if p.mode == "absolute" else "absolute"
     mappings = {f.group.name: f.mapping for f in estimator.filters}
     settings = replace(estimator.settings, observation=observation)
@@ -91,15 +87,16 @@ def _started(estimator: TendonEstimator, robot: Robot, p: StateEstimatorParamete
 
 
 def start(estimator: TendonEstimator, robot: Robot, p: StateEstimatorParameters) -> None:
-    """Put the estimate at the start posture; a calibration is kept."""
+    """Reset the estimate to the start posture; keep the calibration."""
     estimator.reset(_angles(estimator, robot, p.start_posture, "start_posture"))
 
 
 def zero_angles(estimator: TendonEstimator, robot: Robot, text: str) -> dict[str, float]:
-    """The angles by joint at which ~/zero calibrates; 'estimate' are those estimated now.
+    """Return the angles by joint at which ~/zero calibrates; 'estimate' selects the current ones.
 
     Raises:
-        UnknownNameError, ConfigError: see `posture_of`.
+        UnknownNameError: see `posture_of`.
+        ConfigError: see `posture_of`.
     """
     if text == "estimate":
         return dict(zip(estimator.joint_names, estimator.theta.tolist(), strict=True))
@@ -112,10 +109,11 @@ def _angles(estimator: TendonEstimator, robot: Robot, text: str, parameter: str)
 
 
 def posture_of(robot: Robot, text: str, parameter: str) -> np.ndarray:
-    """Joint angles (n,) [rad] from a posture's name, or from 'joint=angle,...' with the rest at neutral.
+    """Return joint angles (n,) [rad] of a posture, or of 'joint=angle,...' with the rest at neutral.
 
     Raises:
-        UnknownNameError: no such posture or joint. ConfigError: an angle that is none, or outside the joint's limits.
+        UnknownNameError: if the posture or joint is unknown.
+        ConfigError: if an angle is not a number or outside its limits.
     """
     if "=" not in text:
         if text not in robot.postures:
@@ -138,10 +136,9 @@ def posture_of(robot: Robot, text: str, parameter: str) -> np.ndarray:
 
 
 class PairedEstimation:
-    """Absolute and relative estimation side by side: a second estimator on the same lengths, and `~/jae_error`.
+    """Parallel absolute and relative estimation; publishes their difference as `~/jae_error`.
 
-    The second one is relative (r2) where the node's is absolute, and absolute where that is relative. The error is
-    always relative minus absolute (Kawaharazuka 2018, section V-B); it is published while somebody listens.
+    The error is relative minus absolute (Kawaharazuka 2018, section V-B).
 
     Attributes:
         partner: the second estimator, with the mappings of the first.
@@ -159,21 +156,19 @@ class PairedEstimation:
 
     @property
     def error(self) -> Array:
-        """(J,) relative minus absolute estimate after the last step [rad]."""
+        """Relative minus absolute estimate (J,) after the last step [rad]."""
         return self._pair.error
 
     def step(self, lengths: Array, tensions: Array | None) -> None:
-        """One step of both with lengths (M,) [m] and tensions (M,) [N]."""
+        """Step both with lengths (M,) [m] and tensions (M,) [N]."""
         self._pair.step(lengths, tensions)
         self._new = True
 
     def reset(self) -> None:
-        """Put the second one back to the start posture too."""
         start(self.partner, self.robot, self._params)
         self._pair.error[:] = 0.0
 
     def slack_time(self) -> None:
-        """Publish the error of the last step, between ticks."""
         now = time.monotonic()
         if not self._new or now < self._next:
             return
@@ -183,7 +178,6 @@ class PairedEstimation:
             self._publisher.publish(fill_joint_state(self._message, stamp, self.error))
 
     def values(self) -> dict[str, Any]:
-        """Figures for diagnostics."""
         size = np.rad2deg(np.abs(self.error))
         worst = int(np.argmax(size))
         return {
@@ -195,28 +189,31 @@ class PairedEstimation:
 
 # -------- From lengths to angles
 
-UPDATE_PERIOD = 1.0  # [s] between two corrections of a mapping
-REPLAYED = 500  # postures at which the mapping is remembered
-TOLD = 2.0  # [s] for which it is reported that a sample was left out
-NAMED = 3  # tendons in a report
-HOLD_PERIODS, HOLD_TIME = 3.0, 0.05  # periods, and least time [s], without a sample after which the estimate is held
+UPDATE_PERIOD = 1.0  # [s] period of the corrections of a mapping
+REPLAYED = 500  # postures at which the previous mapping is rehearsed
+TOLD = 2.0  # [s] time for which a rejected sample stays reported
+NAMED = 3  # tendons named in a report
+HOLD_PERIODS, HOLD_TIME = 3.0, 0.05  # periods, minimum time [s] without a sample before the estimate is held
 
 
 class TendonInput:
-    """Subscribes `tendon_states` and feeds the joint filter with the angles estimated from them.
+    """Input of the joint filter: angles estimated from `tendon_states`.
 
     Attributes:
-        topic: that is subscribed. estimator: of the joints that tendons move.
-        pair: the estimator beside one of the other kind, or None.
-        truth: its comparison with true joint states, or None.
-        estimated: (n,) True for these joints. stamp: of the last sample used [s].
-        lengths, tensions: of that sample, in the estimator's order, wires' stretch taken out.
+        topic: subscribed topic.
+        estimator: estimator of the joints moved by tendons.
+        pair: comparison with an estimator of the other kind, or None.
+        truth: comparison with true joint states, or None.
+        estimated: mask of these joints (n,).
+        stamp: stamp of the last used sample [s].
+        lengths: its lengths without wire stretch (M,) [m], in estimator order.
+        tensions: its tensions (M,) [N], in estimator order.
     """
 
     topic = "tendon_states"
 
     def __init__(self, node: Any, robot: Robot, joint_filter: JointFilter) -> None:
-        """Build the estimator, subscribe, create the services.
+        """Subscribe and create the services.
 
         Raises:
             HumanoidError: see `estimator_of`.
@@ -235,7 +232,7 @@ class TendonInput:
         self.estimated[self._joints] = True
         self._measured, self._no_lengths = np.full(robot.n, np.nan), np.full(m, np.nan)
         for _ in range(self.estimator.settings.every + 2):
-            self._estimate(self._no_lengths, None)  # loads what is compiled, now and not in a tick
+            self._estimate(self._no_lengths, None)  # loads compiled code before the first tick
         self.report, self.outputs = TendonReport(node, self.estimator), TendonOutputs(node, robot, self.estimator)
         self.services = TendonServices(node, self, robot)
         self.reset()
@@ -247,7 +244,7 @@ class TendonInput:
         return self.image.mappings
 
     def reset(self) -> None:
-        """Back to the start posture; a calibration and the counts are kept."""
+        """Return to the start posture; keep calibration and counts."""
         start(self.estimator, self.robot, self.params)
         if self.pair is not None:
             self.pair.reset()
@@ -255,13 +252,13 @@ class TendonInput:
         self.plausible.forget()
         self.stamp: float | None = None
         self._used = self._sampled = 0.0
-        self._odd = ("", -TOLD)  # what was left out last, and when [s]
+        self._odd = ("", -TOLD)  # last rejected tendons, time [s]
         self._dropped = self.samples.dropped
         self.lengths: Array = self._no_lengths.copy()
         self.tensions: Array | None = None
 
     def on_tendon_states(self, m: JointState) -> None:
-        """Estimate from a sample, or report what is wrong with it."""
+        """Estimate from a sample, or report its faults."""
         now, own = self._now(), seconds(m.header.stamp)
         stamp = self.clocks.time(self.topic, own, now, time.monotonic())
         if self.stamp is not None and stamp < self.stamp - CLOCK_BACK:
@@ -282,18 +279,18 @@ class TendonInput:
         if self.image is not None:
             lengths = self.image.paths(lengths, sample.tensions, self.estimator.muscle_names)
         if not self.plausible.check(stamp, lengths):
-            lengths = self._no_lengths  # left out as a sample in which all tendons lack
+            lengths = self._no_lengths  # rejected: treated as a sample without any tendon
         zeros = [name for name, x in zip(m.name, m.position, strict=True) if x == 0.0 and p.lengths == "path"]
         more = f" and {len(zeros) - NAMED} more" if len(zeros) > NAMED else ""
         unread = f"tendons of 0 m were not measured: {', '.join(zeros[:NAMED])}{more}: left out" if zeros else ""
         if text := self.plausible.problem or unread:
             self._odd = text, time.monotonic()
-        shown = time.monotonic() - self._odd[1] < TOLD  # diagnostics come once a second
+        shown = time.monotonic() - self._odd[1] < TOLD  # diagnostics are published once a second
         self.health.check("implausible", shown, Level.WARN, self._odd[0])
         self.stamp, self.lengths, self.tensions, self._sampled = stamp, lengths, sample.tensions, now
         self._step(stamp, lengths, sample.tensions)
         if self.truth is not None:
-            self.truth.add(own)  # stamps of true joint states are by the same clock
+            self.truth.add(own)  # true joint states have stamps of the same clock
         self.outputs.markers.tensions = sample.tensions
         self.services.learn(lengths, sample.tensions)
         faults = self.estimator.faults
@@ -301,7 +298,7 @@ class TendonInput:
             self._used = now
 
     def shift(self, step: float) -> None:
-        """Go along with the clock, which was set ahead by a step [s]."""
+        """Shift all stored times by a step of the clock [s]."""
         self.clocks.shift(step)
         self.plausible.shift(step)
         self.samples.reset()
@@ -309,9 +306,11 @@ class TendonInput:
         self.stamp = None if self.stamp is None else self.stamp + step
 
     def hold(self, stamp: float, now: float) -> None:
-        """Called at every tick, with its time on the node's clock and on the monotonic one [s].
+        """Hold the angles, with growing covariance, while no usable lengths arrive.
 
-        Where no usable lengths come, the angles stay, and their covariance grows.
+        Args:
+            stamp: time of the node's clock [s].
+            now: monotonic time [s].
         """
         self.health.check("uncalibrated", self.services.uncalibrated, Level.WARN, self.services.advice)
         if self.stamp is None:
@@ -325,7 +324,6 @@ class TendonInput:
             self.report.update(now)
 
     def _reason(self) -> str:
-        """Reason for an estimate that is held."""
         if self.samples.dropped > self._dropped:
             return "tendon samples are of the same time as the last, or older: stamp each when it is measured"
         return "no tendon can be used"
@@ -346,7 +344,7 @@ class TendonInput:
         return self.estimator.theta
 
     def slack_time(self, left: float) -> None:
-        """Publish what somebody listens to, and do what may wait; left: time to the next tick [s]."""
+        """Publish to subscribers and do deferred work, `left` [s] before the next tick."""
         self.outputs.slack_time(left, self.params.markers_rate)
         self.report.slack_time(left)
         self.services.slack_time()
@@ -355,12 +353,11 @@ class TendonInput:
 
     @property
     def params(self) -> StateEstimatorParameters:
-        """The node's parameters, of which some change while it runs."""
+        """Parameters of the node."""
         assert isinstance(self.node.params, StateEstimatorParameters)
         return self.node.params
 
     def values(self) -> dict[str, Any]:
-        """Figures for diagnostics."""
         counts = {f"samples_{k}": v for k, v in dataclasses.asdict(self.samples.counts).items()}
         error = self.pair.values() if self.pair is not None else {}
         truth = self.truth.values() if self.truth is not None else {}
@@ -369,10 +366,10 @@ class TendonInput:
 
 
 class TendonServices:
-    """Services ~/zero (calibrate at a known posture) and ~/learn (correct a neural mapping).
+    """Services ~/zero (calibrate) and ~/learn (correct neural mappings).
 
     Attributes:
-        uncalibrated: absolute angles are asked for, but it is not known to which posture the lengths belong.
+        uncalibrated: absolute angles are requested, but the lengths have no known posture.
     """
 
     def __init__(self, node: TickNode, tendons: TendonInput, robot: Robot) -> None:
@@ -393,7 +390,6 @@ class TendonServices:
 
     @property
     def advice(self) -> str:
-        """Advice where lengths have to be calibrated first."""
         return (
             "lengths are counted from an unknown posture, absolute angles are wrong: put the robot into "
             f"'{self.tendons.params.zero_posture}' (zero_posture) and call {self.node.get_fully_qualified_name()}/zero"
@@ -401,14 +397,13 @@ class TendonServices:
 
     @property
     def state(self) -> str:
-        """State of learning, for diagnostics."""
         if not self._learners:
             return "not possible: no neural mapping"
         updates = sum(u.updates for *_, u in self._learners)
         return f"{'on' if self._learning else 'off'}, {updates} updates, misfit {1e3 * self._misfit:.2f} mm"
 
     def on_zero(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Calibrate here: the lengths of the last sample belong to the posture of the parameter `zero_posture`."""
+        """Calibrate the last lengths to the posture of the parameter `zero_posture`."""
         t = self.tendons
         age = self.node.age(t.topic, time.monotonic())
         measured = np.isfinite(t.lengths)
@@ -435,7 +430,7 @@ class TendonServices:
         return response
 
     def on_learn(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        """Let neural mappings be corrected by what is measured, or freeze them as they are."""
+        """Start or stop the correction of neural mappings."""
         if not self._learners:
             response.success = False
             response.message = "only a neural mapping can learn: give the file of one in the parameter mapping"
@@ -454,7 +449,7 @@ class TendonServices:
         return response
 
     def learn(self, lengths: Array, tensions: Array | None) -> None:
-        """Take the estimator's last step in, where learning is on."""
+        """Record the last step for learning, if enabled."""
         if not self._learning:
             return
         for k, rows, updater in self._learners:
@@ -462,7 +457,6 @@ class TendonServices:
             updater.add(f.theta, lengths[rows] + f.offset, None if tensions is None else tensions[rows])
 
     def slack_time(self) -> None:
-        """Correct the mappings now and then, between ticks."""
         now = time.monotonic()
         if not self._learning or now - self._updated < UPDATE_PERIOD:
             return

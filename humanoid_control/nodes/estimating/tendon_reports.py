@@ -1,4 +1,4 @@
-"""Reports of an estimate from tendons: diagnostics, comparison with ground truth, markers, covariance."""
+"""Diagnostics of an estimate from tendons: faults, ground truth, markers, covariance."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ from humanoid_control.tendons.estimator.diagnosis import ChiSquareMean, Observab
 from humanoid_control.tendons.mappings.mapping import Array
 
 FAULT_PERIOD = 0.25  # [s] between updates of the faults
-POSTURES = 12  # of the motion, for what a relative observation sees
-OBSERVABILITY_PERIOD = 0.5  # [s] between one group's observability and the next one's
-ROOM, SMOOTH = 1.5, 0.2  # it needs so much of its mean time; weight of the newest time in the mean
-MIXED = math.radians(15.0)  # of a step by changes of length alone: axes fall together
+POSTURES = 12  # recent postures in the observability of relative measurements
+OBSERVABILITY_PERIOD = 0.5  # [s] between observability checks of consecutive groups
+ROOM, SMOOTH = 1.5, 0.2  # free time needed, in multiples of its mean cost; weight of the newest cost in the mean
+MIXED = math.radians(15.0)  # [rad] uncertainty of a step, beyond which joint axes count as indistinguishable
 NAMED = 4  # tendons named in one line
-COMPARED = 8  # estimates that wait for the truth of their time, and the other way round
+COMPARED = 8  # estimates waiting for ground truth of their time, and vice versa
 SAME_STAMP = 1e-6  # [s]
 COMPARISON_PERIOD = 0.02  # [s]
 GREEN, YELLOW, RED = (np.array(c + [0.95]) for c in ([0.25, 0.7, 0.35], [0.98, 0.8, 0.1], [0.9, 0.1, 0.1]))
 BLUE, SLACK = np.array([0.2, 0.4, 0.95, 0.95]), np.array([0.6, 0.6, 0.6, 0.35])
-SLACK_SHARE = 0.5  # of the least tension, below which a tendon is drawn as slack
-NO_MOST = 500.0  # [N] at which a tendon without a greatest tension is red
+SLACK_SHARE = 0.5  # share of the minimum tension below which a tendon is drawn as slack
+NO_MOST = 500.0  # [N] tension drawn red for tendons without a maximum
 EXCLUDED = np.array([0.45, 0.2, 0.8, 0.6])
 WIDTH = 0.006  # [m]
 LIFETIME = 0.5  # [s]
-MORE_SEGMENTS = 16  # beyond those at first: paths get more of them where they bend around something
+MORE_SEGMENTS = 16  # spare segments: paths that wrap around bodies need more
 GAP = np.full((1, 3), np.nan)
-COVARIANCE_RATE = 50.0  # [Hz] at most
+COVARIANCE_RATE = 50.0  # [Hz] maximum rate
 
 
 def moment_arms_of(estimator: TendonEstimator, group: int) -> Observability:
-    """What changes of length tell of the own joints of a group, by its number, where the estimate is."""
+    """Return the observability of a group's own joints from length changes, at the current estimate."""
     f = estimator.filters[group]
     return observability(f.mapping.jacobian(f.theta)[:, : len(f.group.own)], f.group.own)
 
 
 class TendonReport:
-    """Diagnostics of an estimator: consistency of its innovations, faults of tendons, observability of joints."""
+    """Diagnostics of an estimator: innovation consistency, tendon faults, observability of joints."""
 
     def __init__(self, node: TickNode, estimator: TendonEstimator) -> None:
         self.health, self.estimator = node.health, estimator
@@ -64,11 +64,11 @@ class TendonReport:
         self.faults: dict[str, str] = {}
 
     def add(self) -> None:
-        """The estimator made a step."""
+        """Record the innovations of the last step."""
         self._nis.add(*self.estimator.nis)
 
     def update(self, now: float) -> None:
-        """Name the tendons that are left out; now and then, at the time now on the monotonic clock [s]."""
+        """Report excluded tendons periodically, at monotonic time `now` [s]."""
         if now - self._faults_read < FAULT_PERIOD:
             return
         self._faults_read = now
@@ -77,7 +77,7 @@ class TendonReport:
         self.health.check("tendons", bool(named), Level.WARN, f"left out: {named}")
 
     def slack_time(self, left: float) -> None:
-        """Check the observability of one group after the other, where there is time."""
+        """Check the observability of one group, if `left` [s] allows it."""
         now = time.monotonic()
         if now - self._observed < OBSERVABILITY_PERIOD or (
             left < ROOM * self._cost and now - self._observed < 10 * OBSERVABILITY_PERIOD
@@ -95,20 +95,20 @@ class TendonReport:
         self.health.check("mixed", bool(mixed), Level.WARN, text)
 
     def _uncertain(self, here: Observability) -> float:
-        """Deviation of a step's motion by its changes of length, in the direction that they tell least of [rad]."""
+        """Return the standard deviation of a step from length changes in its least observable direction [rad]."""
         return math.sqrt(2.0) * self.estimator.settings.length_noise / max(here.smallest, 1e-9)
 
     def _mixed(self) -> str:
-        """The joints of each group whose axes fall together where the estimate is."""
+        """Return, by group, joints with indistinguishable axes at the current estimate."""
         mixed = (f"{name}: {', '.join(h.joints)}" for name, h in self._here.items() if self._uncertain(h) > MIXED)
         return "; ".join(mixed)
 
     def _blind(self) -> str:
-        """The joints of each group along which nothing is seen."""
+        """Return the unobservable joints of each group."""
         return "; ".join(f"{name}: {', '.join(o.joints)}" for name, o in self._seen.items() if not o.observable)
 
     def values(self) -> dict[str, Any]:
-        """Figures for diagnostics; the innovations are those since it was last asked."""
+        """Return figures for diagnostics; innovations cover the time since the last call."""
         e, nis = self.estimator, self._nis
         self._nis = ChiSquareMean()
         worst = int(np.argmax(e.deviation))
@@ -135,10 +135,10 @@ class TendonReport:
 
 
 class GroundTruthComparison:
-    """True joint states, of a simulator or encoders, compared with the estimates of the same time stamp.
+    """Comparison of estimates with true joint states of equal stamps.
 
     Attributes:
-        error: (J,) estimate minus truth at the last comparison [rad]; NaN for joints that the topic does not have.
+        error: estimate minus truth at the last comparison (J,) [rad]; NaN for joints that the topic lacks.
     """
 
     def __init__(self, node: TickNode, estimator: TendonEstimator, topic: str) -> None:
@@ -153,7 +153,7 @@ class GroundTruthComparison:
         node.listen(JointState, topic, self._on_truth)
 
     def add(self, stamp: float) -> None:
-        """Take in what is estimated now, from a sample of this time [s]."""
+        """Record the current estimate with the time of its sample [s]."""
         if abs(stamp - self._last) < COMPARISON_PERIOD:
             return
         filters = self.estimator.filters
@@ -185,7 +185,7 @@ class GroundTruthComparison:
             return
 
     def values(self) -> dict[str, Any]:
-        """Figures for diagnostics; the errors' ratio to what the filters expect is that since it was last asked."""
+        """Return figures for diagnostics; the NEES covers the time since the last call."""
         size = np.rad2deg(np.abs(self.error))
         if np.isnan(size).all():
             return {"compared": "nothing: no joint state of a tendon sample's time"}
@@ -200,16 +200,14 @@ class GroundTruthComparison:
 
 
 class TendonMarkers:
-    """Publishes `tendon_markers` while somebody listens: one list of lines, in the frame of the world.
+    """Publisher of `tendon_markers`: one line list in the world frame.
 
-    By `colour` innovation a tendon is green where its length agrees with the others, yellow at half the gate of the
-    filter, red at the gate. By tension it is blue at its least tension, green at a third of the way to its most,
-    yellow at two thirds and red at the most, and grey where it is slack. It is violet where it is left out. Joints
-    without tendons are drawn in the neutral posture.
-
+    By `colour` innovation, tendons are green at zero innovation, yellow at half the filter gate, red at the gate. By
+    tension, they are blue at the minimum, green and yellow at one and two thirds of the range, red at the maximum, grey
+    if slack. Excluded tendons are violet. Joints without tendons are drawn in the neutral posture.
 
     Attributes:
-        tensions: (M,) newest ones in the estimator's order [N]; None where none are measured.
+        tensions: newest tensions (M,) [N], in estimator order; None if not measured.
     """
 
     def __init__(self, node: TickNode, robot: Robot, estimator: TendonEstimator) -> None:
@@ -229,16 +227,16 @@ class TendonMarkers:
         self._idle_publisher = IdlePublisher(publisher)
 
     def publish(self, left: float, rate: float) -> None:
-        """Publish if it is time, somebody listens, and there is room; left: time to the next tick [s], rate [Hz]."""
+        """Publish if a message is due, has subscribers and fits into `left` [s]; `rate` in [Hz]."""
         self._idle_publisher.publish(left, rate, lambda: self.write(stamp_of(self._node.present())))
 
     def write(self, stamp: Time) -> bytes:
-        """The serialized message for the estimate as it is."""
+        """Return the serialized message of the current estimate."""
         points, colors = self.lines()
         if self._bytes is None or len(points) > self._size:
             self._size = len(points) + 2 * MORE_SEGMENTS
             self._bytes = SerializedMarkers(_message(self._size, self._node.params.world))
-        more = self._size - len(points)  # the rest lies on the last point
+        more = self._size - len(points)  # unused points repeat the last point
         points = np.concatenate([points, np.repeat(points[-1:], more, axis=0)])
         colors = np.concatenate([colors, np.repeat(colors[-1:], more, axis=0)])
         self._bytes.set_stamp(stamp)
@@ -246,18 +244,18 @@ class TendonMarkers:
         return self._bytes.bytes()
 
     def lines(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ends (2 S, 3) of the pieces of all paths in the world [m], and their colours (2 S, 4)."""
+        """Return segment ends (2 S, 3) of all paths in the world [m], and their colours (2 S, 4)."""
         self._theta[self._joints] = self.estimator.theta
         paths = self.geometry.paths(self._theta)
         rows = np.concatenate([part for path in paths for part in (path, GAP)])
         tendon = np.repeat(self._order, [len(path) + 1 for path in paths])
-        # between two tendons, and between the branches of a pulley, nothing runs
+        # no segment connects two tendons, or the branches of a pulley
         drawn = np.isfinite(rows[:-1, 0]) & np.isfinite(rows[1:, 0])
         ends = np.stack([rows[:-1], rows[1:]], axis=1)[drawn].reshape(-1, 3)
         return ends, np.repeat(self.colors()[tendon[:-1][drawn]], 2, axis=0)
 
     def colors(self) -> np.ndarray:
-        """(M, 4) by innovation or tension, in the order of the estimator's tendons."""
+        """Return colours (M, 4) by innovation or tension, in estimator order."""
         if self.tensions is not None and self._node.params.colour == "tension":
             return self._colors_by_tension(self.tensions)
         e, gate = self.estimator, self.estimator.settings.gate or 6.0
@@ -297,7 +295,7 @@ def _message(points: int, frame: str) -> MarkerArray:
 
 
 class TendonOutputs:
-    """Publishes `~/covariance` and `tendon_markers` between ticks."""
+    """Publisher of `~/covariance` and `tendon_markers` between ticks."""
 
     def __init__(self, node: TickNode, robot: Robot, estimator: TendonEstimator) -> None:
         self.estimator = estimator
@@ -314,7 +312,7 @@ class TendonOutputs:
         self._next = 0.0
 
     def covariance(self) -> np.ndarray:
-        """(J, J) covariance of the estimated joints [rad^2]; between joints of different groups nothing is known."""
+        """Return the covariance (J, J) of estimated joints [rad^2], zero between groups."""
         n = len(self.estimator.joint_names)
         out = np.zeros((n, n))
         for f, own in zip(self.estimator.filters, self._own, strict=True):
@@ -322,7 +320,7 @@ class TendonOutputs:
         return out
 
     def slack_time(self, left: float, markers_rate: float) -> None:
-        """Publish what somebody listens to; left: time to the next tick [s], markers_rate [Hz]."""
+        """Publish to subscribers, `left` [s] before the next tick; `markers_rate` in [Hz]."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + 1.0 / COVARIANCE_RATE

@@ -1,1 +1,1 @@
-"""Parts of the node `human_motion`: plates, outputs, calibration."""
+"""Parts of the node `human_motion`."""

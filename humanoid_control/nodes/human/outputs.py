@@ -1,4 +1,4 @@
-"""Outputs of the node `human_motion`: joint states, residual, points to imitate, markers to look at, transforms."""
+"""Outputs of the node `human_motion`: joint states, residual, body points, markers, transforms."""
 
 from __future__ import annotations
 
@@ -27,26 +27,30 @@ from humanoid_control.nodes.base.serialized_markers import IdlePublisher, Serial
 from humanoid_control.nodes.base.transforms import TransformOutput, transform
 
 MEASURED, FITTED, ERROR = (0.15, 0.45, 0.95), (0.95, 0.5, 0.1), (0.85, 0.1, 0.15)
-HOLLOW = 0.25  # opacity of measured markers, which are wider than fitted ones and stand around them
+HOLLOW = 0.25  # opacity of measured markers, which enclose the smaller fitted ones
 WIDE, NARROW = 0.034, 0.018  # [m]
-METRES_A_NEWTON = 0.001  # of an arrow
-LEAST_FORCE = 10.0  # [N] that is drawn
-FITTED_LAYER, MEASURED_LAYER, ERROR_LAYER, BONES_LAYER, FIRST_ARROW = range(5)  # full ones first: drawn into hollow
+METRES_A_NEWTON = 0.001  # scale of force arrows
+LEAST_FORCE = 10.0  # [N] minimum force of an arrow
+# opaque layers first, inside transparent ones
+FITTED_LAYER, MEASURED_LAYER, ERROR_LAYER, BONES_LAYER, FIRST_ARROW = range(5)
 
 
 class HumanOutputs:
     """Publishers of one person.
 
     Attributes:
-        points: of the body, that a robot can imitate.
+        points: body points for imitation.
     """
 
     def __init__(self, node: Any, person: Person, feet: tuple[str, ...], world: str, rate: float) -> None:
-        """Make them.
+        """Create the publishers.
 
         Args:
-            node: that ticks. person: that is fitted. feet: names of its feet.
-            world: name of the frame of everything. rate: of markers and transforms [Hz].
+            node: publishing node.
+            person: fitted person.
+            feet: names of the feet.
+            world: name of the world frame.
+            rate: rate of markers and transforms [Hz].
         """
         self.person, self.points, self.world, self.rate = person, PersonPoints(person), world, rate
         self._feet = feet
@@ -66,15 +70,18 @@ class HumanOutputs:
         self._placed: tuple[np.ndarray, np.ndarray] | None = None
 
     def become(self, person: Person) -> None:
-        """Show this person from now on: the same one in another size."""
+        """Switch to this person, the same one in another size."""
         self.person, self.points, self._shown, self._placed = person, PersonPoints(person), None, None
 
     def publish(self, stamp: Time, frame: LiveFrame, forces: LiveForces, turn: np.ndarray, now: float) -> None:
-        """One frame.
+        """Publish one frame.
 
         Args:
-            stamp: of the frame. frame, forces: of the person.
-            turn: (3, 3) from the axes of the person to those of the world. now: monotonic [s].
+            stamp: stamp of the frame.
+            frame: fitted frame.
+            forces: forces of the person.
+            turn: rotation (3, 3) from person axes to the world.
+            now: monotonic time [s].
         """
         self._joints.publish(self._state.fill(stamp, frame.q, forces.velocity, forces.tau))
         self._shown, self._placed = (stamp, frame, turn), None
@@ -89,7 +96,7 @@ class HumanOutputs:
             self._tf.publish(*self._transforms(stamp, *self._poses()))
 
     def _poses(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rotations (nb, 3, 3) and origins (nb, 3) of the bodies of the last frame, in the axes of the world."""
+        """Return rotations (nb, 3, 3) and origins (nb, 3) of the last frame's bodies in the world."""
         assert self._shown is not None
         if self._placed is None:
             _, frame, turn = self._shown
@@ -98,7 +105,7 @@ class HumanOutputs:
         return self._placed
 
     def _send_residual(self, stamp: Time, residual: np.ndarray, turn: np.ndarray) -> None:
-        """In the axes of the pelvis, where its frame is; turn: (3, 3) from those of the person's ground."""
+        """Publish the residual in pelvis axes; `turn` (3, 3) rotates from ground axes."""
         self._wrench.header.stamp = stamp
         f, t = self._wrench.wrench.force, self._wrench.wrench.torque
         f.x, f.y, f.z = (turn @ residual[:3]).tolist()
@@ -106,11 +113,11 @@ class HumanOutputs:
         self._residual.publish(self._wrench)
 
     def picture(self, left: float, arrows: Callable[[], np.ndarray]) -> None:
-        """Between ticks: markers to look at, while somebody does.
+        """Publish markers to subscribers, between ticks.
 
         Args:
-            left: time to the next tick [s]. arrows: gives (F, 2, 3) centre of pressure and force [m, N] of each foot,
-                world; NaN where there is none.
+            left: time to the next tick [s].
+            arrows: returns centre of pressure [m] and force [N] of each foot in the world (F, 2, 3); NaN without load.
         """
         if self._shown is not None:
             self._markers.publish(left, self.rate, lambda: self._drawn(arrows()))
@@ -138,7 +145,6 @@ class HumanOutputs:
         return m.bytes()
 
     def _layers(self, count: int) -> MarkerArray:
-        """Layers of a picture of M markers."""
         layers = []
         for ns, color, width in (("fitted", FITTED, NARROW), ("measured", MEASURED, WIDE)):
             m = Marker(ns=ns, type=Marker.SPHERE_LIST, action=Marker.ADD)
@@ -163,7 +169,7 @@ class HumanOutputs:
         return MarkerArray(markers=layers)
 
     def _transforms(self, stamp: Time, R: np.ndarray, p: np.ndarray) -> list[Any]:
-        """Of each segment, to its parent: one tree below the world."""
+        """Return the transform of each segment to its parent, as one tree below the world."""
         import pinocchio as pin
 
         out, index = [], {name: k for k, name in enumerate(self.person.body_names)}

@@ -1,4 +1,4 @@
-"""Force plates of the node `human_motion`: topics `plates/plate1` and so on, each in a frame of its own."""
+"""Force plates of the node `human_motion`: topics `plates/plate1` and so on, each with its own frame."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from humanoid_control.human.live.live_forces import PlateWrench
 from humanoid_control.nodes.base.serialized_markers import HEADER, LITTLE_ENDIAN
 from humanoid_control.nodes.base.tick_node import TickNode
 
-try:  # not among the ROS wheels; without it frames are known by the parameter `plate_frames`
+try:  # not in the ROS wheels; without it, the parameter `plate_frames` defines frames
     import tf2_ros
     from rclpy.time import Time
 except ImportError:
     tf2_ros = None
 
 _LENGTH = struct.Struct("<I")
-SILENCE = 0.1  # [s] after which nothing is known of a plate any more
-LARGEST = 1e5  # N and N m: greater numbers are damage
+SILENCE = 0.1  # [s] after which the load of a plate is unknown
+LARGEST = 1e5  # bound of forces [N] and torques [N m]
 
 
 def parse_frames(rows: list[str]) -> dict[str, pin.SE3]:
-    """Poses of frames in the world from `name=x,y,z` or `name=x,y,z,qx,qy,qz,qw` [m].
+    """Parse poses of frames in the world from `name=x,y,z` or `name=x,y,z,qx,qy,qz,qw` [m].
 
     Raises:
-        ConfigError: a row of another form.
+        ConfigError: if a row is malformed.
     """
     out = {}
     for row in rows:
@@ -56,19 +56,19 @@ def parse_frames(rows: list[str]) -> dict[str, pin.SE3]:
 
 
 def read_wrench(data: bytes) -> tuple[str, np.ndarray]:
-    """Frame, and force and torque (6,), of a serialized WrenchStamped; four times cheaper than as an object.
+    """Return frame, and force and torque (6,), of a serialized WrenchStamped.
 
     Raises:
-        ConfigError: bytes that are none.
+        ConfigError: if the bytes are not a WrenchStamped.
     """
     if data[:2] != LITTLE_ENDIAN:
         m = deserialize_message(data, WrenchStamped)
         f, t = m.wrench.force, m.wrench.torque
         return m.header.frame_id, np.array([f.x, f.y, f.z, t.x, t.y, t.z])
     try:
-        (length,) = _LENGTH.unpack_from(data, HEADER + 8)  # behind the stamp
+        (length,) = _LENGTH.unpack_from(data, HEADER + 8)  # after the stamp
         end = HEADER + 12 + length
-        begin = end + (HEADER - end) % 8  # numbers stand at multiples of their size, counted behind the header
+        begin = end + (HEADER - end) % 8  # CDR aligns numbers to their size, counted after the header
         numbers = np.frombuffer(data, dtype="<f8", count=6, offset=begin)
     except (struct.error, ValueError):
         raise ConfigError(f"{len(data)} bytes that are no WrenchStamped: passed over") from None
@@ -76,8 +76,13 @@ def read_wrench(data: bytes) -> tuple[str, np.ndarray]:
 
 
 class _Place(NamedTuple):
-    """Where a plate is in the axes of the person: matrix (6, 6) that carries its wrenches to the ground's origin,
-    normal (3,) to the side of the person, point (3,) of the surface [m]."""
+    """Placement of a plate in person axes.
+
+    Attributes:
+        carry: matrix (6, 6) that moves wrenches to the ground origin.
+        normal: surface normal (3,) towards the person.
+        at: point of the surface (3,) [m].
+    """
 
     carry: np.ndarray
     normal: np.ndarray
@@ -85,7 +90,7 @@ class _Place(NamedTuple):
 
     @classmethod
     def of(cls, X: pin.SE3, turn: np.ndarray) -> _Place:
-        """Of a pose in the world; turn: (3, 3) from the axes of the person to those of the world."""
+        """Return the placement of a world pose; `turn` (3, 3) rotates from person axes to the world."""
         R, at = turn.T @ X.rotation, turn.T @ X.translation
         carry = np.zeros((6, 6))
         carry[:3, :3] = carry[3:, 3:] = R
@@ -95,29 +100,32 @@ class _Place(NamedTuple):
 
 @dataclass
 class _Plate:
-    """What was heard of one plate since the last frame."""
+    """Readings of one plate since the last frame."""
 
     total: np.ndarray
     count: int = 0
     last: np.ndarray | None = None
     frame: str = ""
     heard: float = float("-inf")
-    nonsense: float = float("-inf")  # when a message was passed over
-    placed: tuple[pin.SE3, np.ndarray, _Place] | None = None  # for this pose and these axes of the person
+    nonsense: float = float("-inf")  # time of the last rejected message
+    placed: tuple[pin.SE3, np.ndarray, _Place] | None = None  # for this pose and these person axes
 
 
 class PlateInput:
-    """Newest forces of all plates; of several messages since the last frame the mean.
+    """Newest forces of all plates, averaged over the messages since the last frame.
 
     Attributes:
-        problems: what is wrong now, by topic: one sentence each.
+        problems: current problems by topic.
     """
 
     def __init__(self, node: TickNode, count: int, frames: dict[str, pin.SE3], world: str) -> None:
         """Subscribe.
 
         Args:
-            node: that ticks. count: of the plates. frames: poses in the world that are known. world: its name.
+            node: receiving node.
+            count: number of plates.
+            frames: known poses in the world.
+            world: name of the world frame.
         """
         self._world, self._frames = world, {world: pin.SE3.Identity(), "": pin.SE3.Identity(), **frames}
         self.problems: dict[str, str] = {}
@@ -142,15 +150,15 @@ class PlateInput:
         plate.last, plate.heard = wrench, time.monotonic()
 
     def poll(self) -> None:
-        """Take what has come."""
         for poll in self._polls:
             poll()
 
     def take(self, now: float, turn: np.ndarray) -> tuple[dict[str, PlateWrench], bool]:
-        """What the plates measure in the axes of the person, and whether all of them were heard and understood.
+        """Return the plate wrenches in person axes, and whether all plates were received and located.
 
         Args:
-            now: monotonic [s]. turn: (3, 3) from the axes of the person to those of the world.
+            now: monotonic time [s].
+            turn: rotation (3, 3) from person axes to the world.
         """
         self.poll()
         out, all_heard = {}, True
@@ -179,14 +187,14 @@ class PlateInput:
         return out, all_heard
 
     def _pose(self, frame: str) -> pin.SE3 | None:
-        """Pose of a frame in the world; None where it is not known."""
+        """Return the pose of a frame in the world, or None."""
         if frame in self._frames:
             return self._frames[frame]
         if self._buffer is None:
             return None
         try:
             t = self._buffer.lookup_transform(self._world, frame, Time()).transform
-        except Exception:  # tf2 has a class for every reason, and none for all
+        except Exception:  # tf2 exceptions have no common base class
             return None
         numbers = [t.translation.x, t.translation.y, t.translation.z]
         numbers += [t.rotation.x, t.rotation.y, t.rotation.z, t.rotation.w]

@@ -1,4 +1,4 @@
-"""Stacks under `ros2 launch`: their arguments, checked, and their launch descriptions."""
+"""Launch descriptions of stacks for `ros2 launch`, with checked arguments."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Arguments of a launch, checked before anything is started: what is wrong is one line, with what would be right."""
+"""Launch arguments, checked before any node starts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLIP_NODES, VIEWER, DRIVER = ("trajectory_streamer", PERFORMER), "viewer", "robo
 
 @dataclass(frozen=True)
 class LaunchArgument:
-    """One argument: its name, its default as it is typed, and what it means."""
+    """Launch argument: name, default text, meaning."""
 
     name: str
     default: str
@@ -35,15 +35,19 @@ class LaunchArgument:
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """Arguments of a launch as they are meant.
+    """Checked values of the launch arguments.
 
     Attributes:
-        robot: of the catalogue, or path of a URDF. namespace: of all nodes.
-        params_file: for all nodes; empty: none.
-        clip: None in a stack that plays none. port: of the page; None in a stack without the viewer.
-        state_publisher: whether robot_state_publisher is wanted. rviz: whether that is.
-        hardware: file of the real robot, or simulated drives; None in a stack that drives none.
-        world_frame: name of the world's frame, for all nodes. frame_prefix: of all other frames.
+        robot: catalogue name, or path of a URDF.
+        namespace: namespace of all nodes.
+        params_file: parameter file for all nodes, or empty.
+        clip: clip; None if the stack plays none.
+        port: port of the page; None without the viewer.
+        state_publisher: start robot_state_publisher.
+        rviz: start rviz.
+        hardware: hardware file, or simulated drives; None without drives.
+        world_frame: name of the world frame.
+        frame_prefix: prefix of all other frames.
     """
 
     robot: str
@@ -59,12 +63,12 @@ class LaunchOptions:
 
 
 def clip_node(stack: Stack) -> str | None:
-    """The node of a stack that is given a clip; None where there is none."""
+    """Return the node that plays a clip, or None."""
     return next((name for name in CLIP_NODES if name in stack), None)
 
 
 def launch_arguments(stack: Stack) -> list[LaunchArgument]:
-    """The arguments that the launch file of a stack takes."""
+    """Return the launch arguments of a stack."""
     arguments = [
         LaunchArgument("robot", "hrp2", "robot of the catalogue, or path of a URDF"),
         LaunchArgument("namespace", "", "namespace of all nodes"),
@@ -90,10 +94,10 @@ def launch_arguments(stack: Stack) -> list[LaunchArgument]:
 
 
 def check_names(stack: Stack, typed: Iterable[str], more: Iterable[str] = ()) -> None:
-    """Refuse `name:=value` texts of a command line whose name is none of the stack's arguments, nor of some more.
+    """Reject `name:=value` texts with unknown names.
 
     Raises:
-        UnknownNameError: with the nearest name.
+        UnknownNameError: if a name is unknown.
     """
     known = [*(a.name for a in launch_arguments(stack)), *more]
     for text in typed:
@@ -103,13 +107,14 @@ def check_names(stack: Stack, typed: Iterable[str], more: Iterable[str] = ()) ->
 
 
 def launch_options(stack: Stack, given: Mapping[str, str]) -> LaunchOptions:
-    """The options of a launch; robot, clip and parameter file are read, so that nothing starts with a wrong one.
+    """Return the launch options; robot, clip and parameter file are read to check them.
 
     Args:
-        given: launch configurations by name, those of other launch files among them.
+        stack: stack to launch.
+        given: launch configurations by name, possibly of other launch files too.
 
     Raises:
-        HumanoidError: an argument that is wrong; why.
+        HumanoidError: if an argument is invalid.
     """
     from humanoid_control.robots.catalogue import load_robot
 
@@ -143,10 +148,10 @@ def launch_options(stack: Stack, given: Mapping[str, str]) -> LaunchOptions:
 
 
 def truth(name: str, text: str) -> bool:
-    """A switch, in any spelling that YAML takes for a truth value.
+    """Parse a switch, in any YAML spelling of a truth value.
 
     Raises:
-        ConfigError: another text.
+        ConfigError: if the text is not a truth value.
     """
     value: Any = {"1": True, "0": False}.get(text)
     if value is None:
@@ -160,10 +165,10 @@ def truth(name: str, text: str) -> bool:
 
 
 def read_parameters(stack: Stack, path: Path, namespace: str = "") -> dict[str, dict[str, Any]]:
-    """Parameters of a ROS parameter file for the nodes of a stack: node -> parameter -> value, of the right types.
+    """Read a ROS parameter file for a stack; return node -> parameter -> checked value.
 
     Raises:
-        ConfigError: not readable, not a parameter file, or a value that a node would refuse.
+        ConfigError: if the file is unreadable, or a value invalid.
     """
     try:
         content = read_yaml(path)
@@ -189,7 +194,7 @@ def read_parameters(stack: Stack, path: Path, namespace: str = "") -> dict[str, 
 
 
 def _sections(content: dict[str, Any], node: str, prefix: str) -> list[Any]:
-    """Parts of a parameter file that are for a node, the stronger ones later."""
+    """Return the sections of a parameter file for a node, in increasing priority."""
     everybody, within = content.get("/**"), content.get(prefix.rstrip("/")) if prefix != "/" else None
     parts = [everybody]
     parts += [part.get(node) for part in (everybody, within) if isinstance(part, dict)]
@@ -197,10 +202,10 @@ def _sections(content: dict[str, Any], node: str, prefix: str) -> list[Any]:
 
 
 def _clip(values: Mapping[str, str], stack: Stack) -> str:
-    """The clip by either of its names.
+    """Return the clip from either of its two arguments.
 
     Raises:
-        ConfigError: both were given, and are not the same.
+        ConfigError: if both are given and differ.
     """
     clip, motion = values["clip"], values["motion"]
     default = next(a.default for a in launch_arguments(stack) if a.name == "clip")

@@ -1,8 +1,7 @@
-"""Launch descriptions made from the one description of the stacks; needs a ROS installation (launch, launch_ros).
+"""Launch descriptions of the stacks; needs a ROS installation (launch, launch_ros).
 
-Everything that a user may get wrong is checked before a node is started. A node that crashes is started again, three
-times at the most; one that refuses its input, or that keeps crashing, ends the launch with its line and an exit code
-that is not 0.
+User input is checked before any node starts. A crashed node restarts up to three times. If it rejects its input or
+keeps crashing, the launch ends with its last line and a non-zero exit code.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from humanoid_control.warm_up import compiled
 
 EXIT_BAD_INPUT = 2
 RESPAWNS, RESPAWN_DELAY = 3, 1.0  # times, [s]
-LAST_WORDS = 0.2  # [s] in which launch hands on the output of a node that has ended
+LAST_WORDS = 0.2  # [s] in which launch forwards the last output of a node
 
 
 class LaunchEnded(HumanoidError):
-    """A node without which the stack cannot go on refused its input or kept crashing."""
+    """An essential node rejected its input or kept crashing."""
 
 
 def stack_launch_description(name: str) -> Any:
-    """The LaunchDescription of a stack; its arguments are those of `launch_arguments`."""
+    """Return the LaunchDescription of a stack, with the arguments of `launch_arguments`."""
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
     from launch import LaunchDescription  # type: ignore[attr-defined]
@@ -50,10 +49,12 @@ def stack_launch_description(name: str) -> Any:
 
 
 def stack_actions(context: Any, stack: Stack, more: Sequence[str] = ()) -> list[Any]:
-    """The nodes, once the arguments are known and found to be right.
+    """Return the nodes, after checking the arguments.
 
     Args:
-        context: of launch. stack: whose nodes. more: names of arguments of the launch file beyond the stack's.
+        context: launch context.
+        stack: stack to launch.
+        more: additional argument names of the launch file.
     """
     from launch.actions import LogInfo
     from launch_ros.actions import Node
@@ -65,7 +66,7 @@ def stack_actions(context: Any, stack: Stack, more: Sequence[str] = ()) -> list[
         actions.append(LogInfo(msg=f"without the viewer: {problem}"))
         stack = stack.without(VIEWER)
     options = launch_options(stack, context.launch_configurations)
-    if options.rviz and not installed("rviz2"):  # launch itself finds out after it has started the nodes
+    if options.rviz and not installed("rviz2"):  # launch would detect it only after starting the nodes
         raise EnvironmentProblem("rviz:=true needs rviz2, which is not installed: install ros-$ROS_DISTRO-rviz2")
     if cold := [g for g in stack.kernel_groups({}) if not compiled(g)]:
         text = "nodes compile their kernels now, only this once, for minutes; ahead of it: humanoid warm"
@@ -93,15 +94,15 @@ def stack_actions(context: Any, stack: Stack, more: Sequence[str] = ()) -> list[
 
 
 class LaunchedNode:
-    """One node of a launch: started again when it crashes, but not when it refuses its input."""
+    """Launched node that restarts after a crash, but not after rejected input."""
 
     def __init__(self, spec: NodeSpec, stack: Stack, options: LaunchOptions, described: bool) -> None:
-        """Prepare; `described`: somebody else publishes robot_description."""
+        """Create a node; `described`: another node publishes robot_description."""
         self.spec, self.stack, self.options, self.described = spec, stack, options, described
         self.crashes, self.last_line = 0, ""
 
     def actions(self) -> list[Any]:
-        """The node, and what listens to its output."""
+        """Return the node and its output handlers."""
         from launch.actions import RegisterEventHandler
         from launch.event_handlers import OnProcessIO
         from launch_ros.actions import Node
@@ -136,15 +137,15 @@ class LaunchedNode:
         return [node, RegisterEventHandler(OnProcessIO(target_action=node, on_stdout=self.hear, on_stderr=self.hear))]
 
     def hear(self, event: Any) -> None:
-        """Keep the last line of the node: where it refuses its input, that line says why."""
+        """Keep the last output line, which explains rejected input."""
         lines = [line for line in event.text.decode(errors="replace").splitlines() if line.strip()]
         self.last_line = lines[-1].strip() if lines else self.last_line
 
     def on_exit(self, event: Any, context: Any) -> list[Any] | None:
-        """Start the node again after a crash, or end the launch where it refused its input.
+        """Restart the node after a crash, or end the launch after rejected input.
 
         Raises:
-            LaunchEnded: the stack needs it and it keeps crashing.
+            LaunchEnded: if an essential node keeps crashing.
         """
         from launch.actions import LogInfo, OpaqueFunction, TimerAction
 
@@ -154,7 +155,7 @@ class LaunchedNode:
         if code == EXIT_BAD_INPUT and (self.spec.essential or not self.crashes):
             return [TimerAction(period=LAST_WORDS, actions=[OpaqueFunction(function=self._end_launch)])]
         self.crashes += 1
-        if self.crashes <= RESPAWNS and name != DRIVER:  # somebody should look before a robot is driven again
+        if self.crashes <= RESPAWNS and name != DRIVER:  # a person should check the robot before its driver restarts
             return [TimerAction(period=RESPAWN_DELAY, actions=self.actions())]
         if self.spec.essential:
             again = "is not started again by itself" if name == DRIVER else f"was started {RESPAWNS} times in vain"
@@ -166,7 +167,7 @@ class LaunchedNode:
 
 
 def _is_outermost(context: Any) -> bool:
-    """Whether the launch file that is being read is the one of the command line, whose arguments are its own."""
+    """Return True if the current launch file is the one of the command line."""
     path = getattr(context.locals, "current_launch_file_path", "")
     return bool(path) and any(Path(word).name == Path(path).name for word in sys.argv)
 
@@ -198,7 +199,7 @@ def _state_publisher(options: LaunchOptions) -> Any:
 
 
 def _root_transform(options: LaunchOptions) -> Any:
-    """The place of the robot's root in the world, where no node of the stack knows it: as if it hung there."""
+    """Return a static transform of the robot's root in the world, for stacks without a node that knows it."""
     from launch_ros.actions import Node
 
     return Node(
@@ -211,7 +212,7 @@ def _root_transform(options: LaunchOptions) -> Any:
 
 
 def root_transform_arguments(robot_name: str, world: str = "world", prefix: str = "") -> list[str]:
-    """Arguments of static_transform_publisher: from the world to the root link of the robot's own URDF."""
+    """Return arguments of static_transform_publisher from the world to the URDF's root link."""
     import pinocchio as pin
 
     from humanoid_control.robots.catalogue import load_robot
@@ -225,7 +226,7 @@ def root_transform_arguments(robot_name: str, world: str = "world", prefix: str 
 
 
 def installed(package: str) -> bool:
-    """Test whether ROS finds a package."""
+    """Return True if ROS finds a package."""
     from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 
     try:

@@ -1,8 +1,6 @@
-"""Nav2's own controller with the stack `walking`: its servers, wired to the walker, and the manager of their lifecycle.
+"""Nav2 servers for the stack `walking`, connected to the walker, with their lifecycle manager.
 
-Nav2's bring-up file starts servers that a walking robot does not need and that refuse to be configured without
-parameters of their own (docking, routes). Here are those that drive: planner, controller, behaviours, navigator,
-velocity smoother.
+Nav2's own bring-up starts further servers (docking, routes) that fail without parameters.
 """
 
 from __future__ import annotations
@@ -24,15 +22,17 @@ from humanoid_control.nodes.launching.description import installed, stack_action
 from humanoid_control.nodes.stacks import Stack, find_stack
 from humanoid_control.paths import share_dir
 
-UNSMOOTHED = "cmd_vel_nav"  # of controller and behaviours, before the smoother
+UNSMOOTHED = "cmd_vel_nav"  # output of controller and behaviours, before the smoother
 FRAMES = ("global_frame", "robot_base_frame", "local_frame", "odom_frame", "base_frame")
 
 
 class Server(NamedTuple):
-    """A managed node of Nav2.
+    """Managed node of Nav2.
 
     Attributes:
-        package: of its executable. name: of node and executable. remaps: topics by another name.
+        package: package of its executable.
+        name: name of node and executable.
+        remaps: topic remappings.
     """
 
     package: str
@@ -52,7 +52,7 @@ MANAGER_NODE = "lifecycle_manager_navigation"
 
 
 def navigation_arguments() -> list[LaunchArgument]:
-    """The arguments of the launch file beyond those of the stack."""
+    """Return the launch arguments in addition to those of the stack."""
     return [
         LaunchArgument("nav2_params", str(share_dir() / "config/nav2/humanoid.yaml"), "parameters of Nav2's servers"),
         LaunchArgument("localised", "false", "something else publishes map -> odom; false: a static transform does"),
@@ -60,7 +60,7 @@ def navigation_arguments() -> list[LaunchArgument]:
 
 
 def navigation_launch_description() -> Any:
-    """The LaunchDescription of Nav2 with a simulated robot that walks."""
+    """Return the LaunchDescription of Nav2 with a simulated walking robot."""
     from launch.actions import DeclareLaunchArgument, OpaqueFunction
 
     from launch import LaunchDescription  # type: ignore[attr-defined]
@@ -74,14 +74,14 @@ def navigation_launch_description() -> Any:
 
 
 def walking_for_nav2() -> Stack:
-    """The stack `walking` with Nav2's type of velocity commands, in the time of the simulator, which stamps them."""
+    """Return the stack `walking` with stamped velocity commands in simulated time."""
     stack = find_stack("walking")
     own = {**stack.settings.get("walker", {}), "cmd_vel_type": "TwistStamped", "use_sim_time": True}
     return replace(stack, settings={**stack.settings, "walker": own})
 
 
 def _actions(context: Any, stack: Stack) -> list[Any]:
-    """Nav2's servers and the nodes of the stack, once all of them are known to be there."""
+    """Return Nav2's servers and the nodes of the stack, after checking that all are installed."""
     from launch_ros.actions import Node
 
     missing = [s.package for s in (*SERVERS, MANAGER) if not installed(s.package)]
@@ -134,10 +134,10 @@ def _actions(context: Any, stack: Stack) -> list[Any]:
 
 
 def written_parameters(path: Path, namespace: str, prefix: str) -> str:
-    """Path of a parameter file for servers in a namespace, in frames with a prefix, and for their manager.
+    """Write a parameter file with namespace and frame prefix, including the manager; return its path.
 
     Raises:
-        ConfigError: it cannot be read, or does not hold the parameters of nodes.
+        ConfigError: if the input is unreadable or malformed.
     """
     try:
         document = read_yaml(path)
@@ -156,7 +156,7 @@ def written_parameters(path: Path, namespace: str, prefix: str) -> str:
 
 
 def with_prefix(document: Mapping[str, Any], frame: Any) -> dict[str, Any]:
-    """A copy of nested parameters whose frames have the names that they have on the graph."""
+    """Return a copy of nested parameters with prefixed frame names."""
     return {
         key: with_prefix(value, frame)
         if isinstance(value, Mapping)

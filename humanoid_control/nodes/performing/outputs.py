@@ -1,4 +1,4 @@
-"""What a performer publishes beside its commands: references, forces, and the plan as markers."""
+"""Outputs of a performer besides commands: references, forces, plan markers."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from humanoid_control.performing.source_motion import RigidSoles
 from humanoid_control.robots import Robot
 from humanoid_control.walking.feet import SIDES
 
-SHAFT, HEAD, HEAD_LENGTH = 0.025, 0.06, 0.08  # [m] of an arrow
-FORCE_LENGTH = 0.6  # [m] of the robot's weight
+SHAFT, HEAD, HEAD_LENGTH = 0.025, 0.06, 0.08  # [m] sizes of an arrow
+FORCE_LENGTH = 0.6  # [m] arrow length of the robot's weight
 FORCE_COLOR, PLANNED_COLOR = (0.95, 0.55, 0.1, 1.0), (0.55, 0.2, 0.75, 1.0)
-DRIFT = 0.01  # of odometry, as a share of the way
+DRIFT = 0.01  # odometry drift per distance
 
 
 class PerformingOutputs:
@@ -46,7 +46,6 @@ class PerformingOutputs:
     """
 
     def __init__(self, node: Any, robot: Robot, odom_frame: str) -> None:
-        """Make them; node: that they are of. robot: whose. odom_frame: of odometry and plan."""
         self.base = WalkOutputs(node, robot, odom_frame, DRIFT, "performing/state")
         self.frame, self._root_frame = node.params.frame(odom_frame), node.params.frame(robot.root_link)
         self._joints = joint_state(robot.joint_names)
@@ -57,11 +56,11 @@ class PerformingOutputs:
         self._duration = node.create_publisher(Float64, "clip/duration", LATCHED)
 
     def begin(self, duration: float) -> None:
-        """A motion is there; duration: of its clip [s]."""
+        """Announce a motion with its clip duration [s]."""
         self._duration.publish(Float64(data=duration))
 
     def publish(self, c: WholeBodyController, stamp: Time) -> None:
-        """Publish where the robot is and what it should do, at the time of the measurement."""
+        """Publish estimate and reference with the stamp of the measurement."""
         assert c.estimate is not None
         self.base.publish(c.estimate, stamp, c.estimator.contacts.touching)
         m, k = c.motion, frame_of(c)
@@ -76,7 +75,7 @@ class PerformingOutputs:
         for f, publisher in enumerate(self._forces):
             w = WrenchStamped()
             w.header.stamp, w.header.frame_id = stamp, self.frame
-            # About the reference of the sole, in the axes of the plan.
+            # About the sole reference point, in the axes of the plan.
             arms = corners_of(c.soles, f, m.sole_rotation[k, f], m.sole_position[k, f]) - m.sole_position[k, f]
             force, torque = c.forces[f].sum(axis=0), np.cross(arms, c.forces[f]).sum(axis=0)
             w.wrench.force.x, w.wrench.force.y, w.wrench.force.z = force.tolist()
@@ -86,13 +85,15 @@ class PerformingOutputs:
 
 
 def plan_markers(c: WholeBodyController, stamp: int, frame: str) -> MarkerArray:
-    """What is to come and what is felt, to be seen.
+    """Return markers of the plan and of the measured forces.
 
-    Namespaces: l_foot, r_foot: where the coming landings will be; l_force, r_force: felt under each foot, at its
-    centre of pressure; zmp (felt), zmp_planned, dcm, com, support: the polygon of the soles that stand.
+    Namespaces: l_foot, r_foot: future landings; l_force, r_force: measured force at the centre of pressure; zmp
+    (measured), zmp_planned, dcm, com, support (polygon of the supporting soles).
 
     Args:
-        c: controller that has made a tick. stamp: [ns]. frame: of the markers.
+        c: controller after a tick.
+        stamp: stamp [ns].
+        frame: frame of the markers.
     """
     view = plan_view(c)
     out = [_landing(c.soles, *landing) for landing in view.landings]
@@ -113,7 +114,6 @@ def plan_markers(c: WholeBodyController, stamp: int, frame: str) -> MarkerArray:
 
 
 def _landing(soles: RigidSoles, number: int, f: int, X: pin.SE3) -> Marker:
-    """A box where a foot comes down."""
     low, high = soles.corners[f].min(axis=0), soles.corners[f].max(axis=0)
     box = marker(f"{SIDES[f]}_foot", number, Marker.CUBE, (*(high - low)[:2], THICK), FOOT_COLORS[f])
     at = X * pin.SE3(np.eye(3), np.array([*(0.5 * (low + high))[:2], 0.5 * THICK]))

@@ -1,4 +1,4 @@
-"""The process that prepares a performance, as the node sees it: it never waits for an answer."""
+"""Client of the process that prepares a performance; it never blocks."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from humanoid_control.in_child import die_with
 from humanoid_control.nodes.performing.parameters import WholeBodyControllerParameters
 from humanoid_control.performing.preparation import MOTION, WAY
 
-NICE = 5  # preparing must not take time from control
+NICE = 5  # preparation must not delay control
 
 
 class Preparation:
-    """A child process with one request at a time.
+    """Child process with one request at a time.
 
     Attributes:
-        asked: the request that is being answered; empty. has_motion: it knows the motion to which ways lead.
+        asked: pending request, or empty.
+        has_motion: the process has the motion that transitions lead to.
     """
 
     def __init__(self, p: WholeBodyControllerParameters) -> None:
-        """Prepare; the process begins with the first request."""
         self._p = p
         self._begin()
 
@@ -38,14 +38,14 @@ class Preparation:
         self._process: subprocess.Popen[bytes] | None = None
 
     def make(self) -> None:
-        """Ask for the motion of the parameters."""
+        """Request the motion of the parameters."""
         p = self._p
         reading = {"rate": p.clip_rate or None, "unit": p.clip_unit, "scale": p.clip_scale, "up": p.clip_up}
         clip = {"name": p.clip, "clean": p.clean, "marker_set": p.marker_set or None, **reading}
         self._ask({"do": MOTION, "motion": p.motion, "clip": clip, "pace": p.pace})
 
     def find_way(self, q: np.ndarray) -> None:
-        """Ask for the way from a configuration q (nq,) to the motion's first posture."""
+        """Request a transition from configuration q (nq,) to the first posture."""
         self._ask({"do": WAY, "q": q.tolist()})
 
     def _ask(self, request: dict[str, Any]) -> None:
@@ -80,16 +80,16 @@ class Preparation:
         return {**os.environ, **one, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
 
     def forget_way(self) -> None:
-        """What is found of a way is of no use any more: the robot was put elsewhere."""
+        """Discard a pending transition, because the robot was moved."""
         self._unwanted = self.asked == WAY
 
     @property
     def progress(self) -> str:
-        """What it does now, and since when it was asked; empty: nothing."""
+        """Current activity with its duration; empty: none."""
         return f"{self._what} ({time.monotonic() - self._since:.0f} s)" if self.asked else ""
 
     def take(self) -> dict[str, Any] | None:
-        """The answer, once; None where there is none yet."""
+        """Return the answer once, or None."""
         if not self.asked or self._process is None or self._process.stdout is None:
             return None
         with contextlib.suppress(BlockingIOError):
@@ -104,7 +104,7 @@ class Preparation:
             try:
                 answer = json.loads(line)
             except ValueError:
-                continue  # a word of a library
+                continue  # output of a library
             if "progress" in answer:
                 self._what = answer["progress"]
                 continue
@@ -114,7 +114,6 @@ class Preparation:
         return None
 
     def close(self) -> None:
-        """End the process."""
         process = self._process
         if process is not None:
             process.kill()

@@ -1,4 +1,4 @@
-"""Joint torques as commands: inside all limits, by one node alone, and a robot that gives way slowly where it fell."""
+"""Joint torque commands: limited and exclusive, with damping after a fall."""
 
 from __future__ import annotations
 
@@ -15,36 +15,37 @@ from humanoid_control.robots import Robot
 from humanoid_control.robots.accelerations import ROTOR_PER_EFFORT
 
 NOTHING = np.zeros(0)
-FULL = 0.98  # of a torque limit
+FULL = 0.98  # share of a torque limit that counts as saturated
 
 
 class TorqueGuard:
-    """The last rule on torques before they are published: limits of torque, range and speed hold, whoever made them.
+    """Final check of torques against torque, range and speed limits.
 
-    The controller keeps the same limits in its program. The guard does not rely on it: a program that fails, or a
-    wrong model, must not drive a joint into its stop. Where the controller keeps its limits, the guard changes nothing,
-    bit by bit.
+    The controller keeps the same limits; the guard covers solver failures and wrong models. Torques within the limits
+    pass bitwise unchanged.
 
     Attributes:
-        acted: ticks in which it changed a torque.
+        acted: ticks with a changed torque.
     """
 
     def __init__(self, robot: Robot) -> None:
-        """Prepare; robot: with a floating base, whose torque limits are all known."""
+        """Create the guard for a robot with a floating base and known torque limits."""
         self._limits, self._speed, n = robot.effort.copy(), robot.velocity.copy(), robot.n
-        own = GateSettings(speed=False, pairs=False)  # ranges; speeds have a rule without a share below
+        own = GateSettings(speed=False, pairs=False)  # ranges only; the speed rule below needs no share
         self._gate = TorqueGate(robot, ROTOR_PER_EFFORT * robot.effort, own)
         self._zero = np.zeros(n)
         self.acted = 0
 
     def torque(self, wanted: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Torques (n,) inside all limits [N m].
+        """Return torques (n,) within all limits [N m].
 
-        A joint that leaves its range within 20 ms is driven back, with its torque limit at most. A joint at its speed
+        A joint that would leave its range within 20 ms is driven back, up to its torque limit. A joint at its speed
         limit gets no torque along its motion.
 
         Args:
-            wanted: (n,) finite torques [N m]. q, v: (n,) measured [rad], [rad/s].
+            wanted: finite torques (n,) [N m].
+            q: measured positions (n,) [rad].
+            v: measured velocities (n,) [rad/s].
         """
         clipped = np.clip(wanted, -self._limits, self._limits)
         out = self._gate.torque(PolicyTargets(self._zero, self._zero, clipped, self._zero, self._zero), q, v)
@@ -56,15 +57,16 @@ class TorqueGuard:
 
 
 class TorqueCommands:
-    """Publisher of `joint_commands` with efforts alone.
+    """Publisher of torque-only `joint_commands`.
 
     Attributes:
-        owner: of the topic. guard: of all torques. ticks: commands since the last `restart`.
-        share: largest torque of the last command, as a share of its limit.
+        owner: owner of the topic.
+        guard: check of all torques.
+        ticks: commands since the last `restart`.
+        share: largest torque of the last command relative to its limit.
     """
 
     def __init__(self, node: TickNode, robot: Robot) -> None:
-        """Make it; node: that commands. robot: with a floating base."""
         self._node, self._robot = node, robot
         self._torques, self._damping = joint_state(robot.joint_names), joint_state(robot.joint_names)
         self.owner = CommandOwner(node, "joint_commands")
@@ -73,17 +75,18 @@ class TorqueCommands:
         self.restart()
 
     def restart(self) -> None:
-        """Nothing was commanded yet."""
         self._stamps.restart()
         self.ticks = self._full = 0
         self.guard.acted = 0
         self.share = 0.0
 
     def send(self, torque: np.ndarray, q: np.ndarray, v: np.ndarray) -> bool:
-        """Publish torques inside all limits; False: they are not numbers, and not published.
+        """Publish torques within all limits; return False, without publishing, if they are not finite.
 
         Args:
-            torque: (n,) [N m]. q, v: (n,) measured [rad], [rad/s].
+            torque: torques (n,) [N m].
+            q: measured positions (n,) [rad].
+            v: measured velocities (n,) [rad/s].
         """
         if not np.isfinite(torque).all():
             return False
@@ -96,12 +99,11 @@ class TorqueCommands:
         return True
 
     def damp(self) -> None:
-        """Let the joints give way slowly: a velocity of zero without a position."""
+        """Damp the joints: zero velocity without position."""
         stamp = stamp_of(self._node.present())
         self.owner.publish(fill_joint_state(self._damping, stamp, NOTHING, np.zeros(self._robot.n)))
 
     def values(self) -> dict[str, Any]:
-        """For diagnostics."""
         return {
             "torque_share": round(self.share, 3),
             "torque_saturated_percent": round(100.0 * self._full / max(self.ticks, 1), 3),

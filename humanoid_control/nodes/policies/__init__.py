@@ -1,1 +1,1 @@
-"""The node `policy` in parts: parameters, sensors and references, outputs."""
+"""Parts of the node `policy`."""

@@ -1,4 +1,4 @@
-"""Inputs of the node `policy`: sensors, odometry, velocities, a motion to follow, commands for the rest of the body."""
+"""Inputs of the node `policy`: sensors, odometry, velocities, reference motion, other joints' commands."""
 
 from __future__ import annotations
 
@@ -20,27 +20,25 @@ from humanoid_control.nodes.walking.requests import FOOTPRINT, VelocityRequest
 from humanoid_control.nodes.walking.sensors import Sensors, TickClock
 from humanoid_control.policy import Command, MotionReference, Policy, RobotState
 
-ODOMETRY_OLD = 0.2  # [s] of odometry that is no longer used
-IMPOSSIBLE = 1e6  # [m], [m/s] of odometry
-EARLY = 1_000_000  # [ns] by which an instant of the sensors may come before its step
-JUMP = 1_000_000_000  # [ns] by which the sensors' clock leaps where it is another one
-NEEDS_ODOMETRY = ("base_lin_vel", "base_height")  # terms
+ODOMETRY_OLD = 0.2  # [s] age at which odometry is outdated
+IMPOSSIBLE = 1e6  # bound of odometry [m], [m/s]
+EARLY = 1_000_000  # [ns] tolerance before the due time of a step
+JUMP = 1_000_000_000  # [ns] jump that means another sensor clock
+NEEDS_ODOMETRY = ("base_lin_vel", "base_height")  # observation terms
 
 
 class PolicyInputs:
-    """Everything that a policy is given. A faulty message is reported by name and changes nothing.
+    """All inputs of a policy. Faulty messages are reported and discarded.
 
     Attributes:
-        sensors: joints and IMU. velocity: of cmd_vel. references: of the policies that track motions.
-        body: positions (n,) that another controller commands, NaN: none [rad].
+        sensors: joints and IMU.
+        velocity: velocity request from cmd_vel.
+        references: reference motions of tracking policies.
+        body: positions commanded by another controller (n,) [rad]; NaN: none.
     """
 
     def __init__(self, node: TickNode, policies: list[Policy]) -> None:
-        """Listen.
-
-        Args:
-            policies: of one robot.
-        """
+        """Subscribe; all policies are of one robot."""
         self.node, self.robot, p = node, policies[0].robot, node.params
         self.sensors = Sensors(self.robot, (), node.health, p.local_frame)
         self._root = p.frame(self.robot.root_link)
@@ -64,7 +62,7 @@ class PolicyInputs:
                 node.listen(message, topic, self._named(topic, self._for_all(name)), COMMANDS_IN)
 
     def restart(self) -> None:
-        """Nothing was heard."""
+        """Discard all inputs."""
         self.sensors.forget()
         self.velocity.forget()
         self._body.forget()
@@ -75,15 +73,15 @@ class PolicyInputs:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """The next instant of the sensors is the first one of a policy."""
+        """Start a policy with the next sensor instant."""
         self._clock.restart()
-        self.due: int | None = None  # stamp of the sensors at which the next step is made [ns]
+        self.due: int | None = None  # sensor stamp of the next step [ns]
         self.late, self.pace, self._last = 0.0, 1.0, (0, 0.0)
 
     # -- messages ---------------------------------------------------------------------------------------------------
 
     def _sensed(self, take: Callable[[Any], bool]) -> Callable[[Any], None]:
-        """A callback that wakes the tick when a step of the policy is due."""
+        """Return a callback that triggers a tick when a step is due."""
 
         def call(message: Any) -> None:
             if take(message) and self.node.active and self._is_due(self.sensors.instant):
@@ -129,25 +127,23 @@ class PolicyInputs:
     # -- what a step gets -------------------------------------------------------------------------------------------
 
     def instant(self, now: float) -> int | None:
-        """Stamp of the sensors that counts [ns]; None: nothing was heard.
-
-        Args:
-            now: monotonic [s].
-        """
+        """Return the sensor instant to use at `now` [s], in [ns]; None without data."""
         return self._clock.choose(self.sensors.instant, self.sensors.joint_instant, now)
 
     def _is_due(self, instant: int | None) -> bool:
         return instant is not None and (self.due is None or instant >= self.due - EARLY or instant < self.due - JUMP)
 
     def leaps(self, instant: int | None) -> bool:
-        """True where the sensors' clock is another one than before."""
+        """Return True if the sensor clock has changed."""
         return instant is not None and self.due is not None and abs(instant - self.due) > JUMP
 
     def step(self, instant: int | None, now: float, period: float) -> bool:
-        """Test whether a step of the policy is to be made; `late` is then by how much it comes after its time [s].
+        """Return True if a step is due, and set `late`, its delay [s].
 
         Args:
-            instant: as `instant` gives it [ns]. now: monotonic [s]. period: of the policy [s].
+            instant: sensor instant [ns].
+            now: monotonic time [s].
+            period: period of the policy [s].
         """
         if not self._is_due(instant):
             return False
@@ -163,7 +159,7 @@ class PolicyInputs:
         return True
 
     def state(self, now: float) -> RobotState:
-        """What is measured; the sensors must be complete."""
+        """Return the measured state; the sensors must be complete."""
         measured = self.sensors.measurement()
         position = velocity = None
         if self._odometry is not None and now - self._odometry[0] <= ODOMETRY_OLD:
@@ -172,18 +168,17 @@ class PolicyInputs:
         return RobotState(j.q, j.v, imu.orientation, imu.angular_velocity, position, velocity)
 
     def others(self, now: float) -> np.ndarray:
-        """Positions (n,) that another controller commands now [rad]; NaN: none."""
+        """Return positions commanded by another controller (n,) [rad]; NaN: none."""
         fresh = now - self._body_heard <= self.node.params.body_timeout
         return np.where(fresh, self._body.values, np.nan)
 
     def command(self, now: float, policy: Policy) -> Command:
-        """What the policy is asked for."""
         others, velocity = self.others(now), self.velocity.now(now, self.node.params.cmd_vel_timeout)
         known = np.isfinite(others)
         return Command(velocity, joints=np.where(known, others, policy.rest) if known.any() else None)
 
     def follow(self, now: float, policies: list[Policy]) -> None:
-        """Give trackers the frame of this step."""
+        """Pass each tracking policy the reference frame of this step."""
         for policy in policies:
             if (reference := self.references.get(id(policy))) is not None:
                 reference.advance(now, self.node.params.reference_timeout, policy.period, self.pace)

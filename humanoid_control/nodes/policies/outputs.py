@@ -1,4 +1,4 @@
-"""Outputs of the node `policy`: joint_commands with their joint_gains, the state, and the terms of the observation."""
+"""Outputs of the node `policy`: joint_commands with joint_gains, state, observation terms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class PolicyOutputs:
     """Publishers of the node.
 
     Attributes:
-        owner: of joint_commands. said: the state that was published last.
+        owner: owner of joint_commands.
+        said: last published state.
     """
 
     def __init__(self, node: TickNode, policy: Policy) -> None:
@@ -39,22 +40,21 @@ class PolicyOutputs:
         self.said, self._shown = "", 0.0
 
     def restart(self) -> None:
-        """The next command is the first one."""
         self._stamps.restart()
 
     def say(self, state: str) -> None:
-        """Publish the state, where it is another one."""
+        """Publish the state if it changed."""
         if state != self.said:
             self.said = state
             self._state.publish(String(data=state))
             self._node.get_logger().info(state)
 
     def send(self, targets: PolicyTargets, others: np.ndarray) -> bool:
-        """Publish targets with their gains; False: one is not a number, and nothing is published.
+        """Publish targets with gains; return False, without publishing, if one is not finite.
 
         Args:
-            targets: with finite gains. others: (n,) positions of joints that another controller commands, NaN: none;
-                those have no gains: they follow positions.
+            targets: targets with finite gains.
+            others: positions from another controller (n,) [rad], without gains; NaN: none.
         """
         moved = np.isfinite(others)
         r = self._robot
@@ -75,7 +75,7 @@ class PolicyOutputs:
         return True
 
     def show(self, policy: Policy, now: float, rate: float) -> None:
-        """Publish the terms of the last observation, while somebody listens; a dimension a term, with its name."""
+        """Publish the terms of the last observation to subscribers, one named dimension per term."""
         if not rate or now - self._shown < 1.0 / rate or not self._terms.get_subscription_count():
             return
         self._shown = now

@@ -1,4 +1,4 @@
-"""Motions that a tracker follows live: messages of a reference made frames, blended where they begin and cease."""
+"""Live reference motions for tracking policies: messages to frames, blended at start and end."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from humanoid_control.numerics.minimum_jerk import minimum_jerk
 from humanoid_control.policy import MotionFrame, MotionReference, Policy
 from humanoid_control.policy.reference import blend_frames
 
-BLEND = 1.0  # [s] from the idle posture to a reference that begins, and back to it from one that ceases
-FARTHEST, FASTEST = 1e3, 100.0  # [m] and [rad]; [m/s] and [rad/s]: beyond them nothing is a motion
+BLEND = 1.0  # [s] blend between idle posture and reference
+FARTHEST, FASTEST = 1e3, 100.0  # bounds of plausible motion: [m] and [rad], [m/s] and [rad/s]
 
 
-REAL_TIME = 0.9  # pace from which a robot counts as one in real time
+REAL_TIME = 0.9  # pace above which a robot counts as real time
 
 
 def quickened(frame: MotionFrame, pace: float) -> MotionFrame:
-    """A frame with its velocities in the time of a robot that is slower than the clock by a factor."""
+    """Scale frame velocities to the time of a robot slower than the clock."""
     if pace >= REAL_TIME:
         return frame
     v = frame.joint_velocity
@@ -33,18 +33,14 @@ def quickened(frame: MotionFrame, pace: float) -> MotionFrame:
 
 
 class LiveReference:
-    """The newest frame of `reference_joint_states` and `reference_odometry`, for a policy that tracks motions.
+    """Newest frame of `reference_joint_states` and `reference_odometry`.
 
     Attributes:
-        count: frames that were taken. active: frames come.
+        count: accepted frames.
+        active: frames are arriving.
     """
 
     def __init__(self, policy: Policy) -> None:
-        """Prepare.
-
-        Args:
-            policy: with a `MotionReference`.
-        """
         assert isinstance(policy.reference, MotionReference)
         self._policy, self._reference, self._robot = policy, policy.reference, policy.robot
         self._data = self._robot.model.createData()
@@ -52,18 +48,18 @@ class LiveReference:
         self.restart()
 
     def restart(self) -> None:
-        """Nothing was heard; the idle posture is followed."""
+        """Return to the idle posture."""
         self._joints: tuple[np.ndarray, np.ndarray] | None = None
         self._frame, self._heard = self._reference.idle, -np.inf
         self._given = self._from = self._reference.idle
         self._since, self.active, self.count = BLEND, False, 0
-        self._R_start = np.eye(3)  # heading of the motion where it began, which is the robot's own
+        self._R_start = np.eye(3)  # initial heading of the motion, which becomes the robot's own
 
     def on_joints(self, m: Any) -> None:
-        """Take joint positions and velocities.
+        """Accept joint positions and velocities.
 
         Raises:
-            HumanoidError: a joint of the policy is missing, or a value is not a number: passed over.
+            HumanoidError: if a policy joint is missing or a value not finite.
         """
         if m.name != self._order[0]:
             index = {name: k for k, name in enumerate(m.name)}
@@ -81,10 +77,10 @@ class LiveReference:
         self._joints = q, v
 
     def on_odometry(self, m: Any) -> None:
-        """Take the root link of the motion; with the joints of before it makes a frame.
+        """Accept the root link of the motion; with the last joints it forms a frame.
 
         Raises:
-            NotANumberError: a value is not a number: passed over.
+            NotANumberError: if a value is not finite or implausible.
         """
         p, o = m.pose.pose.position, m.pose.pose.orientation
         v, w = m.twist.twist.linear, m.twist.twist.angular
@@ -102,7 +98,7 @@ class LiveReference:
         self._heard, self.count = time.monotonic(), self.count + 1
 
     def _anchor(self, R: np.ndarray, q: np.ndarray) -> np.ndarray | None:
-        """Rotation of the tracker's anchor link in the motion's world."""
+        """Return the rotation of the tracker's anchor link in the world of the motion."""
         anchor, robot = self._policy.model.anchor, self._robot
         if anchor in ("", robot.root_link):
             return R if anchor else None
@@ -113,11 +109,13 @@ class LiveReference:
         return np.asarray(pin.updateFramePlacement(robot.model, self._data, frame).rotation)
 
     def advance(self, now: float, timeout: float, period: float, pace: float = 1.0) -> None:
-        """Give the policy the frame of this step.
+        """Pass the frame of this step to the policy.
 
         Args:
-            now: monotonic [s]. timeout: silence after which the motion has ceased [s]. period: of the policy [s].
-            pace: time of the robot by that of the clock: to a robot that is simulated slowly a motion is faster.
+            now: monotonic time [s].
+            timeout: silence that ends the motion [s].
+            period: period of the policy [s].
+            pace: robot time per clock time.
         """
         active = now - self._heard <= timeout
         if active != self.active:

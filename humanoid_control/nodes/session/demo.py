@@ -1,4 +1,4 @@
-"""Demonstrations: a session watched for some time, and the report of its recording, of a dance or of random reaching.
+"""Demonstrations: an observed session and the report of its recording.
 
 ```python
 from humanoid_control.nodes import Session
@@ -30,10 +30,10 @@ from humanoid_control.terminal import console, progress
 if TYPE_CHECKING:
     from humanoid_control.robots import Robot
 
-DANCE_LEAD_IN = 1.5  # [s] from the first posture to the clip's, which the errors of a dance leave out
-SIZED_AFTER = 10.0  # [s] of a recording, by which its size in the end is foreseen
-MUCH = 10**9  # [bytes] of a recording that are worth a word
-# What the proof and the viewer need: the less there is to record, the less is lost on a busy machine.
+DANCE_LEAD_IN = 1.5  # [s] from the first posture to the clip's; dance errors exclude it
+SIZED_AFTER = 10.0  # [s] of recording used to predict its final size
+MUCH = 10**9  # [bytes] recording size worth a message
+# Topics of the report and the viewer. Fewer topics lose fewer messages on a busy machine.
 REACH_TOPICS = (
     "joint_commands",
     "goals",
@@ -47,11 +47,12 @@ REACH_TOPICS = (
 
 @dataclass(frozen=True)
 class WatchedRun:
-    """Times and processes of a run that was watched.
+    """Times and processes of an observed run.
 
     Attributes:
-        started: after which the robot moved [s]. stopped: how long stopping took [s].
-        processes: of the nodes, as `Session.processes`.
+        started: time until the robot moved [s].
+        stopped: duration of the stop [s].
+        processes: see `Session.processes`.
     """
 
     started: float
@@ -59,24 +60,23 @@ class WatchedRun:
     processes: list[dict[str, Any]]
 
     def to_json(self) -> dict[str, Any]:
-        """Times of starting and stopping [s]."""
         return {"start_s": round(self.started, 2), "stop_s": round(self.stopped, 2)}
 
 
 def watch_session(
     session: Session, seconds: float, hold: bool = False, name: str = "demo", quiet: bool = True
 ) -> WatchedRun:
-    """Let a session run for some time, and stop it.
+    """Run a session for some time, then stop it.
 
     Args:
-        session: that has been entered.
-        seconds: how long, from the robot's first motion.
-        hold: go on after that, until a signal.
-        name: of the progress bar.
+        session: entered session.
+        seconds: duration after the first motion [s].
+        hold: continue after that, until a signal.
+        name: label of the progress bar.
         quiet: print nothing.
 
     Raises:
-        StackFailure: as `Session`.
+        StackFailure: see `Session`.
     """
     started = session.wait_first_motion()
     if not quiet:
@@ -92,7 +92,7 @@ def watch_session(
 
 
 def _with_size(session: Session, seconds: float, show: Callable[[float, str], None]) -> Callable[[float, str], None]:
-    """A progress that also says, once, how large the recording of so many seconds will be, where that is much."""
+    """Return a progress display that reports the predicted recording size once, if large."""
     waiting = seconds > SIZED_AFTER
 
     def shown(done: float, text: str) -> None:
@@ -100,7 +100,7 @@ def _with_size(session: Session, seconds: float, show: Callable[[float, str], No
         show(done, text)
         if waiting and done >= SIZED_AFTER:
             waiting = False
-            with contextlib.suppress(OSError):  # a word more or less
+            with contextlib.suppress(OSError):  # the message is optional
                 if words := size_in_words(session.directory, seconds / done):
                     console.print(words)
 
@@ -108,7 +108,7 @@ def _with_size(session: Session, seconds: float, show: Callable[[float, str], No
 
 
 def size_in_words(directory: Path, times: float) -> str:
-    """What a recording in a directory will take that becomes `times` as long as it is, where that is much."""
+    """Describe the final size of a recording that grows by a factor `times`; empty if small."""
     size = times * sum(f.stat().st_size for f in (directory / "recording").glob("*"))
     free = shutil.disk_usage(directory).free
     if size < MUCH and size < free:
@@ -118,15 +118,16 @@ def size_in_words(directory: Path, times: float) -> str:
 
 
 def dance_report(session: Session, run: WatchedRun, robot: Robot, lead_in: float = DANCE_LEAD_IN) -> dict[str, Any]:
-    """The report of a recorded imitation; `good` is whether every limit was kept and nothing touched.
+    """Report a recorded imitation; `good`: limits kept and no contact.
 
     Args:
-        session: that was recorded. lead_in: of its clip [s].
-        run: as it was watched.
-        robot: the one that danced, with a fixed base.
+        session: recorded session.
+        run: result of `watch_session`.
+        robot: dancing robot with a fixed base.
+        lead_in: lead-in of the clip [s].
 
     Raises:
-        ConfigError: nothing was recorded, or no commands or targets.
+        ConfigError: if recording, commands or targets are missing.
     """
     from humanoid_control.evaluation.recorded_run import run_report
 
@@ -136,17 +137,18 @@ def dance_report(session: Session, run: WatchedRun, robot: Robot, lead_in: float
 
 
 def reaching_report(session: Session, run: WatchedRun, robot: Robot, acceleration: float) -> dict[str, Any]:
-    """The proof of a recorded run of random reaching; `good` is whether all of it holds.
+    """Report recorded random reaching; `good`: every criterion holds.
 
-    Warnings leave out what the script of goals provokes on purpose: jumps, and samples that are no numbers.
+    Warnings provoked by the goal script (jumps, non-finite samples) are excluded.
 
     Args:
-        session: that was recorded. run: as it was watched.
-        robot: with a fixed base.
-        acceleration: the limit that the inverse kinematics was given [rad/s^2].
+        session: recorded session.
+        run: result of `watch_session`.
+        robot: robot with a fixed base.
+        acceleration: acceleration limit of the inverse kinematics [rad/s^2].
 
     Raises:
-        ConfigError: nothing was recorded, or no commands.
+        ConfigError: if recording or commands are missing.
     """
     from humanoid_control.evaluation.reaching import reach_report
 
@@ -156,7 +158,7 @@ def reaching_report(session: Session, run: WatchedRun, robot: Robot, acceleratio
 
 
 def provoked_by_goals(text: str) -> bool:
-    """True where a warning is about nothing but what the script of random goals does on purpose."""
+    """Return True if the goal script provokes every part of a warning."""
     return all("is not a number: held" in t or "jumped: held" in t for t in text.split("; "))
 
 

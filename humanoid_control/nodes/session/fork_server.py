@@ -1,11 +1,8 @@
-"""Nodes that start at once: forks of one process that has loaded libraries and compiled kernels before.
+"""Fast start of nodes: forks of one process with preloaded libraries and compiled kernels.
 
-Most of a node's start is the import of libraries and of kernels from the disk, and all nodes of a stack load the same.
-Here they are loaded once, shared in memory, and a node that is started again after a crash has them already. What runs
-in a fork is the `main` of the node's module, as `python -m module` runs it, with its own session, signals, output and
-exit code. rclpy is imported in the fork: it has threads from its import on, which a fork of them would lack.
-
-Nodes die with the process that they are forked from, and that one with the supervisor.
+Each fork runs the `main` of a node module as `python -m module` does, with its own session, signals, output and exit
+code. rclpy starts threads on import, so it is imported in the fork if tracing is active. Nodes die with the server, and
+the server with the supervisor.
 """
 
 from __future__ import annotations
@@ -32,10 +29,10 @@ from humanoid_control.hardware.realtime import give_back_memory
 from humanoid_control.in_child import die_with
 
 LIBRARIES = ("numba", "scipy.linalg", "scipy.spatial", "pinocchio", "coal", "yaml")
-NODE = "humanoid_control.nodes.base.runner"  # and rclpy with it
-# Where LTTng's daemon is reached: rclpy's tracing begins threads in each process that loads it, which a fork lacks.
+NODE = "humanoid_control.nodes.base.runner"  # imports rclpy
+# Sockets of LTTng's daemon: with tracing, rclpy starts threads in each process, and forks lose threads.
 TRACING = ("/var/run/lttng", "~/.lttng")
-# What every node sends, offers or asks for: with the makers of messages, which they import, 5 MB and 0.1 s of each.
+# Message types of every node: preloading saves 5 MB and 0.1 s per node, with their dependencies.
 MESSAGES = {
     "rcl_interfaces.msg": ("ParameterEvent", "Log"),
     "rcl_interfaces.srv": (
@@ -54,15 +51,17 @@ MESSAGES = {
     "std_srvs.srv": ("Trigger",),
     "visualization_msgs.msg": ("MarkerArray",),
 }
-LONGEST = 2**17  # [bytes] of a request: arguments and variables of a node
-OUTPUT, EXIT = 0, 1  # descriptors that go with a request, before those that the node inherits
+LONGEST = 2**17  # [bytes] maximum size of a request
+OUTPUT, EXIT = 0, 1  # descriptors passed with a request, before inherited ones
 
 
 class ForkedProcess:
-    """What `subprocess.Popen` is for a process that a `ForkServer` started.
+    """Equivalent of `subprocess.Popen` for a process of a `ForkServer`.
 
     Attributes:
-        pid: of the process. returncode: as of `subprocess.Popen`; None while it runs. stdout: what it says.
+        pid: process id.
+        returncode: exit code, negative for a signal; None while running.
+        stdout: output of the process.
     """
 
     def __init__(self, pid: int, stdout: TextIO, end: int) -> None:
@@ -73,16 +72,15 @@ class ForkedProcess:
             self._gone = os.pidfd_open(pid)
 
     def poll(self) -> int | None:
-        """Exit code, negative for a signal; None while it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.wait(0.0)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Exit code, when it has ended.
+        """Wait for the end and return the exit code.
 
         Raises:
-            subprocess.TimeoutExpired: it has not after `timeout` [s].
+            subprocess.TimeoutExpired: if it runs longer than `timeout` [s].
         """
         if self.returncode is None:
             watched = [d for d in (self._end, self._gone) if d is not None]
@@ -94,35 +92,29 @@ class ForkedProcess:
         return self.returncode
 
     def _exit_code(self) -> int:
-        """How it ended: as the kernel keeps it while the server loads something, or as the server told."""
+        """Return the exit code from the kernel (while the server is busy) or from the server."""
         with contextlib.suppress(OSError):
             state, *fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
             if state == "Z":
                 return os.waitstatus_to_exitcode(int(fields[-1]))
         said = os.read(self._end, 16)
-        # Nothing: the server was killed, and its forks with it.
+        # Empty: the server was killed, and its forks with it.
         return int(said) if said else -signal.SIGKILL
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, while it runs."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it at once."""
         self.send_signal(signal.SIGKILL)
 
 
 class ForkServer:
-    """The process that is forked."""
+    """Process from which nodes are forked."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Start it; libraries are loaded meanwhile.
-
-        Args:
-            environment: of it and of its forks.
-        """
+        """Start the process, which then loads libraries; forks inherit `environment`."""
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with there:
             self._process = subprocess.Popen(
@@ -140,22 +132,19 @@ class ForkServer:
         return self._process.pid
 
     def load(self, *groups: str) -> None:
-        """Have kernels loaded, and compiled where they never were; returns at once.
-
-        Args:
-            groups: of `humanoid_control.warm_up`.
+        """Start loading (or compiling) kernel groups of `humanoid_control.warm_up`; return at once.
 
         Raises:
-            OSError: the process is gone.
+            OSError: if the process is gone.
         """
         self._socket.send(json.dumps({"load": groups}).encode())
         self._loading += 1
 
     def wait_loaded(self, timeout: float) -> bool:
-        """Wait until all is loaded that was asked for; whether it is after `timeout` [s].
+        """Return True once all requested groups are loaded; wait up to `timeout` [s].
 
         Raises:
-            OSError: the process is gone.
+            OSError: if the process is gone.
         """
         end = time.monotonic() + timeout
         while self._loading and select.select([self._socket], [], [], max(0.0, end - time.monotonic()))[0]:
@@ -172,14 +161,16 @@ class ForkServer:
     def start(
         self, module: str, arguments: Sequence[str], variables: Mapping[str, str], inherited: Mapping[str, int]
     ) -> ForkedProcess:
-        """Start `python -m module arguments`, after all that was asked for before.
+        """Start `python -m module arguments`, after pending requests.
 
         Args:
-            module, arguments: what runs. variables: more of its environment.
-            inherited: variable -> descriptor that the process has, too; the variable tells it the number.
+            module: module to run.
+            arguments: its command line arguments.
+            variables: additional environment variables.
+            inherited: variable -> inherited descriptor; the variable is set to its number.
 
         Raises:
-            OSError: the process is gone.
+            OSError: if the process is gone.
         """
         while not self.wait_loaded(1.0):
             pass
@@ -199,14 +190,14 @@ class ForkServer:
         return ForkedProcess(pid, open(out, errors="replace", buffering=1), end)
 
     def close(self) -> None:
-        """End it, and what runs in its forks."""
+        """End the process and its forks."""
         self._socket.close()
-        self._process.kill()  # it may be loading, which is of no use any more
+        self._process.kill()  # unfinished loading is no longer needed
         self._process.wait()
 
 
 def _try(work: Callable[[], object]) -> None:
-    """Do some work of the server, which goes on without it: a node that needs it will say so itself."""
+    """Run work whose failure must not end the server; affected nodes report it themselves."""
     try:
         work()
     except Exception:
@@ -218,16 +209,17 @@ def _load_kernels(group: str) -> None:
 
 
 class _Server:
-    """The other side: takes requests, forks, and tells how forks ended."""
+    """Server side: handles requests, forks, and reports exit codes."""
 
     def __init__(self, requests: socket.socket) -> None:
         self._requests = requests
         self._selector = selectors.DefaultSelector()
         self._selector.register(requests, selectors.EVENT_READ)
-        self._ends: dict[int, tuple[int, int]] = {}  # descriptor that tells of the end -> process, where to say so
+        # descriptor that signals an end -> process, descriptor of the report
+        self._ends: dict[int, tuple[int, int]] = {}
 
     def run(self) -> None:
-        """Until nobody asks any more."""
+        """Serve until the client closes the socket."""
         while True:
             for key, _ in self._selector.select():
                 if key.fd != self._requests.fileno():
@@ -245,12 +237,12 @@ class _Server:
     def _load(self, groups: Sequence[str]) -> None:
         from humanoid_control.warm_up import compile_first
 
-        if groups:  # side by side, with a word about it
+        if groups:  # in parallel, with a message
             _try(functools.partial(compile_first, *groups))
         for group in groups:
             _try(functools.partial(_load_kernels, group))
         give_back_memory()
-        gc.freeze()  # or a collection in each fork would copy all of it
+        gc.freeze()  # otherwise garbage collection in each fork would copy these objects
         self._requests.send(b"loaded")
 
     def _fork(self, job: dict, descriptors: list[int]) -> None:
@@ -285,7 +277,7 @@ class _Server:
 
 
 def _become(job: dict, descriptors: list[int]) -> int:
-    """In the fork: run the module's `main`; its exit code."""
+    """Run the module's `main` in the fork; return the exit code."""
     os.setsid()
     os.environ.update(job["env"])
     os.environ.update(zip(job["inherited"], map(str, descriptors[EXIT + 1 :]), strict=True))
@@ -293,7 +285,7 @@ def _become(job: dict, descriptors: list[int]) -> int:
     os.dup2(descriptors[OUTPUT], 2)
     os.close(descriptors[OUTPUT])
     sys.argv = [job["module"], *job["argv"]]
-    with contextlib.suppress(ImportError):  # as a process of its own shows itself, to be found or ended by name
+    with contextlib.suppress(ImportError):  # sets the process title of a normal start, so that it can be found by name
         import setproctitle
 
         setproctitle.setproctitle(" ".join([sys.executable, "-m", *sys.argv]))
@@ -301,7 +293,7 @@ def _become(job: dict, descriptors: list[int]) -> int:
 
 
 def run_main(module: str) -> int:
-    """Run the `main` of a module as a process would, which ends with it; the exit code."""
+    """Run the `main` of a module; return the exit code that its process would have."""
     try:
         code = importlib.import_module(module).main()
     except SystemExit as e:
@@ -315,7 +307,7 @@ def run_main(module: str) -> int:
 
 
 def load_messages() -> None:
-    """Load the common messages as rclpy would when a node is made."""
+    """Load the type support of common messages."""
     for module, names in MESSAGES.items():
         for name in names:
             with contextlib.suppress(ImportError, AttributeError):
@@ -323,12 +315,12 @@ def load_messages() -> None:
 
 
 def traced() -> bool:
-    """True where rclpy must not be imported before a fork."""
+    """Return True if rclpy must not be imported before a fork."""
     return any(Path(place).expanduser().exists() for place in TRACING)
 
 
 def main() -> None:
-    """Serve: the process that a `ForkServer` starts."""
+    """Run the server process of a `ForkServer`."""
     for name in (*LIBRARIES, *([] if traced() else [NODE])):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

@@ -1,7 +1,9 @@
-"""Lateness of the loop that all nodes run in, measured in a process of its own: a cyclic test of this machine.
+"""Cyclic test of this machine: lateness of the node loop, measured in a separate process.
 
+```
 lateness = measure_loop(500.0, 10.0)
 print(lateness.percentile(99))
+```
 """
 
 from __future__ import annotations
@@ -23,17 +25,19 @@ from humanoid_control.nodes.base.ros_env import choose_discovery
 from humanoid_control.nodes.base.runner import main_of
 from humanoid_control.nodes.base.tick_node import TickNode
 
-WARM = 1.0  # [s] of cycles that do not count
-PATIENCE = 300.0  # [s] beyond the measurement, for a start that compiles
+WARM = 1.0  # [s] of initial cycles that do not count
+PATIENCE = 300.0  # [s] beyond the measurement, for a start with compilation
 RESULT = "LATENESS "
 
 
 class Lateness(NamedTuple):
-    """Lateness of the cycles of a loop.
+    """Lateness of loop cycles.
 
     Attributes:
-        late: (n,) of each cycle behind its deadline [s]. missed: deadlines that had no cycle at all.
-        period: of the loop [s]. scheduling: that the process was granted.
+        late: delay of each cycle after its deadline (n,) [s].
+        missed: deadlines without a cycle.
+        period: period of the loop [s].
+        scheduling: granted scheduling.
     """
 
     late: np.ndarray
@@ -42,24 +46,24 @@ class Lateness(NamedTuple):
     scheduling: str
 
     def percentile(self, share: float) -> float:
-        """Lateness that so many per cent of the cycles keep [s]."""
+        """Return a percentile of the lateness [s]."""
         return float(np.percentile(self.late, share))
 
     def missed_percent(self) -> float:
-        """Share of deadlines without a cycle, or with one that began a period late [%]."""
+        """Return the share of missed deadlines [%]."""
         return 100.0 * self.missed / (len(self.late) + self.missed)
 
 
 class LatenessRecorder:
-    """Part of a node that records how late its ticks are, and ends the process after a while."""
+    """Mixin that records the lateness of a node's ticks, then ends the process."""
 
     def record(self, node: TickNode, seconds: float) -> None:
-        """Begin, for so many seconds [s] after a second of warming up."""
+        """Record for `seconds` [s], after one second of warm-up."""
         self._node, self._most = node, round(seconds * node.rate)
         self._late, self._count, self._missed = np.zeros(self._most), -round(WARM * node.rate), 0
 
     def note(self, skipped: int) -> None:
-        """Take a tick; `skipped` deadlines before it had none."""
+        """Record a tick with the number of skipped deadlines before it."""
         if 0 <= self._count < self._most:
             self._late[self._count] = self._node.late
             self._missed += skipped
@@ -71,20 +75,20 @@ class LatenessRecorder:
         late = self._late[self._late > 0.0]
         told = {"late": late.tolist(), "missed": self._missed, "period": 1.0 / self._node.rate}
         print(RESULT + json.dumps(told | {"scheduling": self._node.scheduling}), flush=True)
-        self._most = 1 << 62  # once
+        self._most = 1 << 62  # only once
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 @dataclass(frozen=True)
 class LoopParameters(NodeParameters):
-    """Parameters of the loop under test."""
+    """Parameters of the tested loop."""
 
     rate: float = param(500.0, "rate of the loop", "Hz", 10.0, 5000.0)
     seconds: float = param(10.0, "time of the measurement", "s", 0.1, 3600.0)
 
 
 class EmptyLoop(TickNode):
-    """The loop of a driver that does nothing but look at the clock."""
+    """Driver loop without work."""
 
     Parameters = LoopParameters
     params: LoopParameters
@@ -103,21 +107,22 @@ class EmptyLoop(TickNode):
         self.recorder.note(skipped)
 
     def tick(self, now: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def measure_loop(
     rate: float, seconds: float, priority: int = 50, command: Sequence[str] = ("-m", __name__)
 ) -> Lateness:
-    """Run a loop in a process of its own and collect how late it was.
+    """Measure the lateness of a loop in a separate process.
 
     Args:
-        rate: of the loop [Hz]. seconds: of the measurement [s].
-        priority: SCHED_FIFO where that is permitted; 0: as any process.
-        command: arguments of Python for a node with a `LatenessRecorder`; by default the empty loop.
+        rate: rate of the loop [Hz].
+        seconds: duration [s].
+        priority: SCHED_FIFO priority, if permitted; 0: normal scheduling.
+        command: Python arguments of a node with a `LatenessRecorder`.
 
     Raises:
-        ConfigError: the process ended without a result.
+        ConfigError: if the process ends without a result.
     """
     env = {**os.environ}
     choose_discovery(env)

@@ -1,4 +1,4 @@
-"""Checks of this machine: what it lacks for the package, and what to do about it."""
+"""Checks of this machine: missing requirements and their remedies."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from humanoid_control.nodes.session.shared_memory import SHM, leftovers
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 PACKAGES = ("numpy", "scipy", "pinocchio", "coal", "yaml", "rosbags", "rich", "numba")
-LATE, MISSED = 0.1, 0.1  # periods by which 99 % of the cycles may be late; % of them that may be missed
-TOPIC, TIMEOUT = "humanoid_ping", 15.0  # of the two processes that try to hear each other; [s]
+LATE, MISSED = 0.1, 0.1  # periods of lateness allowed for 99 % of the cycles; percentage of cycles that may be missed
+TOPIC, TIMEOUT = "humanoid_ping", 15.0  # topic of the loopback test; timeout [s]
 
 
 @dataclass(frozen=True)
 class MachineCheck:
-    """One check: its name, its state, the words for it, what to do."""
+    """Result of a check: name, state, finding, advice."""
 
     check: str
     state: str
@@ -36,11 +36,7 @@ class MachineCheck:
 
 
 def check_machine(port: int) -> Iterator[MachineCheck]:
-    """Look at one thing after the other: packages, compiled kernels, ROS 2, discovery, memory, browser.
-
-    Args:
-        port: of the viewer.
-    """
+    """Check packages, kernels, ROS 2, discovery, memory and browser; `port` is the port of the viewer."""
     checks: list[Callable[[], MachineCheck]] = [
         _python,
         _packages,
@@ -60,19 +56,20 @@ def check_machine(port: int) -> Iterator[MachineCheck]:
     for check in checks:
         try:
             yield check()
-        except ModuleNotFoundError as e:  # what the check itself needs is missing
+        except ModuleNotFoundError as e:  # the check itself lacks a package
             advice = str(missing_package(e) or "")
             yield MachineCheck(str(e.name), WARN, "missing: something cannot be checked", advice)
 
 
 def check_real_time(rate: float, seconds: float) -> Iterator[MachineCheck]:
-    """Look at what decides how late a loop may be, then at how late one is.
+    """Check the real-time settings, then measure the lateness of a loop.
 
     Args:
-        rate: of the loop [Hz]. seconds: for which it is measured [s].
+        rate: rate of the loop [Hz].
+        seconds: duration of the measurement [s].
     """
     for fact in real_time_facts():
-        if fact.name == "policy":  # of this process; the loop tells its own
+        if fact.name == "policy":  # of this process; the loop reports its own
             continue
         yield MachineCheck(fact.name.replace("_", " "), WARN if fact.remedy else OK, fact.value, fact.remedy)
     from humanoid_control.nodes.session.loop_lateness import measure_loop  # needs ROS 2
@@ -168,7 +165,7 @@ def _discovery() -> MachineCheck:
 
 
 def _loopback() -> MachineCheck:
-    """Two processes, one message."""
+    """Check that two processes exchange a message."""
     if ros_flavour() == "none":
         return MachineCheck("loopback", WARN, "not checked without ROS 2")
     if os.environ.get("ROS_AUTOMATIC_DISCOVERY_RANGE") == "OFF":
@@ -248,9 +245,9 @@ def _browser() -> MachineCheck:
 
 
 def ping() -> int:
-    """One of two processes that test whether processes hear each other over ROS 2; the exit code.
+    """Run one of two processes that test communication over ROS 2; return the exit code.
 
-    `talk` publishes until it is ended; `listen` prints how long the first message took [s].
+    `talk` publishes until it is ended; `listen` prints the delay of the first message [s].
     """
     import rclpy
     from std_msgs.msg import Empty

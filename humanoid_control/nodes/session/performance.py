@@ -1,4 +1,4 @@
-"""A performance that a session gives: watched from the robot's first torque to the end of its clip, and reported."""
+"""Observation of a performance from the first torque to the end of the clip, with a report."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ PERFORM_TOPICS = (
     "clip/time",
     "/diagnostics",
 )
-# Of real time: two cores simulate, control at 500 Hz, record and draw. A tick that comes late stands for more time.
+# Share of real time, because two cores simulate, control at 500 Hz, record and draw. Late ticks cover more time.
 PERFORM_PACE = 0.3
-PREPARED = 900.0  # [s] for clip, motion and way; a busy machine that compiles needs minutes
-UNTOLD = 1.2  # [s] until the last diagnostics have come
+PREPARED = 900.0  # [s] for clip, motion and transition; compilation on a busy machine takes minutes
+UNTOLD = 1.2  # [s] until the last diagnostics arrive
 
 
 def watch(session: Session, seconds: float = math.inf, quiet: bool = True) -> dict[str, Any]:
-    """Watch a robot perform a clip; `good` is whether it did so to the end, or as long as it was watched.
+    """Observe a performance; `good`: it reached the end, or lasted as long as observed.
 
     Args:
-        session: of the stack `perform`, that has been entered.
-        seconds: how long at most, in the time of the robot. quiet: print nothing.
+        session: running session of the stack `perform`.
+        seconds: maximum duration in robot time [s].
+        quiet: print nothing.
 
     Raises:
-        StackFailure: as `Session`.
+        StackFailure: see `Session`.
     """
     c = Course(session, PERFORMER, "performing/state")
     with progress("preparing", 1.0, quiet=quiet) as show:
@@ -83,7 +84,7 @@ def _report(c: Course, started: float, danced: float, performing: bool) -> dict[
 
 
 def print_performance(report: dict[str, Any]) -> None:
-    """The report as a table, and a verdict."""
+    """Print the report as a table, with a verdict."""
     table("the performance", ["what", "value"], [
         ["danced", f"{report['danced_s']:.1f} s"],
         ["falls", report["falls"]],

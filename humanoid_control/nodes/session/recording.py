@@ -1,4 +1,4 @@
-"""Recording of the topics of running nodes to a bag, and playing of a bag, with the bytes of the messages as they are.
+"""Recording of topics to a bag, and playback, with unmodified message bytes.
 
 ```python
 import threading
@@ -35,12 +35,12 @@ SKIPPED = ("/rosout", "/parameter_events")
 
 
 def absolute_topics(names: Iterable[str]) -> set[str]:
-    """Names of topics with a slash in front."""
+    """Return topic names with a leading slash."""
     return {name if name.startswith("/") else f"/{name}" for name in names}
 
 
 def message_class(type_name: str) -> Any:
-    """The class of a message type, 'sensor_msgs/msg/JointState'; None where its package is not installed."""
+    """Return the class of a message type such as 'sensor_msgs/msg/JointState'; None if not installed."""
     package, _, name = type_name.split("/")
     try:
         return getattr(importlib.import_module(f"{package}.msg"), name)
@@ -49,10 +49,10 @@ def message_class(type_name: str) -> Any:
 
 
 class Recorder:
-    """A ROS node that subscribes to whatever appears, and writes the bytes as they come.
+    """ROS node that subscribes to every new topic and writes raw messages.
 
     Attributes:
-        bag: that is written.
+        bag: bag being written.
     """
 
     def __init__(self, output: Path, only: Iterable[str] = ()) -> None:
@@ -60,10 +60,10 @@ class Recorder:
 
         Args:
             output: directory of the bag, which must not exist.
-            only: topics to record, with or without the slash in front; none: all but SKIPPED.
+            only: topics to record; empty: all but SKIPPED.
 
         Raises:
-            ConfigError: the bag cannot be written.
+            ConfigError: if the bag cannot be written.
         """
         import rclpy
         from rclpy.signals import SignalHandlerOptions
@@ -81,10 +81,10 @@ class Recorder:
         self._executor.add_node(self.node)
 
     def run(self, stop: threading.Event, seconds: float) -> None:
-        """Record until told to stop, at most for some time [s].
+        """Record until `stop`, at most `seconds` [s].
 
         Raises:
-            EnvironmentProblem: the bag cannot be written any further, as where the disk is full.
+            EnvironmentProblem: if writing fails, for example on a full disk.
         """
         self._stop = stop
         end = time.monotonic() + seconds
@@ -123,7 +123,7 @@ class Recorder:
         self.bag.add_topic(topic, type_name, latched)
 
         def received(data: bytes) -> None:
-            if self._stop.is_set() or self._failure:  # one call of the executor may bring all that has piled up
+            if self._stop.is_set() or self._failure:  # one call of the executor may deliver a whole backlog
                 return
             try:
                 self.bag.write(topic, time.time_ns(), bytes(data))
@@ -133,10 +133,10 @@ class Recorder:
         self.node.create_subscription(message, topic, received, qos, raw=True)
 
     def close(self) -> dict[str, int]:
-        """Finish the bag, before anything that may take its time; messages per topic.
+        """Finish the bag first, then leave the network; return the number of messages by topic.
 
         Raises:
-            EnvironmentProblem: the end of the bag cannot be written.
+            EnvironmentProblem: if the end of the bag cannot be written.
         """
         import rclpy
 
@@ -155,10 +155,10 @@ class Recorder:
 
 
 def chosen_topics(bag: BagReader, names: Iterable[str]) -> set[str]:
-    """The topics of a bag with these names, with or without the slash in front; all where none is named.
+    """Return the topics of a bag with these names; all if none is given.
 
     Raises:
-        UnknownNameError: the bag does not hold one of them.
+        UnknownNameError: if the bag lacks one.
     """
     chosen = absolute_topics(names)
     for topic in chosen:
@@ -168,10 +168,10 @@ def chosen_topics(bag: BagReader, names: Iterable[str]) -> set[str]:
 
 
 def robot_in(bag: BagReader) -> str:
-    """The robot whose diagnostics or description is in a recording.
+    """Return the robot named by diagnostics or description in a recording.
 
     Raises:
-        ConfigError: none; say which with --robot.
+        ConfigError: if there is none; use --robot.
     """
     if "/diagnostics" in bag.topics:
         for _, _, message in bag.messages({"/diagnostics"}):
@@ -187,21 +187,21 @@ def robot_in(bag: BagReader) -> str:
 
 
 class Player:
-    """Publishers for the topics of a bag, at its own pace.
+    """Publishers of the topics of a bag.
 
     Attributes:
-        publishers: of the topics that are played.
+        publishers: publishers by topic.
     """
 
     def __init__(self, bag: BagReader, only: Iterable[str] = ()) -> None:
-        """Join the network; types that are not installed are passed over, with a warning.
+        """Join the network; skip types that are not installed, with a warning.
 
         Args:
-            bag: to be played; `close` closes it.
-            only: topics to play, with or without the slash in front; none: all.
+            bag: bag to play; `close` closes it.
+            only: topics to play; empty: all.
 
         Raises:
-            UnknownNameError: the bag does not hold one of them.
+            UnknownNameError: if the bag lacks one.
         """
         import rclpy
         from rclpy.signals import SignalHandlerOptions
@@ -223,11 +223,11 @@ class Player:
             self.publishers[topic] = self.node.create_publisher(message, topic, qos)
 
     def meet(self, quiet: float = 0.7, most: float = 5.0) -> None:
-        """Wait until no further subscription has been found for a while, so that none misses the beginning.
+        """Wait until no new subscription appears, so that subscribers receive the first messages.
 
         Args:
-            quiet: that while [s]; longer where there is none yet.
-            most: to wait at the most [s].
+            quiet: time without new subscriptions [s]; four times as long before the first one.
+            most: maximum wait [s].
         """
         end, found, since = time.monotonic() + most, -1, time.monotonic()
         while (now := time.monotonic()) < end and now - since < (quiet if found > 0 else 4 * quiet):
@@ -237,11 +237,11 @@ class Player:
             time.sleep(0.05)
 
     def play(self, stop: threading.Event, speed: float = 1.0) -> int:
-        """Play once, until told to stop; how many messages were published.
+        """Play once, or until `stop`; return the number of messages.
 
         Args:
-            stop: ends it early.
-            speed: against the recorded pace.
+            stop: ends playback early.
+            speed: multiple of the recorded pace.
         """
         first, begin, n = None, time.monotonic(), 0
         with progress("replay", self.bag.duration) as show:

@@ -1,4 +1,4 @@
-"""Directories of runs, with parameters, logs and recordings: made, listed, and the oldest removed.
+"""Run directories with parameters, logs and recordings: creation, listing, pruning.
 
 ```python
 from humanoid_control.nodes import list_runs, prune_runs
@@ -29,9 +29,9 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.paths import state_dir
 from humanoid_control.terminal import warn
 
-LIMIT = 1.0  # [GB] of all runs together
-VARIABLE = "HUMANOID_RUNS_LIMIT"  # another limit [GB]; inf: none
-YOUNG = 60.0  # [s] a run that was written to so lately counts as in use: its first process may not have begun
+LIMIT = 1.0  # [GB] limit of all runs together
+VARIABLE = "HUMANOID_RUNS_LIMIT"  # overrides the limit [GB]; inf: none
+YOUNG = 60.0  # [s] a recently written run counts as in use, because its processes may still be starting
 NAME = re.compile(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_.+")
 STAMP = "%Y-%m-%d_%H-%M-%S"
 GB = 10**9
@@ -39,13 +39,13 @@ GB = 10**9
 
 @dataclass(frozen=True)
 class Run:
-    """A run that took place.
+    """Past or current run.
 
     Attributes:
-        path: of its directory, whose name begins with the time at which the run began.
-        size: of all files [bytes].
-        recorded: it holds a recording.
-        in_use: a process has one of its files open, or wrote to it in the last minute.
+        path: directory, whose name begins with the start time.
+        size: size of all files [bytes].
+        recorded: it contains a recording.
+        in_use: a process has a file open, or wrote within the last minute.
     """
 
     path: Path
@@ -55,10 +55,10 @@ class Run:
 
 
 def runs_dir() -> Path:
-    """Directory that holds those of the runs, made where it is missing.
+    """Return the directory of the runs; create it if necessary.
 
     Raises:
-        EnvironmentProblem: nothing can be written there.
+        EnvironmentProblem: if it is not writable.
     """
     root = state_dir() / "runs"
     root.mkdir(exist_ok=True)
@@ -66,7 +66,7 @@ def runs_dir() -> Path:
 
 
 def list_runs() -> list[Run]:
-    """All runs, the newest first."""
+    """Return all runs, newest first."""
     root = runs_dir()
     open_files = _open_files(root)
     runs = []
@@ -81,17 +81,17 @@ def list_runs() -> list[Run]:
 
 
 def prune_runs(limit: float = math.inf, keep: int | None = None) -> list[Run]:
-    """Remove the oldest runs, but never the newest one nor one that is in use.
+    """Remove the oldest runs, except the newest one and runs in use.
 
     Args:
-        limit: on the size of all that stay [GB].
-        keep: so many stay at the most; None: any number.
+        limit: maximum size of the remaining runs [GB].
+        keep: maximum number of remaining runs; None: any.
 
     Returns:
-        Those that were removed.
+        Removed runs.
 
     Raises:
-        ConfigError: a limit that is negative or not a number; fewer than one to keep.
+        ConfigError: if the limit is negative or NaN, or `keep` is below 1.
     """
     if not limit >= 0:
         raise ConfigError(f"the limit must be a number of GB from 0 up, got {limit:g}")
@@ -114,10 +114,10 @@ def prune_runs(limit: float = math.inf, keep: int | None = None) -> list[Run]:
 
 
 def size_limit() -> float:
-    """Limit on the size of all runs together [GB]: `$HUMANOID_RUNS_LIMIT`, or 1.
+    """Return the size limit of all runs [GB]: `$HUMANOID_RUNS_LIMIT`, or 1.
 
     Raises:
-        ConfigError: the variable is not a number from 0 up.
+        ConfigError: if the variable is not a number >= 0.
     """
     text = os.environ.get(VARIABLE, "").strip()
     with contextlib.suppress(ValueError):
@@ -127,11 +127,11 @@ def size_limit() -> float:
 
 
 def new_run_directory(name: str) -> Path:
-    """Make a directory for this run, and point `latest` to it; before that remove the oldest runs above the limit.
+    """Prune old runs, create the directory of this run, and point `latest` to it.
 
     Raises:
-        EnvironmentProblem: nothing can be written there.
-        ConfigError: the limit is not a number.
+        EnvironmentProblem: if it is not writable.
+        ConfigError: if the limit is not a number.
     """
     root, limit = runs_dir(), size_limit()
     if removed := prune_runs(limit):
@@ -155,25 +155,24 @@ def new_run_directory(name: str) -> Path:
 
 
 def discard_run_directory(path: Path) -> None:
-    """Remove the directory of a run that never was one; `latest` is again the one before."""
+    """Remove the directory of a failed start and restore `latest`."""
     shutil.rmtree(path, ignore_errors=True)
     _point_to_latest(path.parent)
 
 
 def replay_command(bag: Path, port: int | None = None) -> str:
-    """The command that plays a recording again in the browser, at the port where the run was seen."""
+    """Return the command that replays a recording at the port of the run."""
     return f"humanoid replay {shlex.quote(str(bag))} --viewer" + (f" --port {port}" if port not in (None, 8080) else "")
 
 
 def write_parameters(directory: Path, parameters: dict[str, Any]) -> Path:
-    """Write the ROS parameter file of a run."""
     path = directory / "parameters.yaml"
     path.write_text(yaml.safe_dump(parameters, sort_keys=False))
     return path
 
 
 def _point_to_latest(root: Path) -> None:
-    """Mend `latest` where what it pointed to is gone."""
+    """Repair a dangling `latest`."""
     latest = root / "latest"
     if latest.is_symlink() and not latest.exists():
         latest.unlink()
@@ -182,7 +181,7 @@ def _point_to_latest(root: Path) -> None:
 
 
 def _file_infos(directory: Path) -> list[os.stat_result]:
-    """What is known of every file below a directory; those that vanish meanwhile are left out."""
+    """Return the status of every file below a directory, except vanishing ones."""
     infos = []
     for path in directory.rglob("*"):
         with contextlib.suppress(OSError):
@@ -192,7 +191,7 @@ def _file_infos(directory: Path) -> list[os.stat_result]:
 
 
 def _open_files(root: Path) -> set[Path]:
-    """Files below a directory that a process of this user has open."""
+    """Return files below a directory that processes of this user have open."""
     found, real = set(), os.path.realpath(root)
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""A stack of nodes under supervision, with a monitor that listens to it and, where asked for, a recorder.
+"""Stack of nodes under supervision, with a monitor and an optional recorder.
 
 ```python
 from humanoid_control.nodes import Session
@@ -40,8 +40,8 @@ from humanoid_control.viewer import page_address
 from humanoid_control.warm_up import HARDWARE
 
 FIRST_MOTION_TIMEOUT = 45.0  # [s]
-FIRST_WORD_TIMEOUT = 12.0  # [s] nodes that are ready and can be heard publish diagnostics every second
-NAMES_TIMEOUT = 1.0  # [s] in which the nodes of a stack that has ended are gone
+FIRST_WORD_TIMEOUT = 12.0  # [s] ready nodes that can be heard publish diagnostics every second
+NAMES_TIMEOUT = 1.0  # [s] in which the nodes of an ended stack disappear
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RECORDER = "record"
 
@@ -51,16 +51,17 @@ class NamesTaken(ConfigError):
 
 
 class Session:
-    """Runs a stack; use as a context manager: the nodes are ready inside it, and gone behind it.
+    """Context manager that runs a stack: its nodes are ready inside the context and ended after it.
 
     Attributes:
-        stack: what runs: without the viewer where it cannot be shown here.
-        directory: of this run: parameters, logs, recording. bag: path of the recording; None without one.
-        supervisor: of the node processes. monitor: the node that listens to them.
+        stack: running stack, without the viewer if it cannot be shown.
+        directory: directory of this run: parameters, logs, recording.
+        bag: path of the recording, or None.
+        supervisor: supervisor of the node processes.
+        monitor: node that listens to them.
         complaints: (node, line) of all warnings, deaths and restarts.
-        stopped: set by SIGINT, SIGTERM or SIGHUP: `run` ends early, and what waits for the start raises
-            KeyboardInterrupt. A second one while a robot comes to rest is handed on to its driver, whose drives then
-            stop at once.
+        stopped: set by SIGINT, SIGTERM or SIGHUP. `run` then returns early, and waiting for the start raises
+            KeyboardInterrupt. A second signal during deceleration stops the drives at once.
     """
 
     def __init__(
@@ -74,19 +75,19 @@ class Session:
         record: bool | Sequence[str] = False,
         quiet: bool = False,
     ) -> None:
-        """Prepare; nothing runs yet.
+        """Prepare a run without starting it.
 
         Args:
-            stack: of `STACKS`, or its name.
-            robot: of the catalogue, or path of a URDF.
-            settings: node -> parameter -> value, stronger than the stack's own.
-            window: time over which the nodes judge periods and execution times [s]; None: their default.
-            namespace: of the nodes.
+            stack: stack, or a name of `STACKS`.
+            robot: catalogue name, or path of a URDF.
+            settings: node -> parameter -> value; overrides the settings of the stack.
+            window: time over which nodes average periods and execution times [s]; None: their default.
+            namespace: namespace of the nodes.
             record: True: record all topics; names: record these.
-            quiet: do not print what nodes complain about.
+            quiet: do not print complaints of nodes.
 
         Raises:
-            UnknownNameError: no such stack, or settings of a node that it does not have.
+            UnknownNameError: if the stack is unknown, or settings name a node that it lacks.
         """
         self.stack, settings = find_stack(stack) if isinstance(stack, str) else stack, settings or {}
         if unknown := [node for node in settings if node not in self.stack]:
@@ -106,24 +107,24 @@ class Session:
         self._parameters = write_parameters(self.directory, self.stack.ros_parameters(shared, settings))
         self.stopped = threading.Event()
         self.complaints: list[tuple[str, str]] = []
-        self._held: list[str] | None = []  # lines that wait until the nodes are ready
+        self._held: list[str] | None = []  # lines held back until the nodes are ready
         self.supervisor = Supervisor(self.directory, self._complain)
         self._monitor: Monitor | None = None
         self._handlers: dict[int, Any] = {}
-        self._names: list[Claim] = []  # claims of the names of its nodes
+        self._names: list[Claim] = []  # claims of the node names
         self._stopping = False
         self._parent = parent_to_live_with()
         self.begin = time.monotonic()
 
     @property
     def monitor(self) -> Monitor:
-        """The monitor of the running stack."""
+        """Monitor of the running stack."""
         assert self._monitor is not None, "the session has not been started, or was stopped"
         return self._monitor
 
     @property
     def viewer_url(self) -> str | None:
-        """Address of the page in the browser; None for a stack without a viewer."""
+        """Address of the page; None without a viewer."""
         if "viewer" not in self.stack:
             return None
         return page_address(self._settings.get("viewer", {}).get("port", 8080))
@@ -145,7 +146,6 @@ class Session:
         self.stopped.set()
 
     def _powering(self) -> list[str]:
-        """Nodes that give power to drives."""
         return [spec.executable for spec in self.stack.nodes if spec.powers]
 
     def __exit__(self, kind: object, error: object, *_: object) -> None:
@@ -153,16 +153,16 @@ class Session:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         self._handlers = {}
-        if isinstance(error, (InputRefused, NamesTaken)):  # its line says all that there is to know
+        if isinstance(error, (InputRefused, NamesTaken)):  # its message is complete
             discard_run_directory(self.directory)
 
     def start(self) -> None:
-        """Start recorder, nodes and monitor; wait until all are ready. Entering the context does it.
+        """Start recorder, nodes and monitor, and wait until all are ready; entering the context calls it.
 
         Raises:
-            NamesTaken: another stack of this machine has a node of the same name in the same domain.
-            InputRefused: a node refused its input; leaving the context then removes the run's directory.
-            StackFailure: a node did not start.
+            NamesTaken: if another stack on this machine has a node of the same name and domain.
+            InputRefused: if a node rejected its input; leaving the context then removes the directory of the run.
+            StackFailure: if a node did not start.
         """
         self.begin = time.monotonic()
         self._claim_names()
@@ -171,17 +171,17 @@ class Session:
         if self.bag is not None:
             command = [sys.executable, "-u", "-m", "humanoid_control.cli.main", "record", "-o", str(self.bag)]
             command += ["--topics", *self._topics] if self._topics else []
-            self.supervisor.start(RECORDER, command, essential=False, restarts=0)  # a bag cannot be gone on with
+            self.supervisor.start(RECORDER, command, essential=False, restarts=0)  # a bag cannot be continued
         for spec in self.stack.nodes:
-            if spec.powers:  # it is no fork
+            if spec.powers:  # it is not forked
                 self._start_node(spec)
-        # All others are forked from a process that has loaded everything: what they never change they have in common.
+        # All others are forked from a process with everything loaded, so they share unmodified memory.
         self.supervisor.load(*(g for g in groups if g != HARDWARE))
         self._monitor = Monitor(self.namespace, self.stack.commands, self.stack.player)
         self._waiting = Waiting(self.quiet)
         while not self.supervisor.wait_loaded(0.1):
             self._wait_for("the kernels of its nodes")
-        for spec in sorted(self.stack.nodes, key=lambda spec: not spec.essential):  # helpers would delay others
+        for spec in sorted(self.stack.nodes, key=lambda spec: not spec.essential):  # helpers would delay the others
             if not spec.powers:
                 self._start_node(spec)
         try:
@@ -192,7 +192,7 @@ class Session:
         self._print_held()
 
     def _claim_names(self) -> None:
-        """Make sure that nobody else has nodes of these names, whose messages this stack would take for its own."""
+        """Reserve the node names on this machine, so that no other stack publishes under them."""
         said, begin = os.environ.get("ROS_DOMAIN_ID", ""), time.monotonic()
         domain = int(said) if said.isdigit() else 0
         for name in self.stack.executables:
@@ -200,7 +200,7 @@ class Session:
             self._names.append(Claim(f"stack {full}", domain))
             of_node = node_claim(full, domain)
             while not (free := self._names[-1].take() and of_node.take()) and time.monotonic() - begin < NAMES_TIMEOUT:
-                time.sleep(0.05)  # the nodes of a stack that was killed live a moment longer
+                time.sleep(0.05)  # nodes of a killed stack live a moment longer
             of_node.release()
             if not free:
                 raise NamesTaken(
@@ -209,10 +209,10 @@ class Session:
                 )
 
     def _wait_for(self, what: str) -> None:
-        """Say what is waited for, where it takes long.
+        """Report a long wait.
 
         Raises:
-            KeyboardInterrupt: a signal stopped the session.
+            KeyboardInterrupt: if a signal stopped the session.
         """
         if self.stopped.is_set():
             raise KeyboardInterrupt
@@ -223,17 +223,17 @@ class Session:
         self._wait_for(", ".join(c.name for c in self.supervisor.children.values() if not c.ready.is_set()))
 
     def _start_node(self, spec: NodeSpec) -> None:
-        """Start a node. One that gives power to drives depends on no process but its own and the supervisor's."""
+        """Start a node; nodes that power drives are not forked, so they depend on the supervisor only."""
         command = node_command(spec.module, self._parameters, self.namespace, self.stack.remaps.get(spec.executable))
         restarts = 0 if spec.powers else RESTARTS
         self.supervisor.start(spec.executable, command, spec.essential, restarts, forked=not spec.powers)
 
     def wait_first_motion(self, timeout: float = FIRST_MOTION_TIMEOUT) -> float:
-        """Wait until joint states arrive and commands move; how long after the start [s].
+        """Wait for joint states and changing commands; return the time since the start [s].
 
         Raises:
-            StackFailure: nothing arrives, as where discovery is switched off.
-            KeyboardInterrupt: a signal stopped the session before anything moved.
+            StackFailure: if nothing arrives, for example because discovery is off.
+            KeyboardInterrupt: if a signal stopped the session.
         """
         begin, self._waiting = time.monotonic(), Waiting(self.quiet)
         while not self.monitor.moving_since:
@@ -242,7 +242,7 @@ class Session:
             self._wait_for("the first motion")
             if time.monotonic() - begin > (timeout if self.monitor.nodes else min(timeout, FIRST_WORD_TIMEOUT)):
                 raise StackFailure(self._reason_of_silence(timeout))
-        give_back_memory()  # what follows needs little of what the start did
+        give_back_memory()  # the run needs little of the memory of the start
         return self.monitor.moving_since - self.begin
 
     def _reason_of_silence(self, timeout: float) -> str:
@@ -255,10 +255,10 @@ class Session:
         return f"nothing moves after {timeout:g} s: {'; '.join(worst) or 'see the logs'} ({self.directory})"
 
     def check(self) -> None:
-        """Restart nodes that died or hang; stop where the process that started this one is gone.
+        """Restart dead or hung nodes; stop if the parent process has ended.
 
         Raises:
-            StackFailure: one that the stack needs died too often.
+            StackFailure: if an essential node died too often.
         """
         if self._parent not in (None, os.getppid()) and not self.stopped.is_set():
             warn("stopping: the process that started this one is gone (to go on without it: nohup or setsid)")
@@ -268,14 +268,14 @@ class Session:
             raise StackFailure(f"{', '.join(dead)} could not be kept alive: see {self.directory}")
 
     def run(self, seconds: float, show: Callable[[float, str], None] | None = None) -> float:
-        """Keep running for some time (infinite: until a signal); how long it was [s].
+        """Run for some time, or until a signal; return the duration [s].
 
         Args:
-            seconds: how long.
-            show: called ten times a second with the time passed [s] and a line of status.
+            seconds: duration [s], may be infinite.
+            show: called ten times a second with the elapsed time [s] and a status line.
 
         Raises:
-            StackFailure: a node that the stack needs died too often.
+            StackFailure: if an essential node died too often.
         """
         begin = time.monotonic()
         while not self.stopped.is_set() and time.monotonic() - begin < seconds:
@@ -286,10 +286,10 @@ class Session:
         return time.monotonic() - begin
 
     def stop(self) -> float:
-        """Stop everything; how long it took [s]. Leaving the context does it.
+        """Stop everything and return the time it took [s]; leaving the context calls it.
 
-        A robot comes to rest and loses its power while those who command it still run: it is not the silence of
-        commands that stops it. The recorder is next: the stop is in the recording.
+        Driver nodes stop first, while commands still arrive, so the robot decelerates under control. The recorder
+        follows, so that the recording contains the stop.
         """
         self._stopping = True
         if self._monitor is not None:
@@ -301,7 +301,7 @@ class Session:
         return took
 
     def processes(self) -> list[dict[str, Any]]:
-        """Name, process id and start-up time [s] of each process, for reports."""
+        """Return name, process id and startup time [s] of each process."""
         return [
             {"name": c.name, "pid": c.process.pid if c.process else None, "ready_s": round(c.ready_after, 2)}
             for c in self.supervisor.children.values()
@@ -309,7 +309,7 @@ class Session:
 
     def _complain(self, name: str, text: str) -> None:
         if self._stopping and "killed" not in text:
-            return  # nodes that miss those already stopped
+            return  # nodes that miss nodes already stopped
         self.complaints.append((name, text))
         if self._held is not None:
             self._held.append(f"{name}: {text}")
@@ -317,7 +317,7 @@ class Session:
             warn(f"  {name}: {text}")
 
     def _print_held(self, but: str = "") -> None:
-        """Print the complaints so far, but for lines that an error repeats."""
+        """Print the held complaints, except lines that `but` contains."""
         lines, self._held = self._held or [], None
         for line in lines:
             if not self.quiet and line not in but:
@@ -325,10 +325,10 @@ class Session:
 
 
 def parent_to_live_with() -> int | None:
-    """The process without which this one has nothing to do; None where it was told to outlive it.
+    """Return the process id that this process must not outlive; None if it may.
 
-    That is so for a leader of a session (setsid, systemd, a container), under nohup, which ignores SIGHUP, and for a
-    command in the background of a script, whose shell makes it ignore SIGINT.
+    It may as a session leader (setsid, systemd, container), under nohup (SIGHUP ignored), or in the background of a
+    script (SIGINT ignored).
     """
     ignored = signal.SIG_IGN in (signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGINT))
     if ignored or os.getsid(0) == os.getpid():
@@ -337,19 +337,20 @@ def parent_to_live_with() -> int | None:
 
 
 class Monitor:
-    """A small ROS node in this process, in a context of its own, that listens to a running stack.
+    """ROS node with its own context that listens to a running stack from this process.
 
     Attributes:
         nodes: last diagnostics by node.
-        moving_since: when joint states had been heard, and commands that differ from the first one, on the
-            monotonic clock [s]; 0: not yet.
+        moving_since: monotonic time [s] at which joint states and changed commands had been received; 0: not yet.
     """
 
     def __init__(self, namespace: str = "", commands: str = COMMANDS, player: str = "trajectory_streamer") -> None:
-        """Listen.
+        """Subscribe.
 
         Args:
-            namespace: of the stack. commands: topic that shows whether it moves. player: its node that plays a clip.
+            namespace: namespace of the stack.
+            commands: topic of the commands that show motion.
+            player: node that plays a clip.
         """
         choose_discovery(os.environ)
         import rclpy
@@ -382,28 +383,28 @@ class Monitor:
         self._states = True
 
     def _on_commands(self, m: Any) -> None:
-        p = np.asarray(m.position or m.velocity or m.effort)  # feedback commands velocities or torques alone
+        p = np.asarray(m.position or m.velocity or m.effort)  # feedback commands consist of velocities or torques alone
         if self._first is None:
             self._first = p
         elif self._states and p.shape == self._first.shape and np.abs(p - self._first).max(initial=0.0) > 1e-3:
             self.moving_since = time.monotonic()
-            # Enough is known; the streams would only cost time from now on.
+            # The streams are no longer needed and would only cost time.
             for s in self._subscriptions[1:]:
                 self.node.destroy_subscription(s)
             self._subscriptions = self._subscriptions[:1]
 
     def spin(self, seconds: float) -> None:
-        """Take messages that have come, or wait for them [s]."""
+        """Handle pending messages, or wait for them up to `seconds` [s]."""
         self._executor.spin_once(timeout_sec=seconds)
 
     def listen(self, seconds: float) -> None:
-        """Take all messages that come within some time [s]."""
+        """Handle all messages for `seconds` [s]."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.spin(left)
 
     def hold_clip_at(self, seconds: float, timeout: float = 10.0) -> bool:
-        """Ask the streamer to go to a place in the clip and stand still there; whether it answered."""
+        """Ask the streamer to pause at a time of the clip [s]; return True if it answered."""
         from std_msgs.msg import Float64
         from std_srvs.srv import Trigger
 
@@ -422,7 +423,7 @@ class Monitor:
         return False
 
     def line(self) -> str:
-        """One line of status: the worst node's message, or 'all ok'."""
+        """Return a status line: message of the worst node, or 'all ok'."""
         worst = max(self.nodes.items(), key=lambda item: item[1].level, default=None)
         if worst is None:
             return "waiting"
@@ -430,7 +431,6 @@ class Monitor:
         return "all ok" if status.level == 0 else f"{name}: {status.message}"[:70]
 
     def close(self) -> None:
-        """Leave the network."""
         self._executor.shutdown()
         self.node.destroy_node()
         self._context.try_shutdown()

@@ -1,7 +1,7 @@
-"""Files that Fast DDS leaves in shared memory when its processes are killed: found, held, removed, by a keeper too.
+"""Cleanup of Fast DDS shared-memory files after killed processes.
 
-A supervisor that is killed cannot tidy up. Its keeper, a process that does nothing else, notices it and does. This
-file is run by it as a script, without the packages that a node needs: it takes 10 MB.
+A keeper process removes the files if the supervisor itself is killed. It runs this file as a script, without other
+packages, to stay small.
 """
 
 from __future__ import annotations
@@ -16,22 +16,19 @@ import time
 from pathlib import Path
 
 SHM = Path("/dev/shm")
-SETTLE = 0.2  # [s] in which a process maps a file that it has just made
-TIDY_TIME, TIDY_LIMIT, TIDY_PERIOD = 1.5, 10.0, 0.1  # [s] in which the nodes of a killed supervisor die too
+SETTLE = 0.2  # [s] for a process to map a file that it has just created
+# [s] minimum, maximum and period of the cleanup, while the nodes of a killed supervisor end
+TIDY_TIME, TIDY_LIMIT, TIDY_PERIOD = 1.5, 10.0, 0.1
 HELD = 4.0  # [s] for which a port of a killed process is held
-NAMES = ("fastdds_", "fastrtps_")  # of its files; the name changed between releases
+NAMES = ("fastdds_", "fastrtps_")  # file name prefixes of different releases
 DONE = b"."
 
 
 class SharedMemoryKeeper:
-    """A process that outlives this one, should it be killed, long enough to remove what is left in shared memory."""
+    """Process that removes leftover shared memory if this process is killed."""
 
     def __init__(self, since: float) -> None:
-        """Start it.
-
-        Args:
-            since: files made before are none of its business [s since the epoch].
-        """
+        """Start the process; files older than `since` [s since the epoch] are kept."""
         end, self._line = os.pipe()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__, repr(since)],
@@ -48,7 +45,7 @@ class SharedMemoryKeeper:
         return self._process.pid
 
     def close(self) -> None:
-        """End it: everything was tidied up."""
+        """End the process without a cleanup."""
         with contextlib.suppress(OSError):
             os.write(self._line, DONE)
         os.close(self._line)
@@ -57,12 +54,11 @@ class SharedMemoryKeeper:
 
 
 def shared_memory_files() -> list[Path]:
-    """All shared-memory files of Fast DDS."""
     return sorted(p for name in NAMES for p in SHM.glob(f"*{name}*") if p.is_file()) if SHM.is_dir() else []
 
 
 def files_in_use(pids: set[int] | None = None) -> set[str]:
-    """Names below /dev/shm that some process has mapped or open; of these process ids alone, where they are given."""
+    """Return names below /dev/shm that processes use; only of these process ids, if given."""
     used: set[str] = set()
     for proc in Path("/proc").iterdir():
         if not proc.name.isdigit() or (pids is not None and int(proc.name) not in pids):
@@ -82,11 +78,9 @@ def files_in_use(pids: set[int] | None = None) -> set[str]:
 
 
 def leftovers(since: float = 0.0) -> list[Path]:
-    """Files of this user, made after a time [s since the epoch], that no process uses.
+    """Return files of this user newer than `since` [s since the epoch] that no process uses.
 
-    A port of the middleware consists of several files with one name and different endings; they go together. Files
-    are listed before their users are, and twice: a process that has just made one takes a moment until it maps it, and
-    dies when it is removed in between.
+    Files are checked twice, because a process maps a new file only after a moment and would crash without it.
     """
     out = _unused(shared_memory_files(), since)
     if out:
@@ -109,7 +103,7 @@ def _unused(candidates: list[Path], since: float) -> list[Path]:
 
 
 def remove_leftovers(since: float = 0.0) -> int:
-    """Remove `leftovers` of the middleware; returns how many there were."""
+    """Remove `leftovers`; return their number."""
     found = leftovers(since)
     for path in found:
         with contextlib.suppress(OSError):
@@ -118,24 +112,19 @@ def remove_leftovers(since: float = 0.0) -> int:
 
 
 class PortHolder:
-    """Ports in shared memory whose readers were killed, kept from being used again at once.
+    """Locks on shared-memory ports of killed readers, against immediate reuse.
 
-    Who wrote to such a port notices that nobody reads it only after one or two seconds, and until then what he has to
-    say to a new process that took the same port is lost. A port that is locked is passed over by new processes. Fast
-    DDS takes it for one that is read, so that it must be removed here when it is let go.
+    Writers notice a dead reader only after one or two seconds; until then their messages to a new process on the same
+    port are lost. New processes skip a locked port. Fast DDS counts it as in use, so it must be removed at release.
     """
 
     def __init__(self, since: float) -> None:
-        """Hold nothing yet.
-
-        Args:
-            since: files made before are none of its business [s since the epoch].
-        """
+        """Create without locks; files older than `since` [s since the epoch] are ignored."""
         self._since = since
-        self._held: list[tuple[float, int, Path]] = []  # until when, on the monotonic clock [s]; descriptor of the lock
+        self._held: list[tuple[float, int, Path]] = []  # release time [s, monotonic], descriptor of the lock, file
 
     def hold(self) -> int:
-        """Lock all ports whose readers are gone; how many are new."""
+        """Lock all ports without readers; return the number of new locks."""
         known = {path for _, _, path in self._held}
         found = 0
         for path in SHM.glob("*_port*_el"):
@@ -145,27 +134,27 @@ class PortHolder:
         return found
 
     def _lock(self, path: Path) -> int | None:
-        """Descriptor of the lock on a port of this user that nobody reads; None of all others."""
+        """Return a lock on a port of this user without reader, or None."""
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 locked = os.fstat(descriptor)
                 own = locked.st_uid == os.getuid() and locked.st_mtime >= self._since - 1
-                if own and locked.st_ino == path.stat().st_ino:  # else it was removed, and made anew, meanwhile
+                if own and locked.st_ino == path.stat().st_ino:  # otherwise it was replaced meanwhile
                     return descriptor
-            except OSError:  # somebody reads it
+            except OSError:  # in use
                 pass
             os.close(descriptor)
         return None
 
     def release(self, now: float | None = None) -> None:
-        """Remove those that were held long enough, by the time on the monotonic clock [s]; default: the present."""
+        """Remove ports held long enough at `now` [s, monotonic]; default: the present."""
         now = time.monotonic() if now is None else now
         for until, descriptor, path in self._held:
             if until <= now:
                 with contextlib.suppress(OSError):
-                    if os.fstat(descriptor).st_ino == path.stat().st_ino:  # else it is somebody else's by now
+                    if os.fstat(descriptor).st_ino == path.stat().st_ino:  # otherwise it belongs to another process
                         path.with_name(path.name.removesuffix("_el")).unlink(missing_ok=True)
                         path.unlink()
                 os.close(descriptor)
@@ -173,7 +162,7 @@ class PortHolder:
 
 
 def keep(since: float) -> None:
-    """Wait for a word on standard input; where it ends without one, its writer was killed: remove leftovers."""
+    """Wait on standard input; if it closes without a word, the supervisor was killed: remove leftovers."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     if sys.stdin.buffer.read(1) == DONE:

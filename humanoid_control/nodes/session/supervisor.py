@@ -1,4 +1,4 @@
-"""Supervised processes: started, watched, restarted when they die or hang, stopped one by one, nothing left behind."""
+"""Supervised processes: start, monitoring, restart after death or hang, and an orderly stop."""
 
 from __future__ import annotations
 
@@ -24,30 +24,35 @@ from humanoid_control.nodes.session.fork_server import ForkedProcess, ForkServer
 from humanoid_control.nodes.session.shared_memory import PortHolder, SharedMemoryKeeper, remove_leftovers
 
 READY_TIMEOUT = 180.0  # [s]; a node may compile its kernels
-STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] for all children together, and for one that has something to finish
-RESTARTS, RESTART_WINDOW = 3, 60.0  # a child is restarted so often in so much time [s]
-HANG_LIMIT = 0.8  # [s] for which the loop of a node may stand still; with the time between two looks a second
-PATIENCE = 4.0  # times that limit for helpers: a page that loads in the viewer may hold its interpreter for a while
-FORK_READY, FORK_FACTOR = 8.0, 4.0  # [s] in which a fork that is started again is ready; times its time before
-DEAF_LIMIT = 1.5  # [s] for which a node may miss what others send
-DEAF_WINDOW = 10.0  # [s] after the start of one of them in which that is laid to the middleware
-HANG_VARIABLE = "HUMANOID_HANG_LIMIT"  # another limit [s]; inf: none, for a debugger
-LAST_WORDS = 0.3  # [s] in which the last lines of a child that ended are read
-FULL = 2**18  # [bytes] a disk with less is full
+STOP_LIMIT, FINISH_LIMIT = 2.2, 10.0  # [s] stop limits: all children together; a child that must finish something
+RESTARTS, RESTART_WINDOW = 3, 60.0  # restarts of a child allowed within a window [s]
+HANG_LIMIT = 0.8  # [s] standstill of a node's loop; with the period of the checks about one second
+PATIENCE = 4.0  # multiple of that limit for helpers: loading a page may block the viewer's interpreter
+# [s] limit for a restarted fork to be ready; the same as a multiple of its first startup
+FORK_READY, FORK_FACTOR = 8.0, 4.0
+DEAF_LIMIT = 1.5  # [s] time for which a node may miss all messages
+DEAF_WINDOW = 10.0  # [s] window after a restart in which that is attributed to the middleware
+HANG_VARIABLE = "HUMANOID_HANG_LIMIT"  # overrides the hang limit [s]; inf: none, for a debugger
+LAST_WORDS = 0.3  # [s] time to read the last lines of an ended child
+FULL = 2**18  # [bytes] free space below which a disk counts as full
 
 Report = Callable[[str, str], None]
 
 
 @dataclass
 class Child:
-    """One supervised process.
+    """Supervised process.
 
     Attributes:
-        name, log: of the process. command: its words.
-        forked: it is forked from a process that has its libraries and kernels, where that is possible.
-        essential: without it the stack cannot go on. restarts: so often it is started again.
-        heartbeat: of the process that runs now. hung: it was killed because its loop stood still.
-        why: its last words when it first ended, of the ends that count.
+        name: name of the process.
+        command: command line.
+        log: log file.
+        essential: the stack cannot run without it.
+        restarts: number of allowed restarts.
+        forked: fork it from a preloaded process if possible.
+        heartbeat: heartbeat of the running process.
+        hung: reason why it was killed as hung; empty: it was not.
+        why: last words of its first end.
     """
 
     name: str
@@ -73,28 +78,27 @@ class Child:
 
 
 class StackFailure(HumanoidError):
-    """A node would not start, or could not be kept alive."""
+    """A node did not start, or could not be kept alive."""
 
 
 class InputRefused(StackFailure):
-    """A node refused its input: its line says why, and nothing ran."""
+    """A node rejected its input; its message is the reason."""
 
 
 class Supervisor:
-    """Runs child processes.
+    """Runner of child processes.
 
-    Children get a session of their own, so that a Ctrl-C of the terminal reaches them once, through this process; they
-    die with it, whatever kills it; they are asked to stop one after another, because the middleware can lock up when
-    several participants leave at once, and are killed when they do not.
+    Each child is a session leader: Ctrl-C reaches it once, through this process. Children die with this process. They
+    stop one after another, because simultaneous exits can deadlock the middleware, and are killed after a timeout.
     """
 
     def __init__(self, directory: Path, report: Report, environment: dict[str, str] | None = None) -> None:
-        """Prepare.
+        """Create a supervisor without children.
 
         Args:
-            directory: of this run: logs go there.
+            directory: directory of the logs.
             report: called with (name, line) for warnings, deaths and restarts.
-            environment: more environment variables for the children.
+            environment: additional environment variables of the children.
         """
         self.directory, self.report = directory, report
         self.children: dict[str, Child] = {}
@@ -107,7 +111,7 @@ class Supervisor:
         directory.mkdir(parents=True, exist_ok=True)
 
     def load(self, *groups: str) -> None:
-        """Have groups of kernels loaded by the process that forked children come from; returns at once."""
+        """Start loading kernel groups in the process from which children are forked; return at once."""
         if self._server is None:
             self._server = ForkServer(self._environment)
         if groups:
@@ -115,14 +119,14 @@ class Supervisor:
                 self._server.load(*groups)
 
     def wait_loaded(self, timeout: float) -> bool:
-        """Wait until that is done; whether it is after `timeout` [s], also where it never will."""
+        """Return True once loading is finished or impossible; wait up to `timeout` [s]."""
         with contextlib.suppress(OSError):
             return self._server is None or self._server.wait_loaded(timeout)
         return True
 
     @property
     def helpers(self) -> dict[str, int]:
-        """Process ids of what the supervisor keeps beside it: what children are forked from, and the keeper."""
+        """Process ids of the fork server and the shared-memory keeper."""
         kept = {"fork_server": self._server, "shared_memory_keeper": self._keeper}
         return {name: helper.pid for name, helper in kept.items() if helper is not None}
 
@@ -132,10 +136,11 @@ class Supervisor:
         """Start a child; its output goes to `<name>.log`.
 
         Args:
-            name, command: of the child.
-            essential: False: where it cannot be kept alive, it is given up and the others go on.
-            restarts: so often it is started again when it ends.
-            forked: of what `load` has loaded; its command is that of a node (`node_command`).
+            name: name of the child.
+            command: command line.
+            essential: False: if it cannot be kept alive, the others continue without it.
+            restarts: number of allowed restarts.
+            forked: fork it with preloaded kernels; the command must come from `node_command`.
         """
         if self._keeper is None:
             self._keeper = SharedMemoryKeeper(self._born)
@@ -153,10 +158,10 @@ class Supervisor:
         child.pump.start()
 
     def _forked(self, child: Child) -> ForkedProcess | None:
-        """The child's process as a fork; None where it is to start afresh, or what it would be forked from is gone."""
+        """Return the child forked, or None if it must start as a new process."""
         if not child.forked or self._server is None or "-m" not in child.command[:3]:
             return None
-        if not self.wait_loaded(0.0):  # it may be compiling for minutes, and a dead node cannot wait
+        if not self.wait_loaded(0.0):  # compilation may take minutes, and a dead node cannot wait
             return None
         assert child.heartbeat is not None
         _, _, _, module, *arguments = child.command
@@ -185,9 +190,9 @@ class Supervisor:
         )
 
     def _pump(self, child: Child, process: subprocess.Popen | ForkedProcess) -> None:
-        """Copy a child's output to its log, and report its warnings and errors.
+        """Copy the output of a child to its log, and report warnings and errors.
 
-        A log that cannot be written is no reason to stop reading: the child would wait for it.
+        If the log cannot be written, reading continues: the child would block otherwise.
         """
         assert process.stdout is not None
         with contextlib.ExitStack() as stack:
@@ -207,10 +212,10 @@ class Supervisor:
                     self.report(child.name, text.split("]: ", 1)[-1])
 
     def wait_ready(self, timeout: float = READY_TIMEOUT, meanwhile: Callable[[], None] | None = None) -> None:
-        """Wait until every child says that it is ready, and do something over and over meanwhile.
+        """Wait until every child is ready, calling `meanwhile` repeatedly.
 
         Raises:
-            StackFailure: one refused its input, died, or did not get ready in time.
+            StackFailure: if a child rejected its input, died, or was not ready in time.
         """
         deadline = time.monotonic() + timeout
         for child in self.children.values():
@@ -218,13 +223,13 @@ class Supervisor:
                 if meanwhile is not None:
                     meanwhile()
                 if not child.alive:
-                    time.sleep(0.1)  # let the pump read the last lines
+                    time.sleep(0.1)  # the pump reads the last lines
                     raise self._failure(child)
                 if time.monotonic() > deadline:
                     raise StackFailure(f"{child.name} was not ready after {timeout:g} s: see {child.log}")
 
     def _failure(self, child: Child) -> StackFailure:
-        """Error of a child that ended before it was ready, with its last line."""
+        """Return the error of a child that ended before it was ready."""
         code = child.process.returncode if child.process else None
         if code == EXIT_BAD_INPUT and child.last_lines:
             return InputRefused(child.last_lines[-1])
@@ -232,7 +237,7 @@ class Supervisor:
         return StackFailure(f"{child.name} ended with code {code}: {last} (see {child.log})")
 
     def watch(self) -> bool:
-        """Restart children that died or hang; False once an essential one could not be kept alive."""
+        """Restart dead or hung children; return False once an essential one could not be kept alive."""
         self._ports.release()
         for child in self.children.values():
             if child.gave_up:
@@ -254,9 +259,9 @@ class Supervisor:
             self._signal(child, signal.SIGKILL)
 
     def _end_if_never_ready(self, child: Child) -> None:
-        """End a fork that was ready before and, started again, is not: the middleware may wait for itself for ever.
+        """Kill a restarted fork that does not become ready: the middleware can deadlock.
 
-        It has its kernels, so that nothing takes long. A first start, which may compile, has `READY_TIMEOUT`.
+        Its kernels are loaded, so startup is short. A first start, which may compile, has `READY_TIMEOUT`.
         """
         never = math.isnan(child.ready_after)
         if never or child.ready.is_set() or child.hung or not isinstance(child.process, ForkedProcess):
@@ -267,10 +272,10 @@ class Supervisor:
             self._signal(child, signal.SIGKILL)
 
     def _end_deaf(self) -> None:
-        """End a child that hears nothing of the others, where one of them was started again a moment ago and all run.
+        """Kill a child that receives nothing after a recent restart of a node, while all are running.
 
-        The middleware has lost one of the two to the other; a new process is found. Never the last start that a child
-        has: what it misses may have another reason.
+        The middleware has lost a connection, which a new process restores. The last allowed restart is kept, because
+        the silence may have another cause.
         """
         needed = [c for c in self.children.values() if c.essential]
         deaf = [c for c in needed if c.heartbeat is not None and c.heartbeat.deaf() > DEAF_LIMIT]
@@ -285,7 +290,7 @@ class Supervisor:
             self._signal(child, signal.SIGKILL)
 
     def _restart(self, child: Child) -> None:
-        """Start a child again that has ended, unless that was done too often."""
+        """Restart an ended child, unless its restarts are used up."""
         assert child.process is not None
         if child.pump is not None:
             child.pump.join(LAST_WORDS)
@@ -306,7 +311,7 @@ class Supervisor:
             self.report(child.name, f"{ended}; {after}, the other nodes go on: {child.why}")
 
     def _last_words(self, child: Child) -> str:
-        """Why a child ended, as far as it said so itself, and whether its disk is full."""
+        """Return the last output of a child, with a note if its disk is full."""
         said = [line for line in child.last_lines if line and not line.startswith(READY)]
         words = child.hung or (said[-1] if said else "it said nothing")
         with contextlib.suppress(OSError):
@@ -315,9 +320,9 @@ class Supervisor:
         return words
 
     def stop(self, first: Sequence[str] = ()) -> float:
-        """Stop every child, those named first, then the last started first; how long it took [s].
+        """Stop the children in `first`, then all others, last started first; return the time it took [s].
 
-        Those named first have a robot to bring to rest or a file to finish, and are given time for it.
+        Children in `first` get more time, because they stop a robot or finish a file.
         """
         begin = since = time.monotonic()
         names = [*first, *reversed(self.children)]
@@ -349,7 +354,6 @@ class Supervisor:
         return time.monotonic() - begin
 
     def interrupt(self, name: str) -> None:
-        """Send SIGINT to a child, where it runs."""
         if (child := self.children.get(name)) is not None and child.alive:
             self._signal(child, signal.SIGINT)
 
@@ -361,7 +365,7 @@ class Supervisor:
 
 
 def child_environment(directory: Path, more: dict[str, str]) -> dict[str, str]:
-    """The environment of a node: as of this process, the logs in the directory of the run, one BLAS thread."""
+    """Return the environment of a node: this process's, with logs in the run directory and one BLAS thread."""
     env = dict(os.environ)
     choose_discovery(env, supervised=True)
     env.setdefault("OMP_NUM_THREADS", "1")
@@ -376,17 +380,17 @@ def child_environment(directory: Path, more: dict[str, str]) -> dict[str, str]:
 def node_command(
     module: str, parameters: Path, namespace: str = "", remaps: Mapping[str, str] | None = None
 ) -> list[str]:
-    """The command line of a node process; `remaps`: topic to topic."""
+    """Return the command line of a node process; `remaps`: topic to topic."""
     command = [sys.executable, "-u", "-m", module, "--ros-args", "--params-file", str(parameters)]
     command += [word for old, new in (remaps or {}).items() for word in ("-r", f"{old}:={new}")]
     return [*command, "-r", f"__ns:=/{namespace.strip('/')}"] if namespace else command
 
 
 def hang_limit() -> float:
-    """Time for which the loop of a node may stand still [s]: `$HUMANOID_HANG_LIMIT`, or 0.8.
+    """Return the allowed standstill of a node's loop [s]: `$HUMANOID_HANG_LIMIT`, or 0.8.
 
     Raises:
-        ConfigError: the variable is not a number above 0.
+        ConfigError: if the variable is not a positive number.
     """
     text = os.environ.get(HANG_VARIABLE, "").strip()
     with contextlib.suppress(ValueError):

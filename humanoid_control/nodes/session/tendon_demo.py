@@ -1,4 +1,4 @@
-"""A robot reaches by its tendons alone, one of which is cut half-way: a session of stack `tendons`, with a report."""
+"""Tendon demo: a robot reaches by tendons, one of which is cut halfway; session and report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from humanoid_control.robots.robot import Robot
 from humanoid_control.robots.tendons import tendons_of
 from humanoid_control.terminal import console, progress, table
 
-# What the report and the viewer need: the less there is to record, the less is lost on a busy machine.
+# Topics of the report and the viewer. Fewer topics lose fewer messages on a busy machine.
 TENDON_TOPICS = (
     "joint_states",
     "joint_commands",
@@ -24,15 +24,15 @@ TENDON_TOPICS = (
     "tendon_markers",
     "/diagnostics",
 )
-CUT = "l_brachialis"  # a tendon of the arm that others can stand in for; else the last one of the file
-PERIOD = 0.05  # [s] between two looks
-WAITS = 10.0  # [s] after the cut in which the controller has to find it
-OVER = 1.1  # of a tendon's greatest tension, up to which it counts as kept
-SETTLED = 3.0  # [s] from the first motion, before errors count
+CUT = "l_brachialis"  # redundant tendon of the arm; without it, the last tendon of the file
+PERIOD = 0.05  # [s] period of the observation
+WAITS = 10.0  # [s] after the cut for the controller to detect it
+OVER = 1.1  # share of the maximum tension that still counts as within the limit
+SETTLED = 3.0  # [s] after the first motion before errors count
 
 
 class TendonWatch:
-    """Listens to a session: joints, references, targets and tendons."""
+    """Subscriber to joints, references, targets and tendons of a session."""
 
     def __init__(self, session: Session, robot: Robot) -> None:
         from sensor_msgs.msg import JointState
@@ -45,8 +45,8 @@ class TendonWatch:
         self.references: dict[str, float] = {}
         self.targets: dict[str, np.ndarray] = {}
         self.tensions: dict[str, float] = {}
-        self.points: list[float] = []  # distances of points from their targets [m]
-        self.errors: list[float] = []  # largest error of a joint from its reference [rad]
+        self.points: list[float] = []  # distances of points to targets [m]
+        self.errors: list[float] = []  # largest joint tracking errors [rad]
         self.peaks: dict[str, float] = {}
         self.means: list[float] = []
         for kind, topic, callback in (
@@ -77,12 +77,12 @@ class TendonWatch:
 
     @property
     def status(self) -> Any:
-        """Last diagnostics of the tendon controller; None before the first."""
+        """Last diagnostics of the tendon controller, or None."""
         found = (s for n, s in self.session.monitor.nodes.items() if n.rsplit("/", 1)[-1] == "tendon_controller")
         return next(found, None)
 
     def look(self, counts: bool) -> None:
-        """Take messages for a moment; counts: errors are kept."""
+        """Handle messages for one period; `counts`: record errors."""
         self.session.monitor.spin(PERIOD)
         self.session.check()
         if not counts:
@@ -97,7 +97,7 @@ class TendonWatch:
             self.errors.append(max(off))
 
     def clear(self) -> dict[str, Any]:
-        """Figures since the last call."""
+        """Return figures since the last call."""
 
         def figures(values: list[float], scale: float) -> dict[str, float]:
             rows = scale * np.array(values or [np.nan])
@@ -121,19 +121,20 @@ def reach_by_tendons(
     quiet: bool = True,
     begin: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
-    """Watch a session, cut a tendon half-way, and report.
+    """Observe a session, cut a tendon halfway, and report.
 
-    `good` is whether the controller found the torn tendon by itself, no tendon was overloaded, and the joints followed.
+    `good`: the controller detected the cut, no tendon was overloaded, and the joints tracked.
 
     Args:
-        session: of the stack `tendons`, that has been entered. robot: with a fixed base.
-        seconds: how long, from the robot's first motion.
-        tendon: that is cut; empty: `CUT`.
+        session: running session of the stack `tendons`.
+        robot: robot with a fixed base.
+        seconds: duration after the first motion [s].
+        tendon: tendon to cut; empty: `CUT`.
         quiet: print nothing.
-        begin: called when the robot begins to move.
+        begin: called at the first motion.
 
     Raises:
-        StackFailure: as `Session`.
+        StackFailure: see `Session`.
     """
     tendons = tendons_of(robot)
     tendon = tendon or (CUT if CUT in tendons.names else tendons.names[-1])
@@ -178,7 +179,6 @@ def _watch(watch: TendonWatch, begin: float, until: float, show: Callable[[float
 
 
 def _set_fault(session: Session, text: str) -> None:
-    """Set the simulator's parameter of faults."""
     from rcl_interfaces.srv import SetParameters
     from rclpy.parameter import Parameter
 
@@ -191,7 +191,7 @@ def _set_fault(session: Session, text: str) -> None:
 
 
 def print_tendons(report: dict[str, Any]) -> None:
-    """The report as a table, and a verdict."""
+    """Print the report as a table, with a verdict."""
     columns = ["", "all tendons", f"{report['cut']} cut"]
     whole, torn = report["whole"], report["torn"]
 

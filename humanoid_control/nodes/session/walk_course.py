@@ -1,4 +1,4 @@
-"""A little course on foot: a running session is driven by `cmd_vel` over legs, watched, and reported.
+"""Walking course: drives a running session by `cmd_vel` over legs, and reports.
 
 ```python
 from humanoid_control.nodes import Session
@@ -26,7 +26,7 @@ from humanoid_control.terminal import console, progress, table
 from humanoid_control.viewer.walk_controls import PUSH_TIME, in_root_axes
 from humanoid_control.walking.walk_task import leg_length
 
-# What the report and the viewer need: the less there is to record, the less is lost on a busy machine.
+# Topics of the report and the viewer. Fewer topics lose fewer messages on a busy machine.
 WALK_TOPICS = (
     "joint_states",
     "joint_commands",
@@ -37,15 +37,14 @@ WALK_TOPICS = (
     "footsteps/planned",
     "/diagnostics",
 )
-# Of real time: on two slow cores that simulate, control, record and draw, sensors come too late at 1, and a walker that
-# hears nothing for 60 ms stops.
+# Share of real time. On two slow cores, sensors would be late at 1, and the walker stops after 60 ms of silence.
 DEMO_PACE = 0.5
 PERIOD = 0.05  # [s] between messages of cmd_vel
-ADULT_LEG = 0.87  # [m] for which the speeds of the course are
-PUSH, ADULT_MASS = 10.0, 60.0  # [N s], and the mass of robots that are pushed as much [kg]
+ADULT_LEG = 0.87  # [m] leg length to which the course speeds refer
+PUSH, ADULT_MASS = 10.0, 60.0  # [N s] impulse of a push, [kg] mass above which it is not reduced
 PATIENCE = 20.0  # [s] for the robot to stand, and to come to rest
 QUIET_STATES = ("STAND", "FALLEN")
-# For a picture of somebody who walks time passes slowly, and the robot goes on while the picture is taken.
+# For pictures: simulated time is slow, because the robot walks on while the picture is taken.
 PICTURE_SETTINGS: dict[str, dict[str, Any]] = {
     "simulator": {"real_time_factor": 0.3},
     "walker": {"cmd_vel_timeout": 10.0, "sensor_late": 0.5, "sensor_lost": 1.0, "sensor_off": 5.0},
@@ -53,11 +52,13 @@ PICTURE_SETTINGS: dict[str, dict[str, Any]] = {
 
 
 class Leg(NamedTuple):
-    """A part of the course.
+    """Part of the course.
 
     Attributes:
-        velocity: forward, to the left [m/s], turning [rad/s]. seconds: how long.
-        push: impulse forward, to the left and up that the robot is given in the middle of it [N s].
+        name: name in the report.
+        velocity: forward, left [m/s] and turning [rad/s] speed.
+        seconds: duration [s].
+        push: impulse forward, left and up, halfway through [N s].
     """
 
     name: str
@@ -67,14 +68,13 @@ class Leg(NamedTuple):
 
 
 def course_for(robot: Robot, ground: str = "") -> list[Leg]:
-    """Forward, pushed to the left, an arc, sideways, backward, turning in place, and a rest at the end.
+    """Return the course: forward, a push, an arc, sideways, backward, turning in place, rest.
 
-    Slower for shorter legs, pushed less for less mass.
-
-    On a ground that is not level only forward, on stairs slowly.
+    Speeds scale with the leg length, pushes with the mass. On uneven ground the robot walks forward only.
 
     Args:
-        ground: a recipe (`simulation.contact.ground_recipe`); empty: level.
+        robot: walking robot.
+        ground: recipe (`simulation.contact.ground_recipe`); empty: level.
     """
     k = min(leg_length(robot) / ADULT_LEG, 1.0)
     if ground:
@@ -92,7 +92,7 @@ def course_for(robot: Robot, ground: str = "") -> list[Leg]:
 
 
 def course_step_time(ground: str) -> float:
-    """Time of a step on a ground [s]."""
+    """Return the step time on a ground [s]."""
     return 1.2 if _stairs(ground) else 0.8
 
 
@@ -101,7 +101,7 @@ def _stairs(ground: str) -> bool:
 
 
 class Walked(NamedTuple):
-    """What was seen at the end of a leg: time [s], true and estimated pose, steps so far."""
+    """Observation at the end of a leg: time [s], true and estimated pose, steps so far."""
 
     time: float
     truth: pin.SE3
@@ -110,10 +110,10 @@ class Walked(NamedTuple):
 
 
 class Course:
-    """Drives a session by `cmd_vel`, and listens to what it does."""
+    """Driver of a session by `cmd_vel`, which also records its motion."""
 
     def __init__(self, session: Session, node_name: str = "walker", state: str = "walking/state") -> None:
-        """Listen to a session: to the node that controls its robot, and to that node's state."""
+        """Subscribe to the node that controls the robot, and to its state."""
         from geometry_msgs.msg import Twist, WrenchStamped
         from nav_msgs.msg import Odometry
         from std_msgs.msg import String
@@ -129,7 +129,7 @@ class Course:
         self.estimate: pin.SE3 | None = None
         self.time, self.tilt, self.way = 0.0, 0.0, 0.0
         self.errors: list[float] = []
-        self._upright: np.ndarray | None = None  # rotation of the root link at first: it stands, and looks along x
+        self._upright: np.ndarray | None = None  # initial rotation of the root link, upright with its front along x
         self._root = ""
         self._diagnosed: dict[str, str] = {}
         node.create_subscription(String, state, self._on_state, LATCHED)
@@ -155,14 +155,14 @@ class Course:
 
     @property
     def values(self) -> dict[str, str]:
-        """Values of the last diagnostics of the node that controls the robot."""
+        """Last diagnostics of the node that controls the robot."""
         for name, status in self.session.monitor.nodes.items():
             if name.rsplit("/", 1)[-1] == self.node_name:
                 return status.values
         return {}
 
     def until(self, condition: Callable[[], bool], patience: float) -> bool:
-        """Take messages until something is the case, for some time at the most [s]; whether it is."""
+        """Handle messages until a condition holds, at most `patience` [s]; return whether it holds."""
         import time
 
         end = time.monotonic() + patience
@@ -172,10 +172,12 @@ class Course:
         return condition()
 
     def drive(self, leg: Leg, show: Callable[[float, str], None], before: float) -> None:
-        """Ask for the velocity of a leg for its time, in the time of the robot; until it falls, or a signal.
+        """Command the velocity of a leg until its time is over, the robot falls, or a signal arrives.
 
         Args:
-            show: called with the time in the course [s] and a line. before: time of the legs before [s].
+            leg: leg to walk.
+            show: called with the time of the course [s] and a status line.
+            before: duration of the previous legs [s].
         """
         begin, twist = self.time, self._Twist()
         twist.linear.x, twist.linear.y, twist.angular.z = leg.velocity
@@ -189,7 +191,7 @@ class Course:
             show(before + self.time - begin, f"{leg.name}: {self.state.lower()}, {self.values.get('steps', '0')} steps")
 
     def _push(self, impulse: np.ndarray) -> None:
-        """Give the root link an impulse (3,) in the axes of the heading [N s]."""
+        """Push the root link by an impulse (3,) [N s], in heading axes."""
         if self.truth is None or self._upright is None:
             return
         m = self._Wrench()
@@ -199,7 +201,7 @@ class Course:
         self.pushes.publish(m)
 
     def watch(self, seconds: float, show: Callable[[float], None]) -> None:
-        """Listen for some time of the robot [s]; until it falls, or a signal."""
+        """Observe for `seconds` of robot time [s], until a fall or a signal."""
         begin = self.time
         while self.time - begin < seconds and not self.session.stopped.is_set() and self.state != "FALLEN":
             self._look()
@@ -211,7 +213,7 @@ class Course:
         self.take_errors()
 
     def take_errors(self) -> None:
-        """Keep the divergent component's error of the last diagnostics, once."""
+        """Record the DCM error of the last diagnostics, once."""
         if (values := self.values) is not self._diagnosed and "dcm_error_rms_mm" in values:
             self._diagnosed = values
             if math.isfinite(error := float(values["dcm_error_rms_mm"])):
@@ -219,17 +221,16 @@ class Course:
 
     @property
     def error_rms(self) -> float:
-        """Root mean square of the divergent component's error [mm]; NaN: none was said."""
+        """RMS of the DCM error [mm]; NaN without data."""
         return float(np.sqrt(np.mean(np.square(self.errors)))) if self.errors else float("nan")
 
     def now(self) -> Walked:
-        """Where the robot is."""
         truth, estimate = self.truth or pin.SE3.Identity(), self.estimate or pin.SE3.Identity()
         return Walked(self.time, truth.copy(), estimate.copy(), int(self.values.get("steps", 0)))
 
 
 def _stood(session: Session, quiet: bool) -> tuple[Course, float]:
-    """The course of a robot that has come to stand, and the time to its first command [s]."""
+    """Return the course of a standing robot, and the time to its first command [s]."""
     started = session.wait_first_motion()
     c = Course(session)
     c.until(lambda: c.state == "STAND" and c.truth is not None and c.estimate is not None, PATIENCE)
@@ -239,14 +240,15 @@ def _stood(session: Session, quiet: bool) -> tuple[Course, float]:
 
 
 def walk_course(session: Session, course: Sequence[Leg], quiet: bool = True) -> dict[str, Any]:
-    """Walk a course, come to rest, and report; `good` is whether the robot never fell and kept its limits.
+    """Walk a course, come to rest, and report; `good`: no fall and no violated limit.
 
     Args:
-        session: of the stack `walking`, that has been entered.
-        course: legs, one after the other. quiet: print nothing.
+        session: running session of the stack `walking`.
+        course: legs in order.
+        quiet: print nothing.
 
     Raises:
-        StackFailure: as `Session`.
+        StackFailure: see `Session`.
     """
     c, started = _stood(session, quiet)
     total, passed, places = sum(leg.seconds for leg in course), 0.0, [c.now()]
@@ -265,14 +267,15 @@ def walk_course(session: Session, course: Sequence[Leg], quiet: bool = True) -> 
 
 
 def dance_on_feet(session: Session, seconds: float, quiet: bool = True) -> dict[str, Any]:
-    """Watch a robot dance on its feet for some time of its own, and report; `good` is whether it never fell.
+    """Observe a dancing robot and report; `good`: no fall.
 
     Args:
-        session: of the stack `dance`, that has been entered.
-        seconds: how long, from when it stands. quiet: print nothing.
+        session: running session of the stack `dance`.
+        seconds: duration after the robot stands [s].
+        quiet: print nothing.
 
     Raises:
-        StackFailure: as `Session`.
+        StackFailure: see `Session`.
     """
     c, started = _stood(session, quiet)
     begin = c.time
@@ -296,7 +299,7 @@ def dance_on_feet(session: Session, seconds: float, quiet: bool = True) -> dict[
 
 
 def print_dance(report: dict[str, Any]) -> None:
-    """The report as a table, and a verdict."""
+    """Print the report as a table, with a verdict."""
     table("the dance on the feet", ["what", "value"], [
         ["danced", f"{report['danced_s']:.1f} s"],
         ["falls", report["falls"]],
@@ -311,15 +314,18 @@ def print_dance(report: dict[str, Any]) -> None:
 
 
 def walking_picture(session: Session, leg: Leg, port: int, size: tuple[int, int]) -> bytes:
-    """A PNG of the page of a session, when the robot has walked a leg.
+    """Return a PNG of the page after the robot walked a leg.
 
     Args:
-        session: of the stack `walking`, that has been entered, with `PICTURE_SETTINGS`.
-        leg: to walk, in the time of the robot. port: of its page. size: width and height [pixels].
+        session: running session of the stack `walking`, with `PICTURE_SETTINGS`.
+        leg: leg to walk.
+        port: port of the page.
+        size: width and height [pixels].
 
     Raises:
-        StackFailure: the robot does not stand, or as `Session`. EnvironmentProblem: there is no Chromium.
-        KeyboardInterrupt: the session was stopped.
+        StackFailure: if the robot does not stand, or see `Session`.
+        EnvironmentProblem: if Chromium is missing.
+        KeyboardInterrupt: if the session was stopped.
     """
     from humanoid_control.viewer.browser import Browser
     from humanoid_control.viewer.stills import CLOSE_NOTICES, HIDE_PANEL
@@ -367,7 +373,7 @@ def _report(c: Course, course: Sequence[Leg], places: Sequence[Walked], started:
 
 
 def _leg_row(leg: Leg, a: Walked, b: Walked) -> dict[str, Any]:
-    """What was asked for in a leg, and what was done, in the axes of the robot at its beginning."""
+    """Return commanded and actual motion of a leg, in robot axes at its beginning."""
     X = a.truth.actInv(b.truth)
     x, y, turn = leg.velocity
     done = float(np.arctan2(X.rotation[1, 0], X.rotation[0, 0]))
@@ -383,7 +389,7 @@ def _leg_row(leg: Leg, a: Walked, b: Walked) -> dict[str, Any]:
 
 
 def print_walk(report: dict[str, Any]) -> None:
-    """The report as tables, and a verdict."""
+    """Print the report as tables, with a verdict."""
     columns = ["leg", "asked [m/s, m/s, rad/s]", "time [s]", "forward [m]", "left [m]", "turned [deg]", "steps"]
     table("the course, as the world saw it", columns, [
         [r["leg"], ", ".join(f"{v:g}" for v in r["asked"]), r["seconds"], r["forward_m"], r["left_m"], r["turned_deg"],

@@ -1,1 +1,1 @@
-"""The node `simulator` in parts: parameters, inputs, outputs."""
+"""Parts of the node `simulator`."""

@@ -1,4 +1,4 @@
-"""Joints of the simulated robot that are commanded with gains: their PD loops, at 500 Hz or more, behind the gate."""
+"""PD loops of simulated joints commanded with gains, at 500 Hz or more, behind the gate."""
 
 from __future__ import annotations
 
@@ -15,26 +15,30 @@ from humanoid_control.policy.gate import GateSettings, named_pairs
 from humanoid_control.policy.supervision import damping_gains
 from humanoid_control.simulation import Engine
 
-LOOP = 0.002  # [s] period of the PD loops, or the period of the node where that is shorter
-FARTHEST = 100.0  # [rad] of a target: beyond it there is a mistake, not a torque
+LOOP = 0.002  # [s] period of the PD loops, or the node period if shorter
+FARTHEST = 100.0  # [rad] bound of a plausible target
 
 
 class GainedDrives:
-    """Torques of the joints under gains, made anew from what they measure, while the engine is stepped.
+    """Torques of joints under gains, updated while the engine steps.
 
     Attributes:
-        command: that holds. gate: None where torques pass without it, or before the first command.
+        command: current command.
+        gate: torque gate; None if unused or before the first command.
     """
 
     def __init__(self, engine: Engine, gate: bool, silence: float, may_touch: str = "") -> None:
-        """Prepare.
+        """Create the loops without a command.
 
         Args:
-            engine: whose joints are driven. gate: torques pass the gate. silence: see `GainedCommand` [s].
-            may_touch: pairs of links that the gate leaves alone, see `named_pairs`.
+            engine: simulation engine.
+            gate: torques pass the gate.
+            silence: see `GainedCommand` [s].
+            may_touch: link pairs that the gate ignores, see `named_pairs`.
 
         Raises:
-            ConfigError, UnknownNameError: pairs with a mistake.
+            ConfigError: if a pair is invalid.
+            UnknownNameError: if a link is unknown.
         """
         self._exempt = named_pairs(may_touch, engine.robot)
         robot = engine.robot
@@ -48,19 +52,22 @@ class GainedDrives:
         self._free[engine.uncommanded] = False
 
     def release(self) -> None:
-        """No joint is under gains; those that were are held where they are."""
+        """Hold all joints under gains at their positions, without gains."""
         if self.command.any:
             self._engine.drives.hold(self.command.which, self._engine.joints)
         self.command.release()
 
     def take(self, position: np.ndarray | None, velocity: Any, effort: Any, gains: JointState) -> np.ndarray:
-        """Take a command with gains; returns which joints (n,) are under gains now.
+        """Accept a command with gains; return the mask (n,) of joints under gains.
 
         Args:
-            position, velocity, effort: (n,) or None; NaN: not commanded.
+            position: positions (n,) [rad]; NaN: not commanded.
+            velocity: velocities (n,) [rad/s], or None.
+            effort: torques (n,) [N m], or None.
+            gains: message with kp and kd.
 
         Raises:
-            HumanoidError: no positions, or gains with a mistake: nothing is changed.
+            HumanoidError: if positions are missing or gains invalid; nothing changes.
         """
         if position is None:
             raise ConfigError("joint_gains belong to commands with positions: passed over")
@@ -86,12 +93,11 @@ class GainedDrives:
                 c.update(e.time)
                 targets = PolicyTargets(c.q, c.v, c.tau, c.kp, c.kd)
                 e.drives.push(c.which, self._limiter.torque(targets, e.joints, e.joint_velocity))
-                np.copyto(e.drives.q_ref, c.q, where=c.which)  # for those who look at what is applied
+                np.copyto(e.drives.q_ref, c.q, where=c.which)  # shows the applied command to observers
             e.step(n)
             steps -= n
 
     def values(self) -> dict[str, Any]:
-        """For diagnostics."""
         a = self.gate.activity if self.gate is not None else None
         shares = {} if a is None else {"gate_active_percent": round(100.0 * a.share, 2), "gate_steps": a.steps}
         return {"joints_with_gains": int(self.command.which.sum()), **shares}

@@ -1,4 +1,4 @@
-"""Inputs of the simulator: commands, states and pushes, checked before they reach the engine."""
+"""Inputs of the simulator: commands, states and pushes, validated before the engine uses them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ from humanoid_control.simulation.drives.command_blend import CommandBlend, Refer
 from humanoid_control.simulation.drives.position_control import POSITION
 from humanoid_control.simulation.settings import WINCHES
 
-FARTHEST = 1e6  # [m] from the world's origin: more is no place
-STRONGEST = 1e15  # [N], [N m] of a push: a world that diverges under less is stopped and says so
-MOST_TIMES = 10.0  # its limit: more than that a joint's commanded velocity or effort cannot mean
-RETURN_SHARE = 0.9  # of its speed limit, at which a joint is led back: those that start together throw each other about
+FARTHEST = 1e6  # [m] bound of the distance from the world origin
+STRONGEST = 1e15  # [N], [N m] bound of a push: smaller ones may diverge, which stops the world with a report
+MOST_TIMES = 10.0  # multiple of its limit above which a commanded velocity or effort is implausible
+# share of the speed limit for blending in: full speed on all joints at once would make the robot unsteady
+RETURN_SHARE = 0.9
 RETURNS = 0.1  # [s] of simulated time without commands after which the next one is blended in
 HELD, LET_DOWN = "no commands: last position held", "no commands: joints under gains are let down"
 LATE = 0.2  # [s] of simulated time without commands after which their silence is reported
 
 
 class SimulatorInputs:
-    """Subscriptions of the simulator. Diagnostics report a faulty message, and it changes nothing.
+    """Subscriptions of the simulator. Faulty messages are reported and discarded.
 
-    Positions that come after a break, the first ones among them, do not step the references of the drives: they are
-    led there at nine tenths of the joints' speed limits. No other positions move them faster.
+    Positions after a pause, including the first ones, are blended in at 90 % of the joint speed limits. No other
+    positions move the references faster.
     """
 
     def __init__(self, node: Any, engine: Engine) -> None:
@@ -67,13 +68,13 @@ class SimulatorInputs:
         listen_to_one(node, WrenchStamped, "~/push", self._guarded("push", self.on_push), EVENTS_TIMEOUT, EVENTS)
 
     def restart(self) -> None:
-        """Forget what was commanded."""
+        """Discard all commands."""
         self._last = float("inf")  # simulated time of the last command [s]
-        self._heard = np.full(self.robot.n, -np.inf)  # the same of each joint
+        self._heard = np.full(self.robot.n, -np.inf)  # simulated time of the last command of each joint [s]
         self._plausible.forget()
         self.gained.command.release()  # the engine holds all joints after a reset
-        self._changes = -1  # of the owner of the commands, at the last one
-        self._given: tuple[np.ndarray | None, ...] = (None, None, None)  # the last command, for the blend
+        self._changes = -1  # owner changes at the last command
+        self._given: tuple[np.ndarray | None, ...] = (None, None, None)  # last command, for the blend
         self.worst = ("", 0.0)
         self.blend.end()
         self.rate.restart(self.engine.drives, self.engine.joints)
@@ -93,15 +94,14 @@ class SimulatorInputs:
     # -- commands ---------------------------------------------------------------------------------------------------
 
     def on_command(self, m: JointState, info: Mapping[str, Any]) -> None:
-        """Take a command of the publisher that is followed, with the gains of its stamp where it has some."""
+        """Accept a command of the followed publisher, with the gains of its stamp, if any."""
         if self.arbiter.accepts(info, self.node.params.command_timeout):
             self.pairs.command(m, gid_of(info))
 
     def _take(self, m: JointState, gains: JointState | None) -> None:
-        """Positions, velocities, efforts, each for all names or left empty; they choose the kind of drive.
+        """Apply positions, velocities and efforts, each for all names or empty; they select the drive mode.
 
-        A joint whose number is not finite is not commanded; a message that commands none is no command. Joints with
-        gains follow torques, see `GainedDrives`.
+        A joint without a finite number is not commanded. Joints with gains follow torques, see `GainedDrives`.
         """
         if m.name != self._order[0]:
             self._order = (list(m.name), *self.robot.order_of(m.name))
@@ -109,7 +109,7 @@ class SimulatorInputs:
             text = ", ".join(_with_suggestion(n, self.robot.index) for n in unknown[:3])
             self.health.check("names", bool(unknown), Level.WARN, f"unknown joints in command: {text}")
             deaf = [self.robot.joint_names[k] for k in self._order[2] if k in self.engine.uncommanded]
-            if self.node.params.drives == WINCHES:  # they are for who commands the winches
+            if self.node.params.drives == WINCHES:  # their commands are meant for the controller of the winches
                 deaf = []
             text = f"tendons at constant tensions move {', '.join(deaf[:3])}: commands for them are passed over"
             self.health.check("deaf", bool(deaf), Level.WARN, text)
@@ -133,7 +133,7 @@ class SimulatorInputs:
         elif self.gained.command.any:
             self.gained.release()
         self._drop_implausible(own, position, velocity=velocity, effort=effort)
-        if position is not None:  # a velocity that is left alone would be followed by itself
+        if position is not None:  # otherwise a remaining velocity would be followed alone
             for values in (velocity, effort):
                 if values is not None:
                     values[np.isnan(position)] = np.nan
@@ -153,7 +153,7 @@ class SimulatorInputs:
         self._changes = self.arbiter.changes
 
     def _begin_blend(self, position: np.ndarray | None) -> None:
-        """Blend in the joints (n,) that are commanded again after a break, or by another one."""
+        """Blend in joints (n,) commanded again after a pause or by another owner."""
         new = self.engine.time - self._heard > RETURNS
         if self.engine.time - self._last > RETURNS or self.arbiter.changes != self._changes:
             self.blend.end()
@@ -163,7 +163,7 @@ class SimulatorInputs:
             self.blend.begin(held, np.clip(position, self.robot.lower, self.robot.upper), new)
 
     def lead(self, dt: float) -> None:
-        """Lead the references on by a period of length dt [s]: where commands come back, and nowhere too fast."""
+        """Move the references for a period of `dt` [s], within the speed limits."""
         if self.blend.active:
             self._lead_back(dt)
         self.rate.limit(self.engine.drives, self._commanded, self.engine.time, dt)
@@ -178,13 +178,13 @@ class SimulatorInputs:
         if not self.blend.active:
             self.engine.command(position, velocity, effort)
             return
-        commanded = np.isfinite(position)  # the drives move on with the speed, until the end of the period
+        commanded = np.isfinite(position)  # drives advance with this speed until the end of the period
         self.engine.command(
             np.where(commanded, before, np.nan), np.where(commanded, (reference - before) / dt, np.nan), effort
         )
 
     def note_errors(self) -> None:
-        """Take note of the references at the end of a period, and of the joint that is farthest from its own."""
+        """Record references and the largest tracking error at the end of a period."""
         drives = self.engine.drives
         self.rate.note(drives, self.engine.joints)
         error = np.where(drives.mode == POSITION, np.abs(drives.q_ref - self.engine.joints), 0.0)
@@ -193,7 +193,7 @@ class SimulatorInputs:
             self.worst = (self.robot.joint_names[k], float(error[k]))
 
     def _drop_implausible(self, own: np.ndarray, position: np.ndarray | None, **others: np.ndarray | None) -> None:
-        """Take numbers that no joint can follow out of a command; own: joints that it names."""
+        """Remove numbers that no joint can follow; `own`: commanded joints."""
         texts, now = [], self.engine.time
         for kind, values in others.items():
             if values is None:
@@ -217,12 +217,12 @@ class SimulatorInputs:
         out = np.full(self.robot.n, np.nan)
         out[own] = np.asarray(values)[places]
         bad = own[~np.isfinite(out[own])]
-        if len(bad) and what != "command":  # there, by the convention of ros2_control, such a joint is not commanded
+        if len(bad) and what != "command":  # by the convention of ros2_control such a joint is not commanded
             raise NotANumberError(f"{what}: {kind} of {self.robot.joint_names[bad[0]]} is not a number: held")
         return out
 
     def hold_when_silent(self, timeout: float) -> None:
-        """Joints under velocity or effort command are held where they are once the commands cease."""
+        """Hold joints under velocity or effort commands after `timeout` [s] without commands."""
         silence = self.engine.time - self._last
         silent, moves = silence > timeout, bool(self._without_position.any())
         text = f"no commands: what they began goes on for {timeout:g} s" if moves and not silent else HELD
@@ -237,7 +237,7 @@ class SimulatorInputs:
             self._without_position[alone] = False
 
     def pull(self, tension: float) -> None:
-        """Let the tendons pull with this tension [N], where it has changed."""
+        """Set the tension of all tendons [N], if it changed."""
         if tension != self._tension:
             self._tension = tension
             self.engine.set_tension(tension)
@@ -245,7 +245,7 @@ class SimulatorInputs:
     # -- states and pushes ---------------------------------------------------------------------------------------------
 
     def on_set_state(self, m: JointState) -> None:
-        """Joints, by name, put to positions and velocities; the others stay where they are, at rest."""
+        """Set named joints to positions and velocities; all other joints stop where they are."""
         unknown = [n for n in m.name if n not in self.robot.index]
         if unknown:
             raise UnknownNameError("joint", unknown[0], self.robot.index, hint="(set_state: nothing was changed)")
@@ -260,7 +260,7 @@ class SimulatorInputs:
         self.restart()
 
     def on_set_base(self, m: PoseStamped) -> None:
-        """The root link put to a pose in the world, at rest; the joints stay as they are."""
+        """Place the root link at a pose in the world, at rest; joints keep their positions."""
         world = self.node.params.world
         if m.header.frame_id not in ("", world):
             raise ConfigError(f"set_base takes poses in the frame '{world}', not '{m.header.frame_id}'")
@@ -279,7 +279,7 @@ class SimulatorInputs:
         return pin.XYZQUATToSE3(pose), twist
 
     def on_push(self, m: WrenchStamped) -> None:
-        """A wrench at the origin of the link in `frame_id`, in its axes now; their direction is kept while it acts."""
+        """Apply a wrench at the origin of link `frame_id`, in its current axes; its direction stays fixed in the world."""
         link = self.node.params.local_frame(m.header.frame_id)
         R = self.engine.link_pose(link).rotation
         f, t = m.wrench.force, m.wrench.torque
@@ -290,6 +290,6 @@ class SimulatorInputs:
 
 
 def _with_suggestion(name: str, known: Any) -> str:
-    name = name[:60]  # looking for names like it takes a time that grows with its length
+    name = name[:60]  # the search for similar names gets slower with length
     near = nearest_names(name, known, 1)
     return f"{name} (did you mean {near[0]}?)" if near else name

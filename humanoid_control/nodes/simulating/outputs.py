@@ -1,4 +1,4 @@
-"""Outputs of the simulator: its states, read through sensors."""
+"""Outputs of the simulator: sensor readings of its states."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from humanoid_control.simulation.settings import WINCHES
 
 
 class SimulatorOutputs:
-    """Publishers and sensors of one simulated robot."""
+    """Publishers and sensors of a simulated robot."""
 
     world_frame = WORLD
 
     def __init__(self, node: Any, engine: Engine, p: SimulatorParameters) -> None:
-        """Make them.
+        """Create publishers and sensors.
 
         Raises:
-            HumanoidError: parameters of the sensors that make no sense.
+            HumanoidError: if sensor parameters are invalid.
         """
         robot, wrong = engine.robot, imperfection_of(p)
         self.engine, self.slow_every, self.simulated_stamps = engine, p.slow_every, p.stamp == "sim"
@@ -76,7 +76,7 @@ class SimulatorOutputs:
         self.restart()
 
     def restart(self) -> None:
-        """Read everything anew, with the same random numbers."""
+        """Restart the sensors with the same random numbers."""
         self._count = 0
         self._joints: tuple[np.ndarray, ...] | None = None
         for sensor in (self._joint_sensor, self._imu_sensor, *self._foot_sensors.values()):
@@ -85,10 +85,10 @@ class SimulatorOutputs:
             self._tendons.restart()
 
     def publish(self, before: float = 0.0) -> None:
-        """Read the sensors and publish; imu, wrenches, odometry and clock only where they are due.
+        """Read the sensors and publish; imu, wrenches, odometry and clock only when due.
 
         Args:
-            before: how long ago on this computer's clock the state was due [s].
+            before: age of the state by this computer's clock [s].
         """
         w, slow, sensed = self.engine, self._count % self.slow_every == 0, self._count % self.sensor_every == 0
         self._count += 1
@@ -106,7 +106,7 @@ class SimulatorOutputs:
             self._send_odometry(stamp)
 
     def repeat(self) -> None:
-        """The last joint states, the odometry and the clock again, for those who come while time stands still."""
+        """Republish joint states, odometry and clock for new subscribers while time is paused."""
         stamp = self._stamp()
         self._send_joints(stamp)
         self._send_odometry(stamp)
@@ -119,7 +119,7 @@ class SimulatorOutputs:
         return stamp_of(round(1e9 * self.engine.time))
 
     def _stamp(self, before: float = 0.0) -> Time:
-        """Later than the last one; simulated time only where it has passed."""
+        """Return an increasing stamp; simulated time advances only with the simulation."""
         if self.simulated_stamps:
             return self._simulated()
         return stamp_of(self._stamps.next(self._now().nanoseconds - round(1e9 * before)))
@@ -177,17 +177,17 @@ class SimulatorOutputs:
 
 
 def foot_topic(foot: str) -> str:
-    """Topic of a foot's wrench: its name, as a name in ROS may be."""
+    """Return the topic of a foot's wrench, with characters that ROS allows."""
     return f"wrench/{re.sub(r'^(?=[0-9])', '_', re.sub(r'[^A-Za-z0-9_]', '_', foot))}"
 
 
 def sole_frame(foot: str) -> str:
-    """Frame of a foot's wrench: the axes of its link, the origin in the middle of the sole."""
+    """Return the frame of a foot's wrench: axes of its link, origin at the centre of the sole."""
     return f"{foot}_sole"
 
 
 def _finite(*values: np.ndarray) -> bool:
-    """True where all readings are numbers: those of a world that diverged are not."""
+    """Return True if all readings are finite; those of a diverged world are not."""
     return all(np.isfinite(v).all() for v in values)
 
 
@@ -196,18 +196,17 @@ def _fill(vector: Any, values: np.ndarray) -> None:
 
 
 class SimulatorTendons:
-    """Publisher and sensor of a simulated robot's tendons.
+    """Publisher and sensor of the tendons of a simulated robot.
 
-    Messages are sensor_msgs/JointState: name, position = length of the whole path [m], effort = tension [N]. With
-    drives 'winches' position is the wire that is out, velocity its rate [m/s], and effort the tension that the drive
-    goes by.
+    Messages are sensor_msgs/JointState: position = length of the whole path [m], effort = tension [N]. With drives
+    'winches': position = paid-out wire [m], velocity = its rate [m/s], effort = tension used by the drive [N].
     """
 
     def __init__(self, node: Any, engine: Engine, p: SimulatorParameters) -> None:
-        """Make them, and load what they need.
+        """Create publisher and sensor.
 
         Raises:
-            HumanoidError: the robot has no tendons, or a parameter makes no sense.
+            HumanoidError: if the robot has no tendons, or a parameter is invalid.
         """
         states = engine.tendon_states()
         if states is None:
@@ -215,7 +214,7 @@ class SimulatorTendons:
         self.node, self.engine, self.every = node, engine, p.tendon_every
         period, wrong = p.tendon_every / p.rate, imperfection_of(p)
         self.winched = p.drives == WINCHES
-        stretching = 0.0 if self.winched else p.tendon_stiffness  # the drum's encoder sees the wire itself
+        stretching = 0.0 if self.winched else p.tendon_stiffness  # the drum encoder measures the wire itself
         self.sensor = TendonSensor(states.names, wrong, p.seed, stretching, p.tendon_drift, p.tendon_spikes, period)
         self._faults = ""
         if not self.winched:
@@ -226,12 +225,11 @@ class SimulatorTendons:
         self.restart()
 
     def restart(self) -> None:
-        """Measure everything anew, with the same random numbers."""
         self._count = 0
         self.sensor.reset()
 
     def publish(self, stamp: Time) -> None:
-        """Measure and publish, where it is due; called at every joint state."""
+        """Measure and publish if due; called at every joint state."""
         self._count += 1
         if (self._count - 1) % self.every:
             return
@@ -246,13 +244,12 @@ class SimulatorTendons:
         self._publisher.publish(fill_joint_state(self._message, stamp, read.lengths, read.rates, read.tensions))
 
     def repeat(self, stamp: Time) -> None:
-        """The last measurement again, while time stands still."""
         if len(self._message.position):
             self._message.header.stamp = stamp
             self._publisher.publish(self._message)
 
     def _update_faults(self) -> None:
-        """Take the live parameter's new faults; an error in it is reported, and changes nothing."""
+        """Apply the live fault parameter; errors are reported and change nothing."""
         text = self.node.params.tendon_faults
         if self.winched:
             self.sensor.faults = self.node.winches.sensor_faults()

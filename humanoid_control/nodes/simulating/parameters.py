@@ -1,4 +1,4 @@
-"""Parameters of the node `simulator`, and what they make: the engine and the faults of its sensors."""
+"""Parameters of the node `simulator`, with the engine and sensor faults derived from them."""
 
 from __future__ import annotations
 
@@ -130,19 +130,20 @@ class SimulatorParameters(WorldParameters):
 
 
 def engine_of(p: SimulatorParameters, robot: Robot) -> Engine:
-    """The engine that the parameters ask for.
+    """Return the engine that the parameters select.
 
     Raises:
-        HumanoidError: as `SimulationConfig.build`.
+        HumanoidError: see `SimulationConfig.build`.
     """
     names = {f.name for f in fields(SimulationConfig)} & {f.name for f in fields(p)}
     return SimulationConfig(**{name: getattr(p, name) for name in names}).build(robot)
 
 
 def imperfection_of(p: SimulatorParameters) -> Imperfection:
-    """Imperfections of the sensors.
+    """Return the sensor imperfections.
 
     Raises:
-        UnknownNameError, ConfigError: see `Imperfection.from_texts`.
+        UnknownNameError: see `Imperfection.from_texts`.
+        ConfigError: see `Imperfection.from_texts`.
     """
     return Imperfection.from_texts(p.noise, p.bias, p.resolution, p.delay, p.dropout)

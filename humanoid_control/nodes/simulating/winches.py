@@ -1,4 +1,4 @@
-"""Winches of the simulated robot: commands of tendons in, faults that happen to the wires themselves."""
+"""Winches of the simulated robot: tendon commands and wire faults."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ from humanoid_control.simulation.sensors.tendon_sensor import parse_winch_faults
 from humanoid_control.simulation.settings import WINCHES
 from humanoid_control.simulation.worlds.winch_world import WinchedRobot
 
-SILENCE = 0.1  # [s] of simulated time without tendon_commands after which the drives hold their wires
+SILENCE = 0.1  # [s] of simulated time without commands after which drives hold their wires
 TOPIC = "tendon_commands"
-OF_SENSORS = ("stuck", "missing")  # faults that the drives know nothing of
+OF_SENSORS = ("stuck", "missing")  # sensor faults, which do not affect the drives
 
 
 class SimulatorWinches:
-    """Subscription of tendon_commands, and the watch of the drives over it.
+    """Subscription of tendon_commands, with supervision of the drives.
 
-    A message is a sensor_msgs/JointState of tendons: velocity (rate of the wire's length) and effort (tension), effort
-    alone, or position (length of wire, with effort as forward); see `WinchLoop.take`. A faulty one changes nothing and
-    is reported. Without commands the drives hold their wires.
+    Commands are sensor_msgs/JointState: velocity (rate of the wire) and effort (tension), effort alone, or position
+    (wire length, with feed-forward effort); see `WinchLoop.take`. Without commands the drives hold their wires.
     """
 
     def __init__(self, node: Any, engine: Engine) -> None:
-        """Subscribe, where the engine has winches.
+        """Subscribe, if the engine has winches.
 
         Raises:
-            HumanoidError: a parameter makes no sense.
+            HumanoidError: if a parameter is invalid.
         """
         self.node = node
         self.robot = engine if isinstance(engine, WinchedRobot) else None
@@ -53,7 +52,7 @@ class SimulatorWinches:
         self._text = p.tendon_faults
 
     def on_command(self, m: JointState, info: Mapping[str, Any]) -> None:
-        """Commands of some tendons or all; which fields are filled says their kind."""
+        """Apply commands of tendons; the filled fields select their kind."""
         assert self.robot is not None
         if not self.arbiter.accepts(info, self.node.params.command_timeout):
             return
@@ -67,7 +66,7 @@ class SimulatorWinches:
         self.robot.commanded, self._holding = self.robot.time, False
 
     def watch(self) -> None:
-        """Hold the wires once the commands cease, and take new faults; called every period."""
+        """Hold wires without commands, and apply new faults; called every period."""
         if self.robot is None:
             return
         health = self.node.health
@@ -82,10 +81,7 @@ class SimulatorWinches:
         self.take_parameter()
 
     def take_parameter(self) -> None:
-        """Take the faults of the parameter, where it has changed.
-
-        Before a reset, too: a wire that is mended after it would hang slack.
-        """
+        """Apply the fault parameter if it changed, also before a reset: a wire repaired later would hang slack."""
         if self.robot is None:
             return
         text, health = self.node.params.tendon_faults, self.node.health
@@ -99,7 +95,7 @@ class SimulatorWinches:
             health.report("tendon_faults", Level.WARN, str(e))
 
     def take_faults(self, faults: dict[str, tuple[str, float]]) -> None:
-        """Let faults happen that are new, and mend those that are gone."""
+        """Cause new faults and repair removed ones."""
         assert self.robot is not None
         for name in self._faults:
             if faults.get(name) != self._faults[name]:
@@ -110,21 +106,20 @@ class SimulatorWinches:
         self._faults = faults
 
     def sensor_faults(self) -> dict[str, str]:
-        """Faults of the sensors alone, by tendon."""
         return {name: fault for name, (fault, _) in self._faults.items() if fault in OF_SENSORS}
 
     def restart(self) -> None:
-        """Begin again, after a reset of the engine: the drives hold, and the faults happen again."""
+        """Hold the wires and repeat the faults after an engine reset."""
         if self.robot is not None:
             faults, self._faults, self._holding = self._faults, {}, True
             self.take_faults(faults)
 
 
 def check_winch_parameters(p: Any) -> None:
-    """Refuse parameters that only winches have a meaning for, or none.
+    """Reject winch parameters without winches.
 
     Raises:
-        ConfigError: naming the parameter.
+        ConfigError: if there is one.
     """
     if p.drives != WINCHES and (p.path_friction or p.winch_error):
         name = "path_friction" if p.path_friction else "winch_error"

@@ -1,1 +1,1 @@
-"""What nodes that play or follow a person have in common: a clip, or live markers, and the topics of both."""
+"""Clip and live-marker sources of streaming nodes."""

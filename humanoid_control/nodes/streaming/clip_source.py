@@ -1,4 +1,4 @@
-"""Targets from a motion clip, for nodes that play one: its parameters, and a player's topics."""
+"""Targets from a motion clip: parameters and player topics."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from humanoid_control.retargeting import POINTS, ClipPlayer, scale_to_robot
 from humanoid_control.retargeting.player import Figure
 from humanoid_control.robots import Robot
 
-MAX_RATE = 120.0  # [Hz] of targets
-LONGEST_STEP = 0.2  # [s] a longer pause between two ticks is not made up for
+MAX_RATE = 120.0  # [Hz] maximum target rate
+LONGEST_STEP = 0.2  # [s] maximum advance per tick; longer pauses delay the clip
 
 
 class ClipSource:
-    """Wires a `ClipPlayer` to the topics `clip/time`, `clip/duration` and `clip/seek` of a node."""
+    """`ClipPlayer` with the topics `clip/time`, `clip/duration` and `clip/seek`."""
 
     def __init__(self, node: TickNode, robot: Robot, body: BodyPoints, lead_in: float, left: float) -> None:
-        """Prepare.
+        """Create player and topics.
 
         Args:
-            node: that ticks.
-            robot: to imitate.
-            body: the clip.
-            lead_in: time to move from where the robot is to the first frame [s].
-            left: how far to the left of the robot the dancer's figure stands [m].
+            node: node with the topics.
+            robot: imitating robot.
+            body: clip.
+            lead_in: time from the current posture to the first frame [s].
+            left: offset of the dancer's figure to the left of the robot [m].
         """
         targets = scale_to_robot(body, robot)
         self.rate = min(targets.rate, MAX_RATE)
@@ -46,25 +46,25 @@ class ClipSource:
 
     @property
     def current(self) -> np.ndarray:
-        """The targets (7, 3) now."""
+        """Current targets (7, 3)."""
         return self.player.points()
 
     def begin_at(self, points: np.ndarray) -> None:
-        """The clip begins with a lead-in from these points (7, 3)."""
+        """Start the lead-in at these points (7, 3)."""
         self.player.begin_at(points)
 
     def stop(self) -> None:
-        """Time does not pass until the next `advance`."""
+        """Pause time until the next `advance`."""
         self._before = None
 
     def advance(self, now: float) -> tuple[np.ndarray, None]:
-        """Targets to publish; they are of the present."""
+        """Return current targets, without a frame stamp."""
         self.player.advance(0.0 if self._before is None else min(now - self._before, LONGEST_STEP))
         self._before = now
         return self.player.points(), None
 
     def segments(self) -> np.ndarray:
-        """The dancer's figure: ends (2 B, 3) of the bones."""
+        """Return bone ends (2 B, 3) of the dancer's figure."""
         self._time.publish(Float64(data=self.player.time))
         return self._figure.segments(self.player.body())
 
@@ -75,11 +75,10 @@ class ClipSource:
         self.player.playing = False
 
     def restart(self) -> None:
-        """Begin again with the lead-in."""
+        """Restart with the lead-in."""
         self.player.restart()
 
     def values(self) -> dict[str, Any]:
-        """For diagnostics."""
         p = self.player
         return {
             "source": "clip",
@@ -107,7 +106,7 @@ class ClipFileParameters(WorldParameters):
 
 @dataclass(frozen=True)
 class ClipParameters(ClipFileParameters):
-    """Parameters of a clip and of how it is played."""
+    """Parameters of a clip and its playback."""
 
     loop: bool = param(True, "begin again at the end", live=True)
     speed: float = param(1.0, "speed against the clip's own", "", 0.05, 4.0, live=True)
@@ -115,10 +114,10 @@ class ClipParameters(ClipFileParameters):
 
 
 def clip_points(p: ClipFileParameters) -> BodyPoints:
-    """The body points of the clip that the parameters name, read as they say.
+    """Read the body points of the clip.
 
     Raises:
-        HumanoidError: it cannot be read.
+        HumanoidError: if it is unreadable.
     """
     marker_set, rate = p.marker_set or None, p.clip_rate or None
     if p.clean:

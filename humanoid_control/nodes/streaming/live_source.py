@@ -1,6 +1,6 @@
-"""Targets from live markers, for the streamer: the topic `markers` and the clock of its source.
+"""Targets from live markers for the streamer.
 
-Frames come as a MarkerArray with labels, or as a PoseArray in a known order.
+Frames arrive on `markers` as a MarkerArray with labels, or as a PoseArray in a known order.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from humanoid_control.robots import Robot
 
 TOPIC = "markers"
 PROBLEMS = ("calibration", "clock", "input", "labels", "hidden", "segments", "silence")
-DELAY_GROWTH = 1e-5  # [s] from frame to frame at the most, so that drifting clocks are followed
-OTHER_CLOCK = 1.0  # [s] a delay that changes by more, or a stamp farther from the present, means another clock
+DELAY_GROWTH = 1e-5  # [s] maximum growth of the delay per frame, so that drifting clocks are followed
+OTHER_CLOCK = 1.0  # [s] larger changes of the delay, or stamps this far from the present, mean another clock
 
 
 class SourceClock:
-    """Turns stamps of a source into times of arrival without jitter: the stamp plus the shortest delay seen."""
+    """Conversion of source stamps to arrival times without jitter: stamp plus shortest observed delay."""
 
     def __init__(self) -> None:
         self._stamp = self._delay = float("nan")
 
     def time(self, stamp: float, arrival: float) -> float:
-        """Arrival of a frame without jitter [s], never later than it did arrive.
+        """Return the arrival time of a frame without jitter [s], never later than the actual arrival.
 
         Args:
-            stamp: by the source's clock [s]; one that does not grow is not used, and others are compared anew.
-            arrival: by this computer's clock [s].
+            stamp: stamp of the source's clock [s]; if it does not increase, the delay is estimated again.
+            arrival: arrival by this computer's clock [s].
         """
         grows, self._stamp = not stamp <= self._stamp, stamp
         if not grows:
@@ -55,13 +55,21 @@ class SourceClock:
         return stamp + self._delay
 
     def stamp(self, time: float) -> float:
-        """Stamp by the source's clock of a moment of this computer's clock [s]; NaN where its stamps are useless."""
+        """Return the source stamp of a time of this computer [s]; NaN without usable stamps."""
         return time - self._delay
 
 
 @dataclass(frozen=True)
 class MarkerFrame:
-    """One frame: labels, positions (M, 3) [m], its arrival [s, monotonic], without and with jitter, and in ROS time."""
+    """Frame of markers.
+
+    Attributes:
+        labels: labels of M markers.
+        positions: positions (M, 3) [m].
+        time: arrival without jitter [s, monotonic].
+        arrival: measured arrival [s, monotonic].
+        ros: arrival in ROS time [s].
+    """
 
     labels: tuple[str, ...]
     positions: np.ndarray
@@ -71,22 +79,23 @@ class MarkerFrame:
 
 
 class MarkerInput:
-    """Keeps the newest frame of the topic `markers`; a message makes an extra tick at once.
+    """Newest frame of the topic `markers`; each message triggers an extra tick.
 
     Attributes:
-        problem: why the last message was passed over; empty when it was not.
-        clock: of the source. offset: of that clock against this computer's.
+        problem: reason for which the last message was rejected; empty: none.
+        clock: clock of the source.
+        offset: offset of that clock to this computer's.
     """
 
     def __init__(self, node: TickNode, order: str) -> None:
         """Subscribe.
 
         Args:
-            node: that ticks.
-            order: labels of the poses of a PoseArray, separated by commas; empty: the topic is a MarkerArray.
+            node: receiving node.
+            order: comma-separated labels of a PoseArray; empty: the topic is a MarkerArray.
 
         Raises:
-            ConfigError: a label twice.
+            ConfigError: if a label appears twice.
         """
         self.order = tuple(label.strip() for label in order.split(",") if label.strip())
         if len(set(self.order)) < len(self.order):
@@ -105,7 +114,7 @@ class MarkerInput:
         self._newest = (message, time.monotonic(), 1e-9 * self._node.get_clock().now().nanoseconds)
 
     def take(self) -> MarkerFrame | None:
-        """The newest frame, once."""
+        """Return the newest frame, once."""
         if self._newest is None:
             return None
         (message, arrival, now), self._newest = self._newest, None
@@ -122,13 +131,12 @@ class MarkerInput:
         return MarkerFrame(self.order, positions, self._time(stamp, now, arrival), arrival, now)
 
     def _time(self, stamp: float, now: float, arrival: float) -> float:
-        """Arrival without jitter [s, monotonic] of a frame with a stamp of the source; now: of ROS time [s]."""
+        """Return the arrival without jitter [s, monotonic] of a source stamp; `now`: ROS time [s]."""
         self.offset.time(stamp, now, arrival)
         return self.clock.time(stamp, arrival)
 
 
 def _label(ns: str, text: str) -> str:
-    """A marker's label: its text, or else its namespace."""
     return text or ns
 
 
@@ -158,19 +166,20 @@ class LiveParameters(WorldParameters):
 
 
 class LiveSource:
-    """Wires `LiveTargets` to the topic `markers`, the parameters and the diagnostics of a node."""
+    """Connection of `LiveTargets` to the topic `markers` and a node."""
 
     def __init__(self, node: TickNode, robot: Robot, parameters: LiveParameters, marker_set: str, lead_in: float,
                  left: float, kind: type[LiveTargets] = LiveTargets) -> None:  # fmt: skip
-        """Prepare.
+        """Subscribe.
 
         Args:
-            node: that ticks.
-            robot: to imitate.
-            parameters: of live markers.
-            marker_set, lead_in: as for LiveSettings.
-            left: how far to the left of the robot the dancer's figure stands [m].
-            kind: of targets.
+            node: receiving node.
+            robot: imitating robot.
+            parameters: parameters of live markers.
+            marker_set: as in `LiveSettings`.
+            lead_in: as in `LiveSettings`.
+            left: offset of the dancer's figure to the left of the robot [m].
+            kind: class of the targets.
         """
         p = parameters
         settings = LiveSettings(marker_set, p.live_calibration, p.live_upright, p.live_up, p.live_fade,
@@ -185,15 +194,15 @@ class LiveSource:
 
     @property
     def current(self) -> np.ndarray | None:
-        """The targets (7, 3) now; None before the calibration."""
+        """Current targets (7, 3); None before the calibration."""
         return self.live.targets
 
     def begin_at(self, points: np.ndarray) -> None:
-        """The lead-in begins at these points (7, 3)."""
+        """Start the lead-in at these points (7, 3)."""
         self.live.begin_at(points)
 
     def advance(self, now: float) -> tuple[np.ndarray | None, float | None]:
-        """Targets to publish, and their stamp [s]: of the frame they come from, or where it would have been."""
+        """Return targets to publish and the stamp of their frame [s], measured or extrapolated."""
         frame = self._input.take()
         moment = now if frame is None else frame.time
         if frame is None:
@@ -222,7 +231,7 @@ class LiveSource:
                 self._node.get_logger().warning(text)
 
     def segments(self) -> np.ndarray | None:
-        """The dancer's figure: ends (2 B, 3) of the bones; None before the calibration."""
+        """Return bone ends (2 B, 3) of the dancer's figure; None before the calibration."""
         if self.live.body is None or self.live.shown is None:
             return None
         if self._figure is None:
@@ -236,12 +245,11 @@ class LiveSource:
         self.live.playing = False
 
     def restart(self) -> None:
-        """Calibrate again; the targets stay where they are meanwhile."""
+        """Calibrate again; targets are held meanwhile."""
         self.live.calibrate()
         self._figure = None
 
     def values(self) -> dict[str, Any]:
-        """For diagnostics."""
         added, latency = self._added.percentiles(), self._latency.percentiles()
         return {
             "source": "live",

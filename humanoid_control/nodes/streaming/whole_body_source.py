@@ -1,4 +1,4 @@
-"""Where a streamed whole body comes from: a clip that is played, or live markers; each with the robot that follows."""
+"""Sources of a streamed whole body: a clip or live markers, each with its solver."""
 
 from __future__ import annotations
 
@@ -37,19 +37,21 @@ class WholeBodyParameters(LiveParameters, ClipParameters):
 
 
 class PlayedBody:
-    """A clip: a robot that is solved frame by frame, as it plays; topics `clip/time`, `clip/duration`, `clip/seek`.
+    """Clip solved frame by frame; topics `clip/time`, `clip/duration`, `clip/seek`.
 
     Attributes:
-        solver: the robot. rate: of the ticks [Hz]. name: of the clip.
+        solver: whole-body solver of the robot.
+        rate: tick rate [Hz].
+        name: name of the clip.
     """
 
-    stamp: float | None = None  # of the last posture [s]: the present
+    stamp: float | None = None  # stamp of the last posture [s]; None: the present
 
     def __init__(self, node: TickNode, robot: Robot, p: WholeBodyParameters) -> None:
-        """Read the clip; what was guessed on the way is logged.
+        """Read the clip and log its assumptions.
 
         Raises:
-            HumanoidError: it cannot be read, or shows no legs.
+            HumanoidError: if it is unreadable or shows no legs.
         """
         body = clip_points(p)
         for text in body.warnings:
@@ -71,17 +73,17 @@ class PlayedBody:
         listen_to_one(node, Float64, "clip/seek", lambda m: self.player.seek(m.data), EVENTS_TIMEOUT, EVENTS)
 
     def change(self, p: WholeBodyParameters) -> None:
-        """Take over parameters that may change while it plays."""
+        """Apply changed live parameters."""
         self.player.loop, self.player.speed = p.loop, p.speed
 
     def begin(self) -> None:
-        """The clip's first posture, as the clip has it."""
+        """Start at the first posture of the clip."""
         self.player.restart()
         self.solver.start(self.player.advance(0.0), self.player.heading, self.name)
         self.player.playing, self._first = not self._paused, True
 
     def advance(self, now: float) -> float:
-        """The next posture; the time for which it moves [s]."""
+        """Move to the next posture; return its duration [s]."""
         dt = 1.0 / self.rate
         if not self._first:
             self.solver.step(self.player.advance(dt), 0, dt)
@@ -89,16 +91,16 @@ class PlayedBody:
         return dt
 
     def shown(self) -> np.ndarray:
-        """The targets (12, 3) of BODY_POINTS [m]."""
+        """Return the targets (12, 3) of BODY_POINTS [m]."""
         self._time.publish(Float64(data=self.player.time))
         return self.player.shown()
 
     def skeleton(self) -> np.ndarray:
-        """Ends (2 B, 3) of the figure's bones [m]."""
+        """Return bone ends (2 B, 3) of the figure [m]."""
         return self.player.skeleton()
 
     def serve(self, name: str) -> tuple[bool, str]:
-        """Do what a service asks for: whether it is done, and what is said."""
+        """Handle a service; return success and message."""
         if name == "calibrate":
             return False, "a clip is played: only live markers are calibrated"
         if name == "restart":
@@ -107,7 +109,6 @@ class PlayedBody:
         return True, name
 
     def values(self) -> dict[str, Any]:
-        """For diagnostics."""
         p = self.player
         return {
             "clip": self.name,
@@ -118,17 +119,16 @@ class PlayedBody:
 
 
 class FollowedBody:
-    """Live markers: a robot that follows a person; it stands until the person is known.
+    """Live markers: the robot follows a person, and stands until the calibration.
 
     Attributes:
-        rate: of the ticks between frames [Hz]; every frame makes a tick of its own.
+        rate: rate of ticks between frames [Hz]; each frame triggers its own tick.
     """
 
     name = "live markers"
-    stamp: float | None = None  # of the frame that the last posture comes from [s]
+    stamp: float | None = None  # frame stamp of the last posture [s]
 
     def __init__(self, node: TickNode, robot: Robot, p: WholeBodyParameters) -> None:
-        """Listen to the topic `markers`."""
         self._source = LiveSource(node, robot, p, p.marker_set, p.lead_in, p.figure_offset, LiveWholeBody)
         assert isinstance(self._source.live, LiveWholeBody)
         self.live = self._source.live
@@ -137,36 +137,35 @@ class FollowedBody:
 
     @property
     def solver(self) -> WholeBodyRetargeter:
-        """The robot."""
         return self.live.solver
 
     def change(self, p: WholeBodyParameters) -> None:
-        """No parameter of it changes while it runs."""
+        """Do nothing: this source has no live parameters."""
 
     def begin(self) -> None:
-        """The robot stands where it is; the person is calibrated."""
+        """Stand at the current place, and calibrate the person."""
         self.live.begin_standing()
         self.live.playing = not self._paused
 
     def advance(self, now: float) -> float:
-        """The next posture; the time for which it moves [s], 0 where there is none."""
+        """Move to the next posture; return its duration [s], 0 without one."""
         points, self.stamp = self._source.advance(now)
-        if points is None:  # it stands, and is shown now and then
+        if points is None:  # the standing robot is shown periodically
             still = not self.live.calibrated and not now - self._shown < 1.0 / self.rate
             self._shown, self.stamp = now if still else self._shown, None
             return 1.0 / self.rate if still else 0.0
         return self.live.follow()
 
     def shown(self) -> np.ndarray | None:
-        """The targets (12, 3) of BODY_POINTS [m]; None before the calibration."""
+        """Return the targets (12, 3) of BODY_POINTS [m]; None before the calibration."""
         return None if self.live.targets is None else self.live.targets[: len(BODY_POINTS)]
 
     def skeleton(self) -> np.ndarray | None:
-        """Ends (2 B, 3) of the figure's bones [m]; None before the calibration."""
+        """Return bone ends (2 B, 3) of the figure [m]; None before the calibration."""
         return self.live.skeleton()
 
     def serve(self, name: str) -> tuple[bool, str]:
-        """Do what a service asks for: whether it is done, and what is said."""
+        """Handle a service; return success and message."""
         if name in ("restart", "calibrate"):
             self._source.restart()
             return True, "stand upright"
@@ -174,5 +173,4 @@ class FollowedBody:
         return True, name
 
     def values(self) -> dict[str, Any]:
-        """For diagnostics."""
         return self._source.values()

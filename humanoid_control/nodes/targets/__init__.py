@@ -1,1 +1,1 @@
-"""Targets of a robot as they come: frames of markers, PoseStamped topics and frames of tf."""
+"""Targets of a robot: marker frames, PoseStamped topics, tf frames."""

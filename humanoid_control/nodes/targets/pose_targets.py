@@ -1,7 +1,4 @@
-"""Targets one by one, as teleoperation and MoveIt have them: PoseStamped on `targets/NAME`, frames `target/NAME` of tf.
-
-A target that several sources send has one owner: the first that was heard, until it is silent.
-"""
+"""Single targets for teleoperation and MoveIt: PoseStamped on `targets/NAME`, tf frames `target/NAME`."""
 
 from __future__ import annotations
 
@@ -21,27 +18,27 @@ from humanoid_control.nodes.base.serialized_markers import POSE, MarkerPoses
 from humanoid_control.nodes.base.tick_node import Level, TickNode
 from humanoid_control.robots import Robot
 
-try:  # not among the ROS wheels
+try:  # not in the ROS wheels
     from tf2_msgs.msg import TFMessage
 except ImportError:
     TFMessage = None
 
 POSE_TOPIC, CHILD, TF = "targets/", "target/", "/tf"
-MOST_TRANSFORMS = 64  # targets in a message of tf
-NAMED = 3  # in a report
+MOST_TRANSFORMS = 64  # targets in a tf message
+NAMED = 3  # names in a report
 Take = Callable[[MarkerPoses, str, bytes], None]
 
 
 class TargetOwners:
-    """Owner of each target among its sources: a publisher on a topic, the first that was heard until it is silent."""
+    """Ownership of targets with several sources: the first source, until it is silent."""
 
     def __init__(self, node: TickNode, names: Sequence[str], timeout: float) -> None:
-        """Make it.
+        """Start without owners.
 
         Args:
-            node: whose diagnostics name the sources.
-            names: of targets that have several topics; others have one, whose own rule holds.
-            timeout: silence of an owner after which another source is followed [s].
+            node: node whose diagnostics name the sources.
+            names: targets with several topics.
+            timeout: silence after which another source is followed [s].
         """
         self._node, self._names, self._timeout = node, frozenset(names), timeout
         self._owners: dict[str, tuple[str, bytes, float]] = {}
@@ -49,7 +46,7 @@ class TargetOwners:
         node.reports.append(self.report)
 
     def owned(self, m: MarkerPoses, topic: str, gid: bytes) -> MarkerPoses:
-        """The targets of a message that its publisher owns, which takes those that nobody has."""
+        """Return the targets that this publisher owns; unowned targets become its own."""
         shared = self._names.intersection(m.names)
         if not shared:
             return m
@@ -68,7 +65,7 @@ class TargetOwners:
         return MarkerPoses(names, m.poses[use], m.stamp, frames, m.passed_over)
 
     def report(self, now: float) -> None:
-        """Name the sources of targets that were refused lately; called in each tick, at `now` [s]."""
+        """Report rejected sources; called in each tick, at `now` [s]."""
         if not self._refused:
             self._node.health.clear("owner of a target")
             return
@@ -86,7 +83,7 @@ class TargetOwners:
 
 
 class PoseTargets:
-    """Subscriptions of single targets: a topic for each name that a parameter lists, and tf where it is wanted."""
+    """Subscriptions of single targets by topic, and by tf if requested."""
 
     def __init__(
         self, node: TickNode, robot: Robot, text: str, default: str, use_tf: bool, take: Take, prefix: str = ""
@@ -94,15 +91,17 @@ class PoseTargets:
         """Subscribe.
 
         Args:
-            node: that follows the targets. robot: whose points and links they are.
-            text: names of targets with a topic of their own, divided by commas.
-            default: as text; of these names the ones that the robot lacks are left out.
-            use_tf: frames `target/NAME` on /tf are targets as well.
-            prefix: of frames, `frame_prefix`.
-            take: called with the targets of a message, its topic, and the identity of its publisher.
+            node: receiving node.
+            robot: robot with the points and links.
+            text: comma-separated names of targets with their own topic.
+            default: default of `text`; its names may be missing in the robot.
+            use_tf: also use frames `target/NAME` on /tf.
+            take: called with targets, topic and publisher identity of a message.
+            prefix: `frame_prefix` of the robot.
 
         Raises:
-            UnknownNameError: the robot has no such point or link. ConfigError: tf's messages are not installed.
+            UnknownNameError: if the robot lacks a point or link.
+            ConfigError: if the tf messages are not installed.
         """
         links = {f.name for f in robot.model.frames if f.type == pin.FrameType.BODY}
         known = {*robot.points, *links}
@@ -133,7 +132,7 @@ class PoseTargets:
         return on_pose
 
     def _transforms(self, data: bytes, info: Mapping[str, Any]) -> None:
-        """Take the frames of a message that are targets; others are not read at all."""
+        """Use the target frames of a message, without parsing other messages."""
         if self._child.encode() not in data:
             return
         found = [t for t in deserialize_message(data, TFMessage).transforms if t.child_frame_id.startswith(self._child)]

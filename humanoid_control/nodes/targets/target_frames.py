@@ -1,4 +1,4 @@
-"""Frames of targets: the world, the robot's own links, and with tf2 every frame with a transform to the world."""
+"""Frames of targets: the world, robot links, and any frame known to tf2."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from humanoid_control.nodes.base.serialized_markers import MarkerPoses
 from humanoid_control.robots import Robot
 from humanoid_control.robots.standard_frames import standard_frames
 
-try:  # not among the ROS wheels; without it only known frames are understood
+try:  # not in the ROS wheels; without it only known frames work
     import tf2_ros
     from rclpy.time import Time
 except ImportError:
     tf2_ros = None
 
-FARTHEST = 1e6  # [m] no target lies farther away, and no sum of such numbers overflows
-WORLDS = ("world", "odom", "map")  # links that models have above the root link: not the frames of these names
-NAMED = 3  # frames, and targets, in a report
+FARTHEST = 1e6  # [m] bound of target coordinates, so that sums cannot overflow
+WORLDS = ("world", "odom", "map")  # links above the root link in some models; not the frames of these names
+NAMED = 3  # frames and targets named in a report
 
 
 class LinkFrames:
-    """Poses of the frames of a robot whose root link stands still: its links, its points, and the names of REP 120."""
+    """Poses of links, points and REP 120 frames of a robot with a fixed root link."""
 
     def __init__(self, robot: Robot, joints: Callable[[], np.ndarray]) -> None:
         """Find the frames.
 
         Args:
-            robot: with a fixed base.
-            joints: returns the measured position (n,) of each joint [rad].
+            robot: robot with a fixed base.
+            joints: returns the measured joint positions (n,) [rad].
         """
         self._robot, self._joints, self._data = robot, joints, robot.model.createData()
         fixed = pin.SE3.Identity()
@@ -47,7 +47,7 @@ class LinkFrames:
         return name in self._frames
 
     def carries(self, target: str, frame: str) -> bool:
-        """Test whether the joint of a target moves a frame: such a target would run away from itself."""
+        """Return True if the joint of a target moves a frame: the target would move with itself."""
         if target not in self._frames:
             return False
         frames, supports = self._robot.model.frames, self._robot.model.supports
@@ -55,17 +55,17 @@ class LinkFrames:
         return bool(own and own in list(supports[other]))
 
     def pose(self, name: str) -> pin.SE3:
-        """Pose of a frame in the world, by the joints as they were measured last."""
+        """Return the pose of a frame in the world at the measured joint positions."""
         k, X_link_frame = self._frames[name]
         pin.forwardKinematics(self._robot.model, self._data, self._robot.q(self._joints()))
         return pin.updateFramePlacement(self._robot.model, self._data, k) * X_link_frame
 
 
 class TargetFrames:
-    """Brings targets into the world from the frames that their messages name.
+    """Transformation of targets from their message frames to the world.
 
     Attributes:
-        problem: which targets of the last message were refused, why, and what to do; empty where none was.
+        problem: rejected targets of the last message, with reason; empty: none.
     """
 
     def __init__(
@@ -76,19 +76,20 @@ class TargetFrames:
         joints: Callable[[], np.ndarray] | None = None,
         prefix: str = "",
     ) -> None:
-        """Listen to transforms, where there is tf2.
+        """Subscribe to transforms, if tf2 is available.
 
         Args:
-            node: whose transforms they are. robot: whose root link is a frame, too, where it stands still.
-            world: name of the world's frame.
-            joints: as of `LinkFrames`; None: no other link is a frame.
-            prefix: of the names of the robot's frames, `frame_prefix`.
+            node: node with transforms.
+            robot: its fixed root link is also a frame.
+            world: name of the world frame.
+            joints: see `LinkFrames`; None: no other links.
+            prefix: `frame_prefix` of the robot.
         """
         self.problem, self._world, self._prefix = "", world, prefix
         self._known: dict[str, pin.SE3 | None] = {"": None, world: None}
         self._root = ""
         parent = robot.model.frames[robot.model.getFrameId(robot.root_link)].parentJoint
-        if robot.base == "floating" or parent == 0:  # else it moves with the joints
+        if robot.base == "floating" or parent == 0:  # otherwise it moves with the joints
             self._root = f"{prefix}{robot.root_link}"
             self._known.setdefault(self._root, robot.X_world_root)
         self._links = LinkFrames(robot, joints) if joints is not None and self._root else None
@@ -98,10 +99,7 @@ class TargetFrames:
             self._listener = tf2_ros.TransformListener(self._buffer, node)
 
     def in_world(self, m: MarkerPoses) -> tuple[tuple[str, ...], np.ndarray]:
-        """Names (k,) of the targets whose frame is understood, and their poses (k, 7) in the world.
-
-        Numbers that no place has come as NaN.
-        """
+        """Return names (k,) of targets with known frames, and their world poses (k, 7); implausible numbers are NaN."""
         poses = np.where(np.abs(m.poses) < FARTHEST, m.poses, np.nan)
         rows: dict[str, list[int]] = {}
         for k, frame in enumerate(m.frames):
@@ -122,7 +120,7 @@ class TargetFrames:
         return tuple(name for name, good in zip(m.names, use, strict=True) if good), poses[use]
 
     def _pose(self, frame: str, lost: int, targets: Sequence[str]) -> tuple[pin.SE3 | None, str]:
-        """Pose of a frame in the world, None where it is the world; and why it is not known, which else is empty."""
+        """Return the pose of a frame (None: identity), and the reason if it is unknown (else empty)."""
         if frame in self._known:
             return self._known[frame], ""
         link = frame.removeprefix(self._prefix)
@@ -132,11 +130,11 @@ class TargetFrames:
             return self._links.pose(link), ""
         if self._buffer is None:
             return None, "tf2_ros is not installed here to transform them"
-        if lost >= NAMED:  # no message asks for more than a few
+        if lost >= NAMED:  # limits the look-ups per message
             return None, "unknown"
         try:
             t = self._buffer.lookup_transform(self._world, frame, Time()).transform
-        except Exception as e:  # tf2 has a class for every reason, and none for all
+        except Exception as e:  # tf2 exceptions have no common base class
             return None, f"{e}"[:120]
         p, o = t.translation, t.rotation
         numbers = np.array([p.x, p.y, p.z, o.x, o.y, o.z, o.w])
@@ -157,7 +155,7 @@ class TargetFrames:
 
 
 def _moved(X: pin.SE3, poses: np.ndarray) -> np.ndarray:
-    """Poses (k, 7) seen from the frame in which X is the pose of theirs; quaternions keep their lengths."""
+    """Transform poses (k, 7) by X; quaternions keep their norms."""
     x, y, z, w = pin.SE3ToXYZQUAT(X)[3:]
     left = np.array([[w, -z, y, x], [z, w, -x, y], [-y, x, w, z], [-x, -y, -z, w]])
     return np.concatenate([poses[:, :3] @ X.rotation.T + X.translation, poses[:, 3:] @ left.T], axis=1)

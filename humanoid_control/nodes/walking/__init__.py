@@ -1,1 +1,1 @@
-"""The node `walker` in parts: parameters, sensors, requests, outputs."""
+"""Parts of the node `walker`."""

@@ -1,4 +1,4 @@
-"""Tick of a robot that balances on its feet: at each complete measurement, or a little later with the last readings."""
+"""Tick of a balancing robot: at each complete measurement, or slightly later with the last readings."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from humanoid_control.nodes.walking.sensors import JOINTS, Sensors, TickClock
 from humanoid_control.walking.start_check import StartCheck
 
 WAITING, OFF = "WAITING", "OFF"
-JUMP = 0.5  # [s] between two instants of the sensors, beyond which the simulation was reset or replaced
-CHECK_PERIOD = 0.25  # [s] between checks for missing sensors and other publishers
-PATIENCE = 2.0  # [s] without commands, after which the reason is reported
+JUMP = 0.5  # [s] gap between sensor instants that means that the simulation was reset
+CHECK_PERIOD = 0.25  # [s] period of the check for missing sensors and other publishers
+PATIENCE = 2.0  # [s] without commands before the reason is reported
 
 
 class BalanceCommands(Protocol):
-    """Publisher of joint commands, by position or by torque."""
+    """Publisher of joint commands, by position or torque."""
 
     @property
     def owner(self) -> CommandOwner: ...
@@ -34,19 +34,18 @@ class BalanceCommands(Protocol):
 
 
 class BalancingNode(TickNode):
-    """Node that controls a robot on its feet from joint states, an IMU and the wrenches of its soles.
+    """Node that controls a robot on its feet from joint states, an IMU and sole wrenches.
 
-    A subclass creates the attributes below in `configure` and calls `listen_to_sensors`. It implements `restart`,
-    `stand_up`, `control`, `check_sources`, `show_state` and `fallen`.
+    A subclass creates the attributes in `configure`, calls `listen_to_sensors`, and implements the abstract methods.
 
     Attributes:
         sensors: newest readings.
-        clock: assignment of ticks to the instants of the sensors.
-        check: test that the robot stands at rest on its feet.
+        clock: tick schedule from sensor instants.
+        check: test that the robot rests on its feet.
         commands: publisher of joint commands.
-        took: duration of a run of the controller [s].
-        running: True while the robot is controlled.
-        paused: True while the time of the simulator stands still.
+        took: duration of a controller run [s].
+        running: the robot is controlled.
+        paused: simulated time is paused.
         checked: time of the last `check_sources`, monotonic [s].
         waiting_since: time of the last restart, monotonic [s].
     """
@@ -62,23 +61,23 @@ class BalancingNode(TickNode):
     waiting_since: float
 
     def restart(self) -> None:
-        """Discard the state, and wait until the robot stands at rest on its feet."""
+        """Discard the state and wait until the robot rests on its feet."""
         raise NotImplementedError
 
     def stand_up(self, now: float) -> None:
-        """Start the control if the robot stands at rest and no other node commands it."""
+        """Start the control if the robot rests and no other node commands it."""
         raise NotImplementedError
 
     def control(self, ticks: int, now: float) -> int:
-        """Control the robot for a number of ticks; `now` is monotonic [s].
+        """Control the robot for a number of ticks at monotonic time `now` [s].
 
         Returns:
-            How often the controller ran.
+            Number of controller runs.
         """
         raise NotImplementedError
 
     def check_sources(self, now: float) -> None:
-        """Report missing sensors and other publishers of commands; `now` is monotonic [s]."""
+        """Report missing sensors and competing command publishers."""
         raise NotImplementedError
 
     def show_state(self, state: str) -> None:
@@ -87,15 +86,11 @@ class BalancingNode(TickNode):
 
     @property
     def fallen(self) -> bool:
-        """True after a fall, until `restart`."""
+        """Whether the robot fell since the last `restart`."""
         raise NotImplementedError
 
     def listen_to_sensors(self, soles: tuple[str, ...]) -> None:
-        """Subscribe to the sensors, and to the pause of the simulator.
-
-        Args:
-            soles: names of the soles whose wrenches are measured.
-        """
+        """Subscribe to joint states, IMU, wrenches of these soles, and the simulator pause."""
         self.listen(JointState, "joint_states", self._sensed(self.sensors.on_joints))
         self.listen(Imu, "imu", self._sensed(self.sensors.on_imu))
         for sole in soles:
@@ -103,7 +98,7 @@ class BalancingNode(TickNode):
         self.create_subscription(Bool, PAUSED, self.on_paused, LATCHED)
 
     def _sensed(self, take: Callable[[Any], bool]) -> Callable[[Any], None]:
-        """Return a callback that wakes the tick when the measurement of an instant is complete."""
+        """Return a callback that triggers a tick once the measurement of an instant is complete."""
 
         def call(message: Any) -> None:
             if take(message) and self.active and self.sensors.instant is not None:
@@ -112,7 +107,7 @@ class BalancingNode(TickNode):
         return call
 
     def on_paused(self, message: Bool) -> None:
-        """Stop or resume the check for late sensors with the time of the simulator."""
+        """Suspend or resume the detection of late sensors."""
         self.paused = bool(message.data)
         self._rest(time.monotonic())
 
@@ -148,26 +143,25 @@ class BalancingNode(TickNode):
         self.took.add((time.monotonic() - begin) / runs)
 
     def begin_running(self) -> None:
-        """Start the control, and clear the reports of the time before."""
+        """Start the control and clear start-up reports."""
         self.running = True
         for key in ("start", "jump", "off"):
             self.health.clear(key)
 
     def report_waiting(self, waits: bool) -> None:
-        """Report why the control does not start; `waits`: whether it should have started by now."""
+        """Report the reason for waiting if `waits`."""
         missing = self.sensors.missing
         problems = [f"no {name} yet" for name in missing[:3]] if missing else self.check.problems
         text = "not standing yet: " + "; ".join(problems or ["not steady"])
         self.health.check("start", waits, Level.WARN, text)
 
     def switch_off(self, why: str) -> None:
-        """Damp the joints and restart; `why` is reported."""
+        """Damp the joints, restart, and report the reason."""
         self.health.report("off", Level.ERROR, why)
         self.commands.damp()
         self.restart()
         self.show_state(OFF)
 
     def _rest(self, now: float) -> None:
-        """Count nothing as late while the time of the simulator stands still."""
         self.clock.rest(now)
         self.sensors.look(now, 0.0)

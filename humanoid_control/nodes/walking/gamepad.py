@@ -1,4 +1,4 @@
-"""A gamepad that moves a walking robot."""
+"""Gamepad control of a walking robot."""
 
 from __future__ import annotations
 
@@ -9,25 +9,30 @@ from geometry_msgs.msg import Twist
 
 from humanoid_control.errors import ConfigError
 
-IMPOSSIBLE = 1e6  # of a stick, which goes from -1 to 1
+IMPOSSIBLE = 1e6  # bound of a stick reading, whose range is -1 to 1
 
 
 class Gamepad:
-    """Velocities from `joy`: sticks give one while a button is held; who lets go of it lets the robot come to rest.
+    """Velocities from `joy`, while a button is held; its release stops the robot.
 
     Attributes:
-        axes: of the message, for forward, to the left, turning to the left. speeds: at full stick [m/s, m/s, rad/s].
-        held: button that must be held; -1: none. stop: button that stops at once; -1: none.
+        axes: message indices of forward, left, turning left.
+        speeds: speeds at full stick [m/s, m/s, rad/s].
+        held: button to hold; -1: none.
+        stop: button of the immediate stop; -1: none.
     """
 
     def __init__(self, axes: str, speeds: str, held: int, stop: int) -> None:
-        """Make it.
+        """Parse the settings.
 
         Args:
-            axes, speeds: three numbers each, with commas between. held, stop: buttons.
+            axes: three comma-separated indices.
+            speeds: three comma-separated speeds.
+            held: button to hold; -1: none.
+            stop: button of the immediate stop; -1: none.
 
         Raises:
-            ConfigError: not three numbers, or an axis below 0.
+            ConfigError: if numbers are malformed, or an axis is negative.
         """
         self.axes = [round(x) for x in three_numbers("joy_axes", axes)]
         self.speeds, self.held, self.stop = three_numbers("joy_speeds", speeds), held, stop
@@ -36,10 +41,10 @@ class Gamepad:
         self._moves = self._pressed = False
 
     def take(self, message: Any) -> tuple[Twist | None, bool]:
-        """Read a Joy: the velocity to walk with, None where it says nothing of it; and whether to stop at once.
+        """Return the velocity of a Joy (None: no request), and whether to stop at once.
 
         Raises:
-            ConfigError: it has fewer axes or buttons than are asked for, or a stick is at no number.
+            ConfigError: if an axis or button is missing, or a stick is not finite.
         """
         if max(self.axes) >= len(message.axes) or max(self.held, self.stop) >= len(message.buttons):
             raise ConfigError(
@@ -62,10 +67,10 @@ class Gamepad:
 
 
 def three_numbers(name: str, text: str) -> np.ndarray:
-    """Three numbers (3,) in a text, with commas between.
+    """Parse three comma-separated numbers (3,) of the parameter `name`.
 
     Raises:
-        ConfigError: they are not three, or no numbers; `name`: of what they are.
+        ConfigError: if they are malformed.
     """
     try:
         out = np.array([float(x) for x in text.split(",")])

@@ -1,4 +1,4 @@
-"""An IMU that sits in another link than the root: its reading as one in the root link, by the measured joints."""
+"""Conversion of readings of an IMU on any link to the root link, by joint positions."""
 
 from __future__ import annotations
 
@@ -9,43 +9,46 @@ from humanoid_control.errors import ConfigError
 from humanoid_control.kinematics.joint_state import ImuReading
 from humanoid_control.robots import Robot
 
-SMOOTH = 0.02  # [s] over which the change of the link's velocity is smoothed: it is a difference of noisy readings
-WINDOW = 0.5  # [s] over which turns are compared
-TIMES, ROOM = 10.0, 0.5  # by which the angular velocity may turn farther than the orientation, and [rad] besides
-LONGEST = 0.1  # [s] between readings from which that change is taken
+SMOOTH = 0.02  # [s] time constant for the link acceleration, a difference of noisy readings
+WINDOW = 0.5  # [s] window of the comparison of turns
+# factor and margin [rad] by which integrated angular velocity may exceed the turn of the orientation
+TIMES, ROOM = 10.0, 0.5
+LONGEST = 0.1  # [s] maximum time between readings for a difference
 
 
 class ImuFrame:
-    """The way of readings from the links of a robot to its root link.
+    """Conversion of IMU readings from a link to the root link.
 
-    With R and p the orientation and the origin of the link in the root link, w the angular velocity of the root and
-    u = w x p + dp/dt the velocity of the link's origin beside the root's, all in axes of the root:
+    R, p: orientation and origin of the link in the root link; w: angular velocity of the root; u = w x p + dp/dt:
+    velocity of the link origin relative to the root origin, all in root axes:
 
         X_world_root = X_world_link R^T,  w = R w_link - w_rel,  f = R f_link - (du/dt + w x u)
 
-    with f the acceleration less gravity. du/dt is a smoothed difference between readings.
+    f is the acceleration minus gravity; du/dt is a smoothed difference between readings.
     """
 
     def __init__(self, robot: Robot) -> None:
         self._robot, self._model, self._data = robot, robot.model, robot.model.createData()
         self._links = {f.name: k for k, f in enumerate(robot.model.frames) if f.type == pin.FrameType.BODY}
-        self._between: dict[str, list[int]] = {}  # joints between a link and the root, of links that were asked for
+        self._between: dict[str, list[int]] = {}  # joints between the root and links used so far
         self.restart()
 
     def restart(self) -> None:
-        """Nothing was read yet."""
         self._before: tuple[str, float, np.ndarray] | None = None  # link, time [s], u [m/s] of the last reading
         self._change = np.zeros(3)
 
     def to_root(self, frame: str, reading: ImuReading, time: float, q: np.ndarray, v: np.ndarray) -> ImuReading:
-        """The reading that an IMU in the root link, at its origin and in its axes, would give.
+        """Return the reading of an IMU at the origin and in the axes of the root link.
 
         Args:
-            frame: link in which it was measured; empty: the root link. time: of the reading [s].
-            q, v: (n,) measured joint positions [rad] and velocities [rad/s].
+            frame: link of the IMU; empty: the root link.
+            reading: measured reading.
+            time: time of the reading [s].
+            q: joint positions (n,) [rad].
+            v: joint velocities (n,) [rad/s].
 
         Raises:
-            ConfigError: no link of the robot has that name, or joints between it and the root are not measured yet.
+            ConfigError: if the link is unknown, or joints up to the root are not measured yet.
         """
         if frame in ("", self._robot.root_link):
             return reading
@@ -62,7 +65,7 @@ class ImuFrame:
         return ImuReading(orientation.normalized().coeffs(), w, force)
 
     def _placed(self, frame: str, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Rotation (3, 3), origin [m], angular [rad/s] and linear velocity [m/s] of a link in the root link."""
+        """Return rotation (3, 3), origin [m], angular [rad/s] and linear velocity [m/s] of a link in the root link."""
         model, data, robot = self._model, self._data, self._robot
         link = model.frames[self._links[frame]]
         root = model.frames[self._links[robot.root_link]]
@@ -78,11 +81,12 @@ class ImuFrame:
         pin.forwardKinematics(model, data, robot.q(np.where(np.isfinite(q), q, 0.0)), full)
         X_world_root = data.oMi[root.parentJoint] * root.placement
         X = X_world_root.actInv(data.oMi[link.parentJoint] * link.placement)
-        moved = pin.getFrameVelocity(model, data, self._links[frame], pin.ReferenceFrame.LOCAL)  # the root is at rest
+        # relative to a fixed root
+        moved = pin.getFrameVelocity(model, data, self._links[frame], pin.ReferenceFrame.LOCAL)
         return X.rotation, X.translation, X.rotation @ moved.angular, X.rotation @ moved.linear
 
     def _smoothed(self, frame: str, time: float, u: np.ndarray) -> np.ndarray:
-        """du/dt (3,) [m/s^2] at a reading, by those before."""
+        """Return the smoothed du/dt (3,) [m/s^2]."""
         before, self._before = self._before, (frame, time, u)
         since = time - before[1] if before is not None and before[0] == frame else 0.0
         if not 0.0 < since <= LONGEST:
@@ -94,24 +98,24 @@ class ImuFrame:
 
 
 class TurnBalance:
-    """Comparison of the turns that an IMU's angular velocity makes with those of its orientation.
+    """Comparison of integrated angular velocity with turns of the orientation.
 
-    An angular velocity in degrees a second is 57 times too large, and looks like one that a body has.
+    It detects angular velocities in deg/s, which are 57 times too large but otherwise plausible.
     """
 
     def __init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
-        """Nothing was read yet."""
         self._before: tuple[float, np.ndarray] | None = None
         self._said = self._turned = 0.0
 
     def fault(self, reading: ImuReading, time: float) -> str:
-        """Words for an angular velocity that is not that of the orientation; empty: it is.
+        """Describe an angular velocity that contradicts the orientation; empty: consistent.
 
         Args:
-            reading: in any link. time: of the reading [s].
+            reading: reading in any link.
+            time: time of the reading [s].
         """
         before, self._before = self._before, (time, reading.orientation)
         since = time - before[0] if before is not None else 0.0

@@ -1,4 +1,4 @@
-"""Joint commands of a walking robot: inside all limits, by one node alone, and supervised: does every joint follow?"""
+"""Joint commands of a walking robot: limited, exclusive, and supervised."""
 
 from __future__ import annotations
 
@@ -17,37 +17,36 @@ NO_POSITIONS = np.zeros(0)
 
 
 class JointCommands:
-    """Publisher of `joint_commands`, and supervision of the joints that should follow them.
-
-    Time is that of the sensors: what is late, silent or elsewhere they find themselves.
+    """Publisher of `joint_commands`, with supervision of joint tracking in sensor time.
 
     Attributes:
-        owner: of the topic. ticks: commands since the last `restart`.
-        fault: words for the first joint that did not follow since then; empty where all do.
+        owner: owner of the topic.
+        ticks: commands since the last `restart`.
+        fault: first tracking fault since then; empty: none.
     """
 
     def __init__(self, node: TickNode, robot: Robot) -> None:
-        """Make it; `configure` follows.
+        """Create the publisher; call `configure` next.
 
         Args:
-            node: that commands. robot: with a floating base.
+            node: commanding node.
+            robot: robot with a floating base.
         """
         self._node, self._robot, self._every_joint = node, robot, np.arange(robot.n)
         self._message = joint_state(robot.joint_names)
         self.owner = CommandOwner(node, "joint_commands")
         self._joints = JointSupervision(robot.joint_names, robot.velocity, ranges=(robot.lower, robot.upper))
         self._power = ReportedPower(node, self._joints.restart)
-        # A command stands for one period of control. Ticks that are late, or made up for, come closer together.
+        # A command covers one control period, but late or replaced ticks come closer together.
         self._stamps = PeriodicStamps(round(1e9 / node.params.rate))
         self.restart()
 
     def configure(self, following_error: float) -> None:
-        """Set the distance of a joint from its commands that is a fault [rad]; 0: nothing is one."""
+        """Set the tracking error that is a fault [rad]; 0: none."""
         self._stops = following_error > 0
         self._joints.limits = JointSupervisionLimits(following_error or np.inf, silence=np.inf, jump=np.inf)
 
     def restart(self) -> None:
-        """Nothing was commanded yet."""
         self._joints.restart()
         self.fault, self._worst, self._instant = "", ("", 0.0), -1
         self._sent: np.ndarray | None = None
@@ -55,16 +54,16 @@ class JointCommands:
         self.ticks = self._saturated = self._limited = 0
 
     def begin(self, q: np.ndarray) -> None:
-        """Commands begin where the joints are, (n,) [rad]."""
+        """Start commands at the current joint positions (n,) [rad]."""
         self._sent = q
         self._node.health.clear("joints")
 
     def supervise(self, instant: int, q: np.ndarray) -> bool:
-        """Test whether a joint is found now that does not go where it is told to, or whose measurement is frozen.
+        """Return True if a joint newly fails to track, or its measurement is frozen.
 
         Args:
-            instant: stamp of the joint states [ns]; those of one that was seen before are no news.
-            q: (n,) as measured [rad].
+            instant: stamp of the joint states [ns]; repeated stamps are ignored.
+            q: measured positions (n,) [rad].
         """
         if instant == self._instant:
             return False
@@ -80,10 +79,11 @@ class JointCommands:
         return True
 
     def send(self, q: np.ndarray, v: np.ndarray) -> bool:
-        """Publish a command inside all limits; False: it is not a number, and not published.
+        """Publish a command within all limits; return False, without publishing, if it is not finite.
 
         Args:
-            q: (n,) [rad]. v: (n,) [rad/s].
+            q: positions (n,) [rad].
+            v: velocities (n,) [rad/s].
         """
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             return False
@@ -101,12 +101,12 @@ class JointCommands:
         return True
 
     def damp(self) -> None:
-        """Let the joints give way slowly: a velocity of zero without a position."""
+        """Damp the joints: zero velocity without position."""
         stamp, rest = stamp_of(self._node.present()), np.zeros(self._robot.n)
         self.owner.publish(fill_joint_state(self._message, stamp, NO_POSITIONS, rest))
 
     def values(self) -> dict[str, Any]:
-        """For diagnostics; the largest following error is that since the last call."""
+        """Return figures for diagnostics; the tracking error is the maximum since the last call."""
         worst, self._worst = self._worst, ("", 0.0)
         return {
             "saturated_percent": round(100.0 * self._saturated / max(self.ticks, 1), 3),

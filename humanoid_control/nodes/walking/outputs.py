@@ -1,4 +1,4 @@
-"""What a walker publishes beside its commands: odometry, transforms, contacts, its state, and the plan as markers."""
+"""Outputs of a walker besides commands: odometry, transforms, contacts, state, and plan markers."""
 
 from __future__ import annotations
 
@@ -21,30 +21,32 @@ from humanoid_control.robots.footprint import footprint_polygon
 from humanoid_control.walking import Walker, WalkReport
 from humanoid_control.walking.feet import SIDES, Feet
 
-ORIENTATION_STD, SPEED_STD, TURNING_STD = 5e-3, 0.02, 0.01  # [rad], [m/s], [rad/s] of odometry
+ORIENTATION_STD, SPEED_STD, TURNING_STD = 5e-3, 0.02, 0.01  # [rad], [m/s], [rad/s] standard deviations of odometry
 HEIGHT_STD, START_STD = 5e-3, 1e-3  # [m]
-THICK, BALL, WIDTH = 0.012, 0.05, 0.01  # [m] of a sole, of a point, of a line
+THICK, BALL, WIDTH = 0.012, 0.05, 0.01  # [m] thickness of a sole, diameter of a point, width of a line
 FOOT_COLORS = ((0.2, 0.45, 0.9, 0.55), (0.9, 0.5, 0.15, 0.55))
 ZMP_COLOR, DCM_COLOR, COM_COLOR = (0.85, 0.15, 0.15, 1.0), (0.1, 0.6, 0.3, 1.0), (0.9, 0.16, 0.63, 1.0)
 EDGE_COLOR = (0.15, 0.15, 0.15, 0.9)
-LIFETIME = 0.5  # [s] without a new message the markers go
+LIFETIME = 0.5  # [s] lifetime of the markers without a new message
 
 
 class WalkOutputs:
-    """Publishers of a robot that knows where it is by its own sensors.
+    """Publishers of a robot localised by its own sensors.
 
     Attributes:
-        X_odom_footprint: as REP 120 has it: middle of both soles, on the level of the lower one, yaw of the base.
-        way: length of the way so far [m].
+        X_odom_footprint: footprint (REP 120): centre of the soles, height of the lower one, yaw of the base.
+        way: travelled distance [m].
     """
 
     def __init__(self, node: Any, robot: Robot, odom_frame: str, drift: float, state: str = "walking/state") -> None:
-        """Make them.
+        """Create the publishers.
 
         Args:
-            node: that they are of. robot: whose they are. odom_frame: name of the frame of odometry, without
-                prefix.
-            drift: standard deviation of odometry's position, as a share of the way. state: topic of the state.
+            node: publishing node.
+            robot: walking robot.
+            odom_frame: frame of odometry, without prefix.
+            drift: standard deviation of the odometry position per distance.
+            state: topic of the state.
         """
         frame = node.params.frame
         self.robot, self.frame, self.drift = robot, frame(odom_frame), drift
@@ -60,36 +62,35 @@ class WalkOutputs:
         self.restart()
 
     def restart(self) -> None:
-        """Odometry begins anew."""
+        """Restart odometry."""
         self.way, self._place = 0.0, None
         self.X_odom_footprint = pin.SE3.Identity()
 
     def say(self, state: str) -> None:
-        """Publish the state, where it is another than before."""
+        """Publish the state if it changed."""
         if state != self._said:
             self._said = state
             self._state.publish(String(data=state))
 
     @property
     def state(self) -> str:
-        """The state that was said last."""
         return self._said
 
     def publish(self, now: BaseEstimate, stamp: Time, touching: np.ndarray) -> None:
-        """Publish odometry, its transforms and the contacts (2,), at the time of the measurement."""
+        """Publish odometry, transforms and contacts (2,) with the stamp of the measurement."""
         message = self.odometry(now, stamp)
         self.odom.publish(message)
         for publisher, touches in zip(self._contacts, touching, strict=True):
             publisher.publish(Bool(data=bool(touches)))
-        if stamp.sec != self._second:  # costmaps keep what they heard last, and may start at any time
+        if stamp.sec != self._second:  # repeated, because costmaps may start at any time
             self._second = stamp.sec
             self._footprint.publish(self._outline)
-        if self._tf.sends:  # a frame has one parent: the footprint hangs on odom beside the base
+        if self._tf.sends:  # each frame has one parent, so footprint and base are both children of odom
             foot = transform(message.header.stamp, self.frame, self._footprint_frame, self.X_odom_footprint)
             self._tf.publish(base_transform(message), foot)
 
     def odometry(self, now: BaseEstimate, stamp: Time) -> Odometry:
-        """The estimate as odometry: pose in the frame of odometry, twist in the axes of the root link."""
+        """Return the estimate as odometry: pose in the odometry frame, twist in root link axes."""
         m = Odometry(child_frame_id=self._root_frame)
         m.header.stamp, m.header.frame_id = stamp, self.frame
         p, o = m.pose.pose.position, m.pose.pose.orientation
@@ -110,18 +111,21 @@ class WalkOutputs:
         return m
 
     def _pose_covariance(self) -> np.ndarray:
-        """Grows with the way: every step misplaces the base a little, and nothing takes that back."""
+        """Return the pose covariance, which grows with the distance, because each step adds drift."""
         along = START_STD**2 + (self.drift * self.way) ** 2
         return np.diag([along, along, HEIGHT_STD**2] + [ORIENTATION_STD**2] * 3).ravel()
 
 
 def plan_markers(walker: Walker, report: WalkReport, stamp: int, frame: str) -> MarkerArray:
-    """The plan to be seen: soles to come, support polygon, zero-moment point, divergent component, centre of mass.
+    """Return markers of the plan: future soles, support polygon, ZMP, DCM and centre of mass.
 
-    Namespaces: l_foot, r_foot (as on `footsteps`), zmp (asked for), dcm and com (estimated), support.
+    Namespaces: l_foot, r_foot (as on `footsteps`), zmp (commanded), dcm and com (estimated), support.
 
     Args:
-        walker: whose plan. report: of its last tick. stamp: [ns]. frame: of the markers.
+        walker: walker with the plan.
+        report: report of its last tick.
+        stamp: stamp [ns].
+        frame: frame of the markers.
     """
     plan, now = walker.plan, report.estimate
     out, names = [], [f"{s}_foot" for s in SIDES]
@@ -145,7 +149,6 @@ def plan_markers(walker: Walker, report: WalkReport, stamp: int, frame: str) -> 
 
 
 def sole_marker(ns: str, number: int, feet: Feet, foot: int, X: pin.SE3) -> Marker:
-    """A flat box where a sole is to stand."""
     low, high = feet.lower[foot], feet.upper[foot]
     m = marker(ns, number, Marker.CUBE, (*(high - low), THICK), FOOT_COLORS[foot])
     at = X * pin.SE3(np.eye(3), np.array([*(0.5 * (low + high)), 0.5 * THICK]))
@@ -171,7 +174,7 @@ def marker(ns: str, number: int, kind: int, size: Any, color: tuple[float, ...])
 
 
 def figures_of(r: WalkReport | None) -> dict[str, float]:
-    """Figures of a tick for diagnostics, 0 before the first one."""
+    """Return figures of a tick for diagnostics; 0 before the first one."""
     return {
         "zmp_cut_mm": round(1e3 * r.balance.cut, 2) if r is not None else 0.0,
         "slip_mm_s": round(1e3 * float(np.max(r.estimate.slip)), 2) if r is not None else 0.0,

@@ -1,4 +1,4 @@
-"""Parameters of the node `walker`, and the settings of the walk that they make."""
+"""Parameters of the node `walker`, and the walk settings derived from them."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class WalkerParameters(WorldParameters):
 
 
 def step_limits(p: WalkerParameters, own: StepLimits) -> StepLimits:
-    """Limits of the steps: the robot's own, where the parameters ask for no others."""
+    """Return the step limits of the robot, overridden by parameters."""
     return replace(
         own,
         forward=p.forward or own.forward,
@@ -132,10 +132,10 @@ def step_limits(p: WalkerParameters, own: StepLimits) -> StepLimits:
 
 
 def walk_settings(p: WalkerParameters) -> WalkSettings:
-    """Settings of the walk.
+    """Return the walk settings.
 
     Raises:
-        ConfigError: numbers that do not go together.
+        ConfigError: if numbers are inconsistent.
     """
     times = replace(
         STEP,

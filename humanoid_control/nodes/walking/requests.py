@@ -1,6 +1,4 @@
-"""What a walker is asked for: velocities, footsteps, a goal, targets of the upper body.
-
-All come from messages that may be wrong."""
+"""Requests to a walker, validated: velocities, footsteps, a goal, upper-body targets."""
 
 from __future__ import annotations
 
@@ -23,32 +21,33 @@ FEET = {"l_foot": LEFT, "r_foot": RIGHT}
 MOST_FOOTSTEPS = 1000
 APPEND = "append"
 FOOTPRINT = "base_footprint"
-IMPOSSIBLE = 1e6  # [m, m/s, rad/s] that nobody can ask for
+IMPOSSIBLE = 1e6  # bound of a request [m, m/s, rad/s]
 
 
 class VelocityRequest:
-    """The newest velocity of `cmd_vel`. One that is not a number is refused: the one before grows old.
+    """Newest velocity of `cmd_vel`. Non-finite velocities are rejected.
 
     Attributes:
-        velocity: (3,) forward, to the left [m/s], turning to the left [rad/s].
+        velocity: forward, left [m/s] and turning left [rad/s] (3,).
     """
 
     def __init__(self, health: Health, root: str = "", timeout: float = 0.5, footprint: str = FOOTPRINT) -> None:
-        """Prepare.
+        """Start at rest.
 
         Args:
-            health: where faults are reported. root: link whose axes a velocity may have.
-            timeout: age from which a stamped velocity is refused [s].
+            health: receiver of fault reports.
+            root: link in whose axes a velocity may be given.
+            timeout: age above which a stamped velocity is rejected [s].
+            footprint: name of the default frame.
         """
         self._health, self._frames, self._timeout = health, ("", footprint, root), timeout
         self.forget()
 
     def forget(self) -> None:
-        """Nothing was asked for."""
         self.velocity, self._heard = np.zeros(3), -np.inf
 
     def take(self, message: Any, now: float = 0.0) -> None:
-        """Take a Twist or a TwistStamped; now: ROS time [s]."""
+        """Accept a Twist or TwistStamped at ROS time `now` [s]."""
         if hasattr(message, "header") and not self._current(message.header, now):
             return
         twist = getattr(message, "twist", message)
@@ -60,7 +59,7 @@ class VelocityRequest:
         self.velocity, self._heard = v, time.monotonic()
 
     def _current(self, header: Any, now: float) -> bool:
-        """Test whether a header is of a frame of the robot and of this time, and report it where not."""
+        """Return True if a header has a robot frame and a recent stamp; report it otherwise."""
         frame, stamp = header.frame_id, header.stamp.sec + 1e-9 * header.stamp.nanosec
         text = f"cmd_vel in frame '{frame}': only {self._frames[1]} or the root link '{self._frames[-1]}' is understood"
         if self._health.check("cmd_vel_frame", frame not in self._frames, Level.ERROR, text):
@@ -70,34 +69,34 @@ class VelocityRequest:
         return not self._health.check("cmd_vel_stamp", old, Level.ERROR, text)
 
     def now(self, now: float, timeout: float) -> np.ndarray:
-        """The velocity (3,) to walk with now; zero where the newest is older than `timeout` [s]."""
+        """Return the velocity (3,) to walk with; zero if older than `timeout` [s]."""
         return self.velocity if now - self._heard <= timeout else np.zeros(3)
 
 
 class UpperRequest:
-    """Targets of the upper body, as the trajectory streamer sends them: what is wrong is refused, by name.
+    """Targets of the upper body from the trajectory streamer.
 
     Attributes:
-        motion: what the walker follows. count: messages that were taken.
+        motion: motion that the walker tracks.
+        count: accepted messages.
     """
 
     NAMES = ("sternum", *ARM_POINTS)
 
     def __init__(self, robot: Robot, health: Health) -> None:
-        """Make it.
+        """Start at rest.
 
         Raises:
-            RobotError: the robot lacks points of imitation.
+            RobotError: if the robot lacks imitation points.
         """
         self._body, self._health = UpperBody(robot), health
         self.forget()
 
     def forget(self) -> None:
-        """Begin at rest."""
         self.motion, self.count = LiveMotion(self._body), 0
 
     def take(self, names: Sequence[str], positions: np.ndarray, t: float) -> None:
-        """Take targets, one for each of NAMES, and positions (k, 3) [m] in the world; t: the walker's time [s]."""
+        """Accept targets (k, 3) [m] in the world with their names, at walker time `t` [s]."""
         at = dict(zip(names, positions, strict=True))
         missing = [name for name in self.NAMES if name not in at]
         text = f"targets: without {', '.join(missing[:3])}: passed over"
@@ -113,10 +112,10 @@ class UpperRequest:
 
 
 def read_goal(message: Any, X_odom_footprint: pin.SE3, odom_frame: str, footprint: str = FOOTPRINT) -> pin.SE3:
-    """The pose of a PoseStamped, in the frame of odometry.
+    """Return the pose of a PoseStamped in the odometry frame.
 
     Raises:
-        ConfigError: in an unknown frame, or not a pose.
+        ConfigError: if the frame is unknown or the pose invalid.
     """
     try:
         X, frame = _pose(message.pose), message.header.frame_id
@@ -130,18 +129,20 @@ def read_goal(message: Any, X_odom_footprint: pin.SE3, odom_frame: str, footprin
 def read_footsteps(
     message: Any, times: StepTimes, X_odom_footprint: pin.SE3, odom_frame: str, footprint: str = FOOTPRINT
 ) -> tuple[list[Footstep], bool]:
-    """The footsteps of a message, and whether they are to be appended to those before.
+    """Return the footsteps of a message, and whether to append them.
 
-    A MarkerArray has one marker a step: ns is l_foot or r_foot, pose where the sole comes down; text `append` in the
-    first one. In a PoseArray or Path the feet alternate, and the first is the one nearer to the first pose: right of
-    the robot's middle the right one.
+    MarkerArray: one marker a step; ns is l_foot or r_foot, pose is the landing pose of the sole, text `append` in the
+    first one appends. PoseArray or Path: the feet alternate, starting with the foot nearer to the first pose.
 
     Args:
-        message: MarkerArray, PoseArray or Path. times: of the steps.
-        X_odom_footprint: pose of the frame `footprint`. odom_frame: the frame that steps are given in otherwise.
+        message: MarkerArray, PoseArray or Path.
+        times: step times.
+        X_odom_footprint: pose of the frame `footprint`.
+        odom_frame: default frame of the steps.
+        footprint: name of the footprint frame.
 
     Raises:
-        ConfigError: with the index of the first bad step, and why.
+        ConfigError: if a step is invalid; names its index.
     """
     feet: list[int] = []
     append = False

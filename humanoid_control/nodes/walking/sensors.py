@@ -1,4 +1,4 @@
-"""Sensors of a walking robot as messages: each checked, their ages known, and put together to a measurement."""
+"""Sensors of a walking robot: checked messages, silences and the timing of ticks."""
 
 from __future__ import annotations
 
@@ -24,39 +24,37 @@ from humanoid_control.walking.missing_forces import sensed_wrenches, wrenches_of
 from humanoid_control.walking.walker import EXPECTED
 
 JOINTS, IMU, WRENCHES = "joint_states", "imu", "wrench"
-UNIT = 0.05  # by which the length of an orientation's quaternion may differ from 1
-SMOOTH = 20.0  # readings over which the interval between them is taken
-PATIENCE = 1.5  # intervals that an instant may be late
-AHEAD = 2  # ticks that may be made ahead of the newest instant, while it is not known to be lost
-MADE_UP = 5  # lost instants that are made up for at once; time that stood still is noticed as a jump of the commands
-SILENT = 5.0  # intervals without an instant after which it is
-SLOW = 1.8  # ticks: sensors whose common instants are farther apart are too slow to wait for
-BACK = 0.05  # [s] by which the sensors' clock must go back to have been set back
-APART = 0.1  # [s] without a common instant after which the sensors have stamps of their own
-FROZEN = 8  # equal readings of a force sensor, while joints move, after which it counts as silent
-CARRIED = 0.6  # of the weight: what the foot that stands alone must feel
-MOVING = 0.1  # [rad/s] of the fastest joint
-USELESS = 1.0  # [rad^2] variance of an orientation about x or y, which says nothing of where up is
-IMPOSSIBLE = 1e6  # in any unit of a sensor
-FASTEST = 3.0  # times its speed limit that a joint may move, as in `JointPlausibility`
-FASTEST_TURN, HARDEST = 35.0, 200.0  # [rad/s], [m/s^2] of a body: beyond 2000 deg/s and 20 g no IMU of a robot measures
-WEIGHTLESS = 1.5  # [m/s^2] below which no robot begins: 1 in g, 0 where gravity was taken out
-SUDDEN = 5.0  # [rad/s] by which a body's angular velocity changes in no time, as at an impact
-ANGULAR = 1000.0  # [rad/s^2] of its angular acceleration
-BELIEVED = 3  # odd readings in a row that agree: there the body really is
-TURNED, LEAPT = 0.3, 0.3  # [rad] by which an orientation, or a joint, changes in no time: the robot was put elsewhere
+UNIT = 0.05  # tolerance of the norm of a quaternion
+SMOOTH = 20.0  # readings, time constant of the filter of the interval between instants
+PATIENCE = 1.5  # intervals after which an instant counts as late
+AHEAD = 2  # ticks that may run ahead of the newest instant before it counts as lost
+MADE_UP = 5  # lost instants replaced at once; the jump check of the commands detects longer pauses
+SILENT = 5.0  # intervals without an instant before the sensors count as silent
+SLOW = 1.8  # ticks between common instants above which the joint states alone set the pace
+BACK = 0.05  # [s] backward step that counts as a clock that was set back
+APART = 0.1  # [s] without a common instant before the sensors count as stamped independently
+FROZEN = 8  # equal readings of a force sensor, while joints move, before it counts as silent
+CARRIED = 0.6  # share of the weight that a single supporting foot must measure
+MOVING = 0.1  # [rad/s] speed of the fastest joint above which the robot counts as moving
+USELESS = 1.0  # [rad^2] variance about x or y above which an orientation does not determine the vertical
+IMPOSSIBLE = 1e6  # bound of the magnitude of any reading, in its own unit
+FASTEST = 3.0  # multiple of the speed limit that a joint may reach, as in `JointPlausibility`
+# [rad/s], [m/s^2] limits of a plausible IMU reading: ranges of robot IMUs end at 2000 deg/s and 20 g
+FASTEST_TURN, HARDEST = 35.0, 200.0
+WEIGHTLESS = 1.5  # [m/s^2] minimum specific force at the start: drivers that report g or remove gravity stay below it
+SUDDEN = 5.0  # [rad/s] instantaneous change of angular velocity that an impact can cause
+ANGULAR = 1000.0  # [rad/s^2] plausible angular acceleration
+BELIEVED = 3  # consecutive consistent outliers after which the new value is accepted
+TURNED, LEAPT = 0.3, 0.3  # [rad] instantaneous changes of orientation, of a joint: beyond them the robot was moved
 
 
 class SoleFrames:
-    """The way from the frames of links to those of the soles, by the measured joints.
+    """Transforms of measured wrenches to sole frames, by the joint positions.
 
-    The force on a foot passes through the links that carry it and those that are fixed to it. A wrench in the frame of
-    one of them is the same wrench about another point and in other axes. One in the frame of another limb is of another
-    sensor, and refused.
+    Links that carry the foot, or are fixed to it, share its wrench. Wrenches in frames of other limbs are rejected.
     """
 
     def __init__(self, robot: Robot, soles: tuple[str, ...]) -> None:
-        """Prepare; soles: names of feet of the robot."""
         self._model, self._data, self._robot = robot.model, robot.model.createData(), robot
         feet = {foot.name: foot for foot in robot.feet}
         self._soles: dict[str, tuple[int, pin.SE3]] = {}
@@ -72,14 +70,16 @@ class SoleFrames:
         return int(frame.parentJoint), frame.placement * X
 
     def to_sole(self, sole: str, frame: str, wrench: np.ndarray, joints: np.ndarray) -> np.ndarray:
-        """The wrench (6,) about the middle of a sole, in the axes of its link.
+        """Return the wrench (6,) about the centre of a sole, in the axes of its link.
 
         Args:
-            sole: its name. frame: in which it was measured; empty: that of the sole.
-            wrench: (6,) force [N] and torque [N m] about the origin of the frame. joints: (n,) [rad].
+            sole: name of the sole.
+            frame: frame of the measurement; empty: the sole frame.
+            wrench: force [N] and torque [N m] (6,) about the origin of the frame.
+            joints: joint positions (n,) [rad].
 
         Raises:
-            ConfigError: a frame that is none of the robot's links, or of another limb; joints that are not known.
+            ConfigError: if the frame is not on this limb, or joints in between are unknown.
         """
         if frame in ("", sole_frame(sole)):
             return wrench
@@ -102,13 +102,12 @@ class SoleFrames:
 
 
 class Sensors:
-    """The newest reading of every sensor. A faulty message is reported by name and changes nothing.
+    """Newest reading of every sensor. Faulty messages are reported and discarded.
 
     Attributes:
-        instant: stamp [ns] that the newest readings of all sensors have in common; None where they differ.
-        silence: sensor -> time [s] for which this node listened and heard nothing new.
-        elsewhere: why the robot cannot be where it was, empty where it can.
-        carrying: soles on which the robot must stand now: not even nothing is what they may say for long.
+        silence: time [s] without news per sensor, counted while this node ran.
+        elsewhere: reason why the robot cannot be at its last posture; empty: none.
+        carrying: soles that carry weight now: their sensors may not read zero for long.
     """
 
     def __init__(
@@ -118,11 +117,13 @@ class Sensors:
         health: Health,
         local_frame: Callable[[str], str] = str,
     ) -> None:
-        """Make it.
+        """Create the sensors without readings.
 
         Args:
-            robot: with a floating base. soles: names of its feet with force sensors. health: where faults are reported.
-            local_frame: `NodeParameters.local_frame`, which removes the prefix of a frame.
+            robot: robot with a floating base.
+            soles: names of feet with force sensors.
+            health: receiver of fault reports.
+            local_frame: `NodeParameters.local_frame`, which removes a frame prefix.
         """
         self.robot, self._health, self._local_frame = robot, health, local_frame
         self._order: tuple[list[str], np.ndarray, np.ndarray] = ([], np.zeros(0, int), np.zeros(0, int))
@@ -131,14 +132,14 @@ class Sensors:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing is known any more."""
         n = self.robot.n
         self._turns.restart()
         self._imu_frame.restart()
         self._balance.restart()
         self._q, self._v, self._effort = np.full(n, np.nan), np.zeros(n), np.full(n, np.nan)
         self._imu: ImuReading | None = None
-        self._odd: tuple[ImuReading, int, int] | None = None  # last one passed over, its stamp [ns], how many agreed
+        # last outlier, its stamp [ns], number of consistent outliers
+        self._odd: tuple[ImuReading, int, int] | None = None
         self._wrenches: dict[str, np.ndarray] = {}
         self._stamps: dict[str, int] = {}
         self.silence = dict.fromkeys((JOINTS, IMU, *map(wrench_key, self.soles)), float("inf"))
@@ -150,15 +151,15 @@ class Sensors:
     # -- messages ---------------------------------------------------------------------------------------------------
 
     def on_joints(self, m: JointState) -> bool:
-        """Take joint states; True where they were good."""
+        """Accept joint states; return True if they are valid."""
         return self._guarded(JOINTS, self._take_joints, m)
 
     def on_imu(self, m: Imu) -> bool:
-        """Take a reading of the IMU; True where it was good."""
+        """Accept an IMU reading; return True if it is valid."""
         return self._guarded(IMU, self._take_imu, m)
 
     def on_wrench(self, sole: str, m: WrenchStamped) -> bool:
-        """Take the wrench on a sole; True where it was good."""
+        """Accept the wrench on a sole; return True if it is valid."""
         return self._guarded(wrench_key(sole), lambda w: self._take_wrench(sole, w), m)
 
     def _guarded(self, key: str, take: Callable[[Any], None], m: Any) -> bool:
@@ -168,7 +169,7 @@ class Sensors:
             self._health.report(key, Level.ERROR, str(e))
             return False
         stamp = m.header.stamp.sec * 10**9 + m.header.stamp.nanosec
-        if stamp != self._stamps.get(key):  # one that is sent again is no news
+        if stamp != self._stamps.get(key):  # a repeated message carries no new information
             self._stamps[key] = stamp
             if not self._health.check(f"{key} frozen", self._frozen(key), Level.ERROR, f"{key} is frozen"):
                 self.silence[key] = 0.0
@@ -176,10 +177,7 @@ class Sensors:
         return True
 
     def _frozen(self, key: str) -> bool:
-        """True where a force sensor says the same number for number while joints move, as none does that works.
-
-        A foot in the air presses nothing for long; one that carries the robot does not.
-        """
+        """Return True if a force sensor repeats equal values while joints move, as no working sensor does."""
         return self._same.get(key.removeprefix(f"{WRENCHES}/"), 0) > FROZEN
 
     def _take_joints(self, m: JointState) -> None:
@@ -188,7 +186,7 @@ class Sensors:
         names, places, own = self._order
         if len(m.position) != len(names):
             raise ConfigError("joint_states without a position for each name: passed over")
-        if len(m.velocity) != len(names):  # taken as zero they would make a robot that moves one that rests
+        if len(m.velocity) != len(names):  # zero velocities would make a moving robot appear at rest
             raise ConfigError("joint_states carry no velocities: passed over; let the robot's driver publish them")
         q, v = np.asarray(m.position, dtype=float)[places], np.asarray(m.velocity, dtype=float)[places]
         if not len(own):
@@ -221,7 +219,7 @@ class Sensors:
     def _take_imu(self, m: Imu) -> None:
         frame, o, w, a = self._local_frame(m.header.frame_id), m.orientation, m.angular_velocity, m.linear_acceleration
         for what, covariance in _covariances(m).items():
-            if not covariance[0] >= 0.0:  # -1 by the definition of sensor_msgs/Imu
+            if not covariance[0] >= 0.0:  # -1 marks an unknown covariance (definition of sensor_msgs/Imu)
                 raise ConfigError(f"imu: no {what} was measured, by its covariance of {covariance[0]:g}: passed over")
         if (variance := max(m.orientation_covariance[0], m.orientation_covariance[4])) > USELESS:
             raise ConfigError(f"imu: the orientation has a variance of {variance:.3g} rad^2: passed over")
@@ -270,14 +268,13 @@ class Sensors:
         self._wrenches[sole] = wrench
 
     def _since(self, key: str, m: Any) -> float:
-        """Time between a message and the one before [s]."""
         return 1e-9 * (m.header.stamp.sec * 10**9 + m.header.stamp.nanosec - self._stamps.get(key, 0))
 
     # -- what is known ----------------------------------------------------------------------------------------------
 
     @property
     def instant(self) -> int | None:
-        """The common stamp of the newest readings [ns]; None where they are of different times."""
+        """Stamp shared by all newest readings [ns]; None where stamps differ."""
         stamps = set(self._stamps.values())
         return stamps.pop() if len(stamps) == 1 and len(self._stamps) == len(self.silence) else None
 
@@ -288,19 +285,19 @@ class Sensors:
 
     @property
     def missing(self) -> list[str]:
-        """Sensors that were never heard."""
+        """Sensors without any reading so far."""
         out = [key for key in self.silence if key not in self._stamps]
         if JOINTS not in out and (unknown := np.flatnonzero(np.isnan(self._q))).size:
             out.append(f"{JOINTS} of {self.robot.joint_names[unknown[0]]}")
         return out
 
     def look(self, now: float, most: float, pace: float = 1.0) -> None:
-        """Let the silences grow by the time since the last look, by `most` at the most [s].
-
-        A process that did not run could not listen: that time counts for nothing.
+        """Increase every silence by the time since the last call.
 
         Args:
-            pace: time of the sensors by that of the clock: what is slow to come is not silent.
+            now: monotonic time [s].
+            most: maximum increase [s]: a suspended process receives nothing.
+            pace: sensor time per clock time.
         """
         passed = pace * min(now - self._looked, most)
         self._looked = now
@@ -308,15 +305,15 @@ class Sensors:
             self.silence[key] += passed
 
     def quiet(self, limit: float) -> list[str]:
-        """Sensors that were silent for longer than this [s]."""
+        """Return the sensors silent for longer than `limit` [s]."""
         return [key for key, s in self.silence.items() if s > limit]
 
     def joints(self) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (n,) [rad] and velocities (n,) [rad/s] as they were measured last."""
+        """Return the last positions (n,) [rad] and velocities (n,) [rad/s]."""
         return self._q, self._v
 
     def measurement(self) -> Measurement:
-        """The newest readings; `missing` must be empty."""
+        """Return the newest readings; `missing` must be empty."""
         assert self._imu is not None
         joints = JointRecord(self.robot.joint_names, self._q.copy(), self._v.copy(), self._effort, self._stamp)
         return Measurement(joints, self._imu, dict(self._wrenches))
@@ -327,12 +324,12 @@ class Sensors:
 
 
 def _turn(before: ImuReading, after: ImuReading) -> float:
-    """Angle between the orientations of two readings [rad]."""
+    """Return the angle between the orientations of two readings [rad]."""
     return float(2 * np.arccos(min(1.0, abs(float(before.orientation @ after.orientation)))))
 
 
 def _leap(before: ImuReading, after: ImuReading, since: float) -> str:
-    """Words for a change between two readings that no body makes in a time [s]; empty: it is possible."""
+    """Describe a change that no body makes within `since` [s]; empty: it is possible."""
     angle, speed = _turn(before, after), float(np.linalg.norm(after.angular_velocity))
     if angle - max(speed, float(np.linalg.norm(before.angular_velocity))) * since > TURNED:
         return f"the IMU is at once turned by {np.degrees(angle):.0f} deg"
@@ -343,7 +340,6 @@ def _leap(before: ImuReading, after: ImuReading, since: float) -> str:
 
 
 def _covariances(m: Imu) -> dict[str, np.ndarray]:
-    """Covariances of what an IMU measures, by name."""
     return {
         "orientation": m.orientation_covariance,
         "angular velocity": m.angular_velocity_covariance,
@@ -352,49 +348,48 @@ def _covariances(m: Imu) -> dict[str, np.ndarray]:
 
 
 def _possible(values: np.ndarray) -> np.ndarray:
-    """True where a reading is a number, and not one that no sensor gives."""
+    """Return True where a value is finite and of plausible magnitude."""
     return np.abs(values) < IMPOSSIBLE
 
 
 class TickClock:
-    """Decides which instants of the sensors get a tick, and when one is made without them.
+    """Schedule of ticks from sensor instants.
 
-    A tick stands for `dt` of the sensors' time. One is made for every instant that is due; where one does not come (its
-    message was lost) a tick is made with what is known, and the instant that it stood for gets none later. Sensors of
-    which some are slower than the ticks, or have stamps of their own, are taken as they are at all joint states.
+    Every due instant gets one tick of `dt`. If its message is lost, a tick uses the last readings instead. Where
+    sensors are slower than the ticks or stamped independently, the joint states set the instants.
 
     Attributes:
-        held: ticks that were made without an instant of their own.
+        held: number of ticks without an instant of their own.
     """
 
     def __init__(self, dt: float) -> None:
-        """Make it; dt: of the ticks [s]."""
         self.dt, self.held = dt, 0
         self.restart()
 
     def restart(self) -> None:
-        """Begin with the next instant."""
+        """Start with the next instant."""
         self._due: float | None = None  # [s] in the sensors' time
         self._instant: int | None = None
         self._common, self._gap, self._common_heard = 0, self.dt, -np.inf
-        self._stamp, self._arrived = 0.0, 0.0  # of the newest instant [s]: its stamp, and when it came
+        self._stamp, self._arrived = 0.0, 0.0  # newest instant: its stamp, its arrival [s]
         self._ticked, self._interval = 0.0, self.dt
 
     @property
     def pace(self) -> float:
-        """Time of the sensors by that of the clock, at most 1."""
+        """Sensor time per clock time, at most 1."""
         return self.dt / self._interval
 
     def rest(self, now: float) -> None:
-        """Time stands still: what has not come yet is not late [s]."""
+        """Restart the waiting times at `now` [s], after a pause."""
         self._ticked = self._arrived = self._common_heard = now
 
     def choose(self, common: int | None, joints: int | None, now: float) -> int | None:
-        """The instant that counts: one of all sensors where these keep pace with the ticks, else of the joints [ns].
+        """Return the instant to use [ns]: the common one if sensors keep pace with the ticks, else that from joints.
 
         Args:
-            common: newest stamp that all sensors have in common, joints: of the joint states [ns]; None: none yet.
-            now: monotonic [s].
+            common: newest stamp shared by all sensors [ns], or None.
+            joints: newest stamp of the joint states [ns], or None.
+            now: monotonic time [s].
         """
         if common is not None and common != self._common:
             if self._common and (gap := 1e-9 * (common - self._common)) > 0:
@@ -404,14 +399,15 @@ class TickClock:
         return joints if slow else (common if common is not None else self._instant)
 
     def newer(self, instant: int | None) -> bool:
-        """True where an instant [ns] has had no tick yet."""
+        """Return True if an instant [ns] had no tick yet."""
         return instant is not None and (self._instant is None or instant != self._instant)
 
     def step(self, instant: int | None, now: float) -> int:
-        """How many ticks to make now: none, one, or those of instants that were lost, too, so that time goes on evenly.
+        """Return the number of ticks to run now; more than one replaces lost instants.
 
         Args:
-            instant: that counts [ns], or None. now: monotonic [s].
+            instant: instant to use [ns], or None.
+            now: monotonic time [s].
         """
         if instant is not None and (self._instant is None or instant > self._instant):
             return self._take(instant, now)
@@ -419,17 +415,14 @@ class TickClock:
             return 0
         ahead = self._due - self._stamp > (AHEAD + 0.5) * self.dt
         if ahead and now - self._arrived < SILENT * self._interval:
-            return 0  # more likely slow than lost
-        self._ticked = max(self._ticked + self._interval, now - self._interval)  # no more than one is made up for
+            return 0  # delayed rather than lost
+        self._ticked = max(self._ticked + self._interval, now - self._interval)  # replace at most one missed tick
         self._due += self.dt
         self.held += 1
         return 1
 
     def jumped(self, instant: int | None, limit: float) -> bool:
-        """True where the sensors' clock was set back, or went on by more than a limit [s].
-
-        A common instant may be a little older than one of the joints alone.
-        """
+        """Return True if the sensor clock was set back or advanced by more than `limit` [s]."""
         if instant is None or self._instant is None:
             return False
         passed = 1e-9 * (instant - self._instant)
@@ -454,7 +447,7 @@ class TickClock:
 
 
 def rehearse(walker: Walker) -> None:
-    """Run a few ticks at rest: what is compiled is loaded now, and not in the first tick."""
+    """Run a few ticks at rest to load compiled code."""
     r = walker.robot
     q = r.postures["neutral"]
     o = pin.Quaternion(r.X_world_root.rotation)
@@ -469,12 +462,12 @@ def rehearse(walker: Walker) -> None:
 
 
 def wrench_key(sole: str) -> str:
-    """Name of a wrench's sensor, in reports."""
+    """Return the name of a wrench sensor in reports."""
     return f"{WRENCHES}/{sole}"
 
 
 def soles_without_force(walker: Walker, report: WalkReport, measured: Measurement) -> frozenset[str]:
-    """Soles that feel nothing of a foot that stands alone, where the ground carries much less than the weight."""
+    """Return unloaded soles of the single supporting foot while the ground carries too little weight."""
     ref = report.references
     if ref.swinging is None or not 1.0 - EXPECTED < ref.u < EXPECTED:
         return frozenset()
@@ -487,15 +480,19 @@ def soles_without_force(walker: Walker, report: WalkReport, measured: Measuremen
 def with_forces_of_motion(
     walker: Walker, report: WalkReport, measured: Measurement, late: Sequence[str]
 ) -> Measurement:
-    """The measurement with wrenches that the motion tells, in place of those of silent sensors.
+    """Return the measurement with wrenches of silent sensors estimated from the motion.
 
     Args:
-        walker: after the tick before this one, which told `report`. late: keys of sensors that are silent.
+        walker: walker after the previous tick.
+        report: report of that tick.
+        measured: current measurement.
+        late: keys of silent sensors.
     """
     feet, estimator, ref = walker.feet, walker.estimator, report.references
     estimator.kinematics(measured.joints.q, measured.joints.v, measured.imu)
     silent = [any(wrench_key(sole.name) in late for sole in soles) for soles in feet.soles]
     heard = {s.name: measured.foot_wrenches[s.name] for k in (0, 1) if not silent[k] for s in feet.soles[k]}
-    in_air = ref.swinging if ref.u < EXPECTED or all(silent) else None  # without any force: by the plan
+    # without any force measurement, the plan decides which foot swings
+    in_air = ref.swinging if ref.u < EXPECTED or all(silent) else None
     pressed = wrenches_of_motion(feet, estimator, heard, silent, in_air)
     return measured._replace(foot_wrenches=sensed_wrenches(feet, estimator.data, pressed) | heard)
