@@ -1,4 +1,4 @@
-"""Tendon-driven joints: tendons as they are routed, their lengths and moment arms, and joint angles from lengths.
+"""Tendon-driven joints: routing, lengths and moment arms of tendons, and joint angles from lengths.
 
     from humanoid_control.robots import load_robot
     from humanoid_control.robots.tendons import tendon_geometry, tendon_groups, tendon_mappings
@@ -13,9 +13,8 @@
     for _ in range(20):
         angles = estimator.step(measured[order])  # [rad], by estimator.joint_names
 
-The method is that of Kawaharazuka, Makino, Kawamura, Asano, Okada and Inaba, "A Method of Joint Angle Estimation Using
-Only Relative Changes in Muscle Lengths for Tendon-driven Humanoids with Complex Musculoskeletal Structures" (2018,
-arXiv 2404.14100), cited as Kawaharazuka 2018; equation numbers are those of the paper.
+Kawaharazuka 2018: K. Kawaharazuka et al., "A Method of Joint Angle Estimation Using Only Relative Changes in Muscle
+Lengths for Tendon-driven Humanoids with Complex Musculoskeletal Structures" (arXiv 2404.14100).
 """
 
 from typing import TYPE_CHECKING

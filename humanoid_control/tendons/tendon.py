@@ -1,4 +1,4 @@
-"""Tendons as they are routed over links, sets of them, and the groups of joints that are estimated from them."""
+"""Tendons, sets of tendons, and groups of joints estimated from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPHERE, CYLINDER = "sphere", "cylinder"
 
 @dataclass(frozen=True)
 class ViaPoint:
-    """A point that the tendon passes, fixed on a link: `xyz` [m] in the link frame."""
+    """Point that the tendon passes, fixed on a link: `xyz` [m] in the link frame."""
 
     link: str
     xyz: Vec3
@@ -26,17 +26,18 @@ class ViaPoint:
 
 @dataclass(frozen=True)
 class Wrap:
-    """Solid between two points that the tendon wraps around, or is led through as through a ring.
+    """Solid that the tendon wraps around, or a ring that it passes through, between two points.
 
-    The conventions are MuJoCo's. Without `side` the tendon takes the shorter way around a solid that is in its way.
-    With a `side` outside the solid it passes on that side; with one inside the solid it is led through a ring of the
-    solid's radius.
+    As in MuJoCo, the tendon takes the shorter way without `side`, and passes on the side of a `side` outside the solid.
+    A `side` inside makes a ring of the same radius.
 
     Attributes:
-        kind: 'sphere', or 'cylinder' (of any length).
-        link: that carries it. centre: [m] in the link frame. radius: [m].
-        axis: of the cylinder, in the link frame, any length but zero.
-        side: [m] in the link frame; None where the side does not matter.
+        kind: 'sphere' or 'cylinder' (infinite).
+        link: carrier.
+        centre: [m] in the link frame.
+        radius: [m].
+        axis: non-zero cylinder axis in the link frame.
+        side: [m] in the link frame.
     """
 
     kind: str
@@ -57,9 +58,9 @@ class Wrap:
 
 @dataclass(frozen=True)
 class Pulley:
-    """Ends a branch of the path; the branch after it counts for 1 / `divisor` of its length.
+    """End of a path branch in a block and tackle; the next branch counts 1 / `divisor` of its length.
 
-    The branches of one tendon hang in a block and tackle: the next point begins a new branch.
+    The next point begins a new branch.
     """
 
     divisor: float
@@ -71,14 +72,15 @@ class Pulley:
 
 @dataclass(frozen=True)
 class Tendon:
-    """One tendon, from its origin to its insertion.
+    """Path and tension limits of a tendon.
 
     Attributes:
-        name: of the tendon, or of the muscle or motor that pulls it.
-        path: points in order, solids between two of them, pulleys between two branches.
-        group: name of the group of tendons that it belongs to; empty where there are no groups.
-        min_tension, max_tension: [N] range of the pull.
-        unit: winch and wire that pull it; None: the default unit.
+        name: of the tendon, its muscle or its motor.
+        path: points in order; solids between points, pulleys between branches.
+        group: tendon group; empty: none.
+        min_tension: [N].
+        max_tension: [N].
+        unit: winch and wire; None: default unit.
     """
 
     name: str
@@ -103,7 +105,7 @@ class Tendon:
             )
 
     def branches(self) -> list[list[ViaPoint | Wrap]]:
-        """The path cut at its pulleys."""
+        """Return the path cut at its pulleys."""
         out: list[list[ViaPoint | Wrap]] = [[]]
         for element in self.path:
             if isinstance(element, Pulley):
@@ -115,21 +117,22 @@ class Tendon:
         return out
 
     def divisors(self) -> list[float]:
-        """Divisor of the length of each branch."""
+        """Return the length divisor of each branch."""
         given = [e.divisor for e in self.path if isinstance(e, Pulley)]
         return given if self.path and isinstance(self.path[0], Pulley) else [1.0, *given]
 
     def links(self) -> tuple[str, ...]:
-        """The links that it touches, each once, in the order of its path."""
+        """Return the links on the path, each once, in order."""
         return tuple(dict.fromkeys(e.link for e in self.path if not isinstance(e, Pulley)))
 
 
 @dataclass(frozen=True)
 class TendonGroup:
-    """Joints that are estimated together from the lengths of some tendons.
+    """Joints estimated together from the lengths of some tendons.
 
     Attributes:
-        own: joints that this group estimates. borrow: joints that its tendons cross too, estimated elsewhere.
+        own: joints estimated here.
+        borrow: crossed joints that other groups estimate.
         tendons: names.
     """
 
@@ -140,16 +143,18 @@ class TendonGroup:
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """All joints of the group, its own first."""
+        """Own joints, then borrowed joints."""
         return self.own + self.borrow
 
 
 @dataclass(frozen=True)
 class JointCoupling:
-    """Joint that follows another one: its value is the polynomial c_0 + c_1 x + c_2 x^2 + ... of that one's value x.
+    """Joint that follows a master joint of value x: q = c_0 + c_1 x + c_2 x^2 + ...
 
     Attributes:
-        joint: that follows. master: that it follows; empty for a joint fixed at c_0. polynomial: c [rad, m].
+        joint: following joint.
+        master: empty: the joint is fixed at c_0.
+        polynomial: c [rad, m].
     """
 
     joint: str
@@ -157,15 +162,15 @@ class JointCoupling:
     polynomial: tuple[float, ...]
 
     def value(self, x: float) -> float:
-        """Value of the joint where the master's is x."""
+        """Return the joint value for the master's value x."""
         return float(np.polynomial.Polynomial(self.polynomial)(x))
 
 
 def root_couplings(couplings: Sequence[JointCoupling]) -> dict[str, JointCoupling]:
-    """Each joint that follows by that one at the root of its chain of couplings which follows none.
+    """Return the coupling of each following joint to the independent joint of its chain.
 
     Raises:
-        RobotError: a joint that follows two others, or itself.
+        RobotError: if a joint follows two others, or itself.
     """
     given: dict[str, JointCoupling] = {}
     for c in couplings:
@@ -188,11 +193,11 @@ def root_couplings(couplings: Sequence[JointCoupling]) -> dict[str, JointCouplin
 
 @dataclass(frozen=True)
 class TendonSet:
-    """The tendons of a robot, their groups, and which of the joints that they cross follow others.
+    """Tendons of a robot, their groups, and couplings of crossed joints.
 
     Raises:
-        RobotError, UnknownNameError: a tendon name used twice, a group that names an unknown tendon, a joint that
-            follows itself.
+        RobotError: if a tendon appears twice, or a joint follows itself.
+        UnknownNameError: if a group names an unknown tendon.
     """
 
     tendons: tuple[Tendon, ...]
@@ -226,20 +231,20 @@ class TendonSet:
         raise UnknownNameError("tendon", name, self.names, hint=f"(in {self.where})" if self.where else "")
 
     def only(self, names: Iterable[str]) -> TendonSet:
-        """Some of the tendons, in the order asked for, without groups.
+        """Return the named tendons in the given order, without groups.
 
         Raises:
-            UnknownNameError: no such tendon; the nearest names are offered.
+            UnknownNameError: if a tendon is unknown.
         """
         return TendonSet(tuple(self[n] for n in names), where=self.where, couplings=self.couplings)
 
 
 def joint_owners(groups: Sequence[TendonGroup]) -> dict[str, str]:
-    """Group that estimates each joint; every joint that is borrowed has an owner.
+    """Return the group that estimates each joint.
 
     Raises:
-        ConfigError: a joint owned twice, owned and borrowed by one group, borrowed from nobody, or a group without
-            tendons.
+        ConfigError: if a joint is owned twice, owned and borrowed by one group, or borrowed without an owner, or a
+            group has no tendons.
     """
     owner: dict[str, str] = {}
     for g in groups:
@@ -261,7 +266,7 @@ def joint_owners(groups: Sequence[TendonGroup]) -> dict[str, str]:
 
 
 def owner_table(groups: Sequence[TendonGroup]) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Rows (joint, group that owns it, groups that borrow it), in the order of the groups."""
+    """Return rows (joint, owning group, borrowing groups)."""
     owner = joint_owners(groups)
     return [(joint, name, tuple(g.name for g in groups if joint in g.borrow)) for joint, name in owner.items()]
 
@@ -269,13 +274,9 @@ def owner_table(groups: Sequence[TendonGroup]) -> list[tuple[str, str, tuple[str
 def complete_groups(
     groups: Sequence[TendonGroup], crossed: NDArray[np.bool_], joint_names: Sequence[str], muscle_names: Sequence[str]
 ) -> tuple[TendonGroup, ...]:
-    """The groups with every joint borrowed that their tendons cross, however many these are.
+    """Return the groups, each borrowing every joint that its tendons cross (M, D).
 
-    A group that leaves crossed joints out takes them to be at zero, and its lengths are wrong by what they move. With
-    the geometry as the mapping nothing is gained by that; fitted mappings need small groups.
-
-    Args:
-        crossed: (M, D) which joints each tendon crosses.
+    An omitted joint counts as zero and biases the lengths. Omission helps only fitted mappings.
     """
     out = []
     for g in groups:

@@ -1,11 +1,11 @@
-"""Muscle units: motor, gear, drum and wire of a tendon, with everything referred to the wire.
+"""Muscle units: motor, gear, drum and wire of a tendon, referred to the wire.
 
-With the drum radius r, the gear ratio N and its efficiency eta, the rotor inertia J and the torque constant kt:
+With drum radius r, gear ratio N, efficiency eta, rotor inertia J and torque constant kt:
 
-    mass m = J N^2 / r^2 [kg]     force F = kt i N eta / r [N]     speed without load w0 = omega0 r / N [m/s]
+    mass m = J N^2 / r^2 [kg]     force F = kt i N eta / r [N]     no-load speed w0 = omega0 r / N [m/s]
 
-A motor drives with |F| <= F_max (1 - |w| / w0). The wire pulls with T = max(0, k s + c ds/dt), s its stretch, and
-stiffens with k (1 + s / s1) where s1 is given.
+A driving motor gives |F| <= F_max (1 - |w| / w0). A wire of stretch s pulls with T = max(0, k s + c ds/dt); s1 > 0
+stiffens it to k (1 + s / s1).
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ NEVER_BELOW = ("viscous", "friction", "damping", "stiffening")
 
 @dataclass(frozen=True)
 class MuscleUnit:
-    """One winch and its wire; the numbers of the default unit are estimated, not those of a product.
+    """Winch and wire; default values are estimates.
 
     Attributes:
-        mass: of the rotor, seen at the wire [kg].
-        viscous: friction of motor and gear [N s/m].
+        mass: rotor, at the wire [kg].
+        viscous: motor and gear friction [N s/m].
         friction: Coulomb friction of motor and gear [N].
-        force: greatest force of the motor [N].
-        speed: winding speed without load [m/s].
-        stiffness: of the wire [N/m].
-        damping: of the wire [N s/m].
-        stiffening: stretch at which the wire is twice as stiff [m]; 0: it is linear.
+        force: maximum motor force [N].
+        speed: no-load winding speed [m/s].
+        stiffness: wire [N/m].
+        damping: wire [N s/m].
+        stiffening: s1, at which the stiffness doubles [m]; 0: linear.
         drum: radius [m].
-        gear: ratio of the gear.
-        force_per_current: of the motor at the wire [N/A].
-        resistance: of the motor [Ohm].
-        thermal: resistances core to case and case to air [K/W], capacities of core and case [J/K].
-        estimated: True where no number of it was published or measured.
+        gear: ratio.
+        force_per_current: at the wire [N/A].
+        resistance: motor [Ohm].
+        thermal: resistances core to case, case to air [K/W]; capacities of core, case [J/K].
+        estimated: True if no value was published or measured.
     """
 
     mass: float = 7.3
@@ -71,16 +71,16 @@ class MuscleUnit:
 
 
 class WinchMotor(NamedTuple):
-    """Numbers of a motor's data sheet, and of the gear and the drum behind it.
+    """Data sheet of a motor, gear and drum.
 
     Attributes:
-        rotor: inertia J [kg m^2].
+        rotor: J [kg m^2].
         gear: ratio N.
         drum: radius r [m].
         torque_constant: kt [N m/A].
-        efficiency: eta of the gear, 0..1.
-        speed: omega0 of the motor without load [rad/s].
-        current: peak current [A].
+        efficiency: eta, 0..1.
+        speed: no-load speed omega0 [rad/s].
+        current: peak [A].
     """
 
     rotor: float
@@ -93,14 +93,14 @@ class WinchMotor(NamedTuple):
 
 
 def unit_of_motor(motor: WinchMotor, **more: float) -> MuscleUnit:
-    """Return the unit of a motor, a gear and a drum.
+    """Return the unit of a motor, gear and drum.
 
     Args:
-        motor: their numbers.
-        more: other attributes of `MuscleUnit`, such as friction and stiffness.
+        motor: data sheet.
+        **more: other `MuscleUnit` attributes.
 
     Raises:
-        ConfigError: a number that is not above 0, or an efficiency above 1.
+        ConfigError: if a value is not above 0, or the efficiency is above 1.
     """
     for what, value in motor._asdict().items():
         if not (np.isfinite(value) and value > 0):

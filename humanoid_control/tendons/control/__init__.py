@@ -1,1 +1,1 @@
-"""Control through the tendons: what tendons can hold, laws, supervision, and the loop of a winch's drive."""
+"""Tendon control: holdable postures, control laws, supervision and winch drive loops."""

@@ -1,14 +1,10 @@
-"""Body image: a mapping of tendons that learns while the robot moves, from angles that something else knows.
-
-Angles come from motion capture, a camera, IMUs, or encoders of some joints. The correction of a tendon is
+"""Body image: corrections of a tendon mapping, learnt in motion from independently known joint angles.
 
     x + T / k0 - l(theta) = a l(theta) + b + sum_j [c_j sin q_j + d_j (1 - cos q_j)] - kappa T,   j crossed
 
-with the wire x, the tension T and the stiffness k0 of its unit: a is the error of its moment arms, b of its zero, c and
-d of its attachments, kappa of its wire's compliance. Recursive least squares finds them for every tendon, with a prior
-of 5 %, 3 mm, 5 mm, and 0.3 / k0. A sample counts with the variance (0.3 mm)^2 + sigma_theta^2 |G_i|^2: without the
-second term angles of motion capture would be taken for better than they are. Slack tendons and fast motions teach
-nothing.
+Wire x, tension T, unit stiffness k0; a corrects moment arms, b the zero, c and d attachments, kappa the wire
+compliance. Recursive least squares, prior deviations 5 %, 3 mm, 5 mm and 0.3 / k0. A sample has the variance (0.3 mm)^2
++ sigma_theta^2 |G_i|^2. Slack tendons and fast motions are ignored.
 """
 
 from __future__ import annotations
@@ -26,32 +22,35 @@ from humanoid_control.tendons.routing.geometry import TendonGeometry
 
 FORMAT = "humanoid_body_image/1"
 SCALE, OFFSET, ATTACHMENT, COMPLIANCE = 0.05, 3e-3, 5e-3, 0.3  # prior deviations: -, m, m, of 1 / k0
-LENGTH_NOISE = 3e-4  # [m] of a path by wire and stretch
-FASTEST = 3.0  # [rad/s]: in faster motions lengths and angles are not of one instant
+LENGTH_NOISE = 3e-4  # [m] of a path from wire and stretch
+FASTEST = 3.0  # [rad/s] in faster motions lengths and angles are not simultaneous
 TAUT = 2.0  # [N] above which a wire follows its path
-A, B, KAPPA, FIRST = 0, 1, 2, 3  # columns of the parameters; then c and d of each crossed joint
+A, B, KAPPA, FIRST = 0, 1, 2, 3  # columns of the parameters, followed by c and d
 
 
 class BodyImage:
-    """What was learnt of every tendon.
+    """Learnt corrections of M tendons over D joints.
 
     Attributes:
-        base: the mapping that is corrected, of D joints and M tendons. stiffness: (M,) k0 [N/m].
-        crossed: (M, D) which joints each tendon crosses.
-        parameters: (M, 3 + 2 D) a, b [m], kappa [m/N], c (D,) and d (D,) [m]; zero where nothing is known.
-        covariance: (M, 3 + 2 D, 3 + 2 D). samples: (M,) how many each tendon has learnt from.
+        base: corrected mapping.
+        stiffness: (M,) k0 [N/m].
+        crossed: (M, D) crossings.
+        parameters: (M, 3 + 2 D) a, b [m], kappa [m/N], c (D,), d (D,) [m].
+        covariance: (M, 3 + 2 D, 3 + 2 D).
+        samples: (M,) count.
     """
 
     def __init__(self, base: JointMuscleMapping, stiffness: Array, crossed: Array) -> None:
-        """Begin with the prior.
+        """Create an image at its prior.
 
         Args:
-            base: as the robot's file has it.
-            stiffness: (M,) of the wires [N/m].
-            crossed: (M, D) which joints each tendon crosses.
+            base: mapping to correct.
+            stiffness: (M,) of wires [N/m].
+            crossed: (M, D) crossings.
 
         Raises:
-            SizeError: not a number for each tendon. ConfigError: a stiffness that is not above 0.
+            SizeError: if a size is wrong.
+            ConfigError: if a stiffness is not above 0.
         """
         m, d = len(base.muscle_names), len(base.joint_names)
         self.base, self.crossed = base, np.array(crossed, dtype=bool)
@@ -70,7 +69,7 @@ class BodyImage:
 
     @classmethod
     def of_geometry(cls, geometry: TendonGeometry, stiffness: Array) -> BodyImage:
-        """The image of a robot's tendons as they are routed; `stiffness` (M,) of the wires [N/m]."""
+        """Return the image of routed tendons with wire stiffness (M,) [N/m]."""
         return cls(exact_mapping(geometry), stiffness, geometry.crossed)
 
     # -- learning ---------------------------------------------------------------------------------------------------
@@ -84,20 +83,19 @@ class BodyImage:
         seen: Array | None = None,
         rates: Array | None = None,
     ) -> int:
-        """Learn from one sample.
+        """Learn from a sample; return the number of tendons that learnt.
 
         Args:
-            theta: (D,) angles that something else knows [rad].
-            paths: (M,) lengths x + T / k0 since zero [m]. tensions: (M,) [N].
+            theta: (D,) known angles [rad].
+            paths: (M,) lengths x + T / k0 since zero [m].
+            tensions: (M,) [N].
             noise: standard deviation of an angle [rad].
-            seen: (D,) which angles are known; default: all. Tendons that cross another learn nothing.
-            rates: (D,) of the joints [rad/s], where known.
-
-        Returns:
-            How many tendons learnt.
+            seen: (D,) known angles, default all; tendons across unknown ones learn nothing.
+            rates: (D,) [rad/s], if known.
 
         Raises:
-            SizeError: other numbers than joints and tendons. ConfigError: a noise that is not above 0.
+            SizeError: if a size is wrong.
+            ConfigError: if the noise is not above 0.
         """
         m, d = self.crossed.shape
         for what, row, size in (("angles", theta, d), ("lengths", paths, m), ("tensions", tensions, m)):
@@ -115,6 +113,7 @@ class BodyImage:
         phi = self._regressors(np.where(known, theta, 0.0), lengths, tensions)[usable]
         P = self.covariance[usable]
         gain = np.einsum("mij,mj->mi", P, phi)
+        # Angle noise enters through the moment arms; without it, captured angles would be overrated.
         variance = LENGTH_NOISE**2 + noise**2 * (G[usable] ** 2).sum(axis=1)
         spread = variance + np.einsum("mi,mi->m", phi, gain)
         innovation = (paths - lengths)[usable] - np.einsum("mi,mi->m", phi, self.parameters[usable])
@@ -125,7 +124,7 @@ class BodyImage:
         return int(usable.sum())
 
     def _regressors(self, theta: Array, lengths: Array, tensions: Array) -> Array:
-        """Rows (M, 3 + 2 D) whose product with the parameters is the correction of a path."""
+        """Return rows (M, 3 + 2 D); their product with the parameters corrects a path."""
         m, d = self.crossed.shape
         phi = np.zeros((m, FIRST + 2 * d))
         phi[:, A], phi[:, B], phi[:, KAPPA] = lengths, 1.0, -tensions
@@ -137,26 +136,26 @@ class BodyImage:
 
     @property
     def offsets(self) -> Array:
-        """(M,) b: what paths are longer than the corrected mapping says [m]."""
+        """(M,) learnt zero errors b [m]."""
         return self.parameters[:, B].copy()
 
     def corrected_paths(self, paths: Array, tensions: Array) -> Array:
-        """Lengths (M,) since zero [m] for the corrected mapping, of measured x + T / k0 [m] and tensions [N]."""
+        """Return lengths (M,) since zero [m] for the corrected mapping, from x + T / k0 [m] and tensions [N]."""
         return paths + self.parameters[:, KAPPA] * tensions - self.parameters[:, B]
 
     def mapping(self, base: JointMuscleMapping | None = None) -> CorrectedMapping:
-        """A snapshot of the corrected mapping, which later samples do not change.
+        """Return a snapshot of the corrected mapping.
 
         Args:
-            base: of some of the joints and tendons, such as those of a group; default: all.
+            base: mapping of a subset, such as a group; default: all.
 
         Raises:
-            ConfigError: a joint or tendon that the image does not have.
+            ConfigError: if the image lacks a joint or tendon.
         """
         return CorrectedMapping(self, base or self.base)
 
     def predicted_deviation(self, theta: Array) -> Array:
-        """Standard deviations (M,) of the corrected lengths at angles (D,), without those of offset and wire [m]."""
+        """Return standard deviations (M,) of corrected lengths [m] at angles (D,), excluding offset and wire."""
         lengths, _ = self.base.evaluate(theta)
         phi = self._regressors(theta, lengths, np.zeros(len(lengths)))
         phi[:, B] = 0.0
@@ -165,7 +164,7 @@ class BodyImage:
     # -- file -------------------------------------------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
-        """Write what was learnt, with the names of joints and tendons and the hash of the routing."""
+        """Write the image with names and routing hash."""
         with whole_file(path) as file, file.open("wb") as out:
             np.savez(
                 out,
@@ -180,10 +179,10 @@ class BodyImage:
             )
 
     def load(self, path: Path) -> None:
-        """Go on from a file.
+        """Read a saved image.
 
         Raises:
-            ConfigError: no such file, damaged, or of another robot, routing or wire; nothing is taken then.
+            ConfigError: if the file is missing, damaged, or of another robot, routing or wire; the image is unchanged.
         """
         try:
             with np.load(path, allow_pickle=False) as data:
@@ -209,19 +208,15 @@ class BodyImage:
 
 
 class CorrectedMapping(JointMuscleMapping):
-    """A mapping with what a body image had learnt: l (1 + a) + sum_j [c_j sin q_j + d_j (1 - cos q_j)].
+    """Mapping corrected by a snapshot of a body image: l (1 + a) + sum_j [c_j sin q_j + d_j (1 - cos q_j)].
 
-    Its zero is where all joints are zero, as of every mapping; the image's offsets belong to the measured lengths.
+    It is zero at zero angles; offsets b correct measured lengths instead.
     """
 
     kind = "body_image"
 
     def __init__(self, image: BodyImage, base: JointMuscleMapping) -> None:
-        """Take a snapshot of an image for the joints and tendons of a mapping.
-
-        Raises:
-            ConfigError: a joint or tendon that the image does not have.
-        """
+        """Take a snapshot for the joints and tendons of a mapping."""
         super().__init__(base.joint_names, base.muscle_names, base.limits, base.model_hash)
         own = image.base
         for what, names, known in (
@@ -236,13 +231,12 @@ class CorrectedMapping(JointMuscleMapping):
         self.take(image)
 
     def take(self, image: BodyImage) -> None:
-        """Take another snapshot, of an image of the same joints and tendons."""
+        """Take another snapshot of the same joints and tendons."""
         d, p = len(image.base.joint_names), image.parameters[self._tendons]
         self.a = p[:, A].copy()
         self.c, self.d = p[:, FIRST + self._joints].copy(), p[:, FIRST + d + self._joints].copy()
 
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
-        """As the interface says."""
         self.base.evaluate_into(theta, lengths, jacobian)
         s, c = np.sin(theta), np.cos(theta)
         lengths *= 1.0 + self.a
@@ -251,24 +245,15 @@ class CorrectedMapping(JointMuscleMapping):
         jacobian += self.c * c + self.d * s
 
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
-        """As the interface says."""
         self.base.directional_into(theta, v, out)
         out *= (1.0 + self.a)[:, None]
         out += (self.d * np.cos(theta) - self.c * np.sin(theta)) * v
 
 
 class CorrectedGeometry:
-    """A geometry of tendons with what a body image had learnt, for a controller; all else is that of the geometry.
-
-    Path lengths are those of the corrected mapping and the image's offsets.
-    """
+    """Tendon geometry corrected by a body image, offsets included; other attributes are the geometry's."""
 
     def __init__(self, image: BodyImage, geometry: TendonGeometry) -> None:
-        """Take a snapshot of an image.
-
-        Raises:
-            ConfigError: a joint or tendon that the image does not have.
-        """
         self.base, self.mapping = geometry, image.mapping(exact_mapping(geometry))
         self.offset = geometry.zero + image.offsets
 
@@ -276,19 +261,16 @@ class CorrectedGeometry:
         return getattr(self.base, name)
 
     def raw_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
-        """Lengths (M,) of the whole paths and moment arms (M, D), written into the arrays given."""
         self.mapping.evaluate_into(np.ascontiguousarray(theta, dtype=float), lengths, jacobian)
         lengths += self.offset
 
     def jacobian(self, theta: Array) -> Array:
-        """Moment arms (M, D) [m]."""
         return self.mapping.jacobian(theta)
 
     def jacobian_directional(self, theta: Array, v: Array) -> Array:
-        """d(G(theta) v) / d theta (M, D)."""
         return self.mapping.jacobian_directional(theta, v)
 
 
 def group_images(image: BodyImage, mappings: dict[str, JointMuscleMapping]) -> dict[str, JointMuscleMapping]:
-    """The mappings of an estimator's groups, corrected; to be exchanged for its own between two ticks."""
+    """Return corrected mappings of estimator groups, to be exchanged between ticks."""
     return {name: image.mapping(base) for name, base in mappings.items()}

@@ -1,8 +1,6 @@
-"""Commands of winches and what their drives measure: arrays in the order of the robot's tendons.
+"""Winch commands and measured states, in the order of the robot's tendons.
 
-Signs: the moment arms are G = dl/dq, tendons of tension T give the joint torques -G^T T, and a winch that winds at the
-speed w takes in wire, so that the wire out of it changes by -w. A tendon of a stiff wire that follows its path winds at
--G v.
+Signs: moment arms are G = dl/dq; tensions T give joint torques -G^T T. Winding at w changes the free wire by -w.
 """
 
 from __future__ import annotations
@@ -19,13 +17,12 @@ class WinchCommand(NamedTuple):
     """Commands of M winches.
 
     Attributes:
-        kind: (M,) int64. OFF: no current. HYBRID: winds at `speed` and is led to `tension` by an admittance. TENSION:
-            holds `tension` about the forward `speed`. LENGTH: servoes the wire to `length` with `tension` forward.
-            HOLD: servoes the wire to where it is when this kind is first commanded. PAY_OUT: lets `tension` fall to
-            that commanded, within the speed limit.
+        kind: (M,) int64. OFF: no current. HYBRID: wind at `speed`, with an admittance to `tension`. TENSION: hold
+            `tension`, feedforward `speed`. LENGTH: servo to `length`, feedforward `tension`. HOLD: keep the wire.
+            PAY_OUT: lower to `tension` at limited speed.
         speed: (M,) winding speed w_c [m/s], positive taking in.
         tension: (M,) f [N].
-        length: (M,) wire out of the winch, unstretched, x_ref [m].
+        length: (M,) unstretched free wire x_ref [m].
     """
 
     kind: np.ndarray
@@ -35,13 +32,12 @@ class WinchCommand(NamedTuple):
 
 
 class WinchStates(NamedTuple):
-    """What the drives of M winches measure.
+    """Measured states of M winches.
 
     Attributes:
-        wire: (M,) wire out of the winch, unstretched, x [m]; an encoder on the drum sees it. The path is longer by the
-            stretch T/k.
+        wire: (M,) unstretched free wire x [m], by a drum encoder; the path is longer by T/k.
         speed: (M,) winding speed w = -dx/dt [m/s].
-        tension: (M,) T [N] at the sensor.
+        tension: (M,) sensor tension T [N].
     """
 
     wire: np.ndarray
@@ -50,20 +46,12 @@ class WinchStates(NamedTuple):
 
 
 def no_command(tendons: int) -> WinchCommand:
-    """Return commands of M winches that are off, to be filled.
-
-    Args:
-        tendons: M.
-    """
+    """Return new commands of M winches, all off."""
     return WinchCommand(np.zeros(tendons, dtype=np.int64), *np.zeros((3, tendons)))
 
 
 def no_states(tendons: int) -> WinchStates:
-    """Return states of M winches at rest with no wire and no tension, to be filled.
-
-    Args:
-        tendons: M.
-    """
+    """Return new states of M winches, all zero."""
     return WinchStates(*np.zeros((3, tendons)))
 
 
@@ -73,10 +61,13 @@ NO_FIELD = np.zeros(0)
 
 
 class CommandFields(NamedTuple):
-    """Commands of one kind to some tendons, as the fields of a message: all of them filled, or empty.
+    """Message fields of one kind of command to some tendons; a field is complete or empty.
 
     Attributes:
-        rows: which tendons. position: lengths of wire [m]. velocity: their rates, -w_c [m/s]. effort: tensions [N].
+        rows: tendon indices.
+        position: wire lengths [m].
+        velocity: wire rates, -w_c [m/s].
+        effort: tensions [N].
     """
 
     rows: np.ndarray
@@ -86,10 +77,10 @@ class CommandFields(NamedTuple):
 
 
 def fields_of(command: WinchCommand) -> list[CommandFields]:
-    """Return the messages that give commands to winches, one for each kind of command in use.
+    """Return the messages of winch commands, one per kind.
 
-    Velocity and effort tell HYBRID, effort alone TENSION, position and effort LENGTH. OFF becomes a tension of 0,
-    PAY_OUT a HYBRID that winds nothing. Winches on HOLD get no message: without one a drive holds its wire.
+    Velocity and effort encode HYBRID, effort alone TENSION, position and effort LENGTH. OFF becomes zero tension,
+    PAY_OUT a HYBRID without winding. HOLD sends nothing: drives without messages hold their wires.
     """
     kind, out = command.kind, []
     hybrid = np.flatnonzero((kind == HYBRID) | (kind == PAY_OUT))

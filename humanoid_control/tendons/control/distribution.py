@@ -1,15 +1,10 @@
-"""Distribution of joint torques over tensions: exact where tendons can give the torques, nearest where they cannot.
+"""Distribution of joint torques over tensions, exact if feasible, else least squares.
 
 minimise  1/2 sum_i w_i (f_i - b_i)^2 + 1/(2 eps) |G^T f + tau|^2
 subject to  least <= f <= most
 
-G = dl/dq are the moment arms, so that tensions f give the joint torques -G^T f, and tau are the torques to be given.
-One program serves full, rank-deficient and infeasible cases: torque that no tensions give is missed by the least
-squares, `missed = G^T f + tau` tells how much. With eps = 1e-6 the torque missed in feasible cases stays below
-0.01 N m. Weights count relative to their mean, so that eps keeps its meaning in every unit of the weights.
-
-With linear wires, co-contraction (a bias b above the least tension) does not stiffen a joint: only the change of the
-moment arms dG/dq does, often with the wrong sign.
+G = dl/dq; tensions f give joint torques -G^T f; `missed = G^T f + tau` is below 0.01 N m if feasible. Weights are
+relative to their mean. With linear wires, co-contraction stiffens joints only through dG/dq, often with the wrong sign.
 """
 
 from __future__ import annotations
@@ -26,19 +21,23 @@ from humanoid_control.numerics.box_qp import solve_box_qp_from
 from humanoid_control.numerics.finite import all_finite
 from humanoid_control.numerics.packed import Packed, Table, unpack
 
-EPS = 1e-6  # price of a tension against that of a missed torque, weights of 1 / N^2
-STRONGEST = 1e4  # [N] of a tendon without a greatest tension: the quadratic program needs a box of finite size
+EPS = 1e-6  # cost of tension relative to missed torque, for weights in 1 / N^2
+STRONGEST = 1e4  # [N] default maximum: the quadratic program needs a finite box
 
 
 class DistributionTables(NamedTuple):
-    """Arrays of a distribution of D torques over M tensions.
+    """Arrays of a distribution of D torques over M tensions; `H` to `no_bound` are the quadratic program.
 
     Attributes:
-        least, most: (M,) range of the tensions [N]. weight: (M,) >= 0, price of a tension away from its bias.
-        bias: (M,) b [N]. tau: (D,) torques that the tendons have to give [N m].
-        f: (M,) tensions [N]. missed: (D,) torque that they do not give [N m].
-        H: (M, M). g: (M,). multipliers: (M + 1,). no_rows: (1, M). no_bound: (1,): of the quadratic program.
-        side: (M,) which bound holds a tension, guess of the next solution. works: (1,).
+        least: (M,) [N].
+        most: (M,) [N].
+        weight: (M,) w >= 0.
+        bias: (M,) b [N].
+        tau: (D,) required [N m].
+        f: (M,) tensions [N].
+        missed: (D,) [N m].
+        side: (M,) active bounds, for warm starts.
+        works: (1,) warm start is valid.
     """
 
     least: F1
@@ -58,11 +57,7 @@ class DistributionTables(NamedTuple):
 
 
 def distribution_tables(least: np.ndarray, most: np.ndarray, weight: np.ndarray, joints: int) -> DistributionTables:
-    """Return tables to be filled.
-
-    Args:
-        least, most: (M,) range of the tensions [N]. weight: (M,). joints: D.
-    """
+    """Return tables for M tendons and `joints` torques."""
     m = len(least)
     return DistributionTables(
         least=np.array(least, dtype=float),
@@ -77,20 +72,17 @@ def distribution_tables(least: np.ndarray, most: np.ndarray, weight: np.ndarray,
         multipliers=np.zeros(m + 1),
         no_rows=np.zeros((1, m)),
         no_bound=np.zeros(1),
-        side=np.ones(m, dtype=np.int64),  # most tensions of a solution are the least ones
+        side=np.ones(m, dtype=np.int64),  # most tensions of a solution are at their minimum
         works=np.zeros(1, dtype=np.bool_),
     )
 
 
 @kernel
 def distribute(t: DistributionTables, G: np.ndarray) -> int:
-    """Fill `f` and `missed` of the tables by the program of this file.
-
-    Args:
-        t: tables; `tau`, `bias`, `weight` and the range are read. G: (M, D) moment arms [m].
+    """Fill `f` and `missed` from `tau`, `bias`, `weight`, the range and moment arms G (M, D) [m].
 
     Returns:
-        iterations used; below 0 where numbers are not finite or no solution was found: `f` is then inside its range.
+        Iterations; negative without a solution, with `f` still in range.
     """
     m, d = G.shape
     mean = 0.0
@@ -101,7 +93,8 @@ def distribute(t: DistributionTables, G: np.ndarray) -> int:
         at = 0.0
         for k in range(d):
             at += G[i, k] * t.tau[k]
-        w = t.weight[i] / mean + 1e-9  # a tension without any price is still determined
+        w = t.weight[i] / mean + 1e-9  # a tension without weight stays determined
+        # Normal form of the program above: H = W + G G^T / eps, g = G tau / eps - W b.
         t.g[i] = at / EPS - w * t.bias[i]
         for j in range(i + 1):
             total = 0.0
@@ -127,29 +120,33 @@ def distribute(t: DistributionTables, G: np.ndarray) -> int:
 
 @kernel
 def distribute_at(table: Table[DistributionTables], G: np.ndarray) -> int:
-    """As `distribute`, of the packed tables."""
     return distribute(unpack(table, DistributionTables), G)
 
 
 class TensionDistribution:
-    """Tensions of M tendons for the torques of D joints, from the last solution's guess.
+    """Warm-started tensions of M tendons for torques of D joints.
 
     Attributes:
-        least, most: (M,) range of the tensions [N]. weight: (M,) price of each tension. They may be changed in place:
-            a tendon that is left out has most = least.
-        missed: (D,) torque that the tendons do not give [N m], G^T f + tau.
-        used: iterations of the last program; below 0 where it had no solution.
+        least: (M,) [N], changeable in place.
+        most: (M,) [N], changeable in place; `least` leaves a tendon out.
+        weight: (M,), changeable in place.
+        missed: (D,) G^T f + tau [N m].
+        used: iterations; negative without a solution.
     """
 
     def __init__(self, joints: int, least: np.ndarray, most: np.ndarray, weight: np.ndarray | None = None) -> None:
-        """Create the tension distribution.
+        """Create the distribution for D `joints`.
 
         Args:
-            joints: D. least, most: (M,) range of the tensions [N]. weight: (M,); default 1 of each.
+            joints: D.
+            least: (M,) [N].
+            most: (M,) [N].
+            weight: (M,); default: 1.
 
         Raises:
-            SizeError: arrays of different sizes. ConfigError: a tendon whose least tension is below 0 or above its
-                most, a weight below 0. NotANumberError: not a number.
+            SizeError: if sizes differ.
+            ConfigError: if a minimum tension is negative or above its maximum, or a weight negative.
+            NotANumberError: if a value is not finite.
         """
         least, most = np.array(least, dtype=float), np.minimum(most, STRONGEST)
         weight = np.ones(len(least)) if weight is None else np.array(weight, dtype=float)
@@ -173,14 +170,17 @@ class TensionDistribution:
         self.used = 0
 
     def solve(self, G: np.ndarray, tau: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
-        """Return the tensions (M,) [N] for torques, in an array that is used again.
+        """Return tensions (M,) [N], in a reused array.
 
         Args:
-            G: (M, D) moment arms dl/dq [m]. tau: (D,) torques that the tendons have to give [N m].
-            bias: (M,) tensions to be near to [N]; default: the least ones.
+            G: moment arms dl/dq (M, D) [m].
+            tau: required torques (D,) [N m].
+            bias: preferred tensions (M,) [N]; default: minimum.
 
         Raises:
-            SizeError: another shape. NotANumberError: a number that is not finite.
+            SizeError: if a shape is wrong.
+            NotANumberError: if a value is not finite.
+            ConfigError: if a minimum tension exceeds its maximum.
         """
         t = self.packed.record
         shape = len(t.least), len(t.tau)

@@ -1,8 +1,6 @@
-"""Postures that tendons can hold: torque that no tensions give, the box of joint ranges that is held, the governor.
+"""Holdable postures: missed torque, holdable joint ranges, and the reference governor.
 
-Gravity asks for the torques g(q), and tensions f in their range give -G^T f (G = dl/dq). Where no f gives g the joints
-fall, whatever the law of control, so that this is known before anything moves (`HoldableSet`) and references stay where
-they can be held (`ReferenceGovernor`).
+If no tensions in range give the torques of gravity, no control law can hold a posture.
 """
 
 from __future__ import annotations
@@ -19,18 +17,19 @@ from humanoid_control.tendons.control.body_image import CorrectedGeometry
 from humanoid_control.tendons.control.distribution import TensionDistribution
 from humanoid_control.tendons.routing.geometry import TendonGeometry, link_frame
 
-HELD = 0.5  # [N m] torque missed by a joint up to which a posture counts as held
+HELD = 0.5  # [N m] maximum missed torque of a held posture
 BISECTIONS = 4
 SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)
-PRETENSION = 10.0  # [N] of a tendon whose file names no least tension: a wire without tension leaves its pulley
+PRETENSION = 10.0  # [N] default minimum tension: a slack wire leaves its pulley
 
 
 class TensionMargin(NamedTuple):
-    """What tendons make of a posture.
+    """Tension margin of a posture.
 
     Attributes:
-        missed: (D,) torque that they do not give [N m]. slack: what the most loaded tendon has left to its most [N].
-        tensions: (M,) [N], of the distribution.
+        missed: (D,) torque not given [N m].
+        slack: smallest distance to a maximum [N].
+        tensions: (M,) [N].
     """
 
     missed: np.ndarray
@@ -39,23 +38,24 @@ class TensionMargin(NamedTuple):
 
     @property
     def worst(self) -> float:
-        """Largest torque that a joint misses [N m]."""
+        """Largest missed joint torque [N m]."""
         return float(np.max(np.abs(self.missed), initial=0.0))
 
 
 def tension_range(geometry: TendonGeometry) -> tuple[np.ndarray, np.ndarray]:
-    """Least and greatest tensions (M,) [N] of the tendons' file; `PRETENSION` where it names no least one."""
+    """Return minimum and maximum tensions (M,) [N] of the source file; minimum `PRETENSION` if undefined."""
     rows = np.array([(t.min_tension, t.max_tension) for t in geometry.tendons]).reshape(-1, 2)
     return np.where(rows[:, 0] > 0, rows[:, 0], np.minimum(PRETENSION, rows[:, 1])), rows[:, 1]
 
 
 class HoldableSet:
-    """Which postures the tendons of a robot hold against gravity.
+    """Postures that the tendons hold against gravity.
 
     Attributes:
-        model: with the payload. geometry: of the tendons over the joints (D,) that they cross.
-        distribution: with the range of the tensions, which may be changed in place.
-        joints: (D,) index of each of these joints among the velocities of the model.
+        model: with payload.
+        geometry: tendons over their crossed joints (D,).
+        distribution: with tension range, changeable in place.
+        joints: (D,) velocity indices in the model.
     """
 
     def __init__(
@@ -67,16 +67,19 @@ class HoldableSet:
         payload: Mapping[str, float] | None = None,
         held: np.ndarray | None = None,
     ) -> None:
-        """Create the holdable set.
+        """Create the set.
 
         Args:
-            model: of a robot whose base is fixed. geometry: of its tendons.
-            least, most: (M,) range of the tensions [N]; default: `tension_range`.
-            payload: mass [kg] by the link that carries it at its origin, or the name of any other frame.
-            held: (nq,) configuration of the joints that no tendon crosses; default: pinocchio's neutral one.
+            model: robot with a fixed base.
+            geometry: M tendons.
+            least: (M,) [N]; default: `tension_range`.
+            most: (M,) [N]; default: `tension_range`.
+            payload: mass [kg] at the origin of a link or frame, by name.
+            held: configuration (nq,) of joints without tendons; default: neutral.
 
         Raises:
-            ConfigError: a mass below 0 or not a number, a model with a free base. UnknownNameError: no such link.
+            ConfigError: if a mass is negative or not finite, or the base is free.
+            UnknownNameError: if a frame is unknown.
         """
         if model.nq != model.nv:
             raise ConfigError("tendons hold a robot whose base is fixed; load it with a fixed base")
@@ -93,15 +96,16 @@ class HoldableSet:
         self.G = np.zeros((len(geometry.tendon_names), len(geometry.joint_names)))
 
     def gravity(self, theta: np.ndarray) -> np.ndarray:
-        """Torques (D,) [N m] that hold the robot at rest with joints theta (D,) [rad]."""
+        """Return the torques (D,) [N m] that hold theta (D,) [rad]."""
         self._q[self.joints] = theta
         return pin.computeGeneralizedGravity(self.model, self._data, self._q)[self.joints]
 
     def margin(self, theta: np.ndarray) -> TensionMargin:
-        """Margin at joints theta (D,) [rad], in arrays that are used again.
+        """Return the margin at theta (D,) [rad], in reused arrays.
 
         Raises:
-            SizeError: another number of joints. NotANumberError: not a number.
+            SizeError: if the number of joints is wrong.
+            NotANumberError: if a value is not finite.
         """
         if np.shape(theta) != self.joints.shape:
             raise SizeError(f"tension margin: needs {len(self.joints)} joints, got {np.shape(theta)}")
@@ -111,18 +115,16 @@ class HoldableSet:
         return TensionMargin(d.missed, float(np.min(d.most - f)), f)
 
     def missed(self, thetas: np.ndarray) -> np.ndarray:
-        """Torques missed (N, D) [N m] in postures (N, D) [rad]."""
+        """Return missed torques (N, D) [N m] at postures (N, D) [rad]."""
         return np.array([self.margin(row).missed.copy() for row in thetas]).reshape(len(thetas), -1)
 
 
 def with_payload(model: pin.Model, payload: Mapping[str, float]) -> pin.Model:
-    """Return the model with point masses added.
-
-    Args:
-        payload: mass [kg] by the frame whose origin it is at.
+    """Return the model with point masses [kg] at frame origins.
 
     Raises:
-        ConfigError: a mass below 0 or not a number. UnknownNameError: no such frame.
+        ConfigError: if a mass is negative or not finite.
+        UnknownNameError: if a frame is unknown.
     """
     if not payload:
         return model
@@ -140,23 +142,26 @@ def with_payload(model: pin.Model, payload: Mapping[str, float]) -> pin.Model:
 
 
 def scaled_range(limits: np.ndarray, neutral: np.ndarray, share: float) -> np.ndarray:
-    """Joint ranges (D, 2) shrunk towards the neutral posture (D,) [rad] to a share of each side."""
+    """Return joint ranges (D, 2), both sides scaled towards neutral (D,) [rad]."""
     return neutral[:, None] + share * (limits - neutral[:, None])
 
 
 def drawn_postures(limits: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
-    """Postures (count, D) drawn evenly from ranges (D, 2)."""
+    """Return uniform random postures (count, D) from ranges (D, 2)."""
     return np.random.default_rng(seed).uniform(limits[:, 0], limits[:, 1], (count, len(limits)))
 
 
 def holdable_limits(
     holdable: HoldableSet, neutral: np.ndarray, share: float = 0.99, postures: int = 300, most_missed: float = HELD
 ) -> tuple[float, np.ndarray]:
-    """Return the largest scale of the joint ranges around neutral of which a share is held, and the ranges (D, 2).
+    """Return the largest scale of the joint ranges with enough held postures, and the ranges (D, 2).
 
     Args:
-        neutral: (D,) [rad]. share: of drawn postures that has to be held. postures: how many are drawn.
-        most_missed: torque that a joint may miss [N m].
+        holdable: holdable set.
+        neutral: (D,) [rad].
+        share: required held fraction.
+        postures: number of random postures.
+        most_missed: maximum missed torque [N m].
     """
     limits = holdable.geometry.limits
     unit = np.random.default_rng(0).uniform(size=(postures, len(limits)))
@@ -169,7 +174,7 @@ def holdable_limits(
     low, high = 0.0, 1.0
     if held(high):
         low = high
-    for _ in range(6 if low < high else 0):  # to 1.6 % of the range
+    for _ in range(6 if low < high else 0):  # bisection, to 1.6 % of the range
         middle = 0.5 * (low + high)
         low, high = (middle, high) if held(middle) else (low, middle)
     return low, scaled_range(limits, neutral, low)
@@ -177,11 +182,13 @@ def holdable_limits(
 
 @dataclass(frozen=True)
 class RangeHeld:
-    """How much of a share of the joint ranges is held.
+    """Held postures in a fraction of the joint ranges.
 
     Attributes:
-        share: of the range around neutral. held: share of drawn postures that are held. tension: mean [N] of the
-            held ones. by_joint: (D,) share of postures in which a joint misses too much torque.
+        share: of the range around neutral.
+        held: fraction of held postures.
+        tension: mean of held postures [N].
+        by_joint: (D,) fraction of postures in which the joint misses torque.
     """
 
     share: float
@@ -193,7 +200,7 @@ class RangeHeld:
 def ranges_held(
     holdable: HoldableSet, neutral: np.ndarray, shares: Sequence[float] = SHARES, postures: int = 300
 ) -> list[RangeHeld]:
-    """Return how many drawn postures are held within shares of the joint ranges around neutral (D,) [rad]."""
+    """Return held fractions of random postures within scaled joint ranges around neutral (D,) [rad]."""
     out = []
     for share in shares:
         rows = drawn_postures(scaled_range(holdable.geometry.limits, neutral, share), postures)
@@ -210,10 +217,13 @@ def ranges_held(
 def losses_by_tendon(
     holdable: HoldableSet, neutral: np.ndarray, share: float = 0.4, postures: int = 100
 ) -> dict[str, float]:
-    """Return, by each tendon's name, the share of held postures that are not held without that tendon.
+    """Return, by tendon, the fraction of held postures lost without it.
 
     Args:
-        neutral: (D,) [rad]. share: of the joint ranges around neutral. postures: how many are drawn.
+        holdable: holdable set.
+        neutral: (D,) [rad].
+        share: scale of the joint ranges.
+        postures: number of random postures.
     """
     rows = drawn_postures(scaled_range(holdable.geometry.limits, neutral, share), postures)
     held = rows[np.abs(holdable.missed(rows)).max(axis=1) <= HELD]
@@ -231,16 +241,15 @@ def losses_by_tendon(
 
 
 class ReferenceGovernor:
-    """Advances references as far as the tendons can hold them.
+    """Advances references as far as the tendons can hold.
 
-    A step that no tensions hold is cut to the last share of it that is held. A step that lessens the torque missed is
-    always taken, so that a robot that starts beyond what it can hold may come back.
+    An unholdable step is shortened. Steps that reduce the missed torque always pass.
 
     Attributes:
-        most_missed: torque that a joint may miss [N m]; 0: references pass as they are.
-        reference: (D,) the last one that was let through [rad].
-        joint: index of the joint that misses most where a step was cut; -1 where none was.
-        tendons: indices of the tendons at their greatest tension then, which cross that joint.
+        most_missed: maximum missed torque [N m]; 0: no limit.
+        reference: (D,) last accepted [rad].
+        joint: with the most missed torque in a shortened step; -1: none.
+        tendons: its saturated tendons.
     """
 
     def __init__(self, holdable: HoldableSet, most_missed: float = 0.3) -> None:
@@ -252,12 +261,12 @@ class ReferenceGovernor:
         self._missed = 0.0
 
     def reset(self, theta: np.ndarray) -> None:
-        """Begin at a posture (D,) [rad], held or not."""
+        """Start at a posture (D,) [rad], held or not."""
         self.reference[:] = theta
         self._missed, self.joint, self.tendons = self.holdable.margin(self.reference).worst, -1, ()
 
     def step(self, wanted: np.ndarray) -> np.ndarray:
-        """Return the last reference (D,) [rad] on the way to the one wanted, in an array that is used again."""
+        """Return the farthest holdable reference (D,) [rad] towards `wanted`, in a reused array."""
         if self.most_missed == 0:
             self.reference[:] = wanted
             self.joint, self.tendons = -1, ()
@@ -281,7 +290,7 @@ class ReferenceGovernor:
         return self.reference
 
     def _name(self, margin: TensionMargin) -> None:
-        """Keep which joint cannot be held, and the tendons that are at their end there."""
+        """Store the critical joint and its saturated tendons."""
         d, self.joint = self.holdable.distribution, int(np.argmax(np.abs(margin.missed)))
         pulling = self.holdable.G[:, self.joint] * margin.missed[self.joint] < 0
         full = margin.tensions >= d.most - 1e-6

@@ -1,17 +1,7 @@
-"""Laws that lead the joints of a tendon-driven robot by its winches: hybrid, stiffness, torque, length; one tick each.
+"""Control laws of tendon-driven joints: hybrid, stiffness, torque and length, one tick each.
 
-Signs: G = dl/dq, tensions T give the joint torques -G^T T, winding is -dl. With references (q_r, v_r, a_r), angles q,
-the inverse dynamics ID, the distribution f of a torque, wires x, tensions T and winding speeds w:
-
-    hybrid     e = q_r - q;  I += dt e (not where torque is missed);  tau_m = ID(q, v_r, a_r)
-               tau_d += (1 - exp(-2 pi f_d dt)) (clip(-G^T T - tau_m, +-load_most) - tau_d)
-               f = distribute(G(q), tau_m + tau_d, b);   w_c = -G (v_r + kappa (e + k_i I))
-    stiffness  f = distribute(G(q_r), ID(q_r, v_r, a_r), b) + K (x + T/k - l(q_r)), in range;   w_c = -G v_r
-    torque     tau = ID(q, v, a_c) + G^T (m / (1 + kT)) G a_c,  a_c = a_r + wn^2 e + 2 wn (v_r - v) + wi wn^2 I
-    length     x_ref = l(q_r) - f / k,   f as in stiffness, without K
-
-In hybrid tau_d is the torque that the tendons carry now beyond the model's: f then differs from T only in the null
-space of G^T, so that the drive's admittance lets internal tension relax, and never pays out a load.
+In the equations q_r, v_r, a_r are references, q angles, ID inverse dynamics, f a torque distribution, x wires, w
+winding speeds.
 """
 
 from __future__ import annotations
@@ -49,24 +39,26 @@ from humanoid_control.tendons.control.settings import NEEDS_ANGLES, WEIGHTS, Ten
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.unit import MuscleUnit
 
-MISSED = 0.3  # [N m] torque that a joint misses beyond which its error is not integrated
-SHARE = 0.9  # of the winches' speed without load that references may ask for
-LEFT_OUT = 5.0  # [N] of a tendon that takes no part
-INTEGRAL = 0.1  # [rad] that the integral may add to an error at most
-STRONGEST = 1e4  # [N] of a tendon without a greatest tension
-WN, WI = 16.0, 2.0  # [1/s] of law torque: larger ones swing through the winches' friction
-TENSION_GAIN = 4.0  # kT of the drive's tension loop, by which it lightens the winch
-SMOOTH = 40.0  # [Hz] of the velocity from lengths
+MISSED = 0.3  # [N m] missed torque above which a joint error is not integrated
+SHARE = 0.9  # maximum reference speed, relative to the no-load speed of the winches
+LEFT_OUT = 5.0  # [N] tension of a tendon that is left out
+INTEGRAL = 0.1  # [rad] limit of the integral's part of an error
+STRONGEST = 1e4  # [N] default maximum tension
+WN, WI = 16.0, 2.0  # [1/s] of law torque: higher ones oscillate through the winch friction
+TENSION_GAIN = 4.0  # kT of the drive's tension loop, which reduces the apparent winch mass
+SMOOTH = 40.0  # [Hz] filter of the velocity from lengths
 ACTIVATION, HEAT = WEIGHTS.index("activation"), WEIGHTS.index("heat")
-RIDGE = 1e-5  # [m^2] of the velocity from lengths: joints that lengths hardly show stay slow
+RIDGE = 1e-5  # [m^2] regularisation of that velocity: weakly observed joints stay slow
 
 
 class JointReference(NamedTuple):
-    """Where D joints should be.
+    """Reference of D joints.
 
     Attributes:
-        position: (D,) [rad]. velocity: (D,) [rad/s]. acceleration: (D,) [rad/s^2].
-        effort: (D,) torque in addition to that of the model [N m].
+        position: (D,) [rad].
+        velocity: (D,) [rad/s].
+        acceleration: (D,) [rad/s^2].
+        effort: (D,) torque added to the model's [N m].
     """
 
     position: np.ndarray
@@ -76,17 +68,21 @@ class JointReference(NamedTuple):
 
 
 def reference_at(theta: np.ndarray) -> JointReference:
-    """Return the reference of rest at joints theta (D,) [rad]."""
+    """Return the reference of rest at theta (D,) [rad]."""
     return JointReference(np.array(theta, dtype=float), *np.zeros((3, len(theta))))
 
 
 class TensionBounds(NamedTuple):
-    """What bounds and weighs the tensions of M tendons.
+    """Bounds and weights of M tensions.
 
     Attributes:
-        least, most: (M,) range of each tendon [N]. warm_most: (M,) tension that its winch can hold for ever [N].
-        warmth: (M,) 0..1 of its winch. used: (M,) False where it is left out. dead: (M,) True where its winch is off.
-        options: co-contraction [N], and the number of the weights in `WEIGHTS`.
+        least: (M,) [N].
+        most: (M,) [N].
+        warm_most: (M,) continuous tension of the winch [N].
+        warmth: (M,) 0..1.
+        used: (M,) False: left out.
+        dead: (M,) True: winch off.
+        options: co-contraction [N], index in `WEIGHTS`.
     """
 
     least: F1
@@ -99,16 +95,22 @@ class TensionBounds(NamedTuple):
 
 
 class LawTable(NamedTuple):
-    """Arrays of a tick, of M tendons over D joints.
+    """Arrays of one tick, for M tendons over D joints.
 
     Attributes:
-        bounds: of the tensions.
-        shares: of the torques. G: (M, D) moment arms [m].
-        error, integral: (D,) of the angles [rad], [rad s]. velocity: (D,) of the reference [rad/s].
-        trusted: (D,) 1 where a joint's angle is believed, 0 where not.
-        model, load: (D,) torque of the model, and what the tendons carry beyond it [N m].
-        used: (M,) 1 where a tendon takes part. measured: (M,) tensions [N].
-        fastest: (M,) winding speed that may be asked for [m/s]. speed: (M,) w_c [m/s].
+        bounds: of tensions.
+        shares: torque distribution.
+        G: (M, D) moment arms [m].
+        error: (D,) [rad].
+        integral: (D,) [rad s].
+        velocity: (D,) reference [rad/s].
+        trusted: (D,) 1: the angle is valid.
+        model: (D,) model torque [N m].
+        load: (D,) torque carried beyond the model's [N m].
+        used: (M,) 1: active.
+        measured: (M,) tensions [N].
+        fastest: (M,) maximum winding speed [m/s].
+        speed: (M,) w_c [m/s].
         gains: kappa, k_i, load_cutoff, load_most.
     """
 
@@ -130,9 +132,9 @@ class LawTable(NamedTuple):
 
 @kernel
 def bound_tensions_at(table: Table[LawTable]) -> None:
-    """Fill range, bias and weights of `shares` from `bounds`, of the packed table.
+    """Fill range, bias and weights of `shares` from `bounds`.
 
-    A tendon that is left out pulls with `LEFT_OUT` at most, a dead one not at all.
+    An unused tendon pulls with at most `LEFT_OUT`, a dead one not at all.
     """
     t = unpack(table, LawTable)
     b, s = t.bounds, t.shares
@@ -148,6 +150,7 @@ def bound_tensions_at(table: Table[LawTable]) -> None:
             s.least[i] = 0.0
             s.most[i] = s.bias[i] = 0.0 if b.dead[i] else LEFT_OUT
         s.weight[i] = 1.0
+        # The weight grows with the winding's temperature, to unload hot winches.
         if weights == HEAT:
             s.weight[i] = 1.0 / max(1.0 - b.warmth[i], 0.05) ** 2
         elif weights == ACTIVATION:
@@ -156,13 +159,10 @@ def bound_tensions_at(table: Table[LawTable]) -> None:
 
 @kernel
 def wind(t: LawTable, feedback: bool) -> float:
-    """Fill `speed` with -G (v_r + kappa (e + k_i I)), slowed to what the slowest winch can do.
-
-    Args:
-        feedback: with kappa (e + k_i I).
+    """Fill `speed` with -G (v_r + kappa (e + k_i I)), the second term only with `feedback`.
 
     Returns:
-        the factor by which all winches are slowed, 1 where none has to be.
+        Common scale of all speeds, below 1 if a winch is too slow.
     """
     m, d = t.G.shape
     kappa, k_i, slow = t.gains[0], t.gains[1], 1.0
@@ -176,6 +176,7 @@ def wind(t: LawTable, feedback: bool) -> float:
         t.speed[i] = -rate
         if t.used[i] > 0.0:
             slow = max(slow, abs(rate) / t.fastest[i])
+    # A common scale keeps the direction of joint motion.
     for i in range(m):
         t.speed[i] /= slow
     return 1.0 / slow
@@ -183,24 +184,26 @@ def wind(t: LawTable, feedback: bool) -> float:
 
 @kernel
 def hybrid(t: LawTable, dt: float) -> float:
-    """A tick of law hybrid: fills `speed`, and the tensions of `shares`.
-
-    Args:
-        t: error, velocity, model, measured and G are read. dt: since the last tick [s].
+    """Run law hybrid from error, velocity, model, measured and G; fill `speed` and `shares.f`.
 
     Returns:
-        the factor by which all winches are slowed.
+        Scale of the winding speeds.
     """
     m, d = t.G.shape
+    # e = q_r - q; I += dt e; tau_m = ID(q, v_r, a_r); tau_d += (1 - exp(-2 pi f_d dt)) (clip(-G^T T - tau_m,
+    # +-load_most) - tau_d); f = distribute(G(q), tau_m + tau_d, b); w_c = -G (v_r + kappa (e + k_i I)).
     cutoff, most = t.gains[2], t.gains[3]
     share = 1.0 - math.exp(-2.0 * math.pi * cutoff * dt)
     end = INTEGRAL / max(t.gains[1], 1e-9)
     for k in range(d):
+        # No integration where the tendons saturate (anti-windup).
         if t.trusted[k] > 0.0 and abs(t.shares.missed[k]) <= MISSED:
             t.integral[k] = min(max(t.integral[k] + dt * t.error[k], -end), end)
         carried = 0.0
         for i in range(m):
             carried -= t.G[i, k] * t.measured[i] * t.used[i]
+        # tau_d is the torque now carried beyond the model. So f - T lies in the null space of G^T: the admittance
+        # relaxes internal tension and never pays out a load.
         beyond = min(max(carried - t.model[k], -most), most)
         t.load[k] += share * (beyond - t.load[k])
         t.shares.tau[k] = t.model[k] + t.load[k]
@@ -210,13 +213,12 @@ def hybrid(t: LawTable, dt: float) -> float:
 
 @kernel
 def hybrid_at(table: Table[LawTable], dt: float) -> float:
-    """As `hybrid`, of the packed table."""
     return hybrid(unpack(table, LawTable), dt)
 
 
 @kernel
 def forward_at(table: Table[LawTable]) -> float:
-    """Distribute `model`, and wind as the references move, without feedback; the factor of slowing."""
+    """Distribute `model` and wind with the references, without feedback; return the scale of the speeds."""
     t = unpack(table, LawTable)
     t.shares.tau[:] = t.model
     distribute(t.shares, t.G)
@@ -224,18 +226,19 @@ def forward_at(table: Table[LawTable]) -> float:
 
 
 class TendonController:
-    """Commands of winches that lead the joints of a robot along references.
+    """Winch commands that move the joints along references.
 
     Attributes:
-        settings: may be replaced between ticks, by `change`.
-        geometry: of M tendons over D joints. units: of the winches (M,).
-        reference: (D,) where the joints are led to now [rad], after the governor and the slowest winch.
-        governor: of the references. missed: (D,) torque that the tendons do not give [N m].
-        slowed: factor of the references' speed in the last tick.
-        held: name of the joint whose reference is held, and why; empty where none is.
-        used: (M,) False where a tendon is left out of the distribution, to be set by the supervisor.
-        dead: (M,) True where a winch is switched off. trusted: (D,) False where a joint's angle is doubted.
-        warmth: (M,) 0..1 of each winch, for weights 'heat'.
+        settings: replaced by `change`.
+        geometry: M tendons over D joints.
+        units: (M,) winches.
+        missed: (D,) torque not given [N m].
+        slowed: speed scale of the last tick.
+        held: joint with a held reference, and the reason; else empty.
+        used: (M,) False: left out; set by the supervisor.
+        dead: (M,) True: winch off.
+        trusted: (D,) False: doubted angle.
+        warmth: (M,) 0..1, for weights 'heat'.
     """
 
     def __init__(
@@ -246,15 +249,18 @@ class TendonController:
         settings: TendonControllerSettings | None = None,
         held: np.ndarray | None = None,
     ) -> None:
-        """Create the tendon controller.
+        """Create the controller.
 
         Args:
-            model: of a robot whose base is fixed. geometry: of its tendons. units: of the winches (M,).
+            model: robot with a fixed base.
+            geometry: M tendons.
+            units: winches (M,).
             settings: default: law hybrid.
-            held: (nq,) configuration of the joints that no tendon crosses; default: pinocchio's neutral one.
+            held: configuration (nq,) of joints without tendons; default: neutral.
 
         Raises:
-            SizeError: not a unit for each tendon. ConfigError: a least tension above a tendon's greatest.
+            SizeError: if a unit is missing.
+            ConfigError: if a minimum tension exceeds the maximum.
         """
         m, d = len(geometry.tendon_names), len(geometry.joint_names)
         if len(units) != m:
@@ -304,10 +310,10 @@ class TendonController:
         self.change(self.settings)
 
     def change(self, settings: TendonControllerSettings) -> None:
-        """Take other settings from the next tick on.
+        """Change the settings from the next tick on.
 
         Raises:
-            ConfigError: a least tension above a tendon's greatest.
+            ConfigError: if a minimum tension exceeds the maximum.
         """
         least, most = self._file[0] + settings.least, np.minimum(self._file[1], STRONGEST)
         if (least > most).any():
@@ -323,32 +329,29 @@ class TendonController:
         self.governor.most_missed = s.governor
 
     def use(self, image: BodyImage) -> None:
-        """Correct lengths and moment arms by what a body image has learnt, from the next tick on.
-
-        Raises:
-            ConfigError: a joint or tendon that the image does not have.
-        """
+        """Correct lengths and moment arms by a body image from the next tick on."""
         base = self.geometry.base if isinstance(self.geometry, CorrectedGeometry) else self.geometry
         self.geometry = self.governor.holdable.geometry = CorrectedGeometry(image, base)
 
     def with_law(self, law: str) -> None:
-        """Change the law alone.
+        """Change only the law.
 
         Raises:
-            UnknownNameError: no such law.
+            UnknownNameError: if the law is unknown.
         """
         self.change(replace(self.settings, law=law))
 
     @property
     def reference(self) -> np.ndarray:
-        """(D,) where the joints are led to now [rad]."""
+        """(D,) present reference [rad], after the governor and the speed scale."""
         return self.governor.reference
 
     def reset(self, angles: np.ndarray, states: WinchStates) -> None:
-        """Begin at rest at angles (D,) [rad]; tensions that are there count as the load.
+        """Start at rest at angles (D,) [rad]; present tensions count as load.
 
         Raises:
-            SizeError, NotANumberError: other numbers than joints and tendons, or not finite.
+            SizeError: if a size is wrong.
+            NotANumberError: if a value is not finite.
         """
         self._check(angles, states)
         t = self.packed.record
@@ -379,15 +382,18 @@ class TendonController:
     def step(
         self, reference: JointReference, angles: np.ndarray | None, states: WinchStates, dt: float = 0.004
     ) -> WinchCommand:
-        """Return the commands of the winches, in arrays that are used again.
+        """Return the winch commands, in reused arrays.
 
         Args:
-            reference: where the joints should be. angles: (D,) [rad]; None where the law needs none.
-            states: what the drives measure. dt: since the last tick [s].
+            reference: joint reference.
+            angles: (D,) [rad]; None for laws without angles.
+            states: measured states.
+            dt: period [s].
 
         Raises:
-            SizeError, NotANumberError: other numbers than joints and tendons, or not finite. ConfigError: a law that
-                needs angles without them.
+            SizeError: if a size is wrong.
+            NotANumberError: if a value is not finite.
+            ConfigError: if the law needs angles.
         """
         law, t = self.settings.law, self.packed.record
         if angles is None and law in NEEDS_ANGLES:
@@ -421,8 +427,7 @@ class TendonController:
     # -- parts of a tick ----------------------------------------------------------------------------------------
 
     def _advance(self, wanted: JointReference) -> bool:
-        """Move the reference on: not where its joint's angle is doubted, no faster than the slowest winch, held by the
-        governor. Returns whether it moves as wanted, so that its velocity counts."""
+        """Advance the reference within trust, winch speed and governor; return True if not held."""
         before, g = self.reference, self.governor
         step = self.slowed * (wanted.position - before)
         step[~self.trusted] = 0.0
@@ -437,13 +442,13 @@ class TendonController:
         return g.joint < 0
 
     def _why_held(self) -> str:
-        """One line: joint and tendons that hold the reference."""
+        """Return one line with the joint and the tendons that hold the reference."""
         g, names = self.governor, self.geometry.tendon_names
         full = ", ".join(names[k] for k in g.tendons[:3]) or "no tendon pulls that way"
         return f"{self.geometry.joint_names[g.joint]}: its tendons cannot hold it ({full})"
 
     def _torque(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, more: np.ndarray | float = 0.0) -> None:
-        """Fill `model` with the inverse dynamics (D,) [N m], and what is needed beyond it."""
+        """Fill `model` with inverse dynamics plus `more` (D,) [N m]."""
         self._q[self.joints], self._v[self.joints], self._a[self.joints] = q, v, a
         t = self.packed.record
         t.model[:] = pin.rnea(self.model, self._data, self._q, self._v, self._a)[self.joints] + more
@@ -457,8 +462,10 @@ class TendonController:
         self.slowed = float(hybrid_at(self.packed.table, dt))
 
     def _by_lengths(self, reference: JointReference, moving: bool, states: WinchStates) -> None:
-        """Laws stiffness and length, about the lengths of the references."""
+        """Run laws stiffness and length."""
         t, c = self.packed.record, self.command
+        # f = distribute(G(q_r), ID(q_r, v_r, a_r), b), w_c = -G v_r. Stiffness adds K (x + T/k - l(q_r)), within range;
+        # length commands x_ref = l(q_r) - f / k.
         self.geometry.raw_into(self.reference, self.lengths, t.G)
         np.multiply(reference.velocity, float(moving), out=t.velocity)
         self._torque(self.reference, t.velocity, reference.acceleration * float(moving), reference.effort)
@@ -471,21 +478,24 @@ class TendonController:
     def _computed_torque(self, reference: JointReference, angles: np.ndarray, states: WinchStates, dt: float) -> None:
         t = self.packed.record
         self.geometry.raw_into(angles, self.lengths, t.G)
+        # tau = ID(q, v, a_c) + G^T (m / (1 + kT)) G a_c, a_c = a_r + wn^2 e + 2 wn (v_r - v) + wi wn^2 I.
         v = self._velocity(states, dt)
         e = (self.reference - angles) * t.trusted
         quiet = (np.abs(t.shares.missed) <= MISSED) & self.trusted
         t.integral[:] = np.clip(t.integral + dt * np.where(quiet, e, 0.0), -INTEGRAL / WI, INTEGRAL / WI)
         t.velocity[:] = reference.velocity
         a = reference.acceleration + WN**2 * (e + WI * t.integral) + 2 * WN * (reference.velocity - v)
+        # Winch inertia at the joints; the tension loop divides the winch mass by 1 + kT.
         winches = t.G.T @ (self.mass / (1 + TENSION_GAIN) * (t.G @ a) * t.used)
         self._torque(angles, v, a, reference.effort + winches)
         self.slowed = float(forward_at(self.packed.table))
 
     def _velocity(self, states: WinchStates, dt: float) -> np.ndarray:
-        """Joint velocities (D,) [rad/s] from the rates of the taut tendons, smoothed."""
+        """Return filtered joint velocities (D,) [rad/s] from the rates of the taut tendons."""
         t = self.packed.record
         change = np.where(np.isnan(self._last_tension), 0.0, states.tension - self._last_tension)
         self._last_tension[:] = states.tension
+        # Path rate of an elastic wire: dT/dt / k - w. Ridge least squares on G v = rate.
         rate = change / dt / self.stiffness - states.speed
         taut = (states.tension > 0.5 * self.least) & self.used
         G = t.G * taut[:, None]
@@ -498,12 +508,14 @@ class TendonController:
     # -- stability ----------------------------------------------------------------------------------------------
 
     def joint_stiffness(self, theta: np.ndarray, tensions: np.ndarray, stiffness: float) -> tuple[float, float]:
-        """Smallest eigenvalue of the stiffness of the joints [N m/rad], and of that of the tendons alone.
+        """Return the smallest eigenvalues of the joint stiffness K_j and of G^T K G alone [N m/rad].
 
-        K_j = G^T K G + sum_i T_i d^2 l_i / dq^2 + dg/dq: below zero the posture buckles.
+        K_j = G^T K G + sum_i T_i d^2 l_i / dq^2 + dg/dq; a negative value means buckling.
 
         Args:
-            theta: (D,) [rad]. tensions: (M,) [N]. stiffness: K of each tendon that takes part [N/m].
+            theta: (D,) [rad].
+            tensions: (M,) [N].
+            stiffness: K of each active tendon [N/m].
         """
         G = self.geometry.jacobian(theta)
         used = (self.used & ~self.dead).astype(float)

@@ -1,4 +1,4 @@
-"""What a tendon controller follows and reads: references from joint commands, wires and tensions from messages."""
+"""References from joint commands, and winch states from messages, for a tendon controller."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.tendons.control.commands import no_states
 from humanoid_control.tendons.control.laws import JointReference
 
-TIMEOUT = 0.1  # [s] without a command after which the references rest
-SOFT_TIME, SOFT_SPEED = 2.0, 0.6  # [s], [rad/s]: how fast references come to commands at the beginning
-SMOOTH = 8.0  # [Hz] of the acceleration, which is differentiated from commands
-STRONGEST = 20.0  # [rad/s^2] of it
-LONGEST_WIRE = 5.0  # [m] longer ones are in millimetres
-JUMP = 0.01  # [m] of a wire between two samples, beyond what its winch can wind
+TIMEOUT = 0.1  # [s] without a command before references rest
+SOFT_TIME, SOFT_SPEED = 2.0, 0.6  # [s], [rad/s]: soft start towards the first commands
+SMOOTH = 8.0  # [Hz] filter of the differentiated acceleration
+STRONGEST = 20.0  # [rad/s^2] its maximum
+LONGEST_WIRE = 5.0  # [m] a longer wire is in millimetres
+JUMP = 0.01  # [m] between samples, beyond the winding speed
 
 
 class JointReferences:
-    """References of D joints from commands of positions or velocities, as smooth as the joints can follow.
+    """Smooth references of D joints from position or velocity commands.
 
-    Positions are approached no faster than the joints' speed limits, slowly in the first seconds.
+    Positions are approached within the speed limits, slowly in the first seconds.
 
     Attributes:
-        lower, upper: (D,) ranges [rad]. velocity: (D,) speed limits [rad/s].
-        moved: a command came since the beginning.
+        lower: (D,) [rad].
+        upper: (D,) [rad].
+        velocity: (D,) speed limits [rad/s].
+        moved: a command has arrived.
     """
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray, velocity: np.ndarray) -> None:
@@ -34,27 +36,27 @@ class JointReferences:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing is commanded."""
         d = len(self.lower)
         self._wanted, self._v, self._tau, self._a = np.zeros((4, d))
         self._position, self._before = np.zeros((2, d))
         self._given, self._last, self._since, self.moved = np.zeros(d, dtype=bool), -math.inf, 0.0, False
 
     def begin(self, theta: np.ndarray, now: float) -> None:
-        """Rest at joints theta (D,) [rad] from now on [s]."""
+        """Rest at theta (D,) [rad] from time `now` [s]."""
         self.forget()
         self._wanted[:], self._position[:], self._since = theta, theta, now
 
     def rest(self, theta: np.ndarray) -> JointReference:
-        """Return the reference of rest at joints theta (D,) [rad]."""
         return JointReference(np.array(theta, dtype=float), *np.zeros((3, len(theta))))
 
     def add(self, position: np.ndarray, velocity: np.ndarray, effort: np.ndarray, now: float) -> None:
-        """Take a command; NaN: not commanded, or not given.
+        """Add a command; NaN: absent.
 
         Args:
-            position: (D,) [rad]. velocity: (D,) [rad/s]. effort: (D,) in addition to the model's [N m].
-            now: on the monotonic clock [s].
+            position: (D,) [rad].
+            velocity: (D,) [rad/s].
+            effort: (D,) added to the model's torque [N m].
+            now: monotonic clock [s].
         """
         given = np.isfinite(position)
         self._wanted[given] = np.clip(position, self.lower, self.upper)[given]
@@ -65,11 +67,11 @@ class JointReferences:
         self._last, self.moved = now, True
 
     def heard(self, now: float) -> bool:
-        """Test whether a command came lately."""
         return now - self._last <= TIMEOUT
 
     def at(self, now: float, dt: float) -> JointReference:
-        """Return the reference now, dt after the last one [s]."""
+        """Return the reference at `now`, dt after the last one [s]."""
+        # Without commands the velocities would carry the joints away: rest at the present position.
         if not self.heard(now):
             self._v[:], self._tau[:] = 0.0, 0.0
             self._wanted[:] = self._position
@@ -88,18 +90,16 @@ class JointReferences:
 
 
 class WinchReadings:
-    """Wires, winding speeds and tensions of M tendons from messages that name them in any order.
+    """States of M winches from messages in any tendon order.
 
     Attributes:
-        states: the newest ones. known: every tendon was heard of. problem: one line; empty where nothing is wrong.
+        states: newest states.
+        known: every tendon has reported.
+        problem: message, or empty.
     """
 
     def __init__(self, names: Sequence[str], fastest: np.ndarray) -> None:
-        """Create the winch readings.
-
-        Args:
-            names: of the tendons. fastest: (M,) speed without load of each winch [m/s].
-        """
+        """Create the readings; `fastest` (M,) are no-load winch speeds [m/s]."""
         self.names, self._fastest = tuple(names), np.asarray(fastest)
         self._index = {n: k for k, n in enumerate(names)}
         self.states, self._heard = no_states(len(names)), np.zeros(len(names), dtype=bool)
@@ -121,15 +121,18 @@ class WinchReadings:
         """Take a message.
 
         Args:
-            names: of tendons. position: wires [m]. velocity: their rates [m/s], may be empty. effort: tensions [N].
-            now: on the monotonic clock [s].
+            names: tendons.
+            position: wires [m].
+            velocity: wire rates [m/s]; may be empty.
+            effort: tensions [N].
+            now: monotonic clock [s].
 
         Returns:
-            True where a wire jumped farther than its winch winds.
+            True if a wire moved farther than its winch can wind.
 
         Raises:
-            UnknownNameError: no such tendon. ConfigError: a field of another size, a length in millimetres, a tendon
-                named twice.
+            UnknownNameError: if a tendon is unknown.
+            ConfigError: if a size is wrong, a length is in millimetres, or a tendon is named twice.
         """
         if list(names) != self._order[0]:
             for name in names:

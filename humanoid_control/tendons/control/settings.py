@@ -1,4 +1,4 @@
-"""Settings of the controller of tendon-driven joints."""
+"""Settings of the tendon controller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAWS = {
 NEEDS_ANGLES = ("hybrid", "torque")
 WEIGHTS = ("even", "activation", "heat")
 STOPS = ("hold", "pay_out", "off")
-RANGES = {  # least and greatest value
+RANGES = {  # minimum, maximum
     "kappa": (0.0, 40.0),
     "k_i": (0.0, 10.0),
     "admittance": (2e-4, 4e-3),
@@ -36,16 +36,17 @@ class TendonControllerSettings:
 
     Attributes:
         law: one of `LAWS`.
-        kappa: joint speed for an error of the angle, of law hybrid [1/s].
-        k_i: share of the integral of that error [1/s].
-        admittance: winding speed for an error of the tension, in the drive, of law hybrid [m/s/N].
-        stiffness: of law stiffness [N/m]: tension for a tendon that is longer than it should be.
-        load_cutoff: of the filter that takes the load from the tensions [Hz]; 0: payloads and pushes are not seen.
-        load_most: largest torque by which that load may differ from the model's [N m].
-        least: added to each tendon's least tension [N]. co_contraction: bias above it [N].
-        governor: torque missed by a joint beyond which references are held [N m]; 0: they never are.
-        weights: of the tensions in the distribution: 'even', 'activation' (by the greatest tension) or 'heat'.
-        stop: how winches stop: 'hold' (lengths servoed), 'pay_out' or 'off'.
+        kappa: joint speed per angle error, hybrid [1/s].
+        k_i: integral gain, hybrid [1/s].
+        admittance: winding speed per tension error, hybrid [m/s/N].
+        stiffness: tension per excess length, law stiffness [N/m].
+        load_cutoff: filter of the measured load [Hz]; 0: ignored.
+        load_most: maximum load torque beyond the model's [N m].
+        least: added to minimum tensions [N].
+        co_contraction: bias above the minimum [N].
+        governor: missed torque that holds references [N m]; 0: off.
+        weights: 'even', 'activation' (by maximum tension) or 'heat'.
+        stop: 'hold' (servo lengths), 'pay_out' or 'off'.
     """
 
     law: str = "hybrid"

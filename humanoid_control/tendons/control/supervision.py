@@ -1,9 +1,8 @@
-"""Supervision of tendons and winches: slack, snapped and overloaded wires, doubted angles, heat, power-on, stop.
+"""Tendon and winch supervision: slack, snapped and overloaded wires, doubted angles, heat, power-on and stop.
 
-Signs: winding at w takes in wire, dx/dt = -w. A wire that snapped is wound in and never becomes taut: the wire wound
-since it was last taut, less the shortening of its path, tells it. The path is taken along the reference and along the
-estimate, and the lesser amount counts: an estimate that is lost would call healthy tendons snapped, and so would a
-reference while the robot sinks or is pushed.
+A snapped wire winds in without becoming taut. Detection uses the wire wound since it was last taut, less the shortening
+of its path at the reference or at the estimate, whichever gives less. So neither a lost estimate nor a pushed robot
+reports snapped tendons.
 """
 
 from __future__ import annotations
@@ -26,23 +25,25 @@ from humanoid_control.tendons.control.commands import (
 from humanoid_control.tendons.control.settings import STOPS
 from humanoid_control.tendons.unit import MuscleUnit
 
-SLACK_TIME = 0.3  # [s] below half of the least tension, after which it is reported
-TAKEN_UP = 0.02  # [m] wound while slack, beyond which the length is not used for the estimate
-SNAPPED, SILENT = 0.04, 2.0  # [m] wound since it was taut, [N]: a slip of 20 mm must not count
-OVER, OVER_TIME = 1.3, 0.02  # of the greatest tension, [s]
-CALM = 0.5  # [s] without doubt after which a group follows its references again
-PAID_OUT = 5.0  # [N] that PAY_OUT leaves
-COMMAND_TIMEOUT = 0.1  # [s] without joint commands after which references are held
-PERIODS = 3.0  # of the tendon states without one, after which winches hold
+SLACK_TIME = 0.3  # [s] below half the minimum tension, before a report
+TAKEN_UP = 0.02  # [m] wound while slack, beyond which a length is unusable
+SNAPPED, SILENT = 0.04, 2.0  # [m] wound since taut, [N]: above a slip of 20 mm
+OVER, OVER_TIME = 1.3, 0.02  # relative to the maximum tension, [s]
+CALM = 0.5  # [s] without doubt before a group follows references again
+PAID_OUT = 5.0  # [N] final tension of PAY_OUT
+COMMAND_TIMEOUT = 0.1  # [s] without joint commands before references are held
+PERIODS = 3.0  # periods without tendon states before winches hold
 
-AMBIENT, HOTTEST, WARM = 25.0, 110.0, 95.0  # [deg C] around, of a winding at most, from which tensions are limited
+AMBIENT, HOTTEST, WARM = 25.0, 110.0, 95.0  # [deg C] surroundings, maximum of a winding, start of limitation
 
 
 class TendonEvent(NamedTuple):
-    """Something happened to a tendon.
+    """Event of a tendon.
 
     Attributes:
-        tendon: its index. kind: 'slack', 'snapped', 'over', 'taut' or 'mended'. text: one line.
+        tendon: index.
+        kind: 'slack', 'snapped', 'over', 'taut' or 'mended'.
+        text: message.
     """
 
     tendon: int
@@ -51,12 +52,14 @@ class TendonEvent(NamedTuple):
 
 
 class Heat:
-    """Temperatures of the winches' windings and cases.
+    """Temperatures of winch windings and cases.
 
     C1 c1' = R i^2 - (c1 - c2) / R1,   C2 c2' = (c1 - c2) / R1 - (c2 - c_ambient) / R2
 
     Attributes:
-        core, case: (M,) [deg C]. for_ever: (M,) tension that a winch holds for ever below `WARM` [N].
+        core: (M,) windings [deg C].
+        case: (M,) [deg C].
+        for_ever: (M,) continuous tension below `WARM` [N].
     """
 
     def __init__(self, units: Sequence[MuscleUnit], ambient: float = AMBIENT) -> None:
@@ -71,19 +74,20 @@ class Heat:
 
     @property
     def warmth(self) -> np.ndarray:
-        """(M,) 0 as cold as the surroundings .. 1 at `HOTTEST`."""
+        """(M,) 0 at ambient temperature to 1 at `HOTTEST`."""
         return np.clip((self.core - self.ambient) / (HOTTEST - self.ambient), 0.0, 1.0)
 
     @property
     def most(self) -> np.ndarray:
-        """(M,) greatest tension for now [N]: falls to `for_ever` from `WARM` on, over 5 deg."""
+        """(M,) present maximum tension [N]; falls to `for_ever` within 5 deg above `WARM`."""
         share = np.clip((self.core - WARM) / 5.0, 0.0, 1.0)
         with np.errstate(divide="ignore"):
             return np.where(share > 0, self.for_ever / np.maximum(share, 1e-6), np.inf)
 
     def step(self, tension: np.ndarray, dt: float) -> None:
-        """Warm up under tensions (M,) [N] that the motors hold, for dt [s]; exact for tensions that stay."""
+        """Integrate under motor tensions (M,) [N] for dt [s]."""
         power = self._R * (np.nan_to_num(np.maximum(tension, 0.0)) / self._k) ** 2
+        # Substeps of at most a fifth of the fastest time constant keep explicit Euler stable.
         for _ in range(many := max(1, int(np.ceil(dt / (0.2 * float(np.min(self._R1 * self._C1))))))):
             h = dt / many
             flow, out = (self.core - self.case) / self._R1, (self.case - self.ambient) / self._R2
@@ -92,13 +96,16 @@ class Heat:
 
 
 class TendonSupervisor:
-    """Watches M tendons, and overrides commands where one of them, or its group, is not to be moved as usual.
+    """Watches M tendons and overrides their commands in a fault.
 
     Attributes:
-        slack, snapped, over: (M,) True of tendons that are; snapped and over are latched until `mend` and `release`.
-        unreadable: (M,) True where a length is no use to an estimator, because much was wound while slack.
-        doubted: names of groups whose angles are doubted now, or were within the last half second.
-        heat: of the winches. stopped: '' or how the winches are stopped, one of `STOPS`.
+        slack: (M,).
+        snapped: (M,) latched until `mend`.
+        over: (M,) overloaded, latched until `release`.
+        unreadable: (M,) True: length unusable, much wound while slack.
+        doubted: groups with doubted angles, and the remaining time [s].
+        heat: winch temperatures.
+        stopped: '' or one of `STOPS`.
     """
 
     def __init__(
@@ -109,14 +116,18 @@ class TendonSupervisor:
         most: np.ndarray,
         units: Sequence[MuscleUnit],
     ) -> None:
-        """Create the tendon supervisor.
+        """Create the supervisor.
 
         Args:
-            names: of M tendons. groups: tendons by the name of each group; a tendon may be in none.
-            least, most: (M,) range of their tensions [N]. units: of the winches (M,).
+            names: M tendons.
+            groups: tendons by group.
+            least: (M,) [N].
+            most: (M,) [N].
+            units: (M,) winches.
 
         Raises:
-            SizeError: not M of each. UnknownNameError: a group of an unknown tendon.
+            SizeError: if sizes differ.
+            UnknownNameError: if a group has an unknown tendon.
         """
         m = len(names)
         for what, rows in (("least tensions", least), ("greatest tensions", most), ("units", units)):
@@ -128,7 +139,7 @@ class TendonSupervisor:
         self.heat = Heat(units)
         self.slack, self.snapped, self.over, self.unreadable = np.zeros((4, m), dtype=bool)
         self._slack_for, self._over_for, self._taut_at, self._hot = np.zeros((4, m))
-        self._path_at, self._seen = np.zeros((2, m)), False  # at the reference, by the estimate
+        self._path_at, self._seen = np.zeros((2, m)), False  # at the reference, at the estimate
         self.doubted: dict[str, float] = {}
         self._frozen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self.stopped = ""
@@ -143,13 +154,13 @@ class TendonSupervisor:
     def step(
         self, states: WinchStates, path: np.ndarray, dt: float, estimated: np.ndarray | None = None
     ) -> list[TendonEvent]:
-        """Watch for a period; what began or ended in it.
+        """Watch one period; return its events.
 
         Args:
-            states: what the drives measure.
-            path: (M,) lengths of the paths at the reference [m].
-            dt: [s].
-            estimated: (M,) the same at the estimated angles; default: as at the reference.
+            states: measured.
+            path: (M,) lengths at the reference [m].
+            dt: period [s].
+            estimated: (M,) lengths at the estimate [m]; default: `path`.
         """
         paths = path, path if estimated is None else estimated
         T, out = states.tension, list[TendonEvent]()
@@ -160,7 +171,7 @@ class TendonSupervisor:
         wound = np.full(len(T), np.inf)
         for before, now in zip(self._path_at, paths, strict=True):
             before[taut] = now[taut]
-            # a wire that only follows its path home winds as much as the path shortens
+            # a wire that follows its path winds only the shortening of the path
             wound = np.minimum(wound, (self._taut_at - states.wire) - (before - now))
         self._slack_for = np.where(taut, 0.0, self._slack_for + dt)
         slack = self._slack_for > SLACK_TIME
@@ -192,32 +203,32 @@ class TendonSupervisor:
         return out
 
     def cut(self, tendon: str) -> None:
-        """Take a tendon for snapped, because an estimator found it broken.
+        """Mark a tendon as snapped.
 
         Raises:
-            UnknownNameError: no such tendon.
+            UnknownNameError: if the tendon is unknown.
         """
         self.snapped[self._index(tendon)] = True
 
     def mend(self, tendon: str) -> None:
-        """Take a snapped tendon back.
+        """Clear a snapped tendon.
 
         Raises:
-            UnknownNameError: no such tendon.
+            UnknownNameError: if the tendon is unknown.
         """
         k = self._index(tendon)
         self.snapped[k], self._seen = False, False
 
     def release(self) -> None:
-        """Let groups that were paid out follow again, and end a stop."""
+        """Release overloaded groups and end a stop."""
         self.over[:], self.stopped = False, ""
         self._over_for[:] = 0.0
 
     def doubt(self, group: str, states: WinchStates) -> None:
-        """Doubt the angles of a group from now on for half a second: its tendons keep their lengths, springily.
+        """Doubt the angles of a group for half a second: its tendons hold their lengths as springs.
 
         Raises:
-            UnknownNameError: no such group.
+            UnknownNameError: if the group is unknown.
         """
         if group not in self.groups:
             raise UnknownNameError("group of tendons", group, self.groups)
@@ -231,7 +242,7 @@ class TendonSupervisor:
         """Stop all winches until `release`.
 
         Raises:
-            UnknownNameError: no such way.
+            UnknownNameError: if `how` is unknown.
         """
         if how not in STOPS:
             raise UnknownNameError("way to stop", how, STOPS)
@@ -240,11 +251,7 @@ class TendonSupervisor:
     # -- overriding ---------------------------------------------------------------------------------------------
 
     def override(self, command: WinchCommand, states: WinchStates, stiffness: float) -> WinchCommand:
-        """Change commands, in place, where supervision overrides the law.
-
-        Args:
-            command: of the law. states: what the drives measure. stiffness: of a doubted group [N/m].
-        """
+        """Change commands in place where supervision overrides the law; `stiffness` [N/m] is of doubted groups."""
         for group, (length, pulled) in self._frozen.items():
             rows = self.groups[group]
             measured = states.wire[rows] + states.tension[rows] / self.stiffness[rows]
@@ -266,23 +273,20 @@ class TendonSupervisor:
 
 # -------- Power-on
 
-GENTLY, REACHED, FARTHEST = 30.0, 0.85, 0.05  # [N] at most, share of the goal, [m] that may be wound
-PATIENCE = 4.0  # [s] for one winch
+GENTLY, REACHED, FARTHEST = 30.0, 0.85, 0.05  # [N] maximum, fraction of the goal, [m] maximum wound
+PATIENCE = 4.0  # [s] per winch
 
 
 class PowerOn:
-    """Tensions up to the least ones, one winch after another within each group.
+    """Ramp to minimum tensions, one winch at a time in each group.
 
     Attributes:
-        done: all have their tension. refused: one line why it was given up; empty where not.
+        done: all tensions are reached.
+        refused: reason of a failure, else empty.
     """
 
     def __init__(self, supervisor: TendonSupervisor, states: WinchStates) -> None:
-        """Begin where the winches are.
-
-        Args:
-            supervisor: whose tendons and groups. states: what the drives measure.
-        """
+        """Start at the present winch states."""
         self._s, self._goal = supervisor, np.minimum(supervisor.least, GENTLY)
         grouped = set(np.concatenate([*supervisor.groups.values(), []]).astype(int).tolist())
         alone = [k for k in range(len(supervisor.names)) if k not in grouped]
@@ -292,11 +296,7 @@ class PowerOn:
         self.done, self.refused = False, ""
 
     def step(self, states: WinchStates, command: WinchCommand, dt: float) -> WinchCommand:
-        """Fill the commands of a period: HOLD but for the winches that take up now.
-
-        Args:
-            states: what the drives measure. command: filled. dt: [s].
-        """
+        """Fill the commands of a period dt [s]: HOLD, and HYBRID for active winches."""
         command.kind[:], command.speed[:] = HOLD, 0.0
         command.tension[:] = self._goal
         if self.refused:

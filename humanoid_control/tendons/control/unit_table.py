@@ -1,4 +1,4 @@
-"""Muscle units as kernels read them: tension of a wire, force of a motor, friction of a winch."""
+"""Muscle units for kernels: wire tension, motor force, winch friction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from humanoid_control.tendons.unit import MuscleUnit
 
 
 class UnitTable(NamedTuple):
-    """Units of M tendons for kernels: the attributes of `MuscleUnit`, (M,) each."""
+    """Attributes of M `MuscleUnit`s, (M,) each."""
 
     mass: F1
     viscous: F1
@@ -26,18 +26,17 @@ class UnitTable(NamedTuple):
 
 
 def unit_table(units: Sequence[MuscleUnit]) -> UnitTable:
-    """Return the units of M tendons as arrays."""
     return UnitTable(*(np.array([getattr(u, name) for u in units], dtype=float) for name in UnitTable._fields))
 
 
-SLOWEST = 1e-3  # [m/s] below which Coulomb friction acts like viscous friction
+SLOWEST = 1e-3  # [m/s] below which Coulomb friction acts as viscous friction, to be smooth at rest
 
 
 @inlined
 def wire_tension(unit: UnitTable, k: int, s: float) -> tuple[float, float]:
-    """Tension of the wire of tendon k at rest at a stretch s [m], and its slope: [N], [N/m].
+    """Return static tension [N] and slope [N/m] of wire k at stretch s [m].
 
-    A slack wire has no tension; its slope is that with which it begins to pull.
+    The tension is negative at negative stretch; callers clip it.
     """
     stiffness, s1 = unit.stiffness[k], unit.stiffening[k]
     if s1 > 0.0 and s > 0.0:
@@ -47,7 +46,8 @@ def wire_tension(unit: UnitTable, k: int, s: float) -> tuple[float, float]:
 
 @inlined
 def motor_force(unit: UnitTable, k: int, asked: float, w: float) -> float:
-    """Force of the motor of tendon k [N]: the force asked for, as far as the motor can give it at the speed w [m/s]."""
+    """Return the motor force of tendon k [N]: `asked`, limited at speed w [m/s]."""
+    # Linear torque-speed line from the peak force; braking allows more, up to the peak force.
     most, fall = unit.force[k], unit.force[k] / unit.speed[k]
     ahead, back = min(most, fall * (unit.speed[k] - w)), min(most, fall * (unit.speed[k] + w))
     return min(max(asked, -max(back, 0.0)), max(ahead, 0.0))
@@ -55,5 +55,5 @@ def motor_force(unit: UnitTable, k: int, asked: float, w: float) -> float:
 
 @inlined
 def friction_rate(unit: UnitTable, k: int, w: float) -> float:
-    """Viscous and Coulomb friction of tendon k as one damping at the speed w [N s/m]."""
+    """Return viscous plus Coulomb friction as a damping at speed w [N s/m]."""
     return unit.viscous[k] + unit.friction[k] / max(abs(w), SLOWEST)

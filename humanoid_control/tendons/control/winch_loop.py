@@ -1,23 +1,9 @@
-"""The loop of a winch's drive, at 1 kHz or more: one kernel, which the simulator and the drivers run.
+"""Drive loop of a winch for 1 kHz or more, shared by simulator and drivers.
 
-Signs: the winch winds at w, so that the wire out of it changes by -w; a positive force of the motor winds.
-
-The kinds of commands are those of `commands`. With the command (w_c, f, x_ref) and the measured (x, w, T):
-
-    HYBRID     w* = w_c + A clip(f - T, +-100 N), at least A_s (T_min / 2 - T) where the wire is slack (slack guard), at
-               most -A_s (T - T_max) where it pulls too hard, |w*| <= 0.9 w0;  I += h Kvi (w* - w)
-               F = T + Kv (w* - w) + b w* + I
-    TENSION    F = f + kT (f - T) - dT (w - w_c) + b w_c + f_c tanh(w_c / 1 cm/s)
-    LENGTH     F = f + Kx (x - x_ref) - Kd (w - w_c) + b w_c + I;  x_ref gives way where T > 1.2 T_max
-    HOLD       LENGTH about the wire and the tension at which it was commanded first
-    PAY_OUT    HYBRID with w_c = 0, a tension that falls to f within a second, and a limit of the speed
-
-The tension loop has no integrator: with Coulomb friction it hunts. The slack guard acts below half of T_min, since at
-T_min it would rectify the sensor's noise into a drift.
-
-A tension sensor that reads nothing while the current shows a load is *deaf*; the tension is then that of the current:
-
-    T_c += (1 - exp(-h / 9.5 ms)) (F - b w - f_c sign(w) [|w| > 2 mm/s] - T_c);   T < 2 N and T_c > 30 N for 30 ms
+A winch winding at w changes the free wire by -w; positive motor force winds. Commands: HYBRID winds at w_c with an
+admittance to the tension f. TENSION holds f, LENGTH servoes the wire to x_ref, HOLD keeps the wire, PAY_OUT lowers the
+tension to f at limited speed. A tension sensor without a signal under a motor load is *deaf*: its tension is then
+estimated from the current.
 """
 
 from __future__ import annotations
@@ -47,32 +33,36 @@ from humanoid_control.tendons.control.commands import (
 from humanoid_control.tendons.control.unit_table import UnitTable, motor_force, unit_table
 from humanoid_control.tendons.unit import MuscleUnit
 
-LONGEST = 1.001e-3  # [s] between two runs of the loop
-LONGEST_WIRE = 10.0  # [m]: a longer one is given in another unit
+LONGEST = 1.001e-3  # [s] longest loop period
+LONGEST_WIRE = 10.0  # [m] a longer wire is given in another unit
 
-LEAD = 100.0  # [N] of a tension error beyond which the admittance winds no faster
-SHARE = 0.9  # of the speed without load that a velocity is asked for
-INTEGRAL = 300.0  # [N] of the integral at most
-OVERLOAD = 1.2  # of the greatest tension, from which a servoed length gives way
-SLOW = 0.01  # [m/s] over which the forward friction changes its sign
+LEAD = 100.0  # [N] tension error at which the admittance saturates
+SHARE = 0.9  # maximum velocity command, relative to the no-load speed
+INTEGRAL = 300.0  # [N] limit of the integral
+OVERLOAD = 1.2  # tension relative to T_max beyond which a servoed length yields
+SLOW = 0.01  # [m/s] width of the sign change of feedforward friction
 
-CURRENT_TIME = 9.5e-3  # [s] of the filter of the tension by current: a tenth a millisecond
-TURNING = 2e-3  # [m/s] from which friction has a sign
-SILENT, LOADED, PATIENCE = 2.0, 30.0, 0.03  # [N], [N], [s]: a sensor below, a current above, for so long
+CURRENT_TIME = 9.5e-3  # [s] filter of the tension from the current: 10 % per millisecond
+TURNING = 2e-3  # [m/s] speed above which friction has a sign
+SILENT, LOADED, PATIENCE = 2.0, 30.0, 0.03  # [N], [N], [s]: sensor below, current above, duration
 
 
 @dataclass(frozen=True)
 class LoopGains:
-    """Gains of the drive's loop.
+    """Gains of the drive loop.
 
     Attributes:
-        admittance: A, speed for a tension error [m/s/N].
-        guard: A_s, speed for the tension that a slack or overloaded wire is away from its limit [m/s/N].
-        speed, speed_integral: Kv [N s/m], Kvi [N/m].
-        tension: kT. tension_damping: dT [N s/m].
-        length, length_damping: Kx [N/m], Kd [N s/m]. length_integral: [N/m/s].
-        lowering: greatest speed with which PAY_OUT lets out wire [m/s].
-        pay_out_time: in which the tension falls then [s].
+        admittance: A [m/s/N].
+        guard: A_s, speed per tension beyond a limit [m/s/N].
+        speed: Kv [N s/m].
+        speed_integral: Kvi [N/m].
+        tension: kT.
+        tension_damping: dT [N s/m].
+        length: Kx [N/m].
+        length_damping: Kd [N s/m].
+        length_integral: [N/m/s].
+        lowering: maximum speed of PAY_OUT [m/s].
+        pay_out_time: decay time of its tension [s].
     """
 
     admittance: float = 1e-3
@@ -110,16 +100,21 @@ class GainTable(NamedTuple):
 
 
 class LoopTable(NamedTuple):
-    """Loops of M winches: command, limits, units, memory and result, (M,) each.
+    """Commands as in `WinchCommand`, limits, memory and results of M loops, (M,) each.
 
     Attributes:
-        kind, speed, tension, length: the command, as in `WinchCommand`. admittance: A of each [m/s/N].
-        least, most: T_min, T_max [N].
-        unit: the units. gains: of all loops.
-        last: kind of the last command, -1 at first. integral: I [N].
-        reference, forward: wire [m] and tension [N] about which a length is held.
-        by_current: T_c [N]. doubtful: for how long the sensor was contradicted [s]. deaf: 1 where it is no longer used.
-        seen: tension that the loop took for true [N]. force: of the motor [N].
+        admittance: A [m/s/N].
+        least: T_min [N].
+        most: T_max [N].
+        last: kind of the last command; -1: none.
+        integral: I [N].
+        reference: wire to hold [m].
+        forward: tension to hold [N].
+        by_current: T_c [N].
+        doubtful: duration of sensor contradiction [s].
+        deaf: 1: sensor unused.
+        seen: tension used [N].
+        force: motor force [N].
     """
 
     kind: I1
@@ -149,8 +144,11 @@ MEMORY = ("integral", "reference", "forward", "by_current", "doubtful", "seen", 
 
 @inlined
 def hear_tension(d: LoopTable, k: int, w: float, T: float, h: float) -> float:
-    """Tension to be believed [N]: the sensor's, or that of the current where the sensor is deaf."""
+    """Return the tension to use [N]: from the sensor, or from the current if the sensor is deaf."""
     turning = 1.0 if w > TURNING else -1.0 if w < -TURNING else 0.0
+    # T_c += (1 - exp(-h / 9.5 ms)) (F - b w - f_c sign(w) [|w| > 2 mm/s] - T_c); deaf after T < 2 N, T_c > 30 N for 30
+    # ms.
+    # Static friction has no known sign, so it is left out near standstill.
     load = d.force[k] - d.unit.viscous[k] * w - d.unit.friction[k] * turning
     d.by_current[k] += (1.0 - math.exp(-h / CURRENT_TIME)) * (load - d.by_current[k])
     if d.deaf[k] == 0:
@@ -163,8 +161,11 @@ def hear_tension(d: LoopTable, k: int, w: float, T: float, h: float) -> float:
 
 @inlined
 def velocity_force(d: LoopTable, k: int, wanted: float, w: float, T: float, h: float) -> float:
-    """Force of the velocity loop [N], within the guards, for a winding speed [m/s]; its integral moves on."""
+    """Return the force [N] of the velocity loop for a winding speed [m/s]; update its integral."""
+    # w* = w_c + A clip(f - T, +-100 N); w* >= A_s (T_min / 2 - T) if slack; w* <= -A_s (T - T_max) if overloaded; |w*|
+    # <= 0.9 w0; I += h Kvi (w* - w); F = T + Kv (w* - w) + b w* + I.
     g, u = d.gains, d.unit
+    # The slack guard acts below T_min / 2: at T_min it would rectify sensor noise into drift.
     if 0.5 * d.least[k] > T:
         wanted = max(wanted, g.guard * (0.5 * d.least[k] - T))
     if d.most[k] < T:
@@ -175,7 +176,7 @@ def velocity_force(d: LoopTable, k: int, wanted: float, w: float, T: float, h: f
     integral = min(max(integral, -INTEGRAL), INTEGRAL)
     asked = T + g.speed * (wanted - w) + u.viscous[k] * wanted + integral
     given = motor_force(u, k, asked, w)
-    if (asked - given) * (wanted - w) <= 0.0:  # a saturated motor winds its integral up no further
+    if (asked - given) * (wanted - w) <= 0.0:  # a saturated motor stops the integral (anti-windup)
         d.integral[k] = integral
     return given
 
@@ -184,16 +185,21 @@ def velocity_force(d: LoopTable, k: int, wanted: float, w: float, T: float, h: f
 def length_force(
     d: LoopTable, k: int, measured: tuple[float, float, float], forward: tuple[float, float], h: float
 ) -> float:
-    """Force of the length loop [N] for the wire `reference`, which gives way to an overload.
+    """Return the force [N] of the length loop for the wire `reference`.
 
     Args:
+        d: loops.
+        k: winch.
         measured: wire [m], winding speed [m/s], tension [N].
-        forward: winding speed [m/s], tension [N].
+        forward: feedforward speed [m/s] and tension [N].
+        h: period [s].
     """
+    # F = f + Kx (x - x_ref) - Kd (w - w_c) + b w_c + I; x_ref yields if T > 1.2 T_max.
     x, w, T = measured
     wanted, f = forward
     g, u = d.gains, d.unit
     over = T - OVERLOAD * d.most[k]
+    # Overload: let the reference out, so that the wire yields and stays yielded.
     if over > 0.0:
         d.reference[k] += h * min(g.guard * over, SHARE * u.speed[k])
     error = x - d.reference[k]
@@ -207,21 +213,23 @@ def length_force(
 
 @inlined
 def winch_force(d: LoopTable, k: int, x: float, w: float, T: float, h: float) -> float:
-    """Force of the motor of winch k [N]; the loop's memory moves on by h.
+    """Return the motor force of winch k [N] for free wire x [m], winding speed w [m/s] and sensor tension T [N].
 
-    Args:
-        d: the loops. x: wire out [m]. w: winding speed [m/s]. T: tension at the sensor [N]. h: since the last run [s].
+    Updates the memory by a period h [s].
     """
     g, u = d.gains, d.unit
     T = hear_tension(d, k, w, T, h)
     d.seen[k] = T
     kind = d.kind[k]
+    # A new kind begins without integral, at the present wire and tension.
     if kind != d.last[k]:
         d.last[k], d.integral[k] = kind, 0.0
         d.reference[k], d.forward[k] = x, T
     if kind == HYBRID:
         lead = min(max(d.tension[k] - T, -LEAD), LEAD)
         return velocity_force(d, k, d.speed[k] + d.admittance[k] * lead, w, T, h)
+    # F = f + kT (f - T) - dT (w - w_c) + b w_c + f_c tanh(w_c / 1 cm/s). No integrator: with Coulomb friction the
+    # tension loop would hunt.
     if kind == TENSION:
         f = min(max(d.tension[k], 0.0), d.most[k])
         wc = min(max(d.speed[k], -SHARE * u.speed[k]), SHARE * u.speed[k])
@@ -229,7 +237,7 @@ def winch_force(d: LoopTable, k: int, x: float, w: float, T: float, h: float) ->
         return motor_force(u, k, f + g.tension * (f - T) - g.tension_damping * (w - wc) + forward, w)
     if kind == LENGTH:
         if OVERLOAD * d.most[k] >= T:
-            # What was paid out is taken in again no faster than the guard lets it go.
+            # After an overload, wind back to the commanded length at a limited speed.
             step = h * SHARE * u.speed[k]
             d.reference[k] += min(max(d.length[k] - d.reference[k], -step), step)
         f = min(max(d.tension[k], 0.0), d.most[k])
@@ -237,7 +245,7 @@ def winch_force(d: LoopTable, k: int, x: float, w: float, T: float, h: float) ->
     if kind == HOLD:
         return length_force(d, k, (x, w, T), (0.0, min(d.forward[k], d.most[k])), h)
     if kind == PAY_OUT:
-        falling = d.forward[k] - d.tension[k]  # to a thirtieth within the time
+        falling = d.forward[k] - d.tension[k]  # decays to 1/28 within pay_out_time
         d.forward[k] = d.tension[k] + falling * math.exp(-h / (0.3 * g.pay_out_time))
         lead = min(max(d.forward[k] - T, -LEAD), LEAD)
         return velocity_force(d, k, max(d.admittance[k] * lead, -g.lowering), w, T, h)
@@ -246,14 +254,13 @@ def winch_force(d: LoopTable, k: int, x: float, w: float, T: float, h: float) ->
 
 @kernel
 def winch_forces(d: LoopTable, x: np.ndarray, w: np.ndarray, T: np.ndarray, h: float) -> None:
-    """Forces of M winches into `force` [N]; see `winch_force`."""
+    """Fill `force` [N] of M winches."""
     for k in range(d.kind.shape[0]):
         d.force[k] = winch_force(d, k, x[k], w[k], T[k], h)
 
 
 @kernel
 def winch_forces_at(table: Table[LoopTable], x: np.ndarray, w: np.ndarray, T: np.ndarray, h: float) -> None:
-    """`winch_forces` of a packed `LoopTable`."""
     winch_forces(unpack(table, LoopTable), x, w, T, h)
 
 
@@ -261,11 +268,13 @@ def winch_forces_at(table: Table[LoopTable], x: np.ndarray, w: np.ndarray, T: np
 
 
 class WinchLoop:
-    """Loops of the drives of M winches; the arrays stay in place, for kernels that keep them.
+    """Drive loops of M winches; kernels may keep the arrays.
 
     Attributes:
-        names: of the tendons. units: of the winches. gains: of all loops.
-        table: packed `LoopTable`; its `record` holds the arrays.
+        names: tendons.
+        units: winches.
+        gains: common to all loops.
+        packed: packed `LoopTable`.
     """
 
     def __init__(
@@ -276,17 +285,18 @@ class WinchLoop:
         most: np.ndarray,
         gains: LoopGains | None = None,
     ) -> None:
-        """Lay out the loops, all off.
+        """Create the loops, all off.
 
         Args:
-            names: (M,) of the tendons.
-            units: (M,) of them.
-            least: (M,) T_min [N].
-            most: (M,) T_max [N].
-            gains: default: those of `LoopGains`.
+            names: tendons (M,).
+            units: winches (M,).
+            least: T_min (M,) [N].
+            most: T_max (M,) [N].
+            gains: default: `LoopGains()`.
 
         Raises:
-            SizeError: not M of each. ConfigError: a least tension that is negative or above the greatest.
+            SizeError: if sizes differ.
+            ConfigError: if a minimum tension is negative or above the maximum.
         """
         self.names, self.units, self.gains = tuple(names), tuple(units), gains or LoopGains()
         self._index = {name: k for k, name in enumerate(self.names)}
@@ -316,35 +326,34 @@ class WinchLoop:
 
     @property
     def record(self) -> LoopTable:
-        """Arrays of the loops."""
         return self.packed.record
 
     @property
     def deaf(self) -> np.ndarray:
-        """(M,) True where a tension sensor is believed no more."""
+        """(M,) True where a tension sensor is ignored."""
         return self.record.deaf == 1
 
     @property
     def seen(self) -> np.ndarray:
-        """(M,) tensions that the loops take for true [N]."""
+        """(M,) tensions used by the loops [N]."""
         return self.record.seen
 
     def reset(self) -> None:
-        """Switch all off, and clear the memory: latched faults of sensors too."""
+        """Switch all winches off and clear the memory, including latched sensor faults."""
         r = self.record
         r.kind[:], r.last[:], r.deaf[:] = OFF, -1, 0
         for name in ("speed", "tension", "length", *MEMORY):
             getattr(r, name)[:] = 0.0
 
     def begin(self, tension: np.ndarray) -> None:
-        """Start the loops at tensions (M,) [N], as if these had been there for long."""
+        """Initialise the loops in steady state at tensions (M,) [N]."""
         self.record.by_current[:], self.record.force[:], self.record.seen[:] = tension, tension, tension
 
     def check_period(self, h: float) -> None:
-        """Refuse a period [s] at which the tension loop would be unstable, dT h < m.
+        """Check that the tension loop is stable at a period h [s]: dT h < m.
 
         Raises:
-            ConfigError: a period that is too long; it names the first unit.
+            ConfigError: if the period is too long.
         """
         if not 0 < h <= LONGEST:
             raise ConfigError(f"winch loop: a period of {1e3 * h:g} ms, must be above 0 and not above 1 ms")
@@ -356,11 +365,12 @@ class WinchLoop:
                 )
 
     def command(self, command: WinchCommand) -> None:
-        """Take the commands of M winches; a tendon of which a needed number is not finite keeps its last command.
+        """Set the commands of M winches; a tendon with a required non-finite value keeps its last command.
 
         Raises:
-            SizeError: not M numbers of each. UnknownNameError: no such kind.
-            NotANumberError: naming the tendons whose numbers were not taken; the others were.
+            SizeError: if a size is not M.
+            UnknownNameError: if a kind is unknown.
+            NotANumberError: if some values were rejected.
         """
         r, m = self.record, len(self.names)
         rows = [np.asarray(row) for row in command]
@@ -384,10 +394,10 @@ class WinchLoop:
     def check(
         self, names: Sequence[str], position: Sequence[float], velocity: Sequence[float], effort: Sequence[float]
     ) -> tuple[int, np.ndarray]:
-        """Check a command without taking it; arguments and errors as of `take`.
+        """Validate a command without setting it; arguments and errors as in `take`.
 
         Returns:
-            Its kind, and position, velocity and effort (3, M) in the order of the tendons; NaN where none is given.
+            Kind, and position, velocity and effort (3, M) in tendon order, NaN if absent.
         """
         self._check_fields(names, position, velocity, effort)
         rows = np.full((3, len(self.names)), np.nan)
@@ -407,19 +417,21 @@ class WinchLoop:
     def take(
         self, names: Sequence[str], position: Sequence[float], velocity: Sequence[float], effort: Sequence[float]
     ) -> None:
-        """Take a command whose filled fields say its kind; tendons that it does not name keep theirs.
+        """Set a command by its non-empty fields; unnamed tendons and tendons with NaN keep theirs.
 
-        Velocity and effort: HYBRID, the velocity that of the wire's length, so that winding is negative. Effort alone:
-        TENSION. Position: LENGTH, with effort as the forward tension. A tendon with a NaN is not commanded.
+        Velocity and effort: HYBRID; the velocity is the wire rate, negative for winding. Effort alone: TENSION.
+        Position: LENGTH, effort as feedforward tension.
 
         Args:
-            names: of the tendons commanded, each once.
-            position: lengths of wire [m], or empty. velocity: their rates [m/s], or empty. effort: tensions [N], or
-                empty.
+            names: tendons, each once.
+            position: wire lengths [m], or empty.
+            velocity: wire rates [m/s], or empty.
+            effort: tensions [N], or empty.
 
         Raises:
-            UnknownNameError: no such tendon. ConfigError: a name twice, a field of another size, fields that make no
-                kind of command, a negative tension, a length in millimetres. Nothing is taken then.
+            UnknownNameError: if a tendon is unknown.
+            ConfigError: if a name appears twice, fields are invalid, a tension is negative, or a length is in
+                millimetres. Nothing is set.
         """
         kind, rows = self.check(names, position, velocity, effort)
         x, rate, f = rows
@@ -431,7 +443,6 @@ class WinchLoop:
         r.length[good] = x[good] if kind == LENGTH else r.length[good]
 
     def _check_fields(self, names: Sequence[str], *fields: Sequence[float]) -> None:
-        """Refuse a command by name before anything of it is taken."""
         for name in names:
             if name not in self._index:
                 raise UnknownNameError("tendon", str(name)[:60], self.names)
@@ -448,34 +459,28 @@ class WinchLoop:
             raise ConfigError("tendon command: position and velocity together are no kind of command: refused")
 
     def hold(self) -> None:
-        """Servo all wires where they are from now on; winches that are off stay off."""
+        """Hold all wires at their present length; winches that are off stay off."""
         r = self.record
         r.kind[r.kind != OFF] = HOLD
 
     def run(self, states: WinchStates, h: float) -> np.ndarray:
-        """Run all loops once.
-
-        Args:
-            states: what the drives measure; tensions as the sensors give them.
-            h: since the last run [s].
-
-        Returns:
-            Forces (M,) of the motors [N], in an array that is used again.
-        """
+        """Run all loops for a period h [s]; return motor forces (M,) [N], in a reused array."""
         winch_forces_at(self.packed.table, *states, h)
         return self.record.force
 
 
-RETURN = 20.0  # [1/s] with which a length is servoed by a drive's own velocity loop
+RETURN = 20.0  # [1/s] length gain through a drive's own velocity loop
 
 
 def winding_speeds(loop: WinchLoop, states: WinchStates, h: float) -> np.ndarray:
-    """Winding speeds w* (M,) [m/s] for drives that have a velocity loop of their own: `velocity_force` without it.
+    """Return winding speeds w* (M,) [m/s] for drives with their own velocity loop; updates the memory.
 
-    Lengths are servoed by w* = w_c + 20 / s (x - x_ref). TENSION is no command of such drives: they stand still.
+    Lengths use w* = w_c + 20 / s (x - x_ref). TENSION is unsupported and stops the winch.
 
     Args:
-        loop: with the commands; its memory moves on. states: measured. h: since the last run [s].
+        loop: commands.
+        states: measured.
+        h: period [s].
     """
     r, g = loop.record, loop.gains
     new = r.kind != r.last

@@ -1,1 +1,1 @@
-"""Filters of joint groups, what they observe, faults of tendons, and the estimator of a whole body."""
+"""Joint-angle estimator of a tendon-driven body: group filters, observations and fault diagnosis."""

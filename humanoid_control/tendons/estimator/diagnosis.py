@@ -1,4 +1,4 @@
-"""Diagnosis of an estimate: tendon faults, consistency of the filter (NIS, NEES), and observability of the angles."""
+"""Diagnosis of an estimate: tendon faults, consistency (NIS, NEES), observability."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMa
 
 # -------- Tendon faults
 
-WINDOW = 60  # updates that a diagnosis looks back on
-REJECT, READMIT = 4.0, 30  # leaky count of bad updates that excludes a tendon; good ones in a row that take it back
-CLEAR = 8.0  # how many standard deviations make a motion or a difference clear
+WINDOW = 60  # updates in the window of a diagnosis
+REJECT, READMIT = 4.0, 30  # leaky count of bad updates that excludes a tendon; consecutive good updates that readmit it
+CLEAR = 8.0  # standard deviations of a significant motion or difference
 
 
 class Comparison(NamedTuple):
-    """Update of a group's filter, as its k tendons saw it.
+    """Update of a group's filter for its k tendons.
 
     Attributes:
-        measured, offset: (k,) lengths measured, and what calibration adds to them [m].
-        expected: (k,) lengths by the angles [m].
-        score: (k,) leave-one-out innovation [standard deviations]. use: (k,) 1 where the update used the tendon.
+        measured: (k,) lengths [m].
+        offset: (k,) calibration offset [m].
+        expected: (k,) lengths at the angles [m].
+        score: (k,) leave-one-out innovation [standard deviations].
+        use: (k,) 1 if the update used the tendon.
     """
 
     measured: F1
@@ -38,12 +40,15 @@ class Comparison(NamedTuple):
 
 
 class History(NamedTuple):
-    """Counts of all M tendons, and the window of the last updates.
+    """Counts of M tendons and a window of updates.
 
     Attributes:
-        allowed: (M,) 1 for tendons that this step was to use.
-        bad: (M,) leaky count of bad updates. good: (M,) good ones in a row. excluded: (M,) left out.
-        measured, expected: (WINDOW, M) lengths [m].
+        allowed: (M,) 1: usable in this step.
+        bad: (M,) leaky count of bad updates.
+        good: (M,) consecutive good updates.
+        excluded: (M,).
+        measured: (WINDOW, M) [m].
+        expected: (WINDOW, M) [m].
     """
 
     allowed: I1
@@ -58,31 +63,38 @@ class History(NamedTuple):
 def count_rejections(
     history: Table[History], comparison: Table[Comparison], rows: np.ndarray, gate: float, now: int
 ) -> None:
-    """Count what the update of a group said of its k tendons, at positions rows (k,) of the body's M.
+    """Count an update of a group in the history.
 
     Args:
-        history, comparison: packed `History` and `Comparison`.
-        gate: [standard deviations]. now: row of the window, written.
+        history: packed `History`.
+        comparison: packed `Comparison`.
+        rows: (k,) tendon indices of the group.
+        gate: [standard deviations].
+        now: window row to write.
     """
     h, c = unpack(history, History), unpack(comparison, Comparison)
     bad, good, excluded, measured, expected = h.bad, h.good, h.excluded, h.measured[now], h.expected[now]
     for k in range(rows.shape[0]):
         i = rows[k]
         measured[i], expected[i] = c.measured[k] + c.offset[k], c.expected[k]
+        # The filter itself rejected an allowed tendon, or its score is beyond the gate.
         if abs(c.score[k]) > gate or (c.use[k] == 0 and h.allowed[i] != 0):
             bad[i], good[i] = min(bad[i] + 1.0, 2 * REJECT), 0
         else:
             bad[i], good[i] = max(bad[i] - 0.25, 0.0), good[i] + 1
+        # Hysteresis: exclusion by the leaky count, readmission by consecutive good updates.
         excluded[i] = good[i] < READMIT if excluded[i] else bad[i] >= REJECT
 
 
 class FaultDetector:
-    """Leaves a tendon out while it contradicts the others, says why, and takes it back when it agrees again.
+    """Excludes tendons that contradict the others, names the fault, and readmits tendons that agree again.
 
     Attributes:
-        names: of the tendons. excluded: (M,) True where a tendon is left out until it agrees again.
-        relative: only changes of lengths compare with what is expected, not the lengths.
-        missing: (M,) True where the last lengths had none. slack: (M,) True where the last tension was too low.
+        names: tendons.
+        excluded: (M,).
+        relative: compare changes of length only.
+        missing: (M,) no length in the last sample.
+        slack: (M,) tension too low in the last sample.
     """
 
     def __init__(self, names: Sequence[str], length_noise: float, slack_tension: float = 0.0) -> None:
@@ -100,14 +112,14 @@ class FaultDetector:
         self._packed = Packed(history)
 
     def reset(self) -> None:
-        """Forget all that is known."""
+        """Clear all counts, flags and the window."""
         for flags in (self.excluded, self.missing, self.slack):
             flags[:] = False
         self._bad[:], self._good[:] = 0.0, 0
         self._measured[:], self._expected[:], self._tension[:] = np.nan, np.nan, np.nan
 
     def usable(self, lengths: Array, tensions: Array | None = None) -> Ints:
-        """(M,) 1 for tendons to use with these lengths (M,) [m] and tensions (M,) [N]."""
+        """Return (M,) 1 for usable tendons, given lengths (M,) [m] and tensions (M,) [N]."""
         np.isnan(lengths, out=self.missing)
         if tensions is not None:
             self._tension[:] = tensions
@@ -117,25 +129,24 @@ class FaultDetector:
         return self._use
 
     def update(self, rows: Ints, comparison: Packed[Comparison], gate: float) -> None:
-        """Count what the update of a group said of its tendons, at positions rows (k,) of the body's; 0 is no gate."""
+        """Count the update of a group with tendon indices rows (k,); gate 0 disables the count."""
         if gate <= 0:
             return
-        if self._fresh:  # one row of the window for all groups of a step that had an update
+        if self._fresh:  # all groups of a step share one row of the window
             self._row = (self._row + 1) % WINDOW
             self._measured[self._row] = np.nan
             self._fresh = False
         count_rejections(self._packed.table, comparison.table, rows, gate, self._row)
 
     def excluded_of(self, rows: Ints) -> int:
-        """Number of these tendons that are left out because they contradict the estimate."""
+        """Return the number of excluded tendons among `rows`."""
         return int(np.count_nonzero(self.excluded[rows]))
 
     def readmit(self, rows: Ints) -> None:
-        """Take these tendons back."""
         self.excluded[rows], self._bad[rows], self._good[rows] = False, 0.0, 0
 
     def report(self) -> dict[str, str]:
-        """Fault of each tendon that is left out: name -> one line. Swapped tendons name each other."""
+        """Return the fault of each unused tendon by name; swapped tendons name each other."""
         partner = self._swapped()
         out = {}
         for i, name in enumerate(self.names):
@@ -148,7 +159,7 @@ class FaultDetector:
         return out
 
     def _history(self, i: int) -> tuple[Array, Array]:
-        """Measured and expected lengths of tendon i in the window, oldest first [m]."""
+        """Return measured and expected lengths [m] of tendon i, oldest first."""
         order = np.roll(np.arange(WINDOW), -self._row - 1)
         z, f = self._measured[order, i], self._expected[order, i]
         known = np.isfinite(z) & np.isfinite(f)
@@ -169,7 +180,6 @@ class FaultDetector:
         return "inconsistent: contradicts the other tendons"
 
     def _swapped(self) -> dict[int, int]:
-        """Pairs of excluded tendons of which each moves as the other should."""
         pairs: dict[int, int] = {}
         bad = [int(i) for i in np.flatnonzero(self.excluded)]
         for a in bad:
@@ -179,7 +189,7 @@ class FaultDetector:
         return pairs
 
     def _moves_as(self, a: int, b: int) -> bool:
-        """True where the changes measured at a are those expected of b, and not those expected of a."""
+        """Return True if the measured changes of a match those expected of b, not of a."""
         known = np.isfinite(self._measured[:, a]) & np.isfinite(self._expected[:, a] + self._expected[:, b])
         if known.sum() < 10:
             return False
@@ -192,28 +202,25 @@ class FaultDetector:
 
 
 def nees(error: Array, covariance: Array) -> float:
-    """Normalised estimation error squared, e^T P^-1 e; its mean is the number of states when P is honest.
+    """Return the normalised estimation error squared e^T P^-1 e; its mean is n for a consistent P.
 
     Args:
-        error: (n,) estimate minus truth. covariance: (n, n) P.
+        error: (n,) estimate minus truth.
+        covariance: (n, n) P.
     """
     return float(error @ np.linalg.solve(covariance, error))
 
 
 @dataclass
 class ChiSquareMean:
-    """Running mean of NIS or NEES values against the interval that an honest filter stays in.
-
-    Attributes:
-        total: sum of the values. freedom: sum of their degrees of freedom. values: how many were added.
-    """
+    """Running mean of NIS or NEES values."""
 
     total: float = 0.0
     freedom: int = 0
     values: int = 0
 
     def add(self, value: float, freedom: int) -> None:
-        """Take in a value with its degrees of freedom; none are known of an update that used no length."""
+        """Add a value; ignored without degrees of freedom."""
         if freedom > 0:
             self.total += value
             self.freedom += freedom
@@ -221,11 +228,11 @@ class ChiSquareMean:
 
     @property
     def per_degree(self) -> float:
-        """Mean value per degree of freedom: 1 when consistent, above when overconfident; NaN before any value."""
+        """Mean per degree of freedom: 1 if consistent, higher if overconfident, NaN if empty."""
         return self.total / self.freedom if self.freedom else float("nan")
 
     def bounds(self, confidence: float = 0.99) -> tuple[float, float]:
-        """Interval of `per_degree` for independent values of a consistent filter."""
+        """Return the interval of `per_degree` for independent values of a consistent filter."""
         if not self.freedom:
             return 0.0, float("inf")
         low, high = 2 * gammaincinv(self.freedom / 2, [(1 - confidence) / 2, (1 + confidence) / 2])
@@ -234,24 +241,24 @@ class ChiSquareMean:
 
 # -------- Test of the innovations
 
-NEWEST = 0.1  # weight of the last update in the leaky means
-UNLIKELY = 1e-9  # probability of an alarm at an update of an honest filter, at most
-CAPPED = 1e-6  # an update counts no more than what an honest filter has so seldom: three in a row raise an alarm
+NEWEST = 0.1  # weight of an update in the leaky means
+UNLIKELY = 1e-9  # maximum false-alarm probability of an update
+CAPPED = 1e-6  # tail probability at which an update is capped; three such updates in a row raise an alarm
 
-SURPRISING = 1e-2  # probability of an update of an honest filter that is made again with more noise, at most
+SURPRISING = 1e-2  # tail probability below which an update is repeated with more noise
 
 
 class InnovationTest(NamedTuple):
-    """Test of the innovations of a filter (NIS, Bar-Shalom 2001, ch. 5.4), of all tendons but one.
+    """Innovation test (NIS, Bar-Shalom 2001, ch. 5.4), robust to one faulty tendon.
 
-    The normalised innovation squared of k lengths, less the square of the largest leave-one-out innovation, is the
-    least that k - 1 of them have: of an honest filter not above chi-square of k - 1 degrees, whatever a single tendon
-    says. Compared is its leaky mean, so that an alarm needs some updates of the same mind.
+    The NIS of k lengths, less the largest squared leave-one-out innovation, is at most chi-square distributed with k -
+    1 degrees if consistent. Its leaky mean is tested.
 
     Attributes:
-        means: (2,) leaky means of this and of its degrees of freedom.
-        limits: (M,) of the first, by the second rounded up. caps: (M,) of a single update, by its degrees.
-        surprising: (M,) of a single update, likewise: beyond, joints more likely moved farther than was predicted.
+        means: (2,) leaky means of statistic and degrees.
+        limits: (M,) of the mean, by degrees.
+        caps: (M,) of an update, by degrees.
+        surprising: (M,) of an update, beyond which joints probably moved farther than predicted.
     """
 
     means: F1
@@ -261,11 +268,9 @@ class InnovationTest(NamedTuple):
 
 
 def innovation_test(tendons: int) -> InnovationTest:
-    """Test of so many tendons, at rest.
-
-    The limits are Chernoff's bound: whatever 0 < t < 1/(2 w_0), a sum of chi-squares of n degrees with weights w_j
-    exceeds (n psi(t) - log p) / t, psi(t) = -1/2 sum_j log(1 - 2 t w_j), with probability p at most.
-    """
+    """Return the test for a number of tendons."""
+    # Chernoff bound: for 0 < t < 1/(2 w_0) a sum of chi-squares of n degrees with weights w_j exceeds (n psi(t) - log
+    # p) / t with probability at most p, psi(t) = -1/2 sum_j log(1 - 2 t w_j).
     weights = NEWEST * (1.0 - NEWEST) ** np.arange(200)
     t = np.linspace(0.01, 0.999, 200) / (2.0 * NEWEST)
     psi = -0.5 * np.log(1.0 - 2.0 * t[:, None] * weights).sum(axis=1)
@@ -277,11 +282,13 @@ def innovation_test(tendons: int) -> InnovationTest:
 
 @kernel
 def is_honest(test: InnovationTest, nis: float, count: int, largest: float) -> bool:
-    """Take in an update; False where the innovations are those of no honest filter.
+    """Add an update; return False if the filter is inconsistent.
 
     Args:
-        nis: normalised innovation squared of all lengths measured. count: how many.
-        largest: square of their largest leave-one-out innovation.
+        test: updated in place.
+        nis: NIS of all lengths.
+        count: number of lengths.
+        largest: largest squared leave-one-out innovation.
     """
     means = test.means
     if count > 1:
@@ -298,10 +305,11 @@ class Observability:
     """Sensitivity of lengths to angles.
 
     Attributes:
-        smallest, largest: singular values of the observation matrix.
-        direction: (D,) unit vector of angles that the lengths say least about.
-        joints: those that make up this direction, largest share first.
-        rank: number of singular values above the cut-off.
+        smallest: singular value.
+        largest: singular value.
+        direction: (D,) least observable unit vector of angles.
+        joints: main joints of `direction`, largest share first.
+        rank: number of singular values above the cutoff.
     """
 
     smallest: float
@@ -312,20 +320,20 @@ class Observability:
 
     @property
     def observable(self) -> bool:
-        """True where every direction is seen."""
         return self.rank == len(self.direction)
 
     def __str__(self) -> str:
-        """One line for a log or a diagnostic."""
         state = "observable" if self.observable else f"unobservable along {', '.join(self.joints)}"
         return f"{state}: smallest singular value {self.smallest:.3g}, largest {self.largest:.3g}"
 
 
 def observability(matrix: Array, joint_names: Sequence[str], cutoff: float = 1e-3) -> Observability:
-    """Observability of the angles (D,) that a matrix (K, D) maps to lengths; the muscle Jacobian or a stack of them.
+    """Return the observability of angles (D,) through a matrix (K, D) to lengths.
 
     Args:
-        cutoff: share of the largest singular value below which a direction counts as not seen.
+        matrix: muscle Jacobian, or a stack of them.
+        joint_names: (D,).
+        cutoff: threshold relative to the largest singular value.
     """
     d = len(joint_names)
     rows = matrix if len(matrix) >= d else np.vstack([matrix, np.zeros((d - len(matrix), d))])
@@ -340,15 +348,16 @@ def observability(matrix: Array, joint_names: Sequence[str], cutoff: float = 1e-
 def relative_observability(
     mapping: JointMuscleMapping, path: Array, cutoff: float = 1e-3, own: int | None = None
 ) -> Observability:
-    """Observability of the posture itself from changes of length along a path: the differentiated mapping, stacked.
+    """Return the observability of the posture from length changes along a path (K, D) [rad], K >= 2.
 
-    A constant error e of the angles changes the increment along dtheta by d(G dtheta)/dtheta e. It shows only where
-    moment arms change with the posture, and only as far as the angles cannot be moved to explain it: increments that
-    another motion would also make are taken out.
+    A constant angle error e changes the increment along dtheta by d(G dtheta)/dtheta e. Only the part that no other
+    motion explains counts.
 
     Args:
-        path: (K, D) angles passed through [rad], K >= 2.
-        own: only the first so many joints are unknown; default all.
+        mapping: lengths and moment arms.
+        path: (K, D).
+        cutoff: relative threshold of singular values.
+        own: number of leading unknown joints; default: all.
     """
     rows = []
     for theta, step in zip(path[:-1], np.diff(path, axis=0), strict=True):

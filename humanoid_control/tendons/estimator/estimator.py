@@ -1,8 +1,4 @@
-"""Estimator of the joint angles of a whole tendon-driven body: a filter for each group, that lend each other angles.
-
-The method is Kawaharazuka 2018 ("A Method of Joint Angle Estimation Using Only Relative Changes in Muscle Lengths for
-Tendon-driven Humanoids with Complex Musculoskeletal Structures"), with observations that the printed one lacks.
-"""
+"""Joint-angle estimator of a tendon-driven body: one filter per group, with lent angles (Kawaharazuka 2018)."""
 
 from __future__ import annotations
 
@@ -24,23 +20,23 @@ from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.tendon import TendonGroup, joint_owners
 
-_EVERY, _KEPT = 10, 50  # steps between postures kept for `observability`, and how many
+_EVERY, _KEPT = 10, 50  # steps between stored postures, and their number
 
 
 class TendonEstimator:
-    """Estimates every joint once, by the group that owns it.
+    """Estimates each joint once, in the group that owns it.
 
-    A step: all groups predict (7); borrowed angles are exchanged; all groups update from that; they are exchanged again
-    (8)-(10). No result depends on the order of the groups.
-
-    Args:
-        groups: who owns and borrows what. mappings: by the name of the group.
-        settings: of all filters. With `share` off each group estimates all its joints, the conventional filter.
+    In a step all groups predict (7), exchange borrowed angles, update, and exchange again (8)-(10). The order of groups
+    is irrelevant.
 
     Attributes:
-        joint_names: joints that are estimated, in the order of the groups. muscle_names: tendons, each once.
-        filters: one per group. faults: which tendons are left out, and why.
-        problem: words for a last sample that was left out, or believed though no joint moves as far; else empty.
+        joint_names: (J,) in group order.
+        muscle_names: (M,) each once.
+        filters: one per group.
+        faults: excluded tendons.
+        theta: (J,) angles [rad].
+        deviation: (J,) standard deviations [rad].
+        problem: message if the last sample was refused or implausible.
     """
 
     def __init__(
@@ -61,7 +57,7 @@ class TendonEstimator:
         self._rows = [np.array([self.muscle_names.index(m) for m in g.tendons]) for g in groups]
         self._own = [np.array([self.joint_names.index(j) for j in g.own]) for g in groups]
         number = {g.name: k for k, g in enumerate(groups)}
-        # (borrower, positions, owner, positions), one for each owner that a group borrows from
+        # (borrower, indices, owner, indices), one for each owner of a borrowing group
         self._loans: list[tuple[GroupFilter, Ints, GroupFilter, Ints]] = []
         for k, g in enumerate(groups if self.settings.share else ()):
             for name in dict.fromkeys(owner[j] for j in g.borrow):
@@ -81,10 +77,10 @@ class TendonEstimator:
         self.reset()
 
     def reset(self, angles: Mapping[str, float] | None = None) -> None:
-        """Start again, from the angles given by name [rad]; joints not named start at 0, within their limits.
+        """Restart from angles by name [rad]; others start at 0 within their limits.
 
         Raises:
-            ConfigError: an angle for a joint that is not estimated, or one that is not finite.
+            ConfigError: if a joint is not estimated or an angle is not finite.
         """
         angles = dict(angles or {})
         for name, value in angles.items():
@@ -105,19 +101,16 @@ class TendonEstimator:
         self._collect()
 
     def zero(self, lengths: Array, angles: Mapping[str, float] | None = None) -> None:
-        """Calibrate here: lengths (M,) [m] as measured now belong to the angles given, others to the estimate."""
+        """Calibrate: lengths (M,) [m] belong to the given angles, else to the estimate."""
         for f, rows in zip(self.filters, self._rows, strict=True):
             theta = [dict(angles or {}).get(j, x) for j, x in zip(f.group.joints, f.theta, strict=True)]
             f.zero(lengths[rows], np.array(theta))
 
     def step(self, lengths: Array, tensions: Array | None = None) -> Array:
-        """One step with all lengths (M,) [m], NaN where a tendon is missing; tensions (M,) [N] where known.
-
-        Returns:
-            (J,) estimated angles in the order of `joint_names` [rad].
+        """Process lengths (M,) [m], NaN if missing, and tensions (M,) [N]; return angles (J,) [rad].
 
         Raises:
-            ConfigError: the number of lengths is not that of the tendons.
+            ConfigError: if the number of lengths is wrong.
         """
         if lengths.shape != (len(self.muscle_names),):
             raise ConfigError(f"tendon estimator: expected {len(self.muscle_names)} lengths, got shape {lengths.shape}")
@@ -125,7 +118,7 @@ class TendonEstimator:
             used = self._judge.check(self._steps, lengths)
             self.problem = self._judge.problem
             if not used:
-                lengths = np.full(len(lengths), np.nan)  # a sample in which all tendons lack
+                lengths = np.full(len(lengths), np.nan)  # a refused sample is one without lengths
         use = self.faults.usable(lengths, tensions)
         for f, rows in zip(self.filters, self._rows, strict=True):
             f.predict(lengths[rows], use[rows])
@@ -140,7 +133,7 @@ class TendonEstimator:
                 f.contradicted = excluded > 1
                 if f.recovered:
                     self.faults.readmit(rows)
-                elif excluded > max(1, len(rows) // 2):  # more than are likely to fail: the estimate is wrong
+                elif excluded > max(1, len(rows) // 2):  # more faults than likely: the estimate is wrong
                     self.faults.readmit(rows)
                     f.restart()
             f.close()
@@ -152,12 +145,14 @@ class TendonEstimator:
         return self.theta.copy()
 
     def observability(self) -> dict[str, Observability]:
-        """Observability of each group's own joints by its lengths: at this posture, or with a relative observation by
-        the motion of the last while. Not for every step: it decomposes matrices."""
+        """Return the observability of each group's own joints; too slow for each step.
+
+        Relative observations use the recent motion.
+        """
         return {f.group.name: self.observability_of(k) for k, f in enumerate(self.filters)}
 
     def observability_of(self, group: int, postures: int = _KEPT) -> Observability:
-        """Observability of one group, by its number; a relative one from so many postures of the motion at most."""
+        """Return the observability of one group, from at most `postures` recent postures."""
         f, passed = self.filters[group], self._passed[group]
         own, names = len(f.group.own), f.group.own
         if self.settings.observation == "absolute":
@@ -178,15 +173,15 @@ class TendonEstimator:
 
     @property
     def nis(self) -> tuple[float, int]:
-        """Normalised innovation squared over all groups at the last step, and its degrees of freedom."""
+        """NIS of all groups in the last step, and its degrees of freedom."""
         return sum(f.nis for f in self.filters), sum(f.count for f in self.filters)
 
 
 class EstimatorComparison:
-    """Reference and second estimator on the same lengths: their difference, the JAEs-error (Kawaharazuka 2018, V-B).
+    """Reference and second estimator on the same lengths: the JAEs-error (Kawaharazuka 2018, V-B).
 
     Attributes:
-        error: (J,) second minus reference after the last step, in the order of the reference's joints [rad].
+        error: (J,) second minus reference [rad].
     """
 
     def __init__(self, reference: TendonEstimator, other: TendonEstimator) -> None:
@@ -197,7 +192,7 @@ class EstimatorComparison:
         self.error = np.zeros(len(reference.joint_names))
 
     def step(self, lengths: Array, tensions: Array | None = None) -> Array:
-        """One step of both with lengths (M,) [m]; the reference's angles (J,) [rad]."""
+        """Step both estimators; return the reference's angles (J,) [rad]."""
         theta = self.reference.step(lengths, tensions)
         self.error = self.other.step(lengths, tensions)[self._order] - theta
         return theta

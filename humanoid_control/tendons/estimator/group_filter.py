@@ -1,4 +1,4 @@
-"""Extended Kalman filter of one group of joints: prediction by eq. (7) of Kawaharazuka 2018, then an observation."""
+"""Extended Kalman filter of a joint group: prediction by eq. (7) of Kawaharazuka 2018, then an observation."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from humanoid_control.tendons.estimator.tiled_update import Measurements, Update
 from humanoid_control.tendons.mappings.mapping import Array, Ints, JointMuscleMapping
 from humanoid_control.tendons.tendon import TendonGroup
 
-FASTER = 4.0  # than believed joints may move, where several tendons say so
-ITERATIONS = 4  # of an update at most, after the first
-MOST_INFLATED = 25.0  # factor on a covariance that the innovations contradict
-SUSPECT = 3.0  # leave-one-out innovation of a tendon that contradicts a doubted estimate [standard deviations]
+FASTER = 4.0  # factor on believed joint speeds if several tendons contradict
+ITERATIONS = 4  # maximum iterations of an update after the first
+MOST_INFLATED = 25.0  # maximum inflation of a contradicted covariance
+SUSPECT = 3.0  # [standard deviations] leave-one-out innovation of a suspect tendon
 
 
 class FilterArrays(NamedTuple):
-    """Arguments of the kernels of one filter; `allowed` (M,) 1 where a step may use the tendon."""
+    """Kernel arguments of a filter; `allowed` (M,) 1: usable in this step."""
 
     estimate: Estimate
     changes: LengthChanges
@@ -62,21 +62,19 @@ class FilterArrays(NamedTuple):
 
 @kernel
 def predict_by_lengths_at(table: Table[FilterArrays]) -> int:
-    """`predict_by_lengths` of packed `FilterArrays`."""
     f = unpack(table, FilterArrays)
     return predict_by_lengths(f.estimate, f.changes, f.process, f.gate, f.hessian, f.prediction)
 
 
 @kernel
 def predict_still_at(table: Table[FilterArrays]) -> None:
-    """`predict_still` of packed `FilterArrays`."""
     f = unpack(table, FilterArrays)
     predict_still(f.estimate, f.changes, f.process)
 
 
 @kernel
 def update_at(table: Table[FilterArrays], again: bool) -> Innovations:
-    """`update` with the tendons allowed, of packed `FilterArrays`; again: from the prior of the last update."""
+    """Update with the allowed tendons; if `again`, from the prior of the last update."""
     f = unpack(table, FilterArrays)
     if again:
         f.estimate.x[:] = f.update.x0
@@ -87,7 +85,7 @@ def update_at(table: Table[FilterArrays], again: bool) -> Innovations:
 
 @kernel
 def widen_at(table: Table[FilterArrays]) -> None:
-    """Go back to the prior of the last update, with the noise of a motion that is `FASTER`; packed `FilterArrays`."""
+    """Return to the prior of the last update, with noise of a `FASTER` motion."""
     f = unpack(table, FilterArrays)
     f.estimate.x[:] = f.update.x0
     f.estimate.P[:] = f.update.P0
@@ -97,43 +95,46 @@ def widen_at(table: Table[FilterArrays]) -> None:
 
 @kernel
 def is_honest_at(table: Table[FilterArrays], nis: float, count: int, largest: float) -> bool:
-    """`is_honest` of packed `FilterArrays`."""
     return is_honest(unpack(table, FilterArrays).innovations, nis, count, largest)
 
 
 @kernel
 def hold_limits_at(table: Table[FilterArrays]) -> int:
-    """`hold_limits` of packed `FilterArrays`."""
     f = unpack(table, FilterArrays)
     return hold_limits(f.estimate, f.limits)
 
 
 @kernel
 def copy_angles_at(to: Table[FilterArrays], at: np.ndarray, owner: Table[FilterArrays], there: np.ndarray) -> None:
-    """`copy_angles` of packed `FilterArrays`."""
     copy_angles(unpack(to, FilterArrays).estimate, at, unpack(owner, FilterArrays).estimate, there)
 
 
 class GroupFilter:
-    """Extended Kalman filter of the D angles of a group; r2 and r3 carry D more, those of an earlier instant,
-    and r3 the M errors of the lengths at that instant [m].
+    """Extended Kalman filter of the D angles of a group.
 
-    One step is `predict`, `correct`, and `close`; between them angles may be borrowed (`borrow`).
+    r2 and r3 add D angles of an earlier instant; r3 adds the M length errors of that instant. A step is `predict`,
+    `borrow`, `correct`, `borrow`, `close`.
 
     Attributes:
-        x: (D,), (2 D,) or (2 D + M,) state, the group's angles first [rad]. P: its covariance.
-        now: (M,) lengths of this step [m]. since: steps after the first lengths, or after r2's earlier instant.
-        dz: (M,) their change [m]. delta: (D,) what eq. (7) made of it [rad]. G: (M, D) before that [m/rad].
-        nis, count: normalised innovation squared of the last update, and how many lengths it used.
-        score: (M,) leave-one-out innovation of each tendon at the last update [standard deviations].
-        allowed: (M,) 1 where the step may use the tendon. use: (M,) 1 where the last update used it.
-        rank: of the Jacobian at the last prediction.
-        honest: False while the innovations are those of no honest filter (`InnovationTest`).
-        contradicted: True where several of its tendons are left out for what they say; whoever leaves them out sets it.
-        search: for the posture where the estimate is doubted; None with changes of length, or without a gate.
-        recoveries: how often the estimate was sought anew and found elsewhere, or its covariance started afresh.
-        recovered: True where the last step did so.
-        comparison: packed, what the last update measured and expected, in arrays that every update fills.
+        x: state, angles first [rad].
+        P: covariance.
+        now: (M,) lengths [m].
+        since: steps since the first lengths, or r2's earlier instant.
+        dz: (M,) length change [m].
+        delta: (D,) predicted angle change [rad].
+        G: (M, D) moment arms at the prediction [m/rad].
+        nis: of the last update.
+        count: lengths in the last update.
+        score: (M,) leave-one-out innovations [standard deviations].
+        allowed: (M,) 1: usable.
+        use: (M,) 1: used by the last update.
+        rank: of the Jacobian.
+        honest: innovations are consistent (`InnovationTest`).
+        contradicted: several tendons are excluded; set from outside.
+        search: posture search; None for relative observations or without a gate.
+        recoveries: number of relocations and restarts.
+        recovered: the last step was one.
+        comparison: packed `Comparison`.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class GroupFilter:
         self._L, memory = np.zeros((n, n)), UpdateMemory.of(m, n)
         self._prior = memory.x0
         self.innovations = innovation_test(m)
-        # without a gate nothing is doubted
+        # without a gate no estimate is doubted
         self.search = PostureSearch(mapping, s, ny, self._starts) if o.locates and s.gate > 0 else None
         own = (np.arange(d) < ny if s.share else np.ones(d)).astype(float)
         step = np.where(own > 0, s.step_noise, s.borrowed_noise)
@@ -175,7 +176,7 @@ class GroupFilter:
             float(s.cutoff),
         )
         self._limits = AngleLimits(mapping.limits[:, 0].copy(), mapping.limits[:, 1].copy(), float(s.limit_noise**2))
-        # What the kernels take, made once: its arrays are those above.
+        # Kernel arguments share the arrays above.
         self._packed = Packed(
             FilterArrays(
                 Estimate(self.x, self.P),
@@ -200,7 +201,7 @@ class GroupFilter:
 
     @property
     def theta(self) -> Array:
-        """(D,) angles of the group, own ones first [rad]."""
+        """(D,) angles, own first [rad]."""
         return self.x[: self.d]
 
     @property
@@ -214,7 +215,7 @@ class GroupFilter:
         return self.P.diagonal()[: self.d]
 
     def reset(self, theta: Array, noise: Array | None = None) -> None:
-        """Start from angles (D,) with standard deviations noise (D,) [rad]; lengths seen before are forgotten."""
+        """Start at angles (D,) with deviations noise (D,) [rad]; discard earlier lengths."""
         theta = np.asarray(theta, float)
         if theta.shape != (self.d,) or not np.isfinite(theta).all():
             raise ConfigError(f"group '{self.group.name}': start needs {self.d} finite angles, got {theta.shape}")
@@ -234,16 +235,12 @@ class GroupFilter:
         self.honest, self.contradicted = True, False
 
     def zero(self, z: Array, theta: Array | None = None) -> None:
-        """Calibrate: the tendons now measured at z (M,) [m] belong to the posture theta (D,), else the estimate."""
+        """Calibrate: lengths z (M,) [m] belong to theta (D,), default the estimate."""
         at = self.theta if theta is None else np.asarray(theta, float)
         self.offset[:] = np.where(np.isfinite(z), self.mapping.lengths(at) - z, self.offset)
 
     def predict(self, z: Array, use: Ints | None = None) -> None:
-        """Move the angles by the change of the lengths z (M,) [m]; NaN where a tendon was not measured.
-
-        Args:
-            use: (M,) 0 for tendons to leave out in this step.
-        """
+        """Predict from lengths z (M,) [m], NaN if missing; use (M,) is 0 for excluded tendons."""
         self.now[:] = z
         self.allowed[:] = 1 if use is None else use
         self.mapping.evaluate_into(self.x[: self.d], self._f, self.G)
@@ -255,7 +252,7 @@ class GroupFilter:
         self.since += 1
 
     def correct(self) -> None:
-        """Compare with the lengths given to `predict` and update; pull angles beyond their limits back."""
+        """Update with the lengths of `predict` and apply the limits."""
         self.nis, self.count, self.recovered = 0.0, 0, False
         if self.observation.compare(self):
             self._update()
@@ -269,8 +266,8 @@ class GroupFilter:
         self._check()
 
     def _update(self) -> None:
-        """Update; where several tendons say that the joints moved farther than was predicted, again with more noise."""
         u, test = self._iterated(), self.innovations
+        # Several tendons show more motion than predicted: update again with more noise.
         if self.search is not None and u.degrees > 1 and u.nis - u.largest > test.surprising[u.degrees - 1]:
             widen_at(self._packed.table)
             self.observation.compare(self)
@@ -279,8 +276,7 @@ class GroupFilter:
         self.honest = is_honest_at(self._packed.table, u.nis, u.degrees, u.largest)
 
     def _iterated(self) -> Innovations:
-        """Update, again and again from the prior about where it led (iterated extended Kalman filter, Jazwinski 1970,
-        ch. 8.3), until the lengths are straight over what is left of the way. Without a gate, as printed: once."""
+        """Update iteratively (iterated extended Kalman filter, Jazwinski 1970, ch. 8.3); once without a gate."""
         u = update_at(self._packed.table, False)
         for _ in range(ITERATIONS if self.search is not None else 0):
             if not self.observation.relinearise(self, self._prior):
@@ -289,7 +285,7 @@ class GroupFilter:
         return u
 
     def _doubt(self) -> None:
-        """Where the estimate is doubted search for the posture that the lengths tell, and go there if it is another."""
+        """Search for the posture in doubt and adopt a better one."""
         search = self.search
         if search is None:
             return
@@ -298,7 +294,7 @@ class GroupFilter:
         if doubted and search.due:
             suspects = (np.abs(self.score) > SUSPECT) | (self.use == 0)
             search.begin(self.measured, self.x[:d], self.covariance, suspects)
-            # meanwhile the deviation tells how large the innovations are
+            # meanwhile the covariance reflects the size of the innovations
             self.P *= min(max(self._excess, 1.0), MOST_INFLATED)
         found = search.advance()
         self._searching = search.running
@@ -315,13 +311,13 @@ class GroupFilter:
         self.recovered = True
 
     def _check(self) -> None:
-        """A covariance that is none any more is started afresh."""
-        # with the angles of an earlier instant P is singular by construction, so the block of those now is judged
+        """Restart if the covariance is not positive definite."""
+        # two instants make P singular by construction, so only the present angles are tested
         if not cholesky(self.covariance, self.d, self._L) or not isfinite(self.x @ self.x):
             self.restart()
 
     def restart(self) -> None:
-        """Start afresh from where the angles are, or the nearest that they can be, as unsure as at first; counted."""
+        """Restart at the present angles, clipped to their limits, with initial uncertainty."""
         d, (lower, upper, _) = self.d, self._limits
         at = np.where(np.isfinite(self.x[:d]), self.x[:d], (lower + upper) / 2)
         self.x[:d] = np.clip(at, lower, upper)
@@ -333,33 +329,30 @@ class GroupFilter:
 
     @property
     def measured(self) -> Array:
-        """(M,) lengths of the last step, calibrated where `zero` was called [m]."""
+        """(M,) calibrated lengths of the last step [m]."""
         return self.now + self.offset
 
     @property
     def expected(self) -> Array:
-        """(M,) lengths that the last update expected [m]; with a relative observation only their changes count."""
+        """(M,) expected lengths of the last update [m]; relative observations define only changes."""
         return self.observation.lengths
 
     def positions(self, joints: Sequence[str]) -> Ints:
-        """Positions of the angles of these joints in the state; with r2 and r3 also those of the earlier instant."""
+        """Return the state indices of joints, for all instants."""
         at = np.array([self.group.joints.index(j) for j in joints])
         return np.concatenate([at + k * self.d for k in range(self.observation.instants)])
 
     def borrow(self, at: Ints, owner: GroupFilter, there: Ints) -> None:
-        """Overwrite the state at positions at (k,) with the owner's at positions there (k,).
-
-        These are eqs (8)-(10) of Kawaharazuka 2018. Only own angles are lent and only borrowed ones overwritten, so
-        that the order of groups does not matter.
-        """
+        """Overwrite borrowed states `at` (k,) by the owner's states `there` (k,), eqs (8)-(10) of Kawaharazuka 2018."""
+        # Only own angles are lent and only borrowed ones overwritten: the order of groups is irrelevant.
         copy_angles_at(self._packed.table, at, owner._packed.table, there)
 
     def close(self) -> None:
-        """End of a step: where it is time, the estimate becomes the earlier instant that r2 compares with."""
+        """End a step."""
         self.observation.close(self)
 
     def step(self, z: Array, use: Ints | None = None) -> Array:
-        """Predict, correct and close with lengths z (M,) [m]; the angles (D,) [rad]."""
+        """Predict, correct and close with lengths z (M,) [m]; return the angles (D,) [rad]."""
         self.predict(z, use)
         self.correct()
         self.close()

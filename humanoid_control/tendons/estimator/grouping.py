@@ -1,15 +1,7 @@
-"""Automatic grouping: joints that the same tendons move are put together, as long as a group stays small.
+"""Automatic grouping of joints moved by the same tendons, for small groups; Kawaharazuka 2018 groups by hand.
 
-Kawaharazuka 2018 grouped by hand and names this as future work. The algorithm is this project's:
-
-1. A tendon crosses a joint when its largest moment arm over sampled postures is above a threshold.
-2. Every joint starts as a cluster of its own. The two clusters whose joints are moved most alike, by the cosine between
-   the arms of all tendons on either, are joined, again and again, while they own no more than h joints together.
-   Clusters that their own tendons cannot tell apart (the rank of the arms is too low) are joined first.
-3. A tendon belongs to the cluster on whose joints its arms are largest; a group borrows the other joints that its
-   tendons cross, those with the largest arms first, up to the limit on joints. What that neglects is reported.
-4. Of all h from half the limit to the limit the one that neglects the least length is taken, then the one with the
-   fewest blind groups, then the one with the fewest groups.
+Joints are clustered by likeness of their moment arms. A tendon belongs to the cluster with its largest arms; its group
+borrows other crossed joints, up to a limit, and reports neglected lengths.
 """
 
 from __future__ import annotations
@@ -26,12 +18,12 @@ from humanoid_control.tendons.tendon import TendonGroup
 
 @dataclass(frozen=True)
 class Grouping:
-    """Groups found, and the lengths that they neglect.
+    """Groups and the lengths that they neglect.
 
     Attributes:
-        groups: every joint is owned by one, every tendon belongs to one.
-        neglected: (group, joint, largest length that this joint moves a tendon of the group by [m]).
-        blind: groups whose tendons cannot tell all their own joints apart.
+        groups: each joint and each tendon belongs to one.
+        neglected: (group, joint, largest neglected length [m]).
+        blind: groups with unobservable own joints.
     """
 
     groups: tuple[TendonGroup, ...]
@@ -47,15 +39,20 @@ def find_groups(
     max_joints: int = 8,
     least_arm: float = 3e-3,
 ) -> Grouping:
-    """Groups from the muscle Jacobian's structure.
+    """Return groups from the structure of the muscle Jacobian.
 
     Args:
-        jacobians: (S, M, D) at postures over the range [m/rad]. limits: (D, 2) [rad].
-        max_joints: own and borrowed joints of a group at most. least_arm: below it a tendon does not cross a joint [m].
+        jacobians: (S, M, D) at sampled postures [m/rad].
+        joint_names: (D,).
+        muscle_names: (M,).
+        limits: (D, 2) [rad].
+        max_joints: maximum of own and borrowed joints.
+        least_arm: minimum moment arm of a crossing [m].
 
     Raises:
-        ConfigError: a joint that no tendon moves.
+        ConfigError: if no tendon moves a joint.
     """
+    # A tendon crosses a joint if its largest moment arm over the postures exceeds the threshold.
     arms = np.abs(jacobians).max(axis=0)
     arms = np.where(arms >= least_arm, arms, 0.0)
     idle = np.flatnonzero(~arms.any(axis=0))
@@ -65,11 +62,13 @@ def find_groups(
     for h in range(max(max_joints // 2, 1), max_joints + 1):
         own = _clusters(jacobians, arms, h)
         found.append(_named(jacobians, arms, own, joint_names, muscle_names, limits, max_joints))
+    # Choice of h: least neglected length, then fewest blind groups, then fewest groups.
     return min(found, key=lambda g: (round(sum(n[2] for n in g.neglected), 6), len(g.blind), len(g.groups)))
 
 
 def _clusters(jacobians: Array, arms: Array, most: int) -> list[list[int]]:
-    """Joints put together by likeness, at most so many to a cluster, in the order of the joints."""
+    """Return clusters of at most `most` joints, in joint order."""
+    # Agglomerative clustering by the cosine between arms; clusters with rank-deficient arms merge first.
     own = [[j] for j in range(arms.shape[1])]
     while True:
         blind = [_blind(jacobians, arms, own, k) for k in range(len(own))]
@@ -89,24 +88,24 @@ def _clusters(jacobians: Array, arms: Array, most: int) -> list[list[int]]:
 
 
 def _likeness(arms: Array, a: list[int], b: list[int]) -> float:
-    """Cosine between the tendons' arms on both sets of joints, 0..1."""
+    """Return the cosine between the arms on two joint sets, 0..1."""
     x, y = np.sqrt((arms[:, a] ** 2).sum(axis=1)), np.sqrt((arms[:, b] ** 2).sum(axis=1))
     return float(x @ y / (np.linalg.norm(x) * np.linalg.norm(y)))
 
 
 def _homes(arms: Array, own: list[list[int]]) -> Array:
-    """(M,) the group on whose joints each tendon's arms are largest."""
+    """Return the group (M,) with the largest arms of each tendon."""
     return np.argmax([(arms[:, joints] ** 2).sum(axis=1) for joints in own], axis=0)
 
 
 def _borrowed(arms: Array, own: list[list[int]], k: int) -> list[int]:
-    """Joints that tendons of group k cross and it does not own, largest arm first."""
+    """Return the crossed joints that group k does not own, largest arm first."""
     largest = arms[_homes(arms, own) == k].max(axis=0, initial=0.0)
     return [int(j) for j in np.argsort(-largest, kind="stable") if largest[j] > 0 and j not in own[k]]
 
 
 def _blind(jacobians: Array, arms: Array, own: list[list[int]], k: int) -> bool:
-    """True where the group's tendons leave a direction of its own joints unseen, in the median posture."""
+    """Return True if own joints are unobservable at the median posture."""
     rows = jacobians[:, _homes(arms, own) == k][:, :, own[k]]
     if rows.shape[1] < len(own[k]):
         return True

@@ -1,9 +1,4 @@
-"""Extended Kalman filter, the update: independent measurements, a gate, limits, and borrowed angles.
-
-Taking independent measurements in some at a time (`tiled_update`) is the same as taking them together, needs no inverse
-of a large matrix, leaves out a tendon by leaving out its row, and yields whitened innovations whose squares add up to
-the NIS.
-"""
+"""Update of an extended Kalman filter: independent measurements, gate, limits and borrowed angles."""
 
 from __future__ import annotations
 
@@ -27,10 +22,11 @@ from humanoid_control.tendons.estimator.tiled_update import (
 
 
 class Estimate(NamedTuple):
-    """State of a filter and how sure it is, changed in place.
+    """State and covariance, changed in place.
 
     Attributes:
-        x: (n,) state, the D angles first [rad]. P: (n, n) its covariance.
+        x: (n,) state, D angles first [rad].
+        P: (n, n).
     """
 
     x: F1
@@ -38,10 +34,11 @@ class Estimate(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """Test that leaves out tendons which contradict the rest.
+    """Rejection of contradicting tendons.
 
     Attributes:
-        limit: largest admitted innovation [standard deviations]. most: how many tendons may be left out in a step.
+        limit: maximum innovation [standard deviations].
+        most: maximum number rejected.
     """
 
     limit: float
@@ -49,11 +46,15 @@ class Gate(NamedTuple):
 
 
 class Innovations(NamedTuple):
-    """Innovations of an update, normalised and squared: first as they came, then as far as they were used.
+    """Squared normalised innovations of an update.
 
     Attributes:
-        nis, degrees: of all measurements, before the gate; how many. largest: largest squared leave-one-out innovation
-            of one of them. used_nis, used: of those that the gate let through; how many. dropped: those it left out.
+        nis: of all measurements.
+        degrees: number of measurements.
+        largest: largest squared leave-one-out innovation.
+        used_nis: after the gate.
+        used: number after the gate.
+        dropped: rejected by the gate.
     """
 
     nis: float
@@ -65,7 +66,7 @@ class Innovations(NamedTuple):
 
 
 class AngleLimits(NamedTuple):
-    """Range of the angles, lower and upper (D,) [rad], and the variance of a limit as a measurement [rad^2]."""
+    """Angle limits (D,) [rad], and their variance as measurements [rad^2]."""
 
     lower: F1
     upper: F1
@@ -74,18 +75,14 @@ class AngleLimits(NamedTuple):
 
 @inlined
 def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: UpdateMemory) -> Innovations:
-    """Take in all measurements in use, and leave out those that contradict the rest.
-
-    Each measurement is compared with what all others together say of it (leave-one-out innovation, from the residual
-    after the update). While the worst one exceeds the gate it is left out and the update is made again.
-    """
+    """Update with all measurements in use, without those that contradict the rest."""
     m, n = measured.H.shape
     before, prior = estimate.P.reshape(-1), memory.P0.reshape(-1)
     for a in range(n):
         memory.x0[a] = estimate.x[a]
     for a in range(n * n):
         prior[a] = before[a]
-    # rows that fit into a tile are not worth a look
+    # up to eight states one tile per block is cheaper than a sparsity test
     dense = n <= 8 or count_entries(measured.H, memory) > DENSE * m * n
     if dense:
         load_rows(measured.H, memory.rows)
@@ -98,6 +95,7 @@ def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: Updat
         size = abs(measured.score[worst]) if worst >= 0 else 0.0
         if dropped == 0:
             all_nis, all_count, largest = nis, count, size * size
+        # Reject the worst measurement by its leave-one-out innovation and repeat from the prior.
         if size <= gate.limit or dropped >= gate.most:
             break
         measured.use[worst] = 0
@@ -110,17 +108,17 @@ def update(estimate: Estimate, measured: Measurements, gate: Gate, memory: Updat
 
 @inlined
 def allow(measured: Measurements, allowed: np.ndarray) -> None:
-    """Use all tendons that were measured and are allowed, (M,) 1."""
+    """Use measured tendons that are allowed, (M,) 1."""
     for i in range(allowed.shape[0]):
+        # nu - nu is 0 only for finite nu.
         measured.use[i] = allowed[i] if measured.nu[i] - measured.nu[i] == 0.0 else 0
 
 
 @kernel
 def hold_limits(estimate: Estimate, limits: AngleLimits) -> int:
-    """Pull the state back where an angle is beyond its limit, as a measurement of it would; count them.
+    """Pull angles beyond their limits back, as a measurement would; return their number.
 
-    The covariance stays: a limit that is touched step after step says nothing new, and a filter that takes it for news
-    becomes sure of a wrong posture.
+    The covariance stays: a limit repeated at each step carries no information.
     """
     x, P = estimate.x, estimate.P
     count = 0
@@ -140,16 +138,18 @@ def hold_limits(estimate: Estimate, limits: AngleLimits) -> int:
 
 @kernel
 def copy_angles(to: Estimate, at: np.ndarray, owner: Estimate, there: np.ndarray) -> None:
-    """Copy angles and their covariance from another filter (Kawaharazuka 2018, eqs (8)-(10)).
-
-    What tied them to the rest is dropped.
+    """Copy angles and covariance from another filter (Kawaharazuka 2018, eqs (8)-(10)).
 
     Args:
-        to: changed at positions at (k,). owner: its estimate at positions there (k,).
+        to: changed.
+        at: (k,) target indices.
+        owner: source.
+        there: (k,) source indices.
     """
     x, P = to.x, to.P
     for i in range(at.shape[0]):
         x[at[i]] = owner.x[there[i]]
+        # The owner's errors have no known correlation with the rest of the state.
         for j in range(x.shape[0]):
             P[at[i], j] = 0.0
             P[j, at[i]] = 0.0

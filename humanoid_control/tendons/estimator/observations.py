@@ -1,7 +1,7 @@
-"""Observation models: measured lengths, eq. (2) of Kawaharazuka 2018, or their changes, its eqs (11) and (12).
+"""Observation models: lengths, eq. (2) of Kawaharazuka 2018, or length changes, eqs (11) and (12).
 
-A relative observation compares two instants: the angles now, c + d, with those of an earlier instant, c, which stay in
-the state. Its measurement is the change of the lengths between them, f(c + d) - f(c).
+A relative observation f(c + d) - f(c) compares the present angles c + d with those of an earlier instant, c, which stay
+in the state.
 """
 
 from __future__ import annotations
@@ -18,21 +18,25 @@ from humanoid_control.tendons.estimator.prediction import linearisation_variance
 from humanoid_control.tendons.estimator.settings import EstimatorSettings
 from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 
-SAMPLES, SHARE = 8, 0.7  # postures, and share of each range, that the mean squared Hessian is taken over
-MOVED = 5.0  # a joint that moved by less than so many deviations of the noise counts as resting; noise hardly ever does
-BENT = 0.25  # share of its noise by which a length may bend over the step of an update, or that is made again
-CLEAR = 2.0  # by how many deviations of what the motion is uncertain a moment arm must have changed to tell anything
+SAMPLES, SHARE = 8, 0.7  # postures and fraction of each range for the mean squared Hessian
+MOVED = 5.0  # standard deviations of noise below which a joint counts as resting
+BENT = 0.25  # admissible curvature error of an update, relative to the length noise
+CLEAR = 2.0  # standard deviations by which a moment arm must have changed to be informative
 
 
 class FilterState(Protocol):
-    """The filter of D angles and M lengths that an observation belongs to, as far as the observation needs it.
+    """Filter of D angles and M lengths, as seen by its observation.
 
     Attributes:
-        d: D. x: (n,) state, the angles first. P: (n, n) its covariance.
-        G: (M, D) moment arms at the last prediction [m/rad]. delta: (D,) change of the angles predicted [rad].
-        dz: (M,) change of the lengths since the last step [m]. now: (M,) lengths now [m].
-        allowed, use: (M,) 1 where the step may use, the last update used, the tendon.
-        since: steps since the state was last started, -1 before the first.
+        x: (n,) state, angles first.
+        P: (n, n) covariance.
+        G: (M, D) moment arms at the last prediction [m/rad].
+        delta: (D,) predicted angle change [rad].
+        dz: (M,) length change [m].
+        now: (M,) lengths [m].
+        allowed: (M,) 1: usable.
+        use: (M,) 1: used by the last update.
+        since: steps since the start, -1 before the first.
     """
 
     d: int
@@ -48,7 +52,7 @@ class FilterState(Protocol):
 
     @property
     def measured(self) -> Array:
-        """(M,) lengths now, calibrated [m]."""
+        """(M,) calibrated lengths [m]."""
 
     @property
     def theta(self) -> Array:
@@ -56,19 +60,20 @@ class FilterState(Protocol):
 
     @property
     def variance(self) -> Array:
-        """(D,) variances of the angles [rad^2]."""
+        """(D,) angle variances [rad^2]."""
 
 
 class Observation:
     """Observation of D angles by M lengths.
 
     Attributes:
-        instants: how often the state has the angles. locates: True where lengths tell the posture
-            as such; changes do so too weakly to tell a wrong posture from wrong moment arms.
-        H: (M, n) Jacobian by the state. nu: (M,) innovation [m].
-        R: (M,) variance, of what a linear update neglects too, so that weights and gate are right far from the truth as
-            well [m^2]. lengths: (M,) that the angles would have [m]; by changes alone only their changes count.
-        mean_squared_hessian: (M, D, D) of the lengths by the angles [m^2/rad^4].
+        instants: copies of the angles in the state.
+        locates: lengths determine the posture by themselves.
+        H: (M, n) Jacobian.
+        nu: (M,) innovation [m].
+        R: (M,) variance, linearisation error included [m^2].
+        lengths: (M,) lengths at the angles [m].
+        mean_squared_hessian: (M, D, D) of lengths by angles [m^2/rad^4].
     """
 
     instants = 1
@@ -84,39 +89,34 @@ class Observation:
         self.R = self.r.copy()
 
     def states(self, d: int, m: int) -> int:
-        """Size of the state for D angles and M lengths."""
+        """Return the state size."""
         return self.instants * d
 
     def restart(self, f: FilterState) -> None:
-        """The filter was set to other angles."""
+        """Restart after the filter was set to other angles."""
 
     def predicted(self, f: FilterState) -> None:
-        """The filter has moved its angles by `f.delta` for changes `f.dz` of the lengths, from where they had f.G."""
+        """Process a prediction `f.delta` for length changes `f.dz`, from angles with f.G."""
 
     def compare(self, f: FilterState) -> bool:
-        """Fill H, nu and R at the predicted angles; False while there is nothing to compare with."""
+        """Fill H, nu and R at the predicted angles; return False if no comparison is possible."""
         raise NotImplementedError
 
     def relinearise(self, f: FilterState, prior: Array) -> bool:
-        """Where an update led so far that its linearisation was wrong there, fill H, nu and R about that posture.
+        """Refill H, nu and R at the updated posture if the linearisation was poor; return False if it was good.
 
         Args:
-            f: the filter after the update. prior: (n,) its state before.
-
-        Returns:
-            False where the update may stand.
+            f: filter after the update.
+            prior: (n,) state before the update.
         """
         return False
 
     def close(self, f: FilterState) -> None:
-        """The filter has updated its angles."""
+        """Process the end of a step."""
 
 
 def mean_squared_hessian(mapping: JointMuscleMapping) -> Array:
-    """(M, D, D) mean square over postures of each second derivative of each length [m^2/rad^4].
-
-    It tells what a linearised filter neglects.
-    """
+    """Return the mean square (M, D, D) of the second derivatives of lengths over postures [m^2/rad^4]."""
     d = len(mapping.joint_names)
     middle, half = mapping.limits.mean(axis=1), np.ptp(mapping.limits, axis=1) / 2
     rng = np.random.default_rng(0)
@@ -136,12 +136,11 @@ class AbsoluteObservation(Observation):
     def __init__(self, mapping: JointMuscleMapping, settings: EstimatorSettings) -> None:
         super().__init__(mapping, settings)
         self._at = np.zeros(len(mapping.joint_names))
-        # over a step of no angle longer than this a length bends by a share of its noise: |K dq dq / 2| <= share noise
+        # Longest step with negligible curvature: |K dq dq / 2| <= BENT * noise.
         bend = 0.25 * self.mean_squared_hessian.sum(axis=(1, 2)).max(initial=1e-12)
         self.straight = float((BENT * settings.length_noise) ** 0.5 / bend**0.25)
 
     def compare(self, f: FilterState) -> bool:
-        """As the interface says."""
         self._at[:] = f.theta
         self.mapping.evaluate_into(f.theta, self.lengths, self.H)
         np.subtract(f.measured, self.lengths, out=self.nu)
@@ -149,7 +148,7 @@ class AbsoluteObservation(Observation):
         return True
 
     def relinearise(self, f: FilterState, prior: Array) -> bool:
-        """As the interface says: z - f(at) - H (prior - at), with the error of `at` that the update left."""
+        """Fill nu with z - f(at) - H (prior - at)."""
         at = np.clip(f.theta, *self.mapping.limits.T)
         if np.abs(at - self._at).max() <= self.straight:
             return False
@@ -162,16 +161,15 @@ class AbsoluteObservation(Observation):
 
 
 class IncrementObservation(Observation):
-    """Changes in one step: as printed ("literal"), or by the differentiated mapping ("r1").
+    """Changes in one step: "literal" (printed) or "r1" (differentiated mapping).
 
-    As printed dz = G dtheta, eq. (12), is true of any prediction by the same tendons: dead reckoning. With the state in
-    G, dz = G(theta) dtheta, the change of the moment arms tells the angles.
+    The printed dz = G dtheta, eq. (12), is dead reckoning. In dz = G(theta) dtheta changing moment arms reveal the
+    angles.
     """
 
     def predicted(self, f: FilterState) -> None:
-        """As the interface says; the Jacobian belongs to the estimate before the step, which is at hand here."""
         np.subtract(f.dz, f.G @ f.delta, out=self.nu)
-        f.allowed *= f.use  # a change that contradicted the others is no measurement either
+        f.allowed *= f.use  # a change that contradicted the others is not a measurement
         if self.settings.observation == "literal":
             self.H[:] = f.G
         else:
@@ -179,7 +177,6 @@ class IncrementObservation(Observation):
             linearisation_variance(self.mean_squared_hessian, f.variance, f.delta**2, 1.0, self.r, self.R)
 
     def compare(self, f: FilterState) -> bool:
-        """As the interface says."""
         return f.since >= 1
 
 
@@ -190,7 +187,9 @@ class InstantArms(NamedTuple):
     """Moment arms (M, D) [m/rad].
 
     Attributes:
-        now: at the angles now. moved: at the angles of `moved_angles`. before: at those of the earlier instant.
+        now: at the present angles.
+        moved: at the angles of `moved_angles`.
+        before: at the earlier instant.
     """
 
     now: F2
@@ -202,9 +201,9 @@ class TwoInstantNoise(NamedTuple):
     """Noise of a comparison of two instants.
 
     Attributes:
-        hessian: (M, D, D) mean squares of the second derivatives K of the lengths [m^2/rad^4].
+        hessian: (M, D, D) mean squares of second derivatives K [m^2/rad^4].
         r: (M,) variance of the measured change [m^2].
-        motion: (D,) variance of d, how far the angles have moved [rad^2].
+        motion: (D,) variance of the motion d [rad^2].
     """
 
     hessian: F3
@@ -214,20 +213,18 @@ class TwoInstantNoise(NamedTuple):
 
 @kernel
 def moved_angles(estimate: Estimate, B: np.ndarray, noise: TwoInstantNoise, least: float, moved: np.ndarray) -> int:
-    """The angles now without the motion that noise alone may have made; how many joints moved.
-
-    At rest the noise of the lengths moves the estimate by (G^T G)^+ times its variance. A joint that moved by less than
-    some deviations of that counts as resting: one test of all tendons together, which noise hardly ever passes.
+    """Write the present angles, resting joints at c, into moved (D,) [rad]; return the number of moved joints.
 
     Args:
-        estimate: angles now c + d, then those of the earlier instant c [rad].
-        B: (D, D) (G^T G)^+ now. least: [standard deviations].
-        noise: its `motion` is written, to which the error of the moment arms adds, K e_c d.
-        moved: (D,), written: c + d, of resting joints c [rad].
+        estimate: c + d, then c [rad].
+        B: (D, D) (G^T G)^+.
+        noise: `motion` is output.
+        least: threshold [standard deviations].
+        moved: output.
     """
     x, P, hessian, r = estimate.x, estimate.P, noise.hessian, noise.r
     m, d = hessian.shape[0], B.shape[0]
-    change, arms = 0.0, 0.0  # mean over the tendons of the variance of a change, without and with wrong moment arms
+    change, arms = 0.0, 0.0  # mean variance of a length change, without and with the moment-arm error K e_c d
     for i in range(m):
         mixed = 0.0
         for a in range(d):
@@ -240,6 +237,7 @@ def moved_angles(estimate: Estimate, B: np.ndarray, noise: TwoInstantNoise, leas
     count = 0
     for a in range(d):
         moved[a] = x[d + a]
+        # Noise at rest moves the estimate with covariance (G^T G)^+ times the length variance.
         if (x[a] - x[d + a]) ** 2 > least * least * B[a, a] * change:
             moved[a] = x[a]
             count += 1
@@ -251,23 +249,15 @@ def moved_angles(estimate: Estimate, B: np.ndarray, noise: TwoInstantNoise, leas
 def compare_instants(
     estimate: Estimate, arms: InstantArms, noise: TwoInstantNoise, clear: float, H: np.ndarray, R: np.ndarray
 ) -> None:
-    """Jacobian and variance of f(c + d) - f(c): c the angles at the earlier instant, d how far they have moved.
+    """Fill H (M, 2 D, ...) and R (M,) with Jacobian and variance of f(c + d) - f(c).
 
-    By (d, c) the Jacobian is G(c + d) and G(c + d) - G(c). The second tells where the robot is, and motion makes it.
-    But errors of d make it as well, and what a filter learns from that is wrong and never ends. So each entry keeps
-    only what exceeds `clear` times the deviation that the variance of d gives it.
-
-    The variance is that of the measurement, and of what a linear update neglects: e_c K e_d and
-    e_c (K(c + d) - K(c)) e_c / 2. Derivatives by an angle are of about the same size in each order, so the latter is
-    taken as |d| e_c K e_c / 2.
-
-    Args:
-        estimate: (2 D, ...) c + d, then c [rad].
-        clear: [standard deviations].
-        H: (M, 2 D, ...), R: (M,), written: Jacobian by the state, and variance.
+    The estimate is c + d, then c [rad]; `clear` is in standard deviations.
     """
     x, P, hessian = estimate.x, estimate.P, noise.hessian
     m, d = arms.now.shape
+    # By (d, c) the Jacobian is G(c + d) and G(c + d) - G(c). The second part locates the posture, but errors of d mimic
+    # it. So each of its entries is reduced by `clear` standard deviations due to d. The variance adds the linearisation
+    # errors e_c K e_d and e_c (K(c + d) - K(c)) e_c / 2, the latter taken as |d| e_c K e_c / 2.
     for i in range(m):
         size, linear, square = 0.0, 0.0, 0.0
         for a in range(d):
@@ -280,24 +270,31 @@ def compare_instants(
                     variance += hessian[i, a, e] * noise.motion[e]
                     square += hessian[i, a, e] * error * P[d + e, d + e]
                 linear += error * variance
+            # Soft threshold: keep the part of the change beyond the noise of d.
             left = change * change - clear * clear * variance
             if left > 0.0:
                 change = left**0.5 if change > 0.0 else -(left**0.5)
             else:
                 change = 0.0
+            # By the state (c + d, c) instead of (d, c).
             H[i, a] = arms.now[i, a]
             H[i, d + a] = change - arms.now[i, a]
         R[i] = noise.r[i] + linear + 0.5 * size * square
 
 
 class TwoInstants(NamedTuple):
-    """Arguments of the kernels of a comparison of two instants, except for the filter's state.
+    """Kernel arguments of a comparison of two instants.
 
     Attributes:
-        arms: moment arms; `moved` is for where some joints moved and others did not.
-        ends, noise: with the variance of a change of which both ends are new, and with that of the observation.
-        A, B, L: (D, D) memory, B (G^T G)^+ now. angles: (D,) of `moved_angles` [rad].
-        H, R: Jacobian and variance, written.
+        arms: moment arms.
+        ends: noise of a change with two new ends.
+        noise: noise of the observation.
+        A: (D, D) memory.
+        B: (D, D) (G^T G)^+.
+        L: (D, D) memory.
+        angles: (D,) of `moved_angles` [rad].
+        H: Jacobian.
+        R: variance.
     """
 
     arms: InstantArms
@@ -313,7 +310,7 @@ class TwoInstants(NamedTuple):
 
 @kernel
 def moved_angles_at(table: Table[TwoInstants], x: np.ndarray, P: np.ndarray, use: np.ndarray, cutoff: float) -> int:
-    """`moved_angles` of packed `TwoInstants` with the tendons in use (M,); how many joints moved."""
+    """Run `moved_angles` for the tendons in use (M,)."""
     t = unpack(table, TwoInstants)
     squared_pseudo_inverse(t.arms.now, use, cutoff, t.A, t.B, t.L)
     return moved_angles(Estimate(x, P), t.B, t.ends, MOVED, t.angles)
@@ -321,7 +318,8 @@ def moved_angles_at(table: Table[TwoInstants], x: np.ndarray, P: np.ndarray, use
 
 @kernel
 def compare_instants_at(table: Table[TwoInstants], x: np.ndarray, P: np.ndarray, count: int) -> None:
-    """`compare_instants` of packed `TwoInstants`, of whose joints so many have moved."""
+    """Run `compare_instants` with `count` moved joints."""
+    # No joint or every joint moved: reuse moment arms instead of evaluating them at the mixed angles.
     t = unpack(table, TwoInstants)
     arms = t.arms
     if count == arms.now.shape[1]:
@@ -332,7 +330,7 @@ def compare_instants_at(table: Table[TwoInstants], x: np.ndarray, P: np.ndarray,
 
 
 class RelativeObservation(Observation):
-    """Changes since some steps ago (r2): each comparison begins a new one, with the noise of both its ends for new."""
+    """Changes since an earlier instant (r2); each comparison starts a new one with new noise at both ends."""
 
     instants = 2
 
@@ -342,7 +340,7 @@ class RelativeObservation(Observation):
         self._G, self._before, self._moved_G = np.zeros((m, d)), np.zeros((m, d)), np.zeros((m, d))
         self._f, self._z, self._unused = np.zeros(m), np.full(m, np.nan), np.zeros(m)
         self._angles = np.zeros(d)
-        both_ends = np.full(m, 2 * settings.length_noise**2)  # of a change: both its ends are measured [m^2]
+        both_ends = np.full(m, 2 * settings.length_noise**2)  # a change has noise at both ends [m^2]
         ends = TwoInstantNoise(self.mean_squared_hessian, both_ends, np.zeros(d))
         arms, memory = (
             InstantArms(self._G, self._moved_G, self._before),
@@ -351,7 +349,7 @@ class RelativeObservation(Observation):
         self._packed = Packed(TwoInstants(arms, ends, ends._replace(r=self.r), *memory, self._angles, self.H, self.R))
 
     def restart(self, f: FilterState) -> None:
-        """The angles now become those of the earlier instant, and so do the lengths if there are any yet."""
+        """Make the present angles and lengths the earlier instant."""
         d = f.d
         f.x[d : 2 * d] = f.x[:d]
         f.P[: 2 * d, : 2 * d] = np.tile(f.P[:d, :d], (2, 2))
@@ -359,8 +357,7 @@ class RelativeObservation(Observation):
         self._z[:] = f.now
 
     def compare(self, f: FilterState) -> bool:
-        """As the interface says."""
-        if f.since == 0:  # the first lengths: nothing to compare with yet
+        if f.since == 0:  # first lengths: no earlier instant yet
             self.restart(f)
         if f.since < self.settings.every:
             return False
@@ -368,7 +365,7 @@ class RelativeObservation(Observation):
         return True
 
     def _compare(self, f: FilterState) -> None:
-        """H, nu and R of the change since the earlier instant, whose lengths and Jacobian are at hand."""
+        """Fill H, nu and R of the change since the earlier instant."""
         d, table = f.d, self._packed.table
         self.mapping.evaluate_into(f.x[:d], self.lengths, self._G)
         count = moved_angles_at(table, f.x, f.P, f.use, self.settings.cutoff)
@@ -380,18 +377,17 @@ class RelativeObservation(Observation):
         self.nu += self._f
 
     def close(self, f: FilterState) -> None:
-        """After `every` steps the estimate becomes the earlier instant to compare with."""
+        """Make the estimate the earlier instant after `every` steps."""
         if f.since >= self.settings.every:
             self.restart(f)
             f.since = 0
 
 
 class PowerOnObservation(RelativeObservation):
-    """Changes since power-on (r3), compared in every step: z - z_0 = f(theta) - f(theta_0) + n - n_0.
+    """Changes since power-on (r3), at each step: z - z_0 = f(theta) - f(theta_0) + n - n_0.
 
-    The noise n_0 of the first lengths is the same in all of them. Taken for new each time it would average out, and the
-    filter become too sure without end. So n_0 is in the state, as what is wrong with each first length, (M,) after the
-    angles of both instants; then only n is new, and the update is exact for a linear mapping.
+    The state includes the noise n_0 (M,) of the first lengths, which would otherwise average out and make the filter
+    overconfident.
     """
 
     def __init__(self, mapping: JointMuscleMapping, settings: EstimatorSettings) -> None:
@@ -401,11 +397,10 @@ class PowerOnObservation(RelativeObservation):
         self.H[:, 2 * d :] = -np.eye(m)
 
     def states(self, d: int, m: int) -> int:
-        """As the interface says."""
         return 2 * d + m
 
     def restart(self, f: FilterState) -> None:
-        """As the interface says: power-on is now."""
+        """Make this instant power-on."""
         super().restart(f)
         first = 2 * f.d
         f.x[first:] = 0.0
@@ -413,20 +408,19 @@ class PowerOnObservation(RelativeObservation):
         f.P.flat[first * (f.P.shape[1] + 1) :: f.P.shape[1] + 1] = self.settings.length_noise**2
 
     def compare(self, f: FilterState) -> bool:
-        """As the interface says."""
         d = f.d
         if f.since == 0:
             self.restart(f)
         if f.since < 1:
             return False
-        # the angles at power-on are corrected with every update
+        # updates also correct the angles at power-on
         self.mapping.evaluate_into(f.x[d : 2 * d], self._f, self._before)
         self._compare(f)
         self.nu += f.x[2 * d :]
         return True
 
     def close(self, f: FilterState) -> None:
-        """Power-on stays the earlier instant."""
+        """Keep power-on as the earlier instant."""
 
 
 KINDS: dict[str, type[Observation]] = {
@@ -439,5 +433,5 @@ KINDS: dict[str, type[Observation]] = {
 
 
 def observation_of(mapping: JointMuscleMapping, settings: EstimatorSettings) -> Observation:
-    """The observation that the settings name."""
+    """Return the observation named by the settings."""
     return KINDS[settings.observation](mapping, settings)

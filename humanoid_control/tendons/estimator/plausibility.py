@@ -1,4 +1,4 @@
-"""Plausibility of a whole sample of tendon lengths, against what all tendons say together and no joint can do."""
+"""Plausibility of a whole sample of tendon lengths."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 from humanoid_control.tendons.mappings.postures import random_postures
 from humanoid_control.tendons.tendon import TendonGroup
 
-FASTEST = 3.0  # times its speed limit that a joint may seem to move
-STEP = 0.1  # [rad] that a joint may seem to move in no time: noise of lengths, over the lever arms
-UNEVEN = 0.01  # [s] by which samples may come closer together than they were taken
-FEW = 4  # part of a group's tendons, as a divisor, that may be wrong by themselves; one always may
-BELIEVED = 3  # samples in a row that agree: there the joints really are
-POSTURES = 2000  # random ones, between which lengths of possible postures lie
-MOST_CORNERS = 8  # joints of a group whose ends are all combined
-BEYOND, ROOM = 0.5, 0.01  # share of the span between these, and length [m], by which a length may be outside of it
-STIFF = 0.005  # [m/rad] below which a lever arm tells nothing of a joint (Levenberg 1944)
+FASTEST = 3.0  # maximum apparent joint speed, relative to its limit
+STEP = 0.1  # [rad] apparent motion from length noise
+UNEVEN = 0.01  # [s] jitter of sample times
+FEW = 4  # a group may have one in so many faulty tendons, and always one
+BELIEVED = 3  # consecutive agreeing samples that are accepted
+POSTURES = 2000  # random postures that span possible lengths
+MOST_CORNERS = 8  # joints of a group up to which all corners are tried
+BEYOND, ROOM = 0.5, 0.01  # margin of a length: fraction of its span, [m]
+STIFF = 0.005  # [m/rad] damping of small lever arms (Levenberg 1944)
 
 
 class JudgedEstimator(Protocol):
-    """What is asked of a `TendonEstimator`."""
+    """Interface of `TendonEstimator` used here."""
 
     settings: EstimatorSettings
     groups: tuple[TendonGroup, ...]
@@ -36,30 +36,26 @@ class JudgedEstimator(Protocol):
 
 
 class TendonPlausibility:
-    """Judge of samples of lengths, each by the joint motion that its change since the last good sample implies.
+    """Judge of samples by the joint motion since the last good sample.
 
-    A bus that lost its drives for a cycle, or a posture that was set, moves all lengths at once. Tendon by tendon such
-    a sample contradicts nothing. One that implies a joint speed far beyond the limit is refused. Samples in a row that
-    are refused but agree with each other are believed.
-
-    Of lengths that begin at a known posture also the first sample is judged: where most tendons of a group are shorter
-    or longer than in any posture within the joint ranges, the sample is left out however often it comes.
+    A lost bus cycle moves all lengths at once, which no single tendon contradicts. A sample that implies an excessive
+    joint speed is refused; consecutive refused samples that agree are accepted. With known postures, a sample is
+    refused if most tendons of a group are outside all possible lengths.
 
     Attributes:
-        problem: words for the last sample; empty where it was good. velocity: (J,) of the joints by the samples that
-            agreed, where the last one was believed after a jump [rad/s]; else None.
+        problem: message for the last sample, or empty.
+        velocity: (J,) joint velocities after an accepted jump [rad/s], else None.
     """
 
     def __init__(
         self, estimator: JudgedEstimator, velocity: Sequence[float] | None = None, placed: bool = False
     ) -> None:
-        """Judge nothing yet.
+        """Create the judge.
 
         Args:
-            estimator: whose tendons and joints they are.
-            velocity: (J,) speed limits of its joints [rad/s]; None: samples are counted, not timed, and a joint moves
-                by the setting `largest_step` of the estimator from one to the next at most.
-            placed: lengths belong to known postures: those of whole paths, or calibrated ones.
+            estimator: tendons and joints.
+            velocity: (J,) speed limits [rad/s]; None: `largest_step` per sample.
+            placed: lengths belong to known postures (whole paths or calibrated).
         """
         self._estimator, self._timed, self._placed = estimator, velocity is not None, placed
         most = np.full(len(estimator.joint_names), estimator.settings.largest_step)
@@ -69,13 +65,13 @@ class TendonPlausibility:
         self._own = [np.array([estimator.joint_names.index(j) for j in g.own]) for g in estimator.groups]
         self._joints = [np.array([estimator.joint_names.index(j) for j in g.joints]) for g in estimator.groups]
         self._spans: list[Array] = []
-        if self._timed:  # in a node: loads what is compiled, now and not at a sample
+        if self._timed:  # a node loads compiled code now, not at its first sample
             self._motion(np.zeros(len(names)))
             self._find_spans()
         self.forget()
 
     def place(self) -> None:
-        """Take lengths for those of known postures from now on: they were calibrated."""
+        """Treat lengths as calibrated from now on."""
         self._placed = True
         if self._timed:
             self._find_spans()
@@ -85,22 +81,21 @@ class TendonPlausibility:
             self._spans = [_span_of(f.mapping) for f in self._estimator.filters]
 
     def forget(self) -> None:
-        """Discard all samples: the next one is the first."""
         self._good: tuple[Array, Array] | None = None  # time (M,) and length (M,) of each tendon
         self._refused: tuple[Array, Array] | None = None
         self._count, self.problem = 0, ""
         self.velocity: Array | None = None
 
     def shift(self, step: float) -> None:
-        """Go along with the clock of all times, which was set ahead by a step [s]."""
+        """Shift all times by a clock step [s]."""
         for kept in (self._good, self._refused):
             if kept is not None:
                 kept[0][:] += step
 
     def check(self, time: float, lengths: Array) -> bool:
-        """Judge one sample, lengths (M,) [m] with NaN where a tendon lacks, of a time [s]; True: it is to be used.
+        """Return True if a sample of lengths (M,) [m], NaN if missing, is usable.
 
-        The time is the number of the sample where samples are counted.
+        `time` is in [s], or the sample number without speed limits.
         """
         self.problem, self.velocity = "", None
         if not self._timed and self._good is not None and self._is_small(lengths):
@@ -127,7 +122,7 @@ class TendonPlausibility:
         return believed
 
     def _accept(self, time: float, lengths: Array) -> None:
-        """Keep a good sample: a tendon that lacks keeps its last length, and the time of that."""
+        """Store a good sample; missing tendons keep their last length and time."""
         known = np.isfinite(lengths)
         if self._good is None:
             if known.any():
@@ -137,17 +132,15 @@ class TendonPlausibility:
         self._count = 0
 
     def _is_small(self, lengths: Array) -> bool:
-        """Test whether lengths changed so little that no joint can have moved too far, whatever the lever arms are.
-
-        `_motion` is a damped inverse: its gain is below 1 / (2 `STIFF`).
-        """
+        """Return True if no joint can have moved too far, for any lever arms."""
         assert self._good is not None
         change = lengths - self._good[1]
         change[np.isnan(change)] = 0.0
+        # The damped inverse of `_motion` has a gain below 1 / (2 STIFF).
         return float(change @ change) <= (2.0 * STIFF * STEP) ** 2
 
     def _impossible(self, lengths: Array) -> str:
-        """Words for the tendon that is farthest out of its span, in a group most of which is; empty: there is none."""
+        """Return a message for a group mostly out of its spans, or empty."""
         for f, rows, span in zip(self._estimator.filters, self._rows, self._spans, strict=False):
             z = lengths[rows] + f.offset
             out = np.nan_to_num(np.maximum(span[:, 0] - z, z - span[:, 1]), nan=-np.inf)
@@ -158,18 +151,16 @@ class TendonPlausibility:
         return ""
 
     def _too_fast(self, before: tuple[Array, Array], time: float, lengths: Array) -> str:
-        """Words for the joint that moved farther since another sample than it can; empty where none did.
-
-        A few tendons that no motion explains are not counted: each tendon is judged against the others later.
-        """
+        """Return a message for a joint that moved too far, or empty."""
         change = lengths - before[1]
-        since = np.zeros(len(self._limit))  # that the lengths of each joint's group are apart
+        since = np.zeros(len(self._limit))  # age of each joint's group
         for rows, own in zip(self._rows, self._own, strict=True):
             known = np.isfinite(change[rows])
             since[own] = np.max(time - before[0][rows][known], initial=0.0)
         faster, uneven = (FASTEST, UNEVEN) if self._timed else (1.0, 0.0)
         most = STEP + faster * self._limit * (since + uneven)
         moved = np.abs(self._motion(change))
+        # A few unexplained tendons are tolerated: later tests judge single tendons.
         if (moved > most).any() and (alone := self._alone(change, most)).any():
             moved = np.abs(self._motion(np.where(alone, np.nan, change)))
         k = int(np.argmax(moved / most))
@@ -179,7 +170,7 @@ class TendonPlausibility:
         return f"{self._estimator.joint_names[k]} moved by {moved[k]:.2f} rad, {bound} {most[k]:.2f}"
 
     def _alone(self, change: Array, most: Array) -> Array:
-        """Tendons (M,) whose change (M,) [m] no motion of up to (J,) [rad] makes, where they are few in their group."""
+        """Return the few tendons (M,) per group that no admissible motion explains."""
         out = np.zeros(len(change), dtype=bool)
         for f, rows, joints in zip(self._estimator.filters, self._rows, self._joints, strict=True):
             beyond = np.abs(change[rows]) > np.abs(f.mapping.jacobian(f.theta)) @ most[joints]
@@ -188,7 +179,7 @@ class TendonPlausibility:
         return out
 
     def _motion(self, change: Array) -> Array:
-        """Motion (J,) of the joints that a change of lengths (M,) [m] implies, to first order [rad]."""
+        """Return the joint motion (J,) [rad] implied by a length change (M,) [m], to first order."""
         out = np.zeros(len(self._limit))
         for f, rows, own in zip(self._estimator.filters, self._rows, self._own, strict=True):
             known = np.isfinite(change[rows])
@@ -201,7 +192,7 @@ class TendonPlausibility:
 
 
 def _span_of(mapping: JointMuscleMapping) -> Array:
-    """Least and greatest length (M, 2) of each tendon within the joint ranges, and a margin [m]."""
+    """Return minimum and maximum lengths (M, 2) within the joint ranges, with margins [m]."""
     limits = mapping.limits
     corners = np.array(list(product(*limits))) if len(limits) <= MOST_CORNERS else limits.T
     at = np.vstack([random_postures(limits, POSTURES), corners])

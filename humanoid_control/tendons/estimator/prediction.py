@@ -1,4 +1,4 @@
-"""Extended Kalman filter, the prediction: angles moved by changes of length, and the uncertainty that a step adds."""
+"""Prediction of an extended Kalman filter from length changes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from humanoid_control.tendons.estimator.kalman import Estimate, Gate
 
 
 class LengthChanges(NamedTuple):
-    """Changes of M lengths in one step, and the moment arms that turn them into angles.
+    """Changes of M lengths in a step.
 
     Attributes:
-        now, last: (M,) lengths now and when last measured [m]; NaN where missing. last is brought up to date.
-        allowed: (M,) 1 for tendons that the step may use. use: (M,), written: 1 for those that it does use.
-        G: (M, D) moment arms at the last estimate [m/rad]. dz: (M,), written: the changes, 0 where not known [m].
-        delta: (D,), written: the change of the angles by eq. (7) [rad].
+        now: (M,) lengths [m], NaN if missing.
+        last: (M,) last measured lengths [m], updated.
+        allowed: (M,) 1: usable.
+        use: (M,) output: 1: used.
+        G: (M, D) moment arms at the last estimate [m/rad].
+        dz: (M,) output: changes, 0 if unknown [m].
+        delta: (D,) output: angle change by eq. (7) [rad].
     """
 
     now: F1
@@ -32,16 +35,16 @@ class LengthChanges(NamedTuple):
 
 
 class ProcessNoise(NamedTuple):
-    """Uncertainty that a step adds.
+    """Process noise of a step.
 
     Attributes:
-        owned: (D,) 1.0 for angles that the group estimates, 0.0 for borrowed ones.
-        step: (D,) deviation that an angle may stray by in any step [rad].
-        motion: (D,) variance for the motion of this step [rad^2]; written by `predict_by_lengths` and `predict_still`.
-        fastest: no angle changes by more than this in one step [rad].
-        motion_factor: variance of the motion as a share of its mean square.
-        change_variance: of a measured change of length [m^2].
-        cutoff: singular values of G below this share of the largest count as zero in eq. (7).
+        owned: (D,) 1.0: own angle, 0.0: borrowed.
+        step: (D,) deviation per step [rad].
+        motion: (D,) output: variance due to motion [rad^2].
+        fastest: maximum angle change per step [rad].
+        motion_factor: motion variance relative to its mean square.
+        change_variance: of a length change [m^2].
+        cutoff: relative cutoff of singular values.
     """
 
     owned: F1
@@ -54,7 +57,7 @@ class ProcessNoise(NamedTuple):
 
 
 class PredictionMemory(NamedTuple):
-    """Memory of a prediction: A, B, L (D, D), `neglected` (M,) variance that the gate grants the error of G [m^2]."""
+    """Memory of a prediction: A, B, L (D, D); `neglected` (M,) variance due to errors of G [m^2]."""
 
     A: F2
     B: F2
@@ -64,7 +67,7 @@ class PredictionMemory(NamedTuple):
 
 @kernel
 def length_changes(changes: LengthChanges) -> None:
-    """Change of each length since it was last measured; tendons not measured or not allowed are not used."""
+    """Compute the change of each length since its last measurement."""
     now, last = changes.now, changes.last
     for i in range(now.shape[0]):
         change = now[i] - last[i]
@@ -77,14 +80,9 @@ def length_changes(changes: LengthChanges) -> None:
 
 @kernel
 def squared_angle_increments(G: np.ndarray, dz: np.ndarray, fastest: float, out: np.ndarray) -> None:
-    """Mean square change of each angle that changes dz (M,) of the lengths admit, (D,) [rad^2].
-
-    Each angle as if it alone had moved the tendons that cross it, so that angles and shifts can be mixed.
-
-    Args:
-        fastest: no angle changes by more than this in one step, whatever a faulty tendon says [rad].
-    """
+    """Fill the mean square change (D,) [rad^2] of each angle for length changes dz (M,), at most fastest^2."""
     for a in range(G.shape[1]):
+        # Each angle alone explains its tendons: scale-free for mixed angles and distances.
         gain, size = 1e-12, 0.0
         for i in range(G.shape[0]):
             if G[i, a] != 0.0:
@@ -97,12 +95,15 @@ def squared_angle_increments(G: np.ndarray, dz: np.ndarray, fastest: float, out:
 def linearisation_variance(
     hessian: np.ndarray, u: np.ndarray, v: np.ndarray, factor: float, r: np.ndarray, out: np.ndarray
 ) -> None:
-    """Variance of lengths with what a linear filter neglects of them: r + factor sum K_ae^2 u_a v_e, (M,) [m^2].
+    """Fill out (M,) with r + factor sum K_ae^2 u_a v_e [m^2], the variance with linearisation error.
 
     Args:
-        hessian: (M, D, D) mean squares of the second derivatives K [m^2/rad^4].
-        u, v: (D,) squares of angles [rad^2].
-        r: (M,) [m^2]. out: (M,), written.
+        hessian: (M, D, D) mean squares of K [m^2/rad^4].
+        u: (D,) [rad^2].
+        v: (D,) [rad^2].
+        factor: of the second term.
+        r: (M,) [m^2].
+        out: output.
     """
     m, d = hessian.shape[0], hessian.shape[1]
     for i in range(m):
@@ -118,11 +119,7 @@ def linearisation_variance(
 def squared_pseudo_inverse(
     G: np.ndarray, use: np.ndarray, cutoff: float, A: np.ndarray, out: np.ndarray, L: np.ndarray
 ) -> int:
-    """(G^T G)^+ (D, D), singular values of G below cutoff times the largest counted as zero; returns the rank.
-
-    Args:
-        G: (M, D). use: (M,) rows with 0 are left out. A, L: (D, D) memory. out: (D, D), written.
-    """
+    """Fill out (D, D) with (G^T G)^+ for tendons in use, with a relative cutoff of singular values; return the rank."""
     m, n = G.shape
     A[:] = 0.0
     for i in range(m):
@@ -139,13 +136,13 @@ def squared_pseudo_inverse(
             for b in range(n):
                 size += A[a, b] * A[a, b]
                 inverse += out[a, b] * out[a, b]
-        # The product of the Frobenius norms bounds the condition number: nothing to cut off.
+        # The Frobenius norms bound the condition number: there is nothing to cut off.
         if (size * inverse) ** 0.5 * max(cutoff * cutoff, 1e-13) < 1.0:
             return n
     values, vectors = np.linalg.eigh(A)
     out[:] = 0.0
     rank = 0
-    # Squaring leaves zero singular values at the root of the rounding error, 1e-8; a smaller cut-off cannot be told.
+    # Squaring leaves zero singular values near 1e-8, so a smaller cutoff cannot be resolved.
     least = max(cutoff * cutoff, 1e-15 * n) * values[n - 1]
     for c in range(n):
         if values[c] > least:
@@ -158,7 +155,7 @@ def squared_pseudo_inverse(
 
 @kernel
 def _most_contradicting(changes: LengthChanges, r: float, limit: float, memory: PredictionMemory) -> int:
-    """The tendon whose change of length contradicts the others most, or -1 when none is beyond the limit."""
+    """Return the tendon with the largest contradiction beyond the limit, or -1."""
     G, delta, inverse = changes.G, changes.delta, memory.B
     m, n = G.shape
     worst, at = limit, -1
@@ -169,6 +166,7 @@ def _most_contradicting(changes: LengthChanges, r: float, limit: float, memory: 
                 e -= G[i, a] * delta[a]
                 for b in range(n):
                     own += G[i, a] * inverse[a, b] * G[i, b]
+            # Leave-one-out residual: e / (1 - leverage).
             free = 1.0 - own
             if free > 1e-9:
                 score = abs(e) / free / (r / free + memory.neglected[i]) ** 0.5
@@ -181,13 +179,10 @@ def _most_contradicting(changes: LengthChanges, r: float, limit: float, memory: 
 def predict(
     estimate: Estimate, changes: LengthChanges, process: ProcessNoise, gate: Gate, memory: PredictionMemory
 ) -> int:
-    """theta += S G^+ dz (Kawaharazuka 2018, eq. (7)), and P += diag(step^2 + S motion) + S G^+ r G^+T S.
+    """Predict theta += S G^+ dz (Kawaharazuka 2018, eq. (7)), P += diag(step^2 + S motion) + S G^+ r G^+T S.
 
-    The measured changes move the angles here and are compared with them once more afterwards. `process.motion` keeps
-    that from counting twice, and stands for the error of G, which grows with the motion.
-
-    Equation (7) as printed has rows for the owned angles only; S keeps the borrowed ones in place with zeros.
-    A tendon whose change cannot be explained together with the others' is left out.
+    S selects owned angles. `motion` stands for the error of G, and for the second use of the same changes in the
+    update. Contradicting tendons are rejected.
 
     Returns:
         Rank of G.
@@ -218,7 +213,7 @@ def predict(
     for a in range(n):
         P[a, a] += process.step[a] * process.step[a] + owned[a] * process.motion[a]
         for b in range(n):
-            # (a, b) and (b, a) of B may differ in the last digit; their mean keeps P symmetric
+            # B may be asymmetric in the last digit; the mean keeps P symmetric
             P[a, b] += owned[a] * owned[b] * r * 0.5 * (B[a, b] + B[b, a])
     return rank
 
@@ -232,7 +227,7 @@ def predict_by_lengths(
     hessian: np.ndarray,
     memory: PredictionMemory,
 ) -> int:
-    """`predict` with lengths as they came; the gate grants what the error of the angles does to the moment arms."""
+    """Run `predict` on measured lengths, tolerating moment-arm errors."""
     length_changes(changes)
     squared_angle_increments(changes.G, changes.dz, process.fastest, process.motion)
     memory.neglected[:] = 0.0
@@ -245,7 +240,7 @@ def predict_by_lengths(
 
 @kernel
 def predict_still(estimate: Estimate, changes: LengthChanges, process: ProcessNoise) -> None:
-    """The angles stay, and become less sure the more the lengths have changed: P += diag(step^2 + S motion)."""
+    """Keep the angles and add noise with the length changes: P += diag(step^2 + S motion)."""
     length_changes(changes)
     squared_angle_increments(changes.G, changes.dz, process.fastest, process.motion)
     for a in range(process.motion.shape[0]):

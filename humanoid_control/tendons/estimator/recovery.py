@@ -1,11 +1,8 @@
-"""Recovery of a filter that is sure of a wrong posture: a search for the posture that the lengths tell.
+"""Recovery of a filter that is confident of a wrong posture, by a global search.
 
-An extended Kalman filter that took one linearisation too many at the wrong place can settle where its lengths
-contradict it. Its covariance shrinks all the same, and with it what a right length may still move; the gate then calls
-the right tendons faulty. Where the innovations are those of no honest filter (`InnovationTest`), or several tendons of
-a group are left out, the posture is sought from several starts by the lengths themselves (Levenberg-Marquardt). It is
-taken where it explains what is measured and the estimate does not; the lengths then give the covariance as well. Where
-tendons do lie, no posture explains them, and the estimate stays.
+A wrong linearisation can trap an extended Kalman filter with a small covariance, so that its gate rejects healthy
+tendons. In doubt (`InnovationTest`, several excluded tendons) the search fits the posture to the lengths from several
+starts. A posture is adopted if it explains the lengths and the estimate does not.
 """
 
 from __future__ import annotations
@@ -23,20 +20,23 @@ from humanoid_control.tendons.mappings.mapping import Array, JointMuscleMapping
 
 # -------- Posture by lengths
 
-HUBER = 3.0  # standard deviations from which a length pulls no harder, so that a faulty tendon leads nowhere
-ITERATIONS, ENOUGH = 15, 1e-3  # of one fit at most; decrease of the cost that is none any more
-CAP = 36.0  # squared error of a length that is not explained, however large [variances]
-LONGEST_STEP = 0.5  # of any joint in one iteration [rad]
+HUBER = 3.0  # [standard deviations] Huber threshold, to bound the influence of faulty tendons
+ITERATIONS, ENOUGH = 15, 1e-3  # maximum iterations of a fit; relative decrease of cost at convergence
+CAP = 36.0  # [variances] maximum squared error of a length
+LONGEST_STEP = 0.5  # [rad] maximum joint step of an iteration
 
 
 @dataclass(frozen=True)
 class MeasuredPosture:
-    """Lengths of a posture, and what is known of it beforehand.
+    """Lengths at a posture, and prior knowledge of it.
 
     Attributes:
-        z: (M,) lengths [m], NaN where missing. noise: [m].
-        limits: (D, 2) [rad]. limit_noise: [rad].
-        near: (D,) where the posture is about [rad]. start: (D,) deviation from there [rad].
+        z: (M,) lengths [m], NaN if missing.
+        noise: [m].
+        limits: (D, 2) [rad].
+        limit_noise: [rad].
+        near: (D,) prior mean [rad].
+        start: (D,) prior deviation [rad].
     """
 
     z: Array
@@ -48,16 +48,18 @@ class MeasuredPosture:
 
 
 class PostureFit:
-    """Posture of some lengths by Levenberg-Marquardt with Huber's weights.
+    """Levenberg-Marquardt fit of a posture to lengths, with Huber weights.
 
     Attributes:
-        theta: (D,) posture [rad]. cost: with Huber's loss [variances]. done: True where nothing is gained any more.
+        theta: (D,) [rad].
+        cost: Huber cost [variances].
+        done: converged.
     """
 
     def __init__(
         self, mapping: JointMuscleMapping, measured: MeasuredPosture, theta: Array, held: Array | None = None
     ) -> None:
-        """Begin at a posture theta (D,) [rad]; held (D, D) is the information that it stays `near`."""
+        """Start at theta (D,) [rad]; `held` (D, D) is prior information about `near`."""
         self._mapping, self.measured = mapping, measured
         self._known = np.isfinite(measured.z)
         self._z = np.where(self._known, measured.z, 0.0)
@@ -70,13 +72,13 @@ class PostureFit:
         self.cost = self._cost(self.theta, self._e)
 
     def _evaluated(self, theta: Array) -> tuple[Array, Array]:
-        """(M,) errors of the lengths and (M, D) moment arms [standard deviations, by rad]."""
+        """Return errors (M,) and moment arms (M, D) in standard deviations."""
         lengths, G = self._mapping.evaluate(theta)
         noise = self.measured.noise
         return np.asarray(np.where(self._known, self._z - lengths, 0.0) / noise), G / noise
 
     def _beyond(self, theta: Array) -> Array:
-        """(D,) how far a posture is beyond the limits [rad]."""
+        """Return limit violations (D,) [rad]."""
         return np.asarray(theta - np.clip(theta, *self.measured.limits.T))
 
     def _prior_cost(self, theta: Array) -> float:
@@ -89,7 +91,7 @@ class PostureFit:
         return float(huber.sum()) + self._prior_cost(theta)
 
     def iterate(self) -> None:
-        """One iteration, with one evaluation of the mapping."""
+        """Run one iteration, with one evaluation of the mapping."""
         A, g = self._normal_equations()
         A.flat[:: len(A) + 1] *= 1.0 + self._damping
         step = np.linalg.solve(A, g)
@@ -108,13 +110,13 @@ class PostureFit:
         self.done |= self._count >= ITERATIONS
 
     def converge(self) -> Generator[None, None, None]:
-        """Iterate until nothing is gained any more; yields after each iteration."""
+        """Iterate until convergence; yield after each iteration."""
         while not self.done:
             self.iterate()
             yield
 
     def _normal_equations(self) -> tuple[Array, Array]:
-        """Information (D, D), and right-hand side (D,)."""
+        """Return information (D, D) and right-hand side (D,)."""
         e, m = self._e, self.measured
         weight = self._known * np.minimum(1.0, HUBER / np.maximum(np.abs(e), 1e-12))
         weighted = (weight[:, None] * self._G).T
@@ -124,47 +126,44 @@ class PostureFit:
 
     @property
     def squares(self) -> Array:
-        """(M,) squared error of each length, counted as `CAP` at most [variances]."""
+        """(M,) squared errors, at most `CAP` [variances]."""
         return np.asarray(np.minimum(self._e**2, CAP))
 
     @property
     def prior_cost(self) -> float:
-        """Part of the cost that is not the lengths' [variances]."""
+        """Cost of prior and limits [variances]."""
         return self._prior_cost(self.theta)
 
     def covariance(self) -> Array:
-        """(D, D) of the posture, by the lengths and by what was known beforehand [rad^2]."""
+        """Return the posterior covariance (D, D) [rad^2]."""
         P = np.linalg.inv(self._normal_equations()[0])
         return np.asarray(0.5 * (P + P.T))
 
 
 # -------- Search
 
-STARTS = 12  # of the search
-BUDGET = 8  # iterations in one step while a search goes on
-MARGIN = 1.5 * CAP  # gain of a posture that explains the lengths better: more than one length can say [variances]
-PAUSE, LONGEST_PAUSE = 20, 2000  # steps until another search after one that found nothing; doubled every time, and
-# halved every `SPACING` steps without a doubt: a hard moment is no reason to look away in the next one
-SPACING = 10  # steps between estimates that are kept while they are not doubted
-EXPLAINED = 2.5  # mean squared error of lengths that are explained, at most [variances]
+STARTS = 12  # number of starts
+BUDGET = 8  # iterations per filter step
+MARGIN = 1.5 * CAP  # [variances] minimum gain: more than one length can give
+# The pause doubles after a failure and halves every `SPACING` undoubted steps, so that one hard moment does not delay
+# later searches.
+PAUSE, LONGEST_PAUSE = 20, 2000  # steps before the next search
+SPACING = 10  # steps between stored undoubted estimates
+EXPLAINED = 2.5  # [variances] maximum mean squared error of explained lengths
 
 
 class Found(NamedTuple):
-    """Posture theta (D,) [rad] that a search found, and its covariance P (D, D) [rad^2]."""
+    """Posture theta (D,) [rad] and its covariance P (D, D) [rad^2]."""
 
     theta: Array
     P: Array
 
 
 class PostureSearch:
-    """Search for the posture of a group from several starts, a few iterations in every step of its filter.
-
-    Args:
-        mapping: of the group, of whose D joints the first `own` are its own.
-        start: (D,) deviation of the first estimate [rad].
+    """Search for a group's posture from several starts, spread over filter steps.
 
     Attributes:
-        alarms: how often a search began.
+        alarms: number of searches.
     """
 
     def __init__(self, mapping: JointMuscleMapping, settings: EstimatorSettings, own: int, start: Array) -> None:
@@ -173,7 +172,7 @@ class PostureSearch:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was seen and sought before."""
+        """Clear history and search."""
         self._now, self._next, self._pause = 0, 0, PAUSE
         self._passed: deque[Array] = deque()
         self._rng = np.random.default_rng(0)
@@ -181,23 +180,21 @@ class PostureSearch:
         self.stop()
 
     def stop(self) -> None:
-        """End the search."""
         self._work: Generator[None, None, Found | None] | None = None
 
     @property
     def running(self) -> bool:
-        """True while a search goes on."""
         return self._work is not None
 
     @property
     def due(self) -> bool:
-        """True where a doubt is to begin a search now."""
+        """True if a doubt may start a search."""
         return self._work is None and self._now >= self._next
 
     def watch(self, step: int, z: Array, theta: Array, doubted: bool) -> None:
-        """Take in a step by its number: lengths (M,) [m], estimate (D,) [rad], whether it is doubted.
+        """Observe a step: lengths (M,) [m], estimate (D,) [rad], and doubt.
 
-        Needed while a search goes on or an estimate is doubted, and of every `SPACING`-th step.
+        Required during a search, in doubt, and at each `SPACING`-th step.
         """
         self._now = step
         if self._work is not None:
@@ -210,12 +207,15 @@ class PostureSearch:
         """Begin a search.
 
         Args:
-            z: (M,) lengths now [m]. theta, P: (D,), (D, D) the estimate now [rad, rad^2].
-            suspects: (M,) True for tendons that contradict it.
+            z: (M,) lengths [m].
+            theta: (D,) estimate [rad].
+            P: (D, D) covariance [rad^2].
+            suspects: (M,) contradicting tendons.
         """
         self.alarms += 1
         measured = self._measured(z, theta)
         own = np.arange(len(theta)) < self._own
+        # Random starts vary only own joints that the suspect tendons cross.
         free = own & (np.abs(self._mapping.jacobian(theta)[suspects]).max(axis=0, initial=0.0) > 0.0)
         held = np.asarray(np.linalg.pinv(P, hermitian=True), np.float64)
         self._passed.clear()
@@ -226,7 +226,7 @@ class PostureSearch:
         return MeasuredPosture(z.copy(), s.length_noise, self._mapping.limits, s.limit_noise, near.copy(), self._start)
 
     def advance(self) -> Found | None:
-        """Some iterations; what is found when the search ends with a better posture."""
+        """Run some iterations; return a better posture when found."""
         if self._work is None:
             return None
         try:
@@ -245,7 +245,7 @@ class PostureSearch:
     def _sought(
         self, measured: MeasuredPosture, held: Array, free: NDArray[np.bool_]
     ) -> Generator[None, None, Found | None]:
-        """The first posture that explains the lengths better than the estimate, which is held by information (D, D)."""
+        """Find the first posture with a better fit than the estimate, which has prior information (D, D)."""
         estimate = PostureFit(self._mapping, measured, measured.near, held)
         yield from estimate.converge()
         for k in range(STARTS):
@@ -256,7 +256,7 @@ class PostureSearch:
         return None
 
     def _start_of(self, k: int, near: Array, free: NDArray[np.bool_]) -> Array:
-        """(D,) the k-th start: the estimate, the last one not doubted, then the free joints (D,) drawn anew."""
+        """Return start k (D,): the estimate, the last undoubted one, then random free joints."""
         if k == 0:
             return near
         if k == 1 and self._trusted is not None:
@@ -265,7 +265,7 @@ class PostureSearch:
         return np.asarray(np.where(free, self._rng.uniform(low, high), near))
 
     def _followed(self, fit: PostureFit) -> Generator[None, None, Found | None]:
-        """The posture found, led along the lengths that came since the search began; None where they contradict it."""
+        """Track the found posture along lengths since the search began; return None if they contradict it."""
         P, theta = fit.covariance(), fit.theta
         while self._passed:
             step = PostureFit(self._mapping, self._measured(self._passed.popleft(), theta), theta)
@@ -277,7 +277,7 @@ class PostureSearch:
 
 
 def is_better(found: PostureFit, estimate: PostureFit) -> bool:
-    """True where a fit explains the lengths, and another one does not: by half, and by more than one tendon says."""
+    """Return True if a fit explains the lengths, and the estimate fails by more than one tendon can cause."""
     gain = estimate.squares - found.squares
     better = float(gain.sum()) + estimate.prior_cost - found.prior_cost
     alone = better - max(float(gain.max()), 0.0)
@@ -286,6 +286,6 @@ def is_better(found: PostureFit, estimate: PostureFit) -> bool:
 
 
 def _explained(squares: Array) -> bool:
-    """True where squares (M,) are those of noise, but for a third of the tendons, which may be faulty."""
+    """Return True if all but a third of squares (M,) are noise."""
     order = np.sort(squares)
     return bool(order[: len(order) - len(order) // 3].mean() < EXPLAINED)

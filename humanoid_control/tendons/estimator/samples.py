@@ -1,4 +1,4 @@
-"""Samples of tendon lengths as they arrive: late, twice, out of order, incomplete; put in order and counted."""
+"""Ordering, validation and counting of incoming tendon-length samples."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from humanoid_control.errors import ConfigError, UnknownNameError
 from humanoid_control.tendons.mappings.mapping import Array
 
-_LONGEST = 5.0  # m; no tendon of a robot is longer, and in millimetres every one is
-_DUE = 1.5  # periods without a sample after which one is missing
+_LONGEST = 5.0  # [m] longer lengths are in millimetres
+_DUE = 1.5  # periods after which a sample counts as missing
 
 
 @dataclass
@@ -19,9 +19,13 @@ class SampleCounts:
     """Counts of samples since the start.
 
     Attributes:
-        accepted: samples handed on. late: of these, older than allowed when they came. reordered: older than one
-            handed on before, dropped. duplicated: of the same time as the last, dropped. missing: periods without one.
-        incomplete: samples handed on in which a tendon lacked. refused: samples with an error.
+        accepted: passed on.
+        late: accepted, but too old.
+        reordered: dropped, older than the last.
+        duplicated: dropped, as old as the last.
+        missing: periods without a sample.
+        incomplete: accepted with missing tendons.
+        refused: invalid.
     """
 
     accepted: int = 0
@@ -35,10 +39,12 @@ class SampleCounts:
 
 @dataclass(frozen=True)
 class TendonSample:
-    """One sample in the order of the estimator's tendons.
+    """Sample in the estimator's tendon order.
 
     Attributes:
-        stamp: [s]. lengths: (M,) [m], NaN where a tendon lacks. tensions: (M,) [N] or None.
+        stamp: [s].
+        lengths: (M,) [m], NaN if missing.
+        tensions: (M,) [N] or None.
     """
 
     stamp: float
@@ -47,15 +53,10 @@ class TendonSample:
 
 
 class TendonSamples:
-    """Brings samples into the order of the tendons, and drops what came twice or too late to be in order.
-
-    Args:
-        names: the estimator's tendons. period: expected time between samples [s].
-        max_age: age at arrival from which a sample counts as late [s].
-        relative: lengths are changes from an unknown start, so that they may be negative.
-    """
+    """Reorders samples and drops duplicated and outdated ones."""
 
     def __init__(self, names: Sequence[str], period: float, max_age: float = 0.1, relative: bool = True) -> None:
+        # Arguments: tendon names, sample period [s], age of a late sample [s]; relative lengths may be negative.
         if not (period > 0 and max_age > 0):
             raise ConfigError(f"tendon samples: period {period} s and greatest age {max_age} s must be above 0")
         self._index = {name: i for i, name in enumerate(names)}
@@ -71,15 +72,18 @@ class TendonSamples:
         tensions: Sequence[float] = (),
         now: float | None = None,
     ) -> TendonSample | None:
-        """The sample to use, or None when it is to be dropped.
+        """Return the sample in tendon order, or None if dropped.
 
         Args:
-            stamp: when it was measured [s]; now: when it came, for its age.
-            lengths: [m] by name. tensions: [N] by name, or none.
+            stamp: time of measurement [s].
+            names: tendons.
+            lengths: [m].
+            tensions: [N], or empty.
+            now: time of arrival [s].
 
         Raises:
-            ConfigError: counts that differ, a tendon named twice, a length in millimetres or negative.
-            UnknownNameError: a tendon that the estimator does not know.
+            ConfigError: if sizes differ, a tendon is named twice, or a length is in millimetres or negative.
+            UnknownNameError: if a tendon is unknown.
         """
         try:
             sample = self._read(stamp, names, lengths, tensions)
@@ -102,11 +106,11 @@ class TendonSamples:
 
     @property
     def dropped(self) -> int:
-        """Number of samples dropped, because they were not newer than the last."""
+        """Number of dropped samples."""
         return self.counts.duplicated + self.counts.reordered
 
     def reset(self) -> None:
-        """Start afresh, after a clock that jumped back; the counts stay."""
+        """Accept any stamp next, after a clock jump; keep the counts."""
         self._last = None
 
     def _read(
@@ -130,7 +134,7 @@ class TendonSamples:
                 raise ConfigError(f"tendon sample: length of '{name}' is {length:g} m; millimetres? Send metres")
             if length < 0 and not self._relative:
                 raise ConfigError(f"tendon sample: length of '{name}' is {length:g} m; path lengths are positive")
-            exists = length != 0.0 or self._relative  # a path of no length does not exist: its drive was not read
+            exists = length != 0.0 or self._relative  # a zero path length means an unread drive
             z[self._index[name]] = length if np.isfinite(length) and exists else np.nan
             if t is not None:
                 t[self._index[name]] = tensions[k]

@@ -1,4 +1,4 @@
-"""Settings of the estimator of tendon-driven joints: observation, noise, limits, gate."""
+"""Settings of the tendon estimator."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ OBSERVATIONS = {
 
 @dataclass(frozen=True)
 class EstimatorSettings:
-    """Settings of every group's filter; Kawaharazuka 2018 gives none of these numbers.
+    """Settings of each group filter; Kawaharazuka 2018 specifies no values.
 
     Attributes:
-        observation: one of `OBSERVATIONS`; the equations are those of Kawaharazuka 2018.
-        length_noise: standard deviation of a measured length, model error included [m].
-        step_noise, borrowed_noise: what an owned and a borrowed angle may stray in one step [rad].
-        motion_noise: what the prediction may be wrong by, as a share of the motion that the lengths admit.
-        fastest: an angle moves no more than this in one step [rad].
-        start_noise, borrowed_start: uncertainty of the first estimate [rad].
-        predict: "tendons" by eq. (7); "hold": the angles stay and become less sure the more the lengths change; "auto":
-            hold with absolute lengths, which take the noise of the changes in once less, else by the tendons.
-        cutoff: singular values of the Jacobian below this share of the largest count as zero in eq. (7).
-        every: steps between the two estimates that r2 compares.
-        limits: "soft" pulls an estimate beyond a joint limit back, "hard" clips it, "off" lets it be.
-        limit_noise: how soft [rad].
-        share: estimate own angles only and borrow the rest, eqs (7)-(10); False is the conventional filter.
-        gate: innovation at which a tendon is left out [standard deviations]; 0 leaves none out, updates once as the
-            printed filter does, and never searches.
-        slack_tension: a tendon with less tension is left out, where tensions are known [N].
-        largest_step: a joint moves no farther than this, and 0.1 rad for noise, from one sample to the next [rad]. A
-            sample that implies more is left out, until three in a row agree; 0: none is, as with a `gate` of 0.
+        observation: one of `OBSERVATIONS`.
+        length_noise: deviation of a length, with model error [m].
+        step_noise: deviation of own angles per step [rad].
+        borrowed_noise: deviation of borrowed angles per step [rad].
+        motion_noise: relative prediction error of motion.
+        fastest: maximum angle change per step [rad].
+        start_noise: initial deviation of own angles [rad].
+        borrowed_start: initial deviation of borrowed angles [rad].
+        predict: 'tendons': eq. (7); 'hold': keep the angles, with more noise for larger length changes; 'auto': 'hold'
+            for absolute lengths, else 'tendons'.
+        cutoff: relative cutoff of singular values in eq. (7).
+        every: steps between the instants of r2.
+        limits: 'soft' (pull back), 'hard' (clip) or 'off'.
+        limit_noise: deviation of soft limits [rad].
+        share: borrow angles, eqs (7)-(10); False: conventional filter.
+        gate: innovation that excludes a tendon [standard deviations]; 0: no exclusion, one update per step, no search.
+        slack_tension: minimum tension of a used tendon [N].
+        largest_step: maximum joint motion between samples, plus 0.1 rad for noise [rad]; larger ones are dropped until
+            three agree. 0, or `gate` 0: no check.
     """
 
     observation: str = "r2"
@@ -75,5 +76,5 @@ class EstimatorSettings:
 
     @property
     def by_tendons(self) -> bool:
-        """True where the changes of the lengths move the angles, eq. (7)."""
+        """True if length changes move the angles, eq. (7)."""
         return self.predict == "tendons" or (self.predict == "auto" and self.observation != "absolute")

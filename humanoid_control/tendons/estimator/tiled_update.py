@@ -1,17 +1,11 @@
-"""Update of a Kalman filter by measurements eight at a time, in tiles of eight by eight numbers.
+"""Kalman update in blocks of eight measurements, on tiles of 8 x 8.
 
-A block of eight measurements, e = H (truth - x) + noise of variances r, is taken in at once:
+For eight measurements e = H (truth - x) + noise of variances r:
 
     W = P H^T,  S = H W + diag(r) = U^T D U (U unit upper triangular),  V = W U^-1 D^-1/2,  y = D^-1/2 U^-T e,
     x += V y,  P -= V V^T,  NIS += y^T y.
 
-It is what the measurements do one by one, Joseph's form with the best gain put in: row k of U^T eliminates what the
-measurements before k said. But P crosses the memory once for eight of them, and all products are of tiles. Nothing is
-inverted but S, so P may be singular, as it is where the state has the angles of an earlier instant twice.
-
-P is kept in panels of eight columns, which are contiguous: P[a, 8 J + l] at 8 (J n8 + a) + l, with n8 = 8 T the number
-of states rounded up. Where most of H is not zero only tiles on the diagonal and below are kept up, and a product with P
-takes each of these twice; rows of H with few entries pick whole rows of P, which then needs all its tiles.
+This equals eight scalar updates with one pass over P. P may be singular.
 """
 
 from __future__ import annotations
@@ -47,16 +41,18 @@ from humanoid_control.numerics.tiles import (
     zero_tile,
 )
 
-DENSE = 0.3  # share of the entries of H that are not zero, from which all are taken
+DENSE = 0.3  # minimum fraction of non-zeros in H for the dense path
 
 
 class Measurements(NamedTuple):
     """M linearised measurements.
 
     Attributes:
-        H: (M, n) Jacobian by the state. nu: (M,) innovations at the prior [m]; NaN where nothing was measured.
-        r: (M,) variances [m^2]. use: (M,) 1 to use, 0 to leave out; cleared where the gate closes.
-        score: (M,), written: leave-one-out innovation [standard deviations].
+        H: (M, n) Jacobian.
+        nu: (M,) innovations at the prior [m], NaN if missing.
+        r: (M,) variances [m^2].
+        use: (M,) 1 if used; cleared by the gate.
+        score: (M,) output: leave-one-out innovation [standard deviations].
     """
 
     H: F2
@@ -67,21 +63,26 @@ class Measurements(NamedTuple):
 
 
 class UpdateMemory(NamedTuple):
-    """Memory of an update of n states by M measurements; T and B are their numbers of tiles, rounded up.
+    """Memory of an update of n states by M measurements, T and B tiles.
 
     Attributes:
-        x0, P0: (n,), (n, n) the prior.
-        dx: (8 T,) how far the state has moved since. panels: (64 T T,) its covariance now, and zeros up to the next
-            multiple of eight panels.
-        rows: (64 B T,) tiles of H, those of a block one after the other, measurements side by side.
-        product: (64 T,) W of a block, measurements side by side; gain: (64 T,) V, states side by side, and
-            zeros up to the next multiple of eight tiles.
-        factor: (64,) S of a block, then D U. pivots: (8,) 1 / D. e, y, share: (8,) innovations, whitened ones, and the
-            share of each variance that the measurement itself took away.
-        used: (8,) 1 where the block uses the measurement.
-        entries: (M T,) bits of the entries of H that are not zero, eight each.
-        at, values, counts: (M n,), (M n,), (M,) where in its row each measurement has entries that are not zero, which,
-            and how many.
+        x0: (n,) prior.
+        P0: (n, n) prior.
+        dx: (8 T,) change of state.
+        panels: (64 T T,) covariance, zero-padded to eight panels.
+        rows: (64 B T,) tiles of H, by block.
+        product: (64 T,) W of a block, measurements contiguous.
+        gain: (64 T,) V, states contiguous, padded to eight tiles.
+        factor: (64,) S of a block, then its factors.
+        pivots: (8,) D^-1/2.
+        e: (8,) innovations.
+        y: (8,) whitened innovations.
+        share: (8,) diagonal of H P H^T.
+        used: (8,) 1 if used.
+        entries: (M T,) bit masks of non-zeros in H.
+        at: (M n,) columns of non-zeros.
+        values: (M n,) non-zeros.
+        counts: (M,) non-zeros per row.
     """
 
     x0: F1
@@ -104,7 +105,7 @@ class UpdateMemory(NamedTuple):
 
     @classmethod
     def of(cls, measurements: int, states: int) -> UpdateMemory:
-        """Memory for so many measurements and states."""
+        """Return zeroed memory."""
         m, n = measurements, states
         T, B = -(-n // 8), -(-m // 8)
         strips = -(-T // 8) * 8
@@ -134,7 +135,10 @@ class UpdateMemory(NamedTuple):
 
 @inlined
 def load_covariance(P: np.ndarray, panels: np.ndarray) -> None:
-    """panels := P; entries beyond its n states stay as they are, zero."""
+    """Copy P to panels; the padding stays zero."""
+    # Panels of eight contiguous columns: P[a, 8 J + l] at 8 (J n8 + a) + l, n8 the number of states rounded up. With
+    # dense H only tiles on and below the diagonal are maintained; sparse rows of H select rows of P, which needs all
+    # tiles.
     n = P.shape[0]
     n8 = (n + 7) // 8 * 8
     flat = P.reshape(-1)
@@ -148,7 +152,7 @@ def load_covariance(P: np.ndarray, panels: np.ndarray) -> None:
 
 @inlined
 def store_covariance(panels: np.ndarray, P: np.ndarray) -> None:
-    """P := the tiles on the diagonal and below, and their mirror images."""
+    """Copy the lower tiles to P, and their mirror images."""
     n = P.shape[0]
     n8 = (n + 7) // 8 * 8
     flat = P.reshape(-1)
@@ -168,7 +172,7 @@ def store_covariance(panels: np.ndarray, P: np.ndarray) -> None:
 
 @inlined
 def count_entries(H: np.ndarray, memory: UpdateMemory) -> int:
-    """How many entries of H are not zero, and which, into memory.entries. Most tendons cross few joints."""
+    """Count the non-zeros of H and store their bit masks. Most tendons cross few joints."""
     m, n = H.shape
     flat, entries, total, word = H.reshape(-1), memory.entries, 0, 0
     for i in range(m):
@@ -188,7 +192,7 @@ def count_entries(H: np.ndarray, memory: UpdateMemory) -> int:
 
 @inlined
 def list_entries(H: np.ndarray, memory: UpdateMemory) -> None:
-    """Entries of H found by `count_entries`, into memory.at, values and counts."""
+    """List the non-zeros found by `count_entries` in at, values and counts."""
     at, tiles, n = memory.at, memory.dx.shape[0] // 8, H.shape[1]
     for i in range(memory.counts.shape[0]):
         end = i * n
@@ -204,7 +208,7 @@ def list_entries(H: np.ndarray, memory: UpdateMemory) -> None:
 
 @inlined
 def load_rows(H: np.ndarray, rows: np.ndarray) -> None:
-    """rows := H in tiles; entries beyond its measurements and states stay as they are, zero."""
+    """Copy H to tiles; the padding stays zero."""
     m, n = H.shape
     flat, at = H.reshape(-1), 0
     for i in range(0, m, 8):
@@ -223,7 +227,8 @@ def load_rows(H: np.ndarray, rows: np.ndarray) -> None:
 
 @inlined
 def _remaining(rows: np.ndarray, first: int, dx: np.ndarray, e: np.ndarray) -> None:
-    """e := e - H dx of a block whose tiles begin at rows[first]."""
+    """Subtract H dx from e for the block at rows[first]."""
+    # Two accumulators shorten the dependency chain of fused multiply-adds.
     even, odd = lanes(e, 0), splat(0.0)
     for a in range(0, dx.shape[0], 2):
         even = multiply_add(splat(-dx[a]), lanes(rows, first + 8 * a), even)
@@ -233,11 +238,12 @@ def _remaining(rows: np.ndarray, first: int, dx: np.ndarray, e: np.ndarray) -> N
 
 @inlined
 def _see_all(memory: UpdateMemory, first: int) -> None:
-    """W, into product and gain, and H W, into factor, of a block of full rows whose tiles begin at rows[first]."""
+    """Compute W (product, gain) and H W (factor) for the dense block at rows[first]."""
     rows, panels, product = memory.rows, memory.panels, memory.product
     n8 = memory.dx.shape[0]
     for a in range(0, n8, 8):
         t = zero_tile()
+        # Tiles left of the diagonal exist only as mirror images: take their transposes.
         for column in range(0, a, 8):
             for j in range(column, column + 8):
                 t = add_outer(t, panels, column * n8 + 8 * a + j - column, 8, lanes(rows, first + 8 * j))
@@ -253,7 +259,7 @@ def _see_all(memory: UpdateMemory, first: int) -> None:
 
 @inlined
 def _product_of_few(memory: UpdateMemory, k: int, begin: int, end: int) -> None:
-    """Row k of W^T, into gain, by the entries begin .. end - 1 of a row of H."""
+    """Compute row k of W^T in gain from the entries begin .. end - 1."""
     at, values, panels, n8 = memory.at, memory.values, memory.panels, memory.dx.shape[0]
     for first in range(0, n8, 64):
         w = zero_tile()
@@ -264,7 +270,7 @@ def _product_of_few(memory: UpdateMemory, k: int, begin: int, end: int) -> None:
 
 @inlined
 def _see_few(memory: UpdateMemory, block: int, n: int) -> None:
-    """The same of rows with few entries, for measurements in use; e := e - H dx."""
+    """Compute W and H W, and subtract H dx from e, for sparse rows in use."""
     gain, product, factor, e, at, values = (
         memory.gain,
         memory.product,
@@ -296,11 +302,9 @@ def _see_few(memory: UpdateMemory, block: int, n: int) -> None:
 
 @inlined
 def _eliminate(memory: UpdateMemory) -> float:
-    """Factor S of a block, whiten its innovations e and W, and move the state; what it adds to the NIS.
-
-    gain holds W^T, and V^T afterwards.
-    """
+    """Factor S, whiten e and W, update dx; return the NIS increment."""
     factor, gain, pivots, dx, y = memory.factor, memory.gain, memory.pivots, memory.dx, memory.y
+    # gain holds W^T here, V^T after the loop.
     eliminators = factored(tile(factor, 0, 8))
     put_tile(factor, 0, 8, eliminators)
     scale = root(diagonal(eliminators))
@@ -319,7 +323,7 @@ def _eliminate(memory: UpdateMemory) -> float:
 
 @inlined
 def _subtract(memory: UpdateMemory, every: bool) -> None:
-    """P -= V V^T, in tiles on the diagonal and below; every: above as well, as their mirror images."""
+    """Subtract V V^T from the lower tiles of P; if `every`, mirror them above."""
     panels, gain, n8 = memory.panels, memory.gain, memory.dx.shape[0]
     minus = splat(-1.0)
     for column in range(0, n8, 8):
@@ -334,7 +338,7 @@ def _subtract(memory: UpdateMemory, every: bool) -> None:
 
 @inlined
 def _add_noise(measured: Measurements, memory: UpdateMemory, block: int) -> None:
-    """S := H W + diag(r); one that is not used gets a row and a column of the identity, and neither W nor e."""
+    """Add r to the diagonal of S; an unused measurement becomes an identity row without e and W."""
     factor, gain = memory.factor, memory.gain
     for k in range(8):
         if memory.used[k] != 0:
@@ -349,7 +353,7 @@ def _add_noise(measured: Measurements, memory: UpdateMemory, block: int) -> None
 
 @inlined
 def absorb(measured: Measurements, memory: UpdateMemory, dense: bool) -> tuple[float, int]:
-    """Take in all measurements in use, from memory.x0 and P0, into dx and panels; their NIS and number."""
+    """Process all measurements in use from x0 and P0 into dx and panels; return NIS and count."""
     m = measured.H.shape[0]
     e, used = memory.e, memory.used
     load_covariance(memory.P0, memory.panels)
@@ -384,9 +388,10 @@ def absorb(measured: Measurements, memory: UpdateMemory, dense: bool) -> tuple[f
 
 @inlined
 def _judge_all(memory: UpdateMemory, first: int) -> None:
-    """e := e - H dx and share := diag(H P H^T) of a block of full rows whose tiles begin at rows[first]."""
+    """Subtract H dx from e and set share to diag(H P H^T), dense block at rows[first]."""
     rows, panels, n8 = memory.rows, memory.panels, memory.dx.shape[0]
     _remaining(rows, first, memory.dx, memory.e)
+    # Off-diagonal tiles count twice by symmetry.
     once, twice = splat(0.0), splat(0.0)
     for a in range(0, n8, 8):
         t = zero_tile()
@@ -402,7 +407,7 @@ def _judge_all(memory: UpdateMemory, first: int) -> None:
 
 @inlined
 def _judge_few(memory: UpdateMemory, block: int, n: int) -> None:
-    """The same of rows with few entries."""
+    """Subtract H dx from e and set share to diag(H P H^T), sparse rows."""
     at, values, gain = memory.at, memory.values, memory.gain
     for k in range(min(8, memory.counts.shape[0] - 8 * block)):
         begin = (8 * block + k) * n
@@ -417,11 +422,7 @@ def _judge_few(memory: UpdateMemory, block: int, n: int) -> None:
 
 @inlined
 def leave_one_out(measured: Measurements, memory: UpdateMemory, dense: bool) -> int:
-    """Score every measurement against what all others together say of it; the worst of those in use, or -1.
-
-    After `absorb`: the residual e of a measurement in use has the variance r - h P h^T, and is its innovation against
-    all others times (r - h P h^T) / r. That of another one has the variance r + h P h^T.
-    """
+    """Score each measurement against all others, after `absorb`; return the worst in use, or -1."""
     nu, r, use, score = measured.nu, measured.r, measured.use, measured.score
     m = nu.shape[0]
     e, share, free = memory.e, memory.share, memory.y
@@ -434,6 +435,8 @@ def leave_one_out(measured: Measurements, memory: UpdateMemory, dense: bool) -> 
             _judge_all(memory, 8 * block * memory.dx.shape[0])
         else:
             _judge_few(memory, block, measured.H.shape[1])
+        # The residual of a used measurement has variance r - h P h^T and is its leave-one-out innovation times (r - h P
+        # h^T) / r. The residual of an unused one has variance r + h P h^T.
         for k in range(8):
             i = min(8 * block + k, m - 1)
             share[k] = -share[k] if use[i] != 0 else share[k]
@@ -444,7 +447,7 @@ def leave_one_out(measured: Measurements, memory: UpdateMemory, dense: bool) -> 
         put_lanes(e, 0, lanes(e, 0) / root(rest * noise))
         for k in range(here):
             i = 8 * block + k
-            # where nothing else speaks of what a measurement says there is nothing to compare it with
+            # without redundancy there is nothing to compare with
             score[i] = 0.0 if nu[i] != nu[i] or (use[i] != 0 and free[k] < 1e-9) else e[k]
             if use[i] != 0 and abs(score[i]) > worst:
                 worst, worst_at = abs(score[i]), i

@@ -1,1 +1,1 @@
-"""Tendons read from the files of others: MuJoCo models and CARDSflow folders."""
+"""Tendon readers for MuJoCo models and CARDSflow folders."""

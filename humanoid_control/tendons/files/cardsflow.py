@@ -1,4 +1,4 @@
-"""Tendons of CARDSflow robots: `cardsflow.xml`, whose via points are on the links of a URDF beside it."""
+"""Tendons of CARDSflow robots: `cardsflow.xml` and a URDF."""
 
 from __future__ import annotations
 
@@ -18,18 +18,15 @@ from humanoid_control.tendons.tendon import Tendon, TendonSet, Vec3, ViaPoint
 
 ROUTING_FILE, URDF_FILE = "cardsflow.xml", "model.urdf"
 STRAIGHT = "FIXPOINT"
-LONGEST = 3.0  # [m] no link of a humanoid reaches farther from the origin of its frame
+LONGEST = 3.0  # [m] no humanoid link extends farther from its frame
 
 
 def read_cardsflow(path: str | Path, urdf: str | Path | None = None) -> TendonModel:
-    """The robot and the tendons of a CARDSflow folder, or of its `cardsflow.xml`.
-
-    Args:
-        path: the folder or the file.
-        urdf: the robot; default: `model.urdf` beside the file.
+    """Read the robot and the tendons of a CARDSflow folder or `cardsflow.xml`; default URDF: `model.urdf` there.
 
     Raises:
-        RobotError, UnknownNameError: one line that names the file and the muscle.
+        RobotError: if a file is invalid.
+        UnknownNameError: if a link or type of via point is unknown.
     """
     path = Path(path)
     path = path / ROUTING_FILE if path.is_dir() else path
@@ -47,10 +44,10 @@ def read_cardsflow(path: str | Path, urdf: str | Path | None = None) -> TendonMo
 
 
 def refuse_millimetres(points: Sequence[Vec3], where: str) -> None:
-    """Make sure that coordinates on links are in metres.
+    """Check that link coordinates are in metres.
 
     Raises:
-        RobotError: one is so large that it must be millimetres.
+        RobotError: if a coordinate is too large.
     """
     largest = float(np.abs(np.array(points, dtype=float)).max()) if len(points) else 0.0
     if largest > LONGEST:
@@ -65,7 +62,7 @@ def _content(path: Path, what: str) -> str:
 
 
 def _model(urdf: Path) -> pin.Model:
-    """The kinematics of a URDF, without its pictures."""
+    """Return the kinematics of a URDF, without meshes."""
     root = parse_xml(_content(urdf, "a URDF"), str(urdf), "a URDF")
     for link in root.findall("link"):
         for e in link.findall("visual") + link.findall("collision"):

@@ -1,4 +1,4 @@
-"""Spatial tendons of MuJoCo models (MJCF), with the bodies and joints that they cross, as MuJoCo compiles them."""
+"""Spatial tendons of MuJoCo models (MJCF), with bodies and joints as compiled by MuJoCo."""
 
 from __future__ import annotations
 
@@ -27,35 +27,34 @@ from humanoid_control.tendons.tendon import (
 )
 
 NO_LIMIT = 1.0e3  # [rad, m] stands for "no limit"
-EFFORT, SPEED = np.array([100.0]), np.array([3.0])  # of joints, which MJCF does not say
-# Elements that a tendon's path does not depend on. Some refer to files, which need not be at hand.
+EFFORT, SPEED = np.array([100.0]), np.array([3.0])  # joint limits, absent in MJCF
+# Elements irrelevant to the paths; some refer to files that may be absent.
 DROPPED = ("keys", "sensors", "actuators", "pairs", "excludes", "tuples", "skins", "flexes")
 DROPPED_ASSETS = ("materials", "textures", "meshes", "hfields")
 
 
 @dataclass(frozen=True)
 class TendonModel:
-    """A pinocchio model, of a foreign file with its masses, armatures and damping, and the tendons on its links."""
+    """Pinocchio model with inertias, armatures and damping, and the tendons on its links."""
 
     name: str
     model: pin.Model
     tendons: TendonSet
 
     def geometry(self, joints: Iterable[str] | None = None) -> TendonGeometry:
-        """Lengths and moment arms over some joints; default: all that the tendons cross."""
+        """Return the geometry over some joints; default: all crossed."""
         return TendonGeometry(self.model, self.tendons, joints)
 
 
 def read_mjcf(path: str | Path) -> TendonModel:
-    """The bodies and the spatial tendons of a MuJoCo model (MJCF).
+    """Read the bodies and spatial tendons of a MuJoCo model.
 
-    Joint values are MuJoCo's `qpos` of hinges and slides, lengths are its `ten_length`. Fixed tendons, which have no
-    path, are passed over; contacts and actuators are not read. Masses are those of <inertial> and of solids: files of
-    meshes need not be there, so that meshes weigh nothing. A joint that an active <equality><joint> makes a polynomial
-    of another one follows that one; other equalities are not read.
+    Joint values are `qpos`, lengths `ten_length`. Fixed tendons, contacts and actuators are ignored. Masses come from
+    <inertial> and solids; meshes weigh nothing. Of equalities only active <joint> elements count, as couplings.
 
     Raises:
-        RobotError: one line that names the file and the element. EnvironmentProblem: MuJoCo is not installed.
+        RobotError: if the model is invalid; names file and element.
+        EnvironmentProblem: if MuJoCo is not installed.
     """
     path = Path(path)
     compiled = _Compiled(path)
@@ -67,7 +66,7 @@ def read_mjcf(path: str | Path) -> TendonModel:
 
 
 class _Compiled:
-    """A model compiled by MuJoCo: includes, defaults, frames, replicas and orientations are resolved."""
+    """Compiled model: includes, defaults, frames, replicas and orientations are resolved."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -102,7 +101,7 @@ class _Compiled:
         self.bodies = [b.name or f"body_{b.id}" for b in bodies]
 
     def _reduce(self, spec: Any) -> None:
-        """Leave what tendons need, and every body: massless ones are given a mass, and none is fused."""
+        """Delete elements irrelevant to tendons; keep every body and give massless bodies a mass."""
         for equality in list(spec.equalities):
             if equality.type != self.mujoco.mjtEq.mjEQ_JOINT or not equality.active:
                 spec.delete(equality)
@@ -122,10 +121,10 @@ class _Compiled:
         spec.compiler.fusestatic = spec.compiler.discardvisual = False
 
     def kinematics(self) -> pin.Model:
-        """Bodies and joints as a pinocchio model, whose links are the bodies; the outermost one is 'world'."""
+        """Return a pinocchio model with the bodies as links; the outermost is 'world'."""
         m, model = self.m, pin.Model()
         model.name = self.name
-        at = [(0, pin.SE3.Identity())]  # of each body: the joint that carries it, and its pose in that joint's frame
+        at = [(0, pin.SE3.Identity())]  # per body: carrying joint, and pose in its frame
         model.addFrame(pin.Frame(self.bodies[0], 0, 0, at[0][1], pin.FrameType.BODY), False)
         for b in range(1, m.nbody):
             joint, X = at[m.body_parentid[b]]
@@ -143,18 +142,18 @@ class _Compiled:
         return model
 
     def _inertia(self, b: int) -> pin.Inertia:
-        """Inertia of body b, in its own axes."""
+        """Return the inertia of body b in body axes."""
         m, X = self.m, _pose(self.m.body_iquat[b], self.m.body_ipos[b])
         about = X.rotation @ np.diag(m.body_inertia[b]) @ X.rotation.T
         return pin.Inertia(float(m.body_mass[b]), X.translation, about)
 
     def _name(self, j: int) -> str:
-        """Name of joint j; one without is called after its body."""
+        """Return the name of joint j, or one derived from its body."""
         body = int(self.m.jnt_bodyid[j])
         return self.m.joint(j).name or f"{self.bodies[body]}_joint_{j - int(self.m.body_jntadr[body])}"
 
     def _joint(self, model: pin.Model, parent: int, X: pin.SE3, j: int) -> tuple[int, pin.SE3]:
-        """Add joint j; its index in the model, and the pose of the body in its frame."""
+        """Add joint j; return its index and the body pose in its frame."""
         m, types = self.m, self.mujoco.mjtJoint
         name, kind = self._name(j), m.jnt_type[j]
         if kind == types.mjJNT_FREE:
@@ -177,10 +176,10 @@ class _Compiled:
         return index, anchor.inverse()
 
     def couplings(self) -> tuple[JointCoupling, ...]:
-        """Joints that follow others: q - q0 = a_0 + a_1 (x - x0) + ... + a_4 (x - x0)^4, both from their references.
+        """Return joint couplings q - q0 = a_0 + a_1 (x - x0) + ... + a_4 (x - x0)^4.
 
         Raises:
-            RobotError: a joint that follows two others, or itself.
+            RobotError: if a joint follows two others, or itself.
         """
         m, out = self.m, list[JointCoupling]()
         for e in range(m.neq):
@@ -201,7 +200,7 @@ class _Compiled:
         return tuple(out)
 
     def tendons(self) -> list[Tendon]:
-        """The spatial tendons; those without a name are counted."""
+        """Return the spatial tendons; unnamed tendons are numbered."""
         m, found = self.m, list[Tendon]()
         for t in range(m.ntendon):
             first = int(m.tendon_adr[t])
@@ -216,7 +215,7 @@ class _Compiled:
         return found
 
     def _step(self, w: int) -> ViaPoint | Wrap | Pulley:
-        """Step w of all paths."""
+        """Return path element w."""
         m, types = self.m, self.mujoco.mjtWrap
         kind, of = m.wrap_type[w], int(m.wrap_objid[w])
         if kind == types.mjWRAP_PULLEY:
@@ -238,7 +237,7 @@ class _Compiled:
 
 
 def _pose(quat: np.ndarray, xyz: np.ndarray) -> pin.SE3:
-    """The pose of MuJoCo's quaternion (w, x, y, z) and position."""
+    """Return the pose of a quaternion (w, x, y, z) and position."""
     return pin.SE3(pin.Quaternion(*quat).matrix(), xyz.copy())
 
 

@@ -1,1 +1,1 @@
-"""Joint-muscle mappings: lengths and moment arms as a function of joint angles, exact or fitted."""
+"""Joint-muscle mappings: lengths and moment arms over joint angles, exact or fitted."""

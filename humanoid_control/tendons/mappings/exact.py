@@ -1,4 +1,4 @@
-"""Geometry of the tendons as a joint-muscle mapping: exact, and what all others are fitted to."""
+"""Tendon geometry as an exact joint-muscle mapping, to which others are fitted."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ from humanoid_control.tendons.mappings.mapping import Array, FitTarget, Geometry
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 from humanoid_control.tendons.tendon import TendonGroup, TendonSet
 
-_STEP = 1e-5  # [rad] a central difference of an analytic Jacobian is then right to about 1e-10
+_STEP = 1e-5  # [rad] central differences of an analytic Jacobian are accurate to about 1e-10
 
 
 class GeometryMapping(JointMuscleMapping):
-    """Lengths and moment arms by the routing of the tendons, zeroed at the zero posture.
+    """Lengths and moment arms from tendon routing, zero at the zero posture.
 
-    Args:
-        geometry: path lengths (S, M) [m] and their Jacobians (S, M, D) [m/rad] for angles (S, D) [rad].
-        into: the same for one posture without allocation: (theta, lengths, jacobian); else `geometry` is used.
-        directional: writes d(G v)/dtheta, (theta, v, out); else a central difference of the Jacobian is taken.
+    Without its optional functions `into` and `directional` it evaluates `geometry`, and differences the Jacobian.
     """
 
     kind = "geometry"
@@ -44,7 +41,6 @@ class GeometryMapping(JointMuscleMapping):
         self._minus = np.empty(shape)
 
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
-        """As the interface says."""
         if self._into is not None:
             self._into(theta, lengths, jacobian)
         else:
@@ -54,7 +50,6 @@ class GeometryMapping(JointMuscleMapping):
         lengths -= self.zero_lengths
 
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
-        """As the interface says."""
         if self._directional is not None:
             self._directional(theta, v, out)
             return
@@ -74,7 +69,7 @@ class GeometryMapping(JointMuscleMapping):
 
 
 def exact_mapping(geometry: TendonGeometry) -> GeometryMapping:
-    """l = f(theta) of eq. (3) by the routing itself, with exact derivatives of both orders."""
+    """Return eq. (3) from the routing, with exact first and second derivatives."""
     return GeometryMapping(
         geometry.raw,
         geometry.joint_names,
@@ -87,7 +82,7 @@ def exact_mapping(geometry: TendonGeometry) -> GeometryMapping:
 
 
 def fit_target(geometry: TendonGeometry) -> FitTarget:
-    """The geometry to fit a mapping to: lengths of many postures (S, D) -> (S, M) since zero, no Jacobians."""
+    """Return the fit target of a geometry: lengths (S, M) since zero at postures (S, D), no Jacobians."""
 
     def lengths(postures: Array) -> tuple[Array, Array]:
         return geometry.lengths_of(postures), np.empty(0)
@@ -97,9 +92,9 @@ def fit_target(geometry: TendonGeometry) -> FitTarget:
 
 
 def group_mappings(model: pin.Model, tendons: TendonSet, groups: Sequence[TendonGroup]) -> dict[str, GeometryMapping]:
-    """The geometry of each group by its name; joints that a group neither owns nor borrows are held at zero.
+    """Return the exact mapping of each group; joints outside the group are held at zero.
 
     Raises:
-        UnknownNameError: a group names a joint or a tendon that the robot does not have.
+        UnknownNameError: if a joint or tendon is unknown.
     """
     return {g.name: exact_mapping(TendonGeometry(model, tendons.only(g.tendons), g.joints)) for g in groups}

@@ -1,4 +1,4 @@
-"""Mappings fitted to a group's geometry by the kind of mapping, their accuracy, and their files."""
+"""Fitting, accuracy and files of joint-muscle mappings."""
 
 from __future__ import annotations
 
@@ -22,40 +22,43 @@ from humanoid_control.tendons.mappings.table import TableMapping, build_table
 from humanoid_control.tendons.routing.geometry import TendonGeometry
 
 KINDS = ("polynomial", "parts", "neural", "table")
-POSTURES_PER_JOINT, ITERATIONS, ROWS = 600, 600, 100_000  # of the network; of the table
-TRIED = 500  # postures that tell the accuracy
+POSTURES_PER_JOINT, ITERATIONS, ROWS = 600, 600, 100_000  # network: per joint, of L-BFGS; table: rows
+TRIED = 500  # postures of an accuracy test
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Root mean square error of lengths [m] and of moment arms [m/rad] at postures of no fit."""
+    """RMS errors of lengths [m] and moment arms [m/rad] at unfitted postures."""
 
     length: float
     arm: float
 
 
 def check_size(joints: int, kind: str = "polynomial") -> None:
-    """Refuse a group that `fit_mapping` would refuse for its number of joints, before anything is compiled.
+    """Check that `fit_mapping` accepts the number of joints, without compilation.
 
     Raises:
-        ConfigError: more joints than a grid admits.
+        ConfigError: if there are too many joints for a grid.
     """
     if kind == "polynomial":
         check_cost((2,) * joints, 1)
 
 
 def fit_mapping(geometry: TendonGeometry, kind: str = "polynomial", show: Progress | None = None) -> JointMuscleMapping:
-    """A mapping of the geometry's joints and tendons, fitted to it over the joints' ranges.
+    """Return a mapping fitted to the geometry over its joint ranges.
 
-    A polynomial is of degree 5, from a grid of 5 to 9 values for each joint by its range (Kawaharazuka 2018, V-A).
-    Parts are such polynomials, each over the joints alone that its tendons cross, from grids of 5 or 6 values. A
-    network has two layers of 32; a table has 100,000 random postures.
+    'polynomial': degree 5, grid of 5 to 9 values per joint by range (Kawaharazuka 2018, V-A). 'parts': polynomials over
+    each tendon's joints, 5 or 6 values. 'neural': two layers of 32. 'table': 100,000 random postures.
 
     Args:
-        kind: one of KINDS. show: called with the share done; answering False interrupts.
+        geometry: to fit.
+        kind: one of KINDS.
+        show: progress callback; returning False interrupts.
 
     Raises:
-        UnknownNameError: no such kind. ConfigError: more joints than a grid admits. MappingInterrupted: by `show`.
+        UnknownNameError: if the kind is unknown.
+        ConfigError: if there are too many joints for a grid.
+        MappingInterrupted: by `show`.
     """
     if kind not in KINDS:
         raise UnknownNameError("kind of mapping", kind, KINDS)
@@ -71,7 +74,7 @@ def fit_mapping(geometry: TendonGeometry, kind: str = "polynomial", show: Progre
 
 
 def accuracy(mapping: JointMuscleMapping, geometry: TendonGeometry) -> Accuracy:
-    """Distance of a mapping from the geometry, at random postures."""
+    """Return the errors of a mapping at random postures."""
     postures = random_postures(geometry.limits, TRIED, seed=1)
     (lengths, arms), (true, true_arms) = mapping.evaluate(postures), exact_mapping(geometry).evaluate(postures)
     return Accuracy(float(np.sqrt(np.mean((lengths - true) ** 2))), float(np.sqrt(np.mean((arms - true_arms) ** 2))))
@@ -82,15 +85,15 @@ def accuracy(mapping: JointMuscleMapping, geometry: TendonGeometry) -> Accuracy:
 _FORMAT = "humanoid_control joint-muscle mapping 1"
 _UNITS = ("rad", "m")
 _TEXTS = ("kind", "joint_names", "muscle_names", "model_hash")
-_MOST = 1e12  # of any number in it: rad, m, and their coefficients
-_PART = "part{}_"  # before the names of what belongs to a part
+_MOST = 1e12  # maximum of any stored number
+_PART = "part{}_"  # prefix of the arrays of a part
 
 
 def save_mapping(path: Path, mapping: JointMuscleMapping) -> None:
-    """Write a fitted mapping as .npz; the file appears whole or not at all.
+    """Write a fitted mapping as .npz, atomically.
 
     Raises:
-        ConfigError: the mapping is the geometry itself, which is kept as its model; or the file cannot be written.
+        ConfigError: if the mapping is exact, or the file cannot be written.
     """
     content: dict[str, Any] = {"format": np.array(_FORMAT), "units": np.array(_UNITS), **_content(mapping)}
     with whole_file(path) as part, part.open("wb") as file:
@@ -98,7 +101,7 @@ def save_mapping(path: Path, mapping: JointMuscleMapping) -> None:
 
 
 def _content(mapping: JointMuscleMapping) -> dict[str, Array]:
-    """Arrays that the mapping is made again from; of one made of parts, those of each part."""
+    """Return the arrays of a mapping, those of parts with prefixes."""
     if isinstance(mapping, PolynomialMapping):
         content = {"exponents": mapping.basis.exponents, "coefficients": mapping.coefficients}
     elif isinstance(mapping, NeuralMapping):
@@ -128,10 +131,10 @@ def load_mapping(
     joint_names: Sequence[str] | None = None,
     muscle_names: Sequence[str] | None = None,
 ) -> JointMuscleMapping:
-    """Read a mapping, for the model with this hash and for these joints and tendons where given.
+    """Read a mapping; check the model hash, joints and tendons if given.
 
     Raises:
-        ConfigError: no such file, not a mapping, damaged, or made for another model, other joints or other tendons.
+        ConfigError: if the file is missing, damaged, or of another model, joints or tendons.
     """
     data = _read(path)
     if str(data.get("format")) != _FORMAT or tuple(np.ravel(data.get("units", ()))) != _UNITS:
@@ -162,11 +165,7 @@ def _read(path: Path) -> dict[str, Array]:
 
 
 def _build(data: dict[str, Array], before: str = "") -> JointMuscleMapping:
-    """The mapping of what `_content` gave, whose names have this before them.
-
-    Raises:
-        KeyError, IndexError, ValueError, TypeError, ConfigError: something lacks, or does not fit the rest.
-    """
+    """Return the mapping from the arrays of `_content` with a prefix."""
 
     def of(key: str) -> Array:
         value = data[before + key]

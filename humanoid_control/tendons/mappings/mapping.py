@@ -1,4 +1,4 @@
-"""Joint-muscle mapping, the interface: tendon lengths, the muscle Jacobian and its derivative along a direction."""
+"""Interface of joint-muscle mappings: lengths, muscle Jacobian and its directional derivative."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 # (S, D) angles [rad] -> (S, M) lengths [m], (S, M, D) Jacobians [m/rad].
 Geometry = Callable[[Array], tuple[Array, Array]]
-# Called with the share done, 0..1; answering False interrupts.
+# Called with the completed fraction 0..1; returning False interrupts.
 Progress = Callable[[float], bool | None]
 
 
 class MappingInterrupted(ConfigError):
-    """The building of a mapping was interrupted by its progress callback; nothing was kept."""
+    """Interruption of a fit by its progress callback; no result is kept."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class FitReport:
     """Accuracy of a fitted mapping.
 
     Attributes:
-        samples: number of postures it was fitted to.
-        rms: length error over these postures, root mean square over postures and muscles [m].
-        zero_error: largest length at the zero posture before the offset was taken off [m].
-        seconds: time that building took [s].
+        samples: number of fitted postures.
+        rms: length error over postures and muscles [m].
+        zero_error: largest length at the zero posture before offset removal [m].
+        seconds: build time [s].
     """
 
     samples: int
@@ -42,12 +42,14 @@ class FitReport:
 
 
 class FitTarget(NamedTuple):
-    """Lengths of M tendons over D joints that a mapping is fitted to.
+    """Lengths of M tendons over D joints to fit.
 
     Attributes:
-        geometry: angles (S, D) [rad] -> path lengths (S, M) [m] and Jacobians, which may be left empty.
-        joint_names, muscle_names: the order of angles and of lengths. limits: (D, 2) of the joints [rad].
-        model_hash: names the model that the lengths are of.
+        geometry: angles (S, D) [rad] to path lengths (S, M) [m] and Jacobians, which may be empty.
+        joint_names: (D,).
+        muscle_names: (M,).
+        limits: (D, 2) [rad].
+        model_hash: source model.
     """
 
     geometry: Geometry
@@ -58,16 +60,16 @@ class FitTarget(NamedTuple):
 
 
 class JointMuscleMapping(ABC):
-    """l = f(theta) (Kawaharazuka 2018, eq. (3)): lengths of M tendons as a function of D joint angles, with f(0) = 0.
+    """l = f(theta) (Kawaharazuka 2018, eq. (3)): lengths of M tendons over D joint angles, f(0) = 0.
 
-    Lengths are changes from the posture where all angles are zero; a shortening tendon counts negative, so that the
-    muscle Jacobian is G = + dl/dtheta.
+    Shortened tendons have negative lengths; G = + dl/dtheta.
 
     Attributes:
-        joint_names, muscle_names: the order of angles and of lengths.
-        limits: (D, 2) range of each joint in which the mapping was made [rad].
-        model_hash: names the model that the mapping came from.
-        fit: how well it fits; None for the geometry itself.
+        joint_names: (D,).
+        muscle_names: (M,).
+        limits: (D, 2) valid range [rad].
+        model_hash: source model.
+        fit: accuracy; None if exact.
     """
 
     kind = ""
@@ -95,33 +97,32 @@ class JointMuscleMapping(ABC):
 
     @abstractmethod
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
-        """Lengths (M,) [m] and Jacobian (M, D) [m/rad] at angles theta (D,) [rad], written into the arrays given."""
+        """Write lengths (M,) [m] and Jacobian (M, D) [m/rad] at theta (D,) [rad]."""
 
     @abstractmethod
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
-        """Derivative of the Jacobian along v (D,), (M, D): because f has symmetric second derivatives, it is also
-        d(G(theta) v)/dtheta, the matrix that the relative filter R1 observes with."""
+        """Write d(G(theta) v)/dtheta (M, D), equal to the derivative of G along v (D,)."""
 
     def lengths(self, theta: Array) -> Array:
-        """Lengths (M,) or (S, M) [m] at angles (D,) or (S, D) [rad]."""
+        """Return lengths (M,) or (S, M) [m] at angles (D,) or (S, D) [rad]."""
         return self.evaluate(theta)[0]
 
     def jacobian(self, theta: Array) -> Array:
-        """G = dl/dtheta, (M, D) or (S, M, D) [m/rad], at angles (D,) or (S, D) [rad]."""
+        """Return G = dl/dtheta (M, D) or (S, M, D) [m/rad]."""
         return self.evaluate(theta)[1]
 
     def evaluate(self, theta: Array) -> tuple[Array, Array]:
-        """Lengths and Jacobian at one posture (D,) or at many (S, D).
+        """Return lengths and Jacobian at angles (D,) or (S, D).
 
         Raises:
-            ConfigError: when the number of angles is not D or one is not finite.
+            ConfigError: if the shape is wrong or an angle is not finite.
         """
         rows, single = self._rows(theta)
         lengths, jacobians = self._evaluate_rows(rows)
         return (lengths[0], jacobians[0]) if single else (lengths, jacobians)
 
     def jacobian_directional(self, theta: Array, v: Array) -> Array:
-        """d(G(theta) v)/dtheta, (M, D) or (S, M, D) [m/rad^2], for directions v of the shape of theta."""
+        """Return d(G(theta) v)/dtheta (M, D) or (S, M, D) [m/rad^2], v shaped as theta."""
         rows, single = self._rows(theta)
         along, _ = self._rows(v)
         out = np.empty((len(rows), len(self.muscle_names), len(self.joint_names)))

@@ -1,4 +1,4 @@
-"""Joint-muscle mapping as a small smooth network: kernels, training, and learning while running."""
+"""Joint-muscle mapping as a small smooth network: kernels, training, online learning."""
 
 from __future__ import annotations
 
@@ -22,16 +22,20 @@ from humanoid_control.tendons.mappings.mapping import (
     Progress,
 )
 
-STILL = 0.01  # squared length beside the mean of all replayed ones, below which it tells little of a tendon's factor
+STILL = 0.01  # squared length relative to its replay mean, below which a tendon's factor is poorly known
 
 # -------- Evaluation
 
 
 class Weights(NamedTuple):
-    """Two hidden layers of tanh units and a linear output; angles are scaled to [-1, 1], lengths are in metres.
+    """Weights of two tanh layers and a linear output; angles scaled to [-1, 1].
 
     Attributes:
-        W1: (h1, D), b1: (h1,), W2: (h2, h1), b2: (h2,), W3: (M, h2) [m].
+        W1: (h1, D).
+        b1: (h1,).
+        W2: (h2, h1).
+        b2: (h2,).
+        W3: (M, h2) [m].
     """
 
     W1: F2
@@ -42,14 +46,14 @@ class Weights(NamedTuple):
 
 
 class Scaling(NamedTuple):
-    """Inputs of the network: (theta - centre) * scale, both (D,)."""
+    """Input scaling (theta - centre) * scale, both (D,)."""
 
     centre: F1
     scale: F1
 
 
 class Layers(NamedTuple):
-    """Activities a1 (h1,), a2 (h2,) of both layers, and their Jacobians J1 (h1, D), J2 (h2, D) by the angles."""
+    """Activations a1 (h1,), a2 (h2,) and their Jacobians J1 (h1, D), J2 (h2, D) by the angles."""
 
     a1: F1
     a2: F1
@@ -58,7 +62,7 @@ class Layers(NamedTuple):
 
 
 class Network(NamedTuple):
-    """Arguments of the kernels of a network; b3 (M,) [m] is the output's offset."""
+    """Kernel arguments of a network; b3 (M,) [m] is the output offset."""
 
     scaling: Scaling
     w: Weights
@@ -68,7 +72,7 @@ class Network(NamedTuple):
 
 @kernel
 def hidden(theta: np.ndarray, scaling: Scaling, w: Weights, a1: np.ndarray, a2: np.ndarray) -> None:
-    """Activities of both layers, a1 (h1,) and a2 (h2,), at one posture (D,) [rad]."""
+    """Fill the activations at theta (D,) [rad]."""
     for i in range(a1.shape[0]):
         s = w.b1[i]
         for d in range(theta.shape[0]):
@@ -83,9 +87,10 @@ def hidden(theta: np.ndarray, scaling: Scaling, w: Weights, a1: np.ndarray, a2: 
 
 @kernel
 def slopes(scale: np.ndarray, w: Weights, layers: Layers) -> None:
-    """da1/dtheta (h1, D) and da2/dtheta (h2, D) from the activities."""
+    """Fill da1/dtheta (h1, D) and da2/dtheta (h2, D)."""
     a1, a2, J1, J2 = layers.a1, layers.a2, layers.J1, layers.J2
     d = scale.shape[0]
+    # tanh' = 1 - tanh^2.
     for i in range(a1.shape[0]):
         for c in range(d):
             J1[i, c] = (1.0 - a1[i] * a1[i]) * w.W1[i, c] * scale[c]
@@ -119,7 +124,7 @@ def evaluate(
     lengths: np.ndarray,
     jacobian: np.ndarray,
 ) -> None:
-    """Lengths (M,) = W3 a2 + b3 and their Jacobian (M, D), written."""
+    """Fill lengths (M,) = W3 a2 + b3 and their Jacobian (M, D)."""
     hidden(theta, scaling, w, layers.a1, layers.a2)
     for i in range(w.W3.shape[0]):
         s = b3[i]
@@ -134,7 +139,7 @@ def evaluate(
 def directional(
     theta: np.ndarray, v: np.ndarray, scaling: Scaling, w: Weights, layers: Layers, out: np.ndarray
 ) -> None:
-    """Derivative of the Jacobian along v (D,), (M, D), written; J1 and J2 are changed into their derivatives."""
+    """Fill the derivative of the Jacobian along v (D,), (M, D); J1 and J2 are overwritten."""
     hidden(theta, scaling, w, layers.a1, layers.a2)
     slopes(scaling.scale, w, layers)
     a1, a2, J1, J2, scale = layers.a1, layers.a2, layers.J1, layers.J2, scaling.scale
@@ -159,14 +164,12 @@ def directional(
 
 @kernel
 def evaluate_at(theta: np.ndarray, table: Table[Network], lengths: np.ndarray, jacobian: np.ndarray) -> None:
-    """`evaluate` of a packed `Network`."""
     n = unpack(table, Network)
     evaluate(theta, n.scaling, n.w, n.b3, n.layers, lengths, jacobian)
 
 
 @kernel
 def directional_at(theta: np.ndarray, v: np.ndarray, table: Table[Network], out: np.ndarray) -> None:
-    """`directional` of a packed `Network`."""
     n = unpack(table, Network)
     directional(theta, v, n.scaling, n.w, n.layers, out)
 
@@ -175,7 +178,7 @@ def directional_at(theta: np.ndarray, v: np.ndarray, table: Table[Network], out:
 
 
 class NeuralMapping(JointMuscleMapping):
-    """f(theta) = W3 (a(theta) - a(0)) with a the second hidden layer: f(0) = 0 whatever the weights are."""
+    """f(theta) = W3 (a(theta) - a(0)), a the second hidden layer; f(0) = 0 for any weights."""
 
     kind = "neural"
 
@@ -205,26 +208,23 @@ class NeuralMapping(JointMuscleMapping):
 
     @property
     def weights(self) -> Weights:
-        """The network's weights."""
         return self._w
 
     def features(self, theta: Array) -> Array:
-        """(S, h2) what the last layer sees, zero at the zero posture, for angles (S, D) [rad]."""
+        """Return inputs of the last layer (S, h2), zero at the zero posture, for angles (S, D) [rad]."""
         x = (np.asarray(theta, float) - self.centre) * self.scale
         w = self._w
         return np.tanh(np.tanh(x @ w.W1.T + w.b1) @ w.W2.T + w.b2) - self._at_zero
 
     def set_last_layer(self, W3: Array) -> None:
-        """Put new output weights (M, h2) [m] in place, for learning while running."""
+        """Replace the output weights (M, h2) [m]."""
         self._w.W3[:] = W3
         self._b3[:] = -W3 @ self._at_zero
 
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
-        """As the interface says."""
         evaluate_at(theta, self._packed.table, lengths, jacobian)
 
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
-        """As the interface says, exact."""
         directional_at(theta, v, self._packed.table, out)
 
 
@@ -239,17 +239,22 @@ def fit_neural(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> NeuralMapping:
-    """Least-squares network of two hidden layers through the target's lengths at the postures (S, D) [rad].
+    """Return a least-squares network with two hidden layers, fitted at postures (S, D) [rad].
 
-    Kawaharazuka 2018 gives neither layers nor method; these are this project's: tanh units, lengths scaled to unit
-    variance, L-BFGS over all samples at once, and the output weights by linear least squares at the end.
+    Layers and training are not from Kawaharazuka 2018: tanh units, lengths of unit variance, full-batch L-BFGS, then
+    linear least squares for the output weights.
 
     Args:
-        width: units of each hidden layer. iterations: of L-BFGS at the most.
-        progress: called after each iteration; answering False interrupts.
+        target: lengths to fit.
+        postures: (S, D).
+        width: units per hidden layer.
+        iterations: maximum of L-BFGS.
+        seed: of initial weights.
+        progress: called after each iteration.
 
     Raises:
-        ConfigError: width or iterations below 1, or fewer postures than units. MappingInterrupted: by `progress`.
+        ConfigError: if width or iterations are below 1, or postures too few.
+        MappingInterrupted: by `progress`.
     """
     limits, muscles = np.asarray(target.limits, float), len(target.muscle_names)
     if width < 1 or iterations < 1 or len(postures) < 2 * width:
@@ -263,7 +268,7 @@ def fit_neural(
     W1, b1, W2, b2 = _train(x, lengths, width, iterations, seed, progress)
     weights = Weights(W1, b1, W2, b2, np.zeros((muscles, width)))
     mapping = NeuralMapping(weights, target.joint_names, target.muscle_names, limits, target.model_hash)
-    # with a free offset, which is only taken off afterwards: the fit is not bent to pass through the zero posture
+    # The offset is free in the fit and subtracted later, so the zero posture does not distort the fit.
     columns = np.hstack([mapping.features(postures), np.ones((len(postures), 1))])
     solved = np.linalg.lstsq(columns, lengths, rcond=1e-10)[0]
     mapping.set_last_layer(solved[:-1].T)
@@ -276,7 +281,7 @@ def fit_neural(
 
 
 def _train(x: Array, lengths: Array, width: int, iterations: int, seed: int, progress: Progress | None) -> list[Array]:
-    """W1, b1, W2, b2 for scaled angles x (S, D) and lengths (S, M) [m]."""
+    """Return W1, b1, W2, b2 for scaled angles x (S, D) and lengths (S, M) [m]."""
     mean, size = lengths.mean(axis=0), np.maximum(lengths.std(axis=0), 1e-12)
     target, muscles = (lengths - mean) / size, lengths.shape[1]
     shapes = [(width, x.shape[1]), (width,), (width, width), (width,), (muscles, width), (muscles,)]
@@ -292,7 +297,7 @@ def _train(x: Array, lengths: Array, width: int, iterations: int, seed: int, pro
         if progress is not None and progress(done / iterations) is False:
             raise MappingInterrupted(f"mapping: interrupted after {done} of {iterations} iterations; nothing was kept")
 
-    from scipy.optimize import minimize  # slow to import, and seldom needed
+    from scipy.optimize import minimize  # slow to import and rarely needed
 
     found = minimize(
         _loss, start, (x, target, shapes), "L-BFGS-B", jac=True, callback=after,
@@ -307,7 +312,7 @@ def _split(flat: Array, shapes: list[tuple[int, ...]]) -> list[Array]:
 
 
 def _loss(flat: Array, x: Array, target: Array, shapes: list[tuple[int, ...]]) -> tuple[float, Array]:
-    """Mean squared error and its gradient by all weights (backpropagation)."""
+    """Return the mean squared error and its gradient by backpropagation."""
     W1, b1, W2, b2, W3, b3 = _split(flat, shapes)
     a1 = np.tanh(x @ W1.T + b1)
     a2 = np.tanh(a1 @ W2.T + b2)
@@ -323,18 +328,17 @@ def _loss(flat: Array, x: Array, target: Array, shapes: list[tuple[int, ...]]) -
 
 
 class AntagonismUpdater:
-    """Corrects a neural mapping by (angles estimated, lengths measured), when switched on.
+    """Online correction of a neural mapping from estimated angles and measured lengths.
 
-    It stands in for the antagonism updater that Kawaharazuka 2018 (V-B) takes from earlier work and does not describe;
-    the algorithm is this project's.
+    Replaces the undescribed antagonism updater of Kawaharazuka 2018 (V-B).
 
-    Args:
+    Attributes:
         mapping: corrected in place.
-        replay: (R, D) angles at which the mapping as it is now is to be remembered [rad].
-        weight: of all replayed samples together beside all measured ones.
-        rate: share of the way to the new weights taken by one `update`, 0..1; limits how fast the mapping changes.
-        size: measured samples kept; the oldest goes first.
-        tension: samples with a tendon of less tension are not learnt from [N].
+        weight: of replayed samples, relative to measured ones.
+        rate: fraction of each weight update, 0..1.
+        tension: minimum of every tendon in a sample [N].
+        running: learning is on.
+        updates: count.
     """
 
     def __init__(
@@ -346,6 +350,8 @@ class AntagonismUpdater:
         size: int = 1000,
         tension: float = 0.0,
     ) -> None:
+        # Arguments: replay (R, D) angles [rad] at which the present mapping is to be retained; size of the ring of
+        # samples.
         if not (0 < rate <= 1 and weight > 0 and size > 0):
             raise ConfigError(
                 f"antagonism updater: rate {rate} in 0..1, weight {weight} and size {size} above 0 needed"
@@ -360,20 +366,18 @@ class AntagonismUpdater:
         self._filled = self._next = 0
 
     def start(self) -> None:
-        """Begin to learn."""
         self.running = True
 
     def stop(self) -> None:
-        """Freeze the mapping as it is."""
         self.running = False
 
     def revert(self) -> None:
-        """Take all that was learnt back."""
+        """Discard all that was learnt."""
         self.mapping.set_last_layer(self._initial)
         self._filled = self._next = self.updates = 0
 
     def add(self, theta: Array, lengths: Array, tensions: Array | None = None) -> bool:
-        """Keep a sample: estimated angles (D,) [rad] and calibrated lengths (M,) [m]; whether it was taken."""
+        """Store estimated angles (D,) [rad] and calibrated lengths (M,) [m]; return True if accepted."""
         taut = tensions is None or bool((np.asarray(tensions) >= self.tension).all())
         if not (self.running and taut and np.isfinite(lengths).all() and np.isfinite(theta).all()):
             return False
@@ -383,9 +387,9 @@ class AntagonismUpdater:
         return True
 
     def update(self) -> float:
-        """Move the output weights toward the least squares of both sets; the RMS misfit before it [m], or NaN.
+        """Move the output weights towards the joint least squares; return the prior RMS misfit [m].
 
-        Nothing happens while it is stopped or has fewer samples than the layer has units.
+        Returns NaN, without a change, if stopped or with fewer samples than units.
         """
         n, units = self._filled, self._features.shape[1]
         if not self.running or n < units:
@@ -402,7 +406,7 @@ class AntagonismUpdater:
         return misfit
 
     def _factors(self, features: Array, z: Array) -> Array:
-        """(M,) by what to multiply the initial lengths to come nearest to measured ones; near 1 for tendons at rest."""
+        """Return best scale factors (M,) of the initial lengths, near 1 for resting tendons."""
         lengths = features @ self._initial.T
         moved = np.mean(lengths**2, axis=0)
         return (np.mean(lengths * z, axis=0) + self._still) / (moved + self._still)

@@ -1,4 +1,4 @@
-"""Mapping put together from smaller ones: each tendon as a function of the joints alone that it crosses."""
+"""Joint-muscle mapping from parts, each tendon over its crossed joints only."""
 
 from __future__ import annotations
 
@@ -24,16 +24,13 @@ from humanoid_control.tendons.tendon import TendonSet
 
 
 class PartedMapping(JointMuscleMapping):
-    """Tendons by the mappings of the parts, each of which has some of the joints.
+    """Mapping of tendons by parts over fewer joints, for groups too large for one grid.
 
-    A group whose tendons together cross twelve joints, but none more than eight, has no grid that could be fitted as a
-    whole, and needs none.
-
-    Args:
-        parts: mappings; together they have every tendon once. joint_names, muscle_names, limits: of the whole.
+    Attributes:
+        parts: mappings that contain each tendon once.
 
     Raises:
-        ConfigError: a tendon without a part or with two, or a part with a joint that the whole does not have.
+        ConfigError: if a tendon is not in exactly one part, or a part has an unknown joint.
     """
 
     kind = "parts"
@@ -63,7 +60,6 @@ class PartedMapping(JointMuscleMapping):
         self._G = [np.empty((len(m), len(j))) for m, j in zip(self._muscles, self._joints, strict=True)]
 
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
-        """As the interface says."""
         jacobian[:] = 0.0
         for p, joints, muscles, cells, length, G in self._each():
             p.evaluate_into(theta[joints], length, G)
@@ -71,7 +67,6 @@ class PartedMapping(JointMuscleMapping):
             jacobian[cells] = G
 
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
-        """As the interface says."""
         out[:] = 0.0
         for p, joints, _, cells, _, G in self._each():
             p.directional_into(theta[joints], v[joints], G)
@@ -90,15 +85,20 @@ def fit_polynomial_parts(
     most: int = 6,
     progress: Progress | None = None,
 ) -> PartedMapping:
-    """Polynomials of degree P on grids, one for all tendons that cross the same joints.
+    """Return grid polynomials of degree P, one for all tendons with the same crossed joints.
 
     Args:
-        joint_names: (D,) that the whole is to have, in this order; others are held at zero.
-        fewest, most: values of a grid for the joints of a part with the smallest and the largest range.
-        progress: called with the share done; answering False interrupts.
+        model: pinocchio model.
+        tendons: to fit.
+        joint_names: (D,) order of the whole; others are zero.
+        degree: P.
+        fewest: grid values of the smallest range.
+        most: grid values of the largest range.
+        progress: called after each part.
 
     Raises:
-        ConfigError: a tendon crosses more joints than a grid may have. MappingInterrupted: by `progress`.
+        ConfigError: if a tendon crosses too many joints for a grid.
+        MappingInterrupted: by `progress`.
     """
     whole = TendonGeometry(model, tendons, tuple(joint_names))
     sets: dict[tuple[str, ...], list[str]] = {}

@@ -1,4 +1,4 @@
-"""Joint-muscle mapping as polynomials of the joint angles (Kawaharazuka 2018, eq. (4)): basis, kernels, both fits."""
+"""Polynomial joint-muscle mapping (Kawaharazuka 2018, eq. (4)): basis, kernels and fits."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ from humanoid_control.tendons.mappings.mapping import (
 )
 from humanoid_control.tendons.mappings.postures import MAX_JOINTS, check_cost, grid_axes, grid_postures
 
-CHUNK = 8192  # postures of which normal equations are summed at once
-BLOCK = 40_000  # postures of a grid that are evaluated at once
+CHUNK = 8192  # postures per chunk of the normal equations
+BLOCK = 40_000  # grid postures per evaluation
 
 
 @dataclass(frozen=True)
 class Monomials:
-    """The monomials of D variables up to total degree P, lowest degree first.
+    """Monomials of D variables up to total degree P, in order of degree.
 
     Attributes:
-        exponents: (m, D) power of each variable in each monomial; row 0 is the constant.
-        parent, variable: (m,) monomial a is monomial parent[a] times variable[a]; parent[a] < a.
-        lower: (m, D) monomial with one power of d less, or -1 where d does not occur.
-        low: number of monomials of degree < P; all derivatives are made of these.
+        exponents: (m, D) powers; row 0 is the constant.
+        parent: (m,) monomial a is parent[a] times variable[a], parent[a] < a.
+        variable: (m,).
+        lower: (m, D) monomial with one power of d less, or -1.
+        low: number of monomials of degree < P, the basis of all derivatives.
     """
 
     exponents: Ints
@@ -50,16 +51,16 @@ class Monomials:
 
     @property
     def degree(self) -> int:
-        """Total degree P."""
         return int(self.exponents.sum(axis=1).max())
 
 
 def monomials(variables: int, degree: int, caps: Ints | None = None) -> Monomials:
-    """All monomials of total degree <= P, (D + P choose P) of them; fewer when powers are capped.
+    """Return all (D + P choose P) monomials of total degree <= P, fewer with caps.
 
     Args:
-        variables: D. degree: P >= 1.
-        caps: (D,) highest power of each variable, e.g. N - 1 where a grid has only N values.
+        variables: D.
+        degree: P >= 1.
+        caps: (D,) maximum powers, e.g. N - 1 for a grid of N values.
     """
     rows = []
     for total in range(degree + 1):
@@ -84,17 +85,17 @@ def monomials(variables: int, degree: int, caps: Ints | None = None) -> Monomial
 def to_monomials(
     basis: Monomials, coefficients: NDArray[np.float64], tables: list[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Coefficients (m, M) of products of one-variable polynomials, turned into coefficients of monomials.
+    """Convert coefficients (m, M) of products prod_d p_{exponents[a, d]}(x_d) to monomials.
 
     Args:
-        basis: which products there are; `exponents` are the degrees of the factors.
-        coefficients: (m, M) of the products prod_d p_{exponents[a, d]}(x_d).
-        tables: per variable (K, K): p_k(x) = sum_j table[k, j] x^j, lower triangular.
+        basis: `exponents` are the degrees of the factors.
+        coefficients: (m, M).
+        tables: per variable (K, K), lower triangular: p_k(x) = sum_j table[k, j] x^j.
     """
     out = coefficients
     for d, table in enumerate(tables):
         new = np.zeros_like(out)
-        source = np.arange(len(out))  # the monomial reached from each product by lowering the power of d step by step
+        source = np.arange(len(out))  # monomial reached from each product by lowering the power of d
         start = basis.exponents[:, d]
         for step in range(int(start.max()) + 1):
             reached = source >= 0
@@ -109,13 +110,17 @@ def to_monomials(
 
 
 class Polynomials(NamedTuple):
-    """Polynomials of D angles in the form that the kernels take.
+    """Polynomials of D angles for kernels.
 
     Attributes:
-        centre, scale: (D,) the variables are (theta - centre) * scale, within [-1, 1].
-        parent, variable: (m,) of the monomials, as in `Monomials`.
-        C: (m, M) coefficients of the lengths; Cd: (low, M * D) of the gradients, scale included.
-        phi, dphi: (m,), (low,) memory for the monomials and their derivatives.
+        centre: (D,) variables are (theta - centre) * scale, within [-1, 1].
+        scale: (D,).
+        parent: (m,).
+        variable: (m,).
+        C: (m, M) coefficients of lengths.
+        Cd: (low, M * D) coefficients of gradients.
+        phi: (m,) memory.
+        dphi: (low,) memory.
     """
 
     centre: F1
@@ -130,9 +135,10 @@ class Polynomials(NamedTuple):
 
 @kernel
 def evaluate(theta: np.ndarray, p: Polynomials, lengths: np.ndarray, jacobian: np.ndarray) -> None:
-    """Lengths (M,) and their gradients (M, D) at one posture (D,) [rad], written."""
+    """Fill lengths (M,) and gradients (M, D) at theta (D,) [rad]."""
     phi = p.phi
     phi[0] = 1.0
+    # Each monomial costs one product with its parent.
     for a in range(1, phi.shape[0]):
         d = p.variable[a]
         phi[a] = phi[p.parent[a]] * ((theta[d] - p.centre[d]) * p.scale[d])
@@ -142,10 +148,11 @@ def evaluate(theta: np.ndarray, p: Polynomials, lengths: np.ndarray, jacobian: n
 
 @kernel
 def directional(theta: np.ndarray, v: np.ndarray, p: Polynomials, out: np.ndarray) -> None:
-    """Derivative of the gradients along v (D,), (M, D), written: the monomials are differentiated forward."""
+    """Fill the derivative of the gradients along v (D,), (M, D)."""
     phi, dphi = p.phi, p.dphi
     phi[0] = 1.0
     dphi[0] = 0.0
+    # Forward differentiation of the monomials by the product rule.
     for a in range(1, p.Cd.shape[0]):
         d, up = p.variable[a], p.parent[a]
         x = (theta[d] - p.centre[d]) * p.scale[d]
@@ -156,26 +163,23 @@ def directional(theta: np.ndarray, v: np.ndarray, p: Polynomials, out: np.ndarra
 
 @kernel
 def evaluate_rows(thetas: np.ndarray, p: Polynomials, lengths: np.ndarray, jacobians: np.ndarray) -> None:
-    """`evaluate` at many postures (S, D)."""
     for s in range(thetas.shape[0]):
         evaluate(thetas[s], p, lengths[s], jacobians[s])
 
 
 @kernel
 def evaluate_at(theta: np.ndarray, table: Table[Polynomials], lengths: np.ndarray, jacobian: np.ndarray) -> None:
-    """`evaluate` of packed `Polynomials`."""
     evaluate(theta, unpack(table, Polynomials), lengths, jacobian)
 
 
 @kernel
 def directional_at(theta: np.ndarray, v: np.ndarray, table: Table[Polynomials], out: np.ndarray) -> None:
-    """`directional` of packed `Polynomials`."""
     directional(theta, v, unpack(table, Polynomials), out)
 
 
 @kernel
 def _combine(phi: np.ndarray, C: np.ndarray, out: np.ndarray) -> None:
-    """out = sum over the rows of C, each times its monomial."""
+    """Fill out with phi C."""
     n = out.shape[0]
     for i in range(n):
         out[i] = C[0, i] * phi[0]
@@ -194,17 +198,14 @@ def _combine(phi: np.ndarray, C: np.ndarray, out: np.ndarray) -> None:
 
 @kernel
 def legendre_rows(x: np.ndarray, exponents: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
-    """Products of Legendre polynomials at many points, for the normal equations.
-
-    Args:
-        x: (S, D) within [-1, 1]. exponents: (m, D) degrees of the factors. values: (D, P + 1) room. out: (S, m).
-    """
+    """Fill out (S, m) with products of Legendre polynomials at x (S, D) in [-1, 1], degrees (m, D)."""
     degree = values.shape[1] - 1
     for s in range(x.shape[0]):
         for d in range(x.shape[1]):
             values[d, 0] = 1.0
             if degree > 0:
                 values[d, 1] = x[s, d]
+            # Bonnet's recursion.
             for k in range(1, degree):
                 values[d, k + 1] = ((2 * k + 1) * x[s, d] * values[d, k] - k * values[d, k - 1]) / (k + 1)
         for a in range(exponents.shape[0]):
@@ -219,14 +220,14 @@ def legendre_rows(x: np.ndarray, exponents: np.ndarray, values: np.ndarray, out:
 
 
 class PolynomialMapping(JointMuscleMapping):
-    """L = Phi C with Phi the monomials of the joint angles, each joint scaled to [-1, 1] over its range.
+    """L = Phi C, with Phi the monomials of the joint angles, scaled to [-1, 1] over their ranges.
 
-    Equation (4) of Kawaharazuka 2018 as printed does not multiply and counts the factors wrongly; this is its corrected
-    form, with C on the right and P factors to a monomial.
+    This corrects eq. (4) of Kawaharazuka 2018, which has mismatched factors as printed. The value at the zero posture
+    is subtracted, so f(0) = 0.
 
-    Args:
-        basis: the monomials. coefficients: (m, M) [m] of the scaled variables; their value at the zero posture is
-            taken off, so that f(0) = 0.
+    Attributes:
+        basis: monomials.
+        coefficients: (m, M) [m] of the scaled variables.
     """
 
     kind = "polynomial"
@@ -255,11 +256,11 @@ class PolynomialMapping(JointMuscleMapping):
                 self.centre, self.scale, basis.parent, basis.variable, self.coefficients, self._differentiate(), *memory
             )
         )
-        self.zero_offset = self.lengths(np.zeros(len(self.joint_names)))  # (M,) [m], taken off
+        self.zero_offset = self.lengths(np.zeros(len(self.joint_names)))  # (M,) [m], subtracted
         self.coefficients[0] -= self.zero_offset
 
     def _differentiate(self) -> Array:
-        """Coefficients (low, M * D) of all partial derivatives by angle."""
+        """Return coefficients (low, M * D) of all partial derivatives."""
         m, d = len(self.muscle_names), len(self.joint_names)
         out = np.zeros((self.basis.low, m, d))
         for j in range(d):
@@ -270,15 +271,12 @@ class PolynomialMapping(JointMuscleMapping):
 
     @property
     def degree(self) -> int:
-        """Total degree P."""
         return self.basis.degree
 
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
-        """As the interface says."""
         evaluate_at(theta, self._packed.table, lengths, jacobian)
 
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
-        """As the interface says, exact."""
         directional_at(theta, v, self._packed.table, out)
 
     def _evaluate_rows(self, rows: Array) -> tuple[Array, Array]:
@@ -299,17 +297,19 @@ def fit_polynomial(
     progress: Progress | None = None,
     max_joints: int = MAX_JOINTS,
 ) -> PolynomialMapping:
-    """Least-squares polynomial of total degree P through the target's lengths at the postures given (S, D) [rad].
-
-    The regression matrix is never held: its Gram matrix is summed over chunks, O(S m^2) in time and O(m^2) in memory.
-    It is set up in products of Legendre polynomials, whose Gram matrix is near diagonal for spread-out postures.
+    """Return the least-squares polynomial of total degree P at any postures (S, D) [rad].
 
     Args:
-        ridge: added to the Gram matrix's diagonal, as a share of its mean.
-        progress: called after each chunk; answering False interrupts.
+        target: lengths to fit.
+        postures: (S, D).
+        degree: P.
+        ridge: added to the Gram diagonal, relative to its mean.
+        progress: called after each chunk.
+        max_joints: maximum D.
 
     Raises:
-        ConfigError: too many joints, or fewer postures than unknowns. MappingInterrupted: by `progress`.
+        ConfigError: if there are too many joints or too few postures.
+        MappingInterrupted: by `progress`.
     """
     limits = np.asarray(target.limits, float)
     check_cost([2] * limits.shape[0], degree, max_joints)
@@ -319,9 +319,11 @@ def fit_polynomial(
     if n < m:
         raise ConfigError(f"mapping: {n} postures for {m} unknowns of degree {degree}; give more, or a lower degree")
     centre, scale = limits.mean(axis=1), 2.0 / (limits[:, 1] - limits[:, 0])
+    # Only the Gram matrix is stored, summed over chunks: O(S m^2) time, O(m^2) memory. In Legendre products it is
+    # nearly diagonal for spread postures.
     gram, right, squares = np.zeros((m, m), order="F"), np.zeros((m, muscles)), 0.0
     values, phi = np.empty((len(limits), degree + 1)), np.empty((min(n, CHUNK), m))
-    from scipy.linalg import blas, cho_factor, cho_solve  # slow to import, and seldom needed
+    from scipy.linalg import blas, cho_factor, cho_solve  # slow to import and rarely needed
 
     for start in range(0, n, CHUNK):
         theta = postures[start : start + CHUNK]
@@ -347,10 +349,10 @@ def fit_polynomial(
 def _fitted(
     target: FitTarget, basis: Monomials, coefficients: Array, report: FitReport, begin: float
 ) -> PolynomialMapping:
-    """The mapping, with a report of its error at the zero posture and of the time since it was begun."""
+    """Return the mapping with its report."""
     limits = np.asarray(target.limits, float)
     mapping = PolynomialMapping(basis, coefficients, target.joint_names, target.muscle_names, limits, target.model_hash)
-    # The offset that was taken off is partly the posture's own length: compare with the geometry there.
+    # The subtracted offset includes the posture's own length: compare with the geometry.
     there = target.geometry(np.zeros((1, len(limits))))[0][0]
     zero = float(np.abs(mapping.zero_offset - there).max())
     mapping.fit = replace(report, zero_error=zero, seconds=perf_counter() - begin)
@@ -358,7 +360,7 @@ def _fitted(
 
 
 def _legendre_table(degree: int) -> Array:
-    """(P + 1, P + 1): the coefficients of each Legendre polynomial, lowest power first."""
+    """Return Legendre coefficients (P + 1, P + 1), lowest power first."""
     table = np.zeros((degree + 1, degree + 1))
     for k in range(degree + 1):
         table[k, : k + 1] = np.polynomial.legendre.leg2poly(np.eye(degree + 1)[k])[: k + 1]
@@ -375,20 +377,22 @@ def fit_polynomial_on_grid(
     progress: Progress | None = None,
     max_joints: int = MAX_JOINTS,
 ) -> PolynomialMapping:
-    """Least-squares polynomial of total degree P through the target's lengths at all postures of a grid.
-
-    A joint with N values cannot tell powers from N on apart from lower ones; these monomials are left out, which does
-    not change the fit on the grid. The lengths are evaluated block by block and never kept.
+    """Return the least-squares polynomial of total degree P on a full grid, evaluated blockwise.
 
     Args:
+        target: lengths to fit.
         counts: N_d per joint.
-        progress: called after each block; answering False interrupts.
+        degree: P.
+        progress: called after each block.
+        max_joints: maximum D.
 
     Raises:
-        ConfigError: too many joints or postures. MappingInterrupted: by `progress`.
+        ConfigError: if there are too many joints or postures.
+        MappingInterrupted: by `progress`.
     """
     check_cost(counts, degree, max_joints)
     begin = perf_counter()
+    # N values of a joint cannot separate powers >= N from lower ones; without them the fit on the grid is the same.
     caps = np.minimum(np.array(counts) - 1, degree)
     factors, tables = zip(*(_orthonormal(n, k + 1) for n, k in zip(counts, caps, strict=True)), strict=True)
     lead = next(k for k in range(len(counts)) if prod(counts[k:]) <= BLOCK or k == len(counts) - 1)
@@ -409,10 +413,10 @@ def fit_polynomial_on_grid(
 def _block_sums(
     target: FitTarget, counts: Sequence[int], factors: Sequence[Array], inner: Monomials, progress: Progress | None
 ) -> tuple[Array, float]:
-    """The lengths of each block of the grid, summed with the factors of its axes, and the sum of all their squares.
+    """Contract the lengths of each grid block with the factors of its axes.
 
     Returns:
-        (blocks, powers of the inner axes, M) [m], [m^2].
+        Sums (blocks, inner powers, M) [m], and the sum of squared lengths [m^2].
     """
     axes, lead = grid_axes(np.asarray(target.limits, float), counts), len(counts) - len(factors)
     block = np.empty((prod(counts[lead:]), len(counts)))
@@ -432,14 +436,14 @@ def _block_sums(
 
 
 def _orthonormal(n: int, k: int) -> tuple[Array, Array]:
-    """k polynomials orthonormal on n even points of [-1, 1]: their values (n, k) and their coefficients (k, k)."""
+    """Return k polynomials orthonormal on n even points of [-1, 1]: values (n, k), coefficients (k, k)."""
     powers = np.vander(np.linspace(-1.0, 1.0, n), k, increasing=True)
     q, r = np.linalg.qr(powers)
     return q, np.linalg.inv(r).T
 
 
 def _contract(tensor: Array, factors: Sequence[Array]) -> Array:
-    """Sum over each leading axis with its factor (N, K); the axes become powers, in the same order."""
+    """Contract each leading axis with its factor (N, K), keeping the order of axes."""
     for factor in factors:
         tensor = np.moveaxis(np.tensordot(factor, tensor, axes=(0, 0)), 0, len(factors) - 1)
     return tensor

@@ -1,4 +1,4 @@
-"""Postures to fit a mapping to, on a grid or at random, with the cost of the fit; and random walks of joint angles."""
+"""Postures for fits, on grids or random, fit costs, and random walks."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 from humanoid_control.errors import ConfigError
 from humanoid_control.tendons.mappings.mapping import Array
 
-MAX_JOINTS = 8  # of one group; more were found to be impractical (Kawaharazuka 2018, III-B)
+MAX_JOINTS = 8  # of a group; more are impractical (Kawaharazuka 2018, III-B)
 MAX_POSTURES = 20_000_000
-KEPT = 0.9  # of the velocity of a random walk, from step to step
+KEPT = 0.9  # retained velocity per step of a random walk
 
 
 @dataclass(frozen=True)
 class FitCost:
-    """Cost of building a polynomial mapping.
+    """Cost of a polynomial fit.
 
     Attributes:
-        postures: prod N_d, the size of the data set.
-        monomials: (D + P choose P), unknowns per muscle.
-        seconds: postures at `seconds_per_posture`; the regression on a grid costs little beside that.
-        dense_bytes: size of the regression matrix, if it were ever formed.
+        postures: prod N_d.
+        monomials: (D + P choose P) unknowns per muscle.
+        seconds: at `seconds_per_posture`.
+        dense_bytes: size of a regression matrix.
     """
 
     postures: int
@@ -34,16 +34,16 @@ class FitCost:
 
 
 def fit_cost(counts: Sequence[int], degree: int, seconds_per_posture: float = 2e-6) -> FitCost:
-    """Cost of a grid with counts N_d per joint at degree P, before it is paid (Kawaharazuka 2018, II-B)."""
+    """Return the cost of a grid with N_d values per joint at degree P (Kawaharazuka 2018, II-B)."""
     postures, m = prod(counts), comb(len(counts) + degree, degree)
     return FitCost(postures, m, postures * seconds_per_posture, 8 * postures * m)
 
 
 def check_cost(counts: Sequence[int], degree: int, max_joints: int = MAX_JOINTS, budget: int = MAX_POSTURES) -> FitCost:
-    """The cost, when it is within bounds.
+    """Return the cost if within bounds.
 
     Raises:
-        ConfigError: more than `max_joints` joints, more than `budget` postures, or a count or degree below its least.
+        ConfigError: if joints or postures exceed their maximum, or a count or the degree is too low.
     """
     if degree < 1 or min(counts, default=0) < 2:
         raise ConfigError(f"mapping: degree {degree} with counts {tuple(counts)}: degree >= 1 and counts >= 2 needed")
@@ -62,42 +62,35 @@ def check_cost(counts: Sequence[int], degree: int, max_joints: int = MAX_JOINTS,
 
 
 def grid_axes(limits: Array, counts: Sequence[int]) -> list[Array]:
-    """N_d evenly spaced angles per joint over its range (D, 2), ends included [rad]."""
+    """Return N_d even angles over each range (D, 2), ends included [rad]."""
     return [np.linspace(lo, hi, n) for (lo, hi), n in zip(limits, counts, strict=True)]
 
 
 def grid_postures(axes: Sequence[Array]) -> Array:
-    """All combinations, (prod N_d, D) [rad]; the last joint runs fastest."""
+    """Return all combinations (prod N_d, D) [rad], last joint fastest."""
     mesh = np.meshgrid(*axes, indexing="ij")
     return np.stack([m.reshape(-1) for m in mesh], axis=1)
 
 
 def random_postures(limits: Array, n: int, seed: int = 0) -> Array:
-    """(n, D) angles, uniform within the limits (D, 2) [rad]."""
+    """Return uniform angles (n, D) within limits (D, 2) [rad]."""
     return np.random.default_rng(seed).uniform(limits[:, 0], limits[:, 1], (n, len(limits)))
 
 
 def counts_by_range(limits: Array, fewest: int = 5, most: int = 9) -> tuple[int, ...]:
-    """Values N_d of a grid, `fewest` for the joint of the smallest range to `most` for that of the largest.
-
-    5 to 9 are those of Kawaharazuka 2018, V-A.
-
-    Args:
-        limits: (D, 2) [rad].
-    """
+    """Return grid sizes N_d by joint range (D, 2); 5 to 9 as in Kawaharazuka 2018, V-A."""
     span = limits[:, 1] - limits[:, 0]
     share = (span - span.min()) / max(span.max() - span.min(), 1e-12)
     return tuple(round(float(fewest + (most - fewest) * s)) for s in share)
 
 
 def random_walk(limits: Array, start: Array, steps: int, sigma: float, seed: int = 0) -> Array:
-    """Angles (steps + 1, D) [rad] that begin at start (D,) and are turned back at their limits (D, 2).
+    """Return a random walk (steps + 1, D) [rad] from start (D,), reflected at limits (D, 2).
 
-    The change v of each angle in a step follows v <- 0.9 v + sqrt(1 - 0.81) sigma xi with xi normal, so that its
-    standard deviation is sigma [rad]. The law is this project's: Kawaharazuka 2018 walks at random without giving one.
+    Steps are v <- 0.9 v + sqrt(1 - 0.81) sigma xi, xi normal, of standard deviation sigma [rad].
 
     Raises:
-        ConfigError: the start is not within the limits, or sigma is negative or not below a tenth of a range.
+        ConfigError: if the start is beyond limits, or sigma is negative or at least a tenth of a range.
     """
     limits, start = np.asarray(limits, float), np.asarray(start, float)
     low, high = limits.T

@@ -1,4 +1,4 @@
-"""Joint-muscle mapping as a data table, and the search of its nearest pattern (Nakanishi 2010), kept as a baseline."""
+"""Joint-muscle mapping as a table with nearest-pattern search (Nakanishi 2010), a baseline."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from humanoid_control.tendons.mappings.mapping import Array, FitReport, FitTarge
 
 
 class TableMapping(JointMuscleMapping):
-    """Lengths of the nearest posture of a table; moment arms by a plane through the rows around it.
+    """Lengths of the nearest table posture, moment arms by a plane through its neighbours.
 
-    It is not smooth, and its size grows as N^D. `search` goes the other way round, from lengths to
-    the angles of the row that fits best, without regard to the time before.
+    Not smooth; its size grows as N^D. f(0) is the nearest row, which need not be 0.
 
-    Args:
-        postures: (n, D) [rad]. table: (n, M) lengths at these since the zero posture [m]. Where no row is at the zero
-            posture, f(0) is that of the nearest row and not 0: taking it off would bend the search.
+    Attributes:
+        postures: (n, D) [rad].
+        table: (n, M) lengths since the zero posture [m].
     """
 
     kind = "table"
@@ -41,7 +40,7 @@ class TableMapping(JointMuscleMapping):
                 f"table mapping: {postures.shape} postures with {table.shape} lengths; needs >= {3 * d} rows"
             )
         self.postures, self._scale = postures, 2.0 / np.ptp(self.limits, axis=1)
-        from scipy.spatial import cKDTree  # slow to import, and seldom needed
+        from scipy.spatial import cKDTree  # slow to import and rarely needed
 
         self._angles = cKDTree(postures * self._scale)
         self.table = table
@@ -49,7 +48,6 @@ class TableMapping(JointMuscleMapping):
         self._spacing = float(np.median(self._angles.query(postures[:200] * self._scale, 2)[0][:, 1]))
 
     def evaluate_into(self, theta: Array, lengths: Array, jacobian: Array) -> None:
-        """As the interface says; lengths jump from row to row."""
         d = len(self.joint_names)
         _, near = self._angles.query(theta * self._scale, 3 * d)
         lengths[:] = self.table[near[0]]
@@ -57,21 +55,21 @@ class TableMapping(JointMuscleMapping):
         jacobian[:] = np.linalg.lstsq(steps, self.table[near[1:]] - lengths, rcond=None)[0].T
 
     def directional_into(self, theta: Array, v: Array, out: Array) -> None:
-        """As the interface says, by a difference over two rows."""
         size = float(np.linalg.norm(v * self._scale))
         if size == 0.0:
             out[:] = 0.0
             return
+        # Central difference over two rows, as closer postures share their nearest row.
         step = v * (self._spacing / size)
         out[:] = (self.jacobian(theta + step) - self.jacobian(theta - step)) * (size / (2 * self._spacing))
 
     def search(self, lengths: Array) -> Array:
-        """(D,) or (S, D) angles of the rows nearest to calibrated lengths (M,) or (S, M) [rad]."""
+        """Return angles (D,) or (S, D) [rad] of the rows nearest to calibrated lengths (M,) or (S, M)."""
         return self.postures[self._patterns.query(lengths)[1]]
 
 
 def build_table(target: FitTarget, postures: Array) -> TableMapping:
-    """The table of the target's lengths at the postures given (n, D) [rad]."""
+    """Return the table of the target's lengths at postures (n, D) [rad]."""
     begin = perf_counter()
     zero = np.zeros((1, postures.shape[1]))
     table = target.geometry(postures)[0] - target.geometry(zero)[0]

@@ -1,1 +1,1 @@
-"""Routing of tendons over the links of a mechanism: exact lengths, moment arms and their derivatives, compiled."""
+"""Exact, compiled tendon routing: lengths, moment arms and derivatives."""

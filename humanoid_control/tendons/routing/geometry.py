@@ -1,4 +1,4 @@
-"""Tendon geometry: exact lengths and moment arms of tendons on a mechanism, for use in every tick."""
+"""Exact lengths and moment arms of tendons on a mechanism, fast enough for every tick."""
 
 from __future__ import annotations
 
@@ -25,23 +25,25 @@ from humanoid_control.tendons.routing.kernels import (
 from humanoid_control.tendons.routing.wrapping import APART, AROUND, FREE, SIDED, THROUGH
 from humanoid_control.tendons.tendon import SPHERE, TendonSet, ViaPoint, Wrap, root_couplings
 
-PROBES = 16  # postures that tell one routing from another
+PROBES = 16  # postures that identify a routing
 STEP = 0.2  # [rad] between drawn points of an arc
 
 
 class TendonGeometry:
-    """Lengths and moment arms of M tendons over D joints of a mechanism.
+    """Lengths and moment arms of M tendons over D joints.
 
-    Lengths are zeroed where all joints are zero, l(theta) = raw(theta) - raw(0), so that a tendon which got shorter
-    since then has a negative length; the moment arms are G = dl / dtheta. One instance is for one thread. Arrays `out`
-    given to be filled are contiguous.
+    Lengths are l(theta) = raw(theta) - raw(0), negative for shortened tendons; moment arms are G = dl / dtheta. Use an
+    instance in one thread. Outputs `out` must be contiguous.
 
     Attributes:
-        tendon_names: (M,). joint_names: (D,), the order of theta; joints that follow others are none of them, but the
-            moment arms of those count what they move. limits: (D, 2) of the joints [rad, m].
-        zero: (M,) raw lengths where all joints are zero [m].
-        routing: the arrays behind it. tables: first argument of the kernels that are entries from Python.
-        tendons, model: what it was made of.
+        tendon_names: (M,).
+        joint_names: (D,) order of theta, without followers; moment arms include their motion.
+        limits: (D, 2) [rad, m].
+        zero: (M,) raw(0) [m].
+        routing: arrays.
+        tables: packed arrays for the kernels.
+        tendons: source tendons.
+        model: source model.
     """
 
     def __init__(
@@ -51,18 +53,17 @@ class TendonGeometry:
         joints: Iterable[str] | None = None,
         held: np.ndarray | Mapping[str, float] | None = None,
     ) -> None:
-        """Create the tendon geometry.
+        """Create the geometry.
 
         Args:
-            model: pinocchio model that has the links of the tendons, with a fixed or a floating base.
-            tendons: whose lengths are computed.
-            joints: names of the joints that move, in the order of theta; default: all that the tendons cross, in the
-                order of the model.
-            held: where all other joints are held: a configuration (nq,), or joint name to value [rad, m] with the
-                rest at zero; default: all at zero. Joints that follow others are where these take them.
+            model: pinocchio model with the tendons' links, any base.
+            tendons: tendons to measure.
+            joints: moving joints, in the order of theta; default: all crossed joints, in model order.
+            held: configuration (nq,) or values by name [rad, m] of other joints; default: zero. Couplings override it.
 
         Raises:
-            UnknownNameError: an unknown link or joint. RobotError: a joint of several degrees of freedom.
+            UnknownNameError: if a link or joint is unknown.
+            RobotError: if a joint has several degrees of freedom.
         """
         names = crossed_joints(model, tendons) if joints is None else tuple(joints)
         self.model, self.tendons = model, tendons
@@ -72,7 +73,7 @@ class TendonGeometry:
         self.tables = routing_tables(self.routing)
         self._q = np.array([model.joints[model.getJointId(n)].idx_q for n in names], dtype=int)
         lower, upper = model.lowerPositionLimit[self._q], model.upperPositionLimit[self._q]
-        ends = (lower, -np.pi), (upper, np.pi)  # tendons are fitted over one turn of a joint without ends
+        ends = (lower, -np.pi), (upper, np.pi)  # a joint without limits is fitted over one turn
         self.limits = np.column_stack([np.where(np.isinf(end), turn, end) for end, turn in ends])
         self._l, self._shape = np.zeros((1, len(tendons))), (len(tendons), len(names))
         self._no_arms = np.zeros((0, *self._shape))
@@ -82,39 +83,39 @@ class TendonGeometry:
     # -- one posture ------------------------------------------------------------------------------------------
 
     def lengths(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Lengths (M,) since zero [m]."""
+        """Return lengths since zero (M,) [m]."""
         out = np.empty(len(self.zero)) if out is None else out
         measure_at(self.tables.table, _row(theta)[None], out[None], self._no_arms)
         out -= self.zero
         return out
 
     def jacobian(self, theta: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Moment arms G (M, D) = d length / d theta [m/rad, m/m]."""
+        """Return moment arms (M, D) [m/rad, m/m]."""
         out = np.empty(self._shape) if out is None else out
         measure_at(self.tables.table, _row(theta)[None], self._l, out[None])
         return out
 
     def jacobian_directional(self, theta: np.ndarray, v: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """d(G(theta) v) / d theta (M, D), which is also the derivative of G by time at the velocity v (D,)."""
+        """Return d(G(theta) v) / d theta (M, D), equal to dG/dt at velocity v (D,)."""
         out = np.empty(self._shape) if out is None else out
         moment_arm_derivative_at(self.tables.table, _row(theta), _row(v), out)
         return out
 
     def raw_into(self, theta: np.ndarray, lengths: np.ndarray, jacobian: np.ndarray) -> None:
-        """Lengths (M,) of the whole paths, not zeroed, and moment arms (M, D), written into the arrays given."""
+        """Write path lengths (M,) [m] and moment arms (M, D)."""
         measure_at(self.tables.table, _row(theta)[None], lengths[None], jacobian[None])
 
     # -- many postures ----------------------------------------------------------------------------------------
 
     def raw(self, thetas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Lengths (N, M) of the whole paths, not zeroed, and moment arms (N, M, D) in postures (N, D)."""
+        """Return path lengths (N, M) [m] and moment arms (N, M, D) at postures (N, D)."""
         thetas = self._postures(thetas)
         lengths, G = np.empty((len(thetas), len(self.zero))), np.empty((len(thetas), *self._shape))
         measure_at(self.tables.table, thetas, lengths, G)
         return lengths, G
 
     def lengths_of(self, thetas: np.ndarray) -> np.ndarray:
-        """Lengths (N, M) since zero [m] in postures (N, D)."""
+        """Return lengths since zero (N, M) [m] at postures (N, D)."""
         thetas = self._postures(thetas)
         out = np.empty((len(thetas), len(self.zero)))
         measure_at(self.tables.table, thetas, out, self._no_arms)
@@ -122,7 +123,7 @@ class TendonGeometry:
         return out
 
     def jacobians_of(self, thetas: np.ndarray) -> np.ndarray:
-        """Moment arms (N, M, D) in postures (N, D)."""
+        """Return moment arms (N, M, D) at postures (N, D)."""
         return self.raw(thetas)[1]
 
     def _postures(self, thetas: np.ndarray) -> np.ndarray:
@@ -131,11 +132,11 @@ class TendonGeometry:
             raise RobotError(f"postures must be (N, {len(self.joint_names)}), got {rows.shape}")
         return rows
 
-    # -- around it ----------------------------------------------------------------------------------------------
+    # -- description ---------------------------------------------------------------------------------------------
 
     @property
     def crossed(self) -> np.ndarray:
-        """(M, D) True where a tendon crosses a joint, by its path."""
+        """(M, D) True where a tendon crosses a joint."""
         out = np.zeros(self._shape, dtype=bool)
         r = self.routing
         for m in range(len(self.zero)):
@@ -145,10 +146,7 @@ class TendonGeometry:
 
     @property
     def model_hash(self) -> str:
-        """Names these tendons on this mechanism (SHA-256): joints, tendons, and lengths in some postures to 10 nm.
-
-        So it is the same wherever the base stands, and whether it floats.
-        """
+        """SHA-256 of joint names, tendon names and lengths in some postures, to 10 nm; independent of the base."""
         D = len(self.joint_names)
         thetas = np.sin(1.0 + np.arange(PROBES * D, dtype=float) ** 2).reshape(PROBES, D)
         lengths = np.rint(self.raw(thetas)[0] * 1e8).astype(np.int64)
@@ -156,17 +154,16 @@ class TendonGeometry:
         return hashlib.sha256(names.encode() + lengths.tobytes()).hexdigest()
 
     def theta(self, q: np.ndarray) -> np.ndarray:
-        """The values (D,) of the joints in a configuration (nq,) of the model."""
+        """Return the joint values (D,) in a configuration (nq,)."""
         return np.asarray(q, dtype=float)[self._q]
 
     def paths(self, theta: np.ndarray) -> list[np.ndarray]:
-        """The path of every tendon, to be drawn: points (K, 3) in the world of the model, K differing, arcs in
-        steps. The branches of a tendon with pulleys follow each other, with a row of NaN between them."""
+        """Return points (K, 3) to draw each tendon, in the world frame; rows of NaN separate branches."""
         return path_points(self.routing, _row(theta), self.tables.record.placed)
 
 
 def _row(theta: np.ndarray) -> np.ndarray:
-    """As compiled code wants it; an array of another layout would be compiled for anew."""
+    # Another layout would compile the kernels again.
     return np.ascontiguousarray(theta, dtype=float)
 
 
@@ -184,13 +181,14 @@ def _configuration(model: pin.Model, held: np.ndarray | Mapping[str, float] | No
 
 
 class JointTree:
-    """Model reduced to some of its joints: the poses of its links while all other joints are held.
+    """Model reduced to its moving joints; all other joints are held.
 
     Attributes:
-        names: the joints that move, in the order asked for. ids: their indices in the model and of those that follow
-            them, sorted. followed: place in `names` of each of these, and the polynomial that gives its value by that.
-        body: (njoints,) body of each joint of the model: 0 the world, k + 1 what joint ids[k] moves.
-        zero: poses of all joints of the model in the world, the moving ones at value zero.
+        names: moving joints.
+        ids: sorted model indices of moving joints and followers.
+        followed: index in `names` and polynomial, by model index.
+        body: (njoints,) body of each model joint: 0 the world, k + 1 moved by ids[k].
+        zero: world poses of all model joints, moving joints at zero.
     """
 
     def __init__(
@@ -200,15 +198,11 @@ class JointTree:
         held: np.ndarray | None = None,
         tendons: TendonSet | None = None,
     ) -> None:
-        """Create the joint tree.
-
-        Args:
-            joints: names of the joints that move, each with one degree of freedom.
-            held: (nq,) configuration of the other joints; default: all at zero.
-            tendons: whose couplings say which joints follow others.
+        """Create the tree; `held` (nq,) holds the other joints, default zero.
 
         Raises:
-            UnknownNameError: no such joint. RobotError: named twice, not one angle or distance, or following another.
+            UnknownNameError: if a joint is unknown.
+            RobotError: if a joint is named twice, follows another, or is not one angle or distance.
         """
         self.model, self.names = model, tuple(joints)
         roots = root_couplings(tendons.couplings if tendons is not None else ())
@@ -242,25 +236,22 @@ class JointTree:
             self.body[j] = self.ids.index(j) + 1 if j in self.ids else self.body[model.parents[j]]
 
     def pose(self, body: int) -> pin.SE3:
-        """Pose of a body in the world at zero."""
+        """Return the world pose of a body at zero."""
         return self.zero[self.ids[body - 1]] if body else pin.SE3.Identity()
 
     def link(self, name: str, where: str) -> tuple[int, pin.SE3]:
-        """The body that a link belongs to, and the pose of the link in it.
-
-        Raises:
-            UnknownNameError: the model has no such link; the nearest names are offered.
-        """
+        """Return the body of a link, and the link pose in it."""
         frame = link_frame(self.model, name, where)
         body = int(self.body[frame.parentJoint])
         return body, self.pose(body).inverse() * self.zero[frame.parentJoint] * frame.placement
 
 
 def _one_value(model: pin.Model, name: str) -> int:
-    """Index of a joint of one degree of freedom.
+    """Return the index of a joint of one degree of freedom.
 
     Raises:
-        UnknownNameError: no such joint. RobotError: not one angle or one distance.
+        UnknownNameError: if the joint is unknown.
+        RobotError: if it is not one angle or distance.
     """
     known = tuple(model.names)[1:]
     if name not in known:
@@ -276,10 +267,10 @@ def _one_value(model: pin.Model, name: str) -> int:
 
 
 def link_frame(model: pin.Model, name: str, where: str) -> pin.Frame:
-    """The frame of a link; `where`: what asks for it, for the message.
+    """Return the frame of a link; `where` completes the message.
 
     Raises:
-        UnknownNameError: the model has no such link; the nearest names are offered.
+        UnknownNameError: if the link is unknown.
     """
     if not model.existFrame(name, pin.FrameType.BODY):
         links = [f.name for f in model.frames if f.type == pin.FrameType.BODY]
@@ -288,13 +279,7 @@ def link_frame(model: pin.Model, name: str, where: str) -> pin.Frame:
 
 
 def crossed_joints(model: pin.Model, tendons: TendonSet) -> tuple[str, ...]:
-    """The joints that the tendons cross: those between two links that follow each other on a path, in model order.
-
-    In place of a joint that follows another one stands that one.
-
-    Raises:
-        UnknownNameError: a link that the model does not have.
-    """
+    """Return the joints between successive links of paths, in model order, followers replaced by masters."""
     crossed: set[int] = set()
     for tendon in tendons:
         for branch in tendon.branches():
@@ -310,11 +295,7 @@ def crossed_joints(model: pin.Model, tendons: TendonSet) -> tuple[str, ...]:
 
 
 def build_routing(tree: JointTree, tendons: TendonSet) -> Routing:
-    """Routing of tendons on a mechanism as the flat arrays that kernels read.
-
-    Raises:
-        UnknownNameError: a link that the mechanism does not have.
-    """
+    """Return the routing of tendons on a mechanism as flat arrays."""
     paths = _Paths(tree)
     for tendon in tendons:
         for branch, divisor in zip(tendon.branches(), tendon.divisors(), strict=True):
@@ -324,7 +305,7 @@ def build_routing(tree: JointTree, tendons: TendonSet) -> Routing:
 
 
 def _bodies(tree: JointTree) -> dict[str, Any]:
-    """Fields joints, parent, coordinate and polynomial of the routing."""
+    """Return joints, parent, coordinate and polynomial."""
     count = len(tree.ids) + 1
     parent, coordinate = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
     polynomial = np.zeros((count, max((len(c) for _, c in tree.followed.values()), default=2)))
@@ -342,7 +323,7 @@ def _bodies(tree: JointTree) -> dict[str, Any]:
 
 
 class _Paths:
-    """Points, segments, lists of joints and solids, one after the other."""
+    """Points, segments, joint lists and solids, in order."""
 
     def __init__(self, tree: JointTree) -> None:
         self.tree = tree
@@ -353,7 +334,6 @@ class _Paths:
         self.solids: list[tuple[int, pin.SE3, bool, int, float, np.ndarray]] = []
 
     def add(self, branch: list[ViaPoint | Wrap], share: float, where: str) -> None:
-        """Add the segments of one branch."""
         at = [k for k, e in enumerate(branch) if isinstance(e, ViaPoint)]
         for a, b in pairwise(at):
             start, end = (self._point(branch[k], where) for k in (a, b))
@@ -391,13 +371,13 @@ class _Paths:
         return body
 
     def _list(self, former: int, latter: int) -> None:
-        """The list of joints between two bodies."""
+        """Add the list of joints between two bodies."""
         up, down = self._support(former), self._support(latter)
         self.lists += [(j, -1.0) for j in up if j not in down] + [(j, 1.0) for j in down if j not in up]
         self.list_first.append(len(self.lists))
 
     def _support(self, body: int) -> list[int]:
-        """The bodies whose joints move a body."""
+        """Return the bodies from a body to the root."""
         out = []
         while body:
             out.append(body)
@@ -405,7 +385,6 @@ class _Paths:
         return out
 
     def arrays(self) -> dict[str, Any]:
-        """The other fields of the routing."""
         keys, W = list(self.points), len(self.solids)
         lists = np.array(self.lists, dtype=float).reshape(-1, 2)
         body, pose, ball, mode, radius, side = zip(*self.solids, strict=True) if W else ((),) * 6
@@ -436,7 +415,7 @@ class _Paths:
 
 
 def path_points(routing: Routing, theta: np.ndarray, at: Placed) -> list[np.ndarray]:
-    """Points (K, 3) of every tendon in the frame of body 0; see TendonGeometry.paths."""
+    """Return points (K, 3) of each tendon in the frame of body 0."""
     place(routing, theta, at)
     out = []
     for m in range(len(routing.first) - 1):
@@ -456,7 +435,7 @@ def path_points(routing: Routing, theta: np.ndarray, at: Placed) -> list[np.ndar
 
 
 def _on_solid(routing: Routing, at: Placed, s: int) -> np.ndarray:
-    """Points (K, 3) of a segment on its solid; none where it passes it."""
+    """Return points (K, 3) of a segment on its solid; empty without contact."""
     kind, arc, t0, t1, sense = contact_of(routing, at, s)
     if kind == APART:
         return np.empty((0, 3))

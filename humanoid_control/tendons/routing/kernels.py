@@ -1,9 +1,4 @@
-"""Routing of tendons on a mechanism as plain arrays, and its kernels, all exact.
-
-They are forward kinematics, lengths and moment arms, and the derivative of the moment arms.
-
-`measure_at` and `moment_arm_derivative_at` are the entries from Python; they take packed `RoutingTables`.
-"""
+"""Kernels of tendon routing: forward kinematics, lengths, moment arms and their derivative, all exact."""
 
 from __future__ import annotations
 
@@ -18,32 +13,41 @@ from humanoid_control.numerics.packed import Packed, Table, unpack
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, rotate, row, sub, unrotate
 from humanoid_control.tendons.routing.wrapping import APART, Contact, wrap, wrap_rates
 
-SHORTEST = 1e-12  # [m] a segment of no length has no direction, and no moment arm
+SHORTEST = 1e-12  # [m] a shorter segment has no direction, hence no moment arm
 
 
 # -------- Arrays
 
 
 class Routing(NamedTuple):
-    """Everything that does not change with the posture.
+    """Posture-independent routing data.
 
-    Body 0 is what the first joints are fixed to; body k is what joint k moves, in an order in which parents come
-    first. Joints that are held still are part of the bodies. A segment is the path between two points, with a solid
-    between them or not; it has three lists of joints: those that move one of its ends without the other, its start
-    without the solid, and the solid without its end.
+    Body 0 carries the first joints, joint k moves body k, parents come first. Held joints are part of the bodies. A
+    segment joins two points, with or without a solid. Segment s has joint lists 3 s to 3 s + 2: joints between its
+    ends, between its start and the solid, between the solid and its end.
 
     Attributes:
-        joints: (B,) frames of the joints; row 0 is none. parent: (B,) body that carries the joint.
-        coordinate: (B,) its place in the joint vector, for a joint that follows another the place of that one; -1 for
-            body 0.
-        polynomial: (B, K) value of the joint by that coordinate: c_0 + c_1 theta + ... (0, 1 for most).
-        point_body, point: (P,), (P, 3) points in the frames of their bodies [m].
-        first: (M + 1,) where the segments of each tendon begin.
-        start, end: (S,) points. solid: (S,) or -1. share: (S,) 1 / divisor of the branch.
-        list_first: (3 S + 1,) where each list begins; list_joint (L,) bodies; list_sign (L,): +1 moves the latter of
-            the two, -1 the former.
-        solid_body, solid_R, solid_p: (W,), (W, 3, 3), (W, 3) pose in its body; a cylinder is along z.
-        ball: (W,) sphere. mode: (W,) FREE, SIDED or THROUGH. radius: (W,) [m]. side: (W, 3) in the solid's frame.
+        joints: (B,) frames; row 0 unused.
+        parent: (B,) carrier body.
+        coordinate: (B,) index in theta; a follower has its master's; -1 for body 0.
+        polynomial: (B, K) joint value c_0 + c_1 theta + ...
+        point_body: (P,).
+        point: (P, 3) in body frames [m].
+        first: (M + 1,) first segment of each tendon.
+        start: (S,) point.
+        end: (S,) point.
+        solid: (S,) or -1.
+        share: (S,) 1 / divisor.
+        list_first: (3 S + 1,) start of each list.
+        list_joint: (L,) bodies.
+        list_sign: (L,) +1: moves the latter end, -1: the former.
+        solid_body: (W,).
+        solid_R: (W, 3, 3) in the body; cylinders along z.
+        solid_p: (W, 3) in the body.
+        ball: (W,) sphere.
+        mode: (W,) FREE, SIDED or THROUGH.
+        radius: (W,) [m].
+        side: (W, 3) in the solid frame.
     """
 
     joints: JointFrames
@@ -70,12 +74,19 @@ class Routing(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Kinematics of one posture in the frame of body 0, in memory that is used again and again.
+    """Reused memory of one posture's kinematics, in the frame of body 0.
 
     Attributes:
-        R, p: (B, 3, 3), (B, 3) bodies. a: (B, 3) axes of their joints. x: (P, 3) points.
-        w, v: (B, 3) angular velocity of the bodies, velocity of their origins. xd: (P, 3) velocities of the points.
-        slope, bend: (B,) first and second derivative of a joint by its coordinate. slope_rate: (B,) of slope.
+        R: (B, 3, 3) bodies.
+        p: (B, 3) bodies.
+        a: (B, 3) joint axes.
+        x: (P, 3) points.
+        w: (B, 3) angular velocities.
+        v: (B, 3) velocities of origins.
+        xd: (P, 3) point velocities.
+        slope: (B,) derivative of a joint by its coordinate.
+        bend: (B,) second derivative.
+        slope_rate: (B,) rate of `slope`.
     """
 
     R: F3
@@ -91,14 +102,13 @@ class Placed(NamedTuple):
 
 
 class RoutingTables(NamedTuple):
-    """Arguments of the kernels that are entries from Python: a routing, and memory for one thread."""
+    """Routing, and memory for one thread."""
 
     routing: Routing
     placed: Placed
 
 
 def routing_tables(routing: Routing) -> Packed[RoutingTables]:
-    """The routing with memory of its size, as kernels take it."""
     B, P = len(routing.parent), len(routing.point)
     rows = [np.zeros((n, 3)) for n in (B, B, P, B, B, P)]
     p, a, x, w, v, xd = rows
@@ -107,7 +117,7 @@ def routing_tables(routing: Routing) -> Packed[RoutingTables]:
 
 
 class MovingSegment(NamedTuple):
-    """Straight part of a path: ends x0, x1 [m] and their velocities v0, v1, all (3,) in the frame of body 0."""
+    """Straight part of a path: ends [m] and velocities (3,) in the frame of body 0."""
 
     x0: Vec
     x1: Vec
@@ -120,11 +130,11 @@ class MovingSegment(NamedTuple):
 
 @kernel
 def place(routing: Routing, theta: np.ndarray, at: Placed) -> None:
-    """Fill R, p, a, x, slope and bend for the joint values theta (D,) [rad, m]."""
+    """Fill R, p, a, x, slope and bend at theta (D,) [rad, m]."""
     R, p, c = at.R, at.p, routing.polynomial
     for j in range(1, routing.parent.shape[0]):
         x, value, slope, half_bend = theta[routing.coordinate[j]], 0.0, 0.0, 0.0
-        for k in range(c.shape[1] - 1, -1, -1):  # Horner's rule, of both derivatives too
+        for k in range(c.shape[1] - 1, -1, -1):  # Horner's rule, also for both derivatives
             half_bend = half_bend * x + slope
             slope = slope * x + value
             value = value * x + c[j, k]
@@ -137,11 +147,12 @@ def place(routing: Routing, theta: np.ndarray, at: Placed) -> None:
 
 @kernel
 def move(routing: Routing, rate: np.ndarray, at: Placed) -> None:
-    """Fill w, v, xd and slope_rate for the joint velocities rate (D,), after `place`."""
+    """Fill w, v, xd and slope_rate for joint velocities (D,), after `place`."""
     for j in range(1, routing.parent.shape[0]):
         b = routing.parent[j]
         value = rate[routing.coordinate[j]] * at.slope[j]
         at.slope_rate[j] = rate[routing.coordinate[j]] * at.bend[j]
+        # Recursion v_j = v_parent + w_parent x arm, plus the joint's own motion along or about its axis.
         w, arm, a = row(at.w, b), sub(row(at.p, j), row(at.p, b)), row(at.a, j)
         v = along(row(at.v, b), 1.0, cross(w, arm))
         if routing.joints.slides[j]:
@@ -161,13 +172,7 @@ def move(routing: Routing, rate: np.ndarray, at: Placed) -> None:
 
 @kernel
 def measure(routing: Routing, theta: np.ndarray, at: Placed, length: np.ndarray, G: np.ndarray, arms: bool) -> None:
-    """Lengths (M,) [m] and, where `arms` asks for it, moment arms G (M, D) = d length / d theta, filled.
-
-    Args:
-        theta: (D,) joint values [rad, m].
-        at: memory that is used again and again.
-        G: may be empty where `arms` is False.
-    """
+    """Fill lengths (M,) [m] and, if `arms`, moment arms G = d length / d theta (M, D)."""
     place(routing, theta, at)
     if arms:
         G[:] = 0.0
@@ -180,6 +185,8 @@ def measure(routing: Routing, theta: np.ndarray, at: Placed, length: np.ndarray,
                 met, arc, t0, t1 = contact_in_world(routing, at, s)
                 if met != APART:
                     total += share * (arc + norm(sub(t0, x0)) + norm(sub(x1, t1)))
+                    # Only the two straight parts have moment arms: shifts of a contact point along the shortest path
+                    # cancel to first order.
                     if arms:
                         add_moment_arms(routing, at, 3 * s + 1, x0, t0, share, G, m)
                         add_moment_arms(routing, at, 3 * s + 2, t1, x1, share, G, m)
@@ -192,7 +199,7 @@ def measure(routing: Routing, theta: np.ndarray, at: Placed, length: np.ndarray,
 
 @kernel
 def contact_of(routing: Routing, at: Placed, s: int) -> Contact:
-    """Contact of segment s with its solid, in the frame of the solid."""
+    """Return the contact of segment s, in the solid frame."""
     k = routing.solid[s]
     p0 = to_solid(routing, at, k, row(at.x, routing.start[s]))
     p1 = to_solid(routing, at, k, row(at.x, routing.end[s]))
@@ -201,14 +208,14 @@ def contact_of(routing: Routing, at: Placed, s: int) -> Contact:
 
 @kernel
 def contact_in_world(routing: Routing, at: Placed, s: int) -> tuple[int, float, Vec, Vec]:
-    """Contact of segment s: its kind, the length on the solid [m], and its two ends in the frame of body 0."""
+    """Return kind, arc [m] and contact points of segment s, in the frame of body 0."""
     c, k = contact_of(routing, at, s), routing.solid[s]
     return c.kind, c.arc, from_solid(routing, at, k, c.first), from_solid(routing, at, k, c.last)
 
 
 @kernel
 def to_solid(routing: Routing, at: Placed, k: int, x: Vec) -> Vec:
-    """A point of the frame of body 0 in the frame of solid k."""
+    """Transform a point from body 0 to solid k."""
     b = routing.solid_body[k]
     in_body = unrotate(at.R[b], sub(x, row(at.p, b)))
     return unrotate(routing.solid_R[k], sub(in_body, row(routing.solid_p, k)))
@@ -216,7 +223,7 @@ def to_solid(routing: Routing, at: Placed, k: int, x: Vec) -> Vec:
 
 @kernel
 def from_solid(routing: Routing, at: Placed, k: int, t: Vec) -> Vec:
-    """A point of the frame of solid k in the frame of body 0."""
+    """Transform a point from solid k to body 0."""
     b = routing.solid_body[k]
     in_body = along(row(routing.solid_p, k), 1.0, rotate(routing.solid_R[k], t))
     return along(row(at.p, b), 1.0, rotate(at.R[b], in_body))
@@ -226,7 +233,7 @@ def from_solid(routing: Routing, at: Placed, k: int, t: Vec) -> Vec:
 def add_moment_arms(
     routing: Routing, at: Placed, which: int, x0: Vec, x1: Vec, share: float, G: np.ndarray, m: int
 ) -> None:
-    """Add the moment arms of the straight part from x0 to x1 to row m; `which` of the lists of joints."""
+    """Add the moment arms of the straight part x0 - x1 to row m, over joint list `which`."""
     d = sub(x1, x0)
     size = norm(d)
     if size < SHORTEST:
@@ -238,6 +245,7 @@ def add_moment_arms(
         if routing.joints.slides[j]:
             arm = dot(u, a)
         else:
+            # d length / d q_j = sign u . (a_j x (x - p_j)), with x the end that joint j moves.
             arm = dot(u, cross(a, sub(x1 if sign > 0.0 else x0, row(at.p, j))))
         G[m, routing.coordinate[j]] += sign * arm * at.slope[j]
 
@@ -247,12 +255,7 @@ def add_moment_arms(
 
 @kernel
 def moment_arm_derivative(routing: Routing, theta: np.ndarray, rate: np.ndarray, at: Placed, out: np.ndarray) -> None:
-    """d(G(theta) rate) / d theta (M, D), filled; it is also the derivative of G by time.
-
-    Args:
-        theta, rate: (D,) joint values and velocities.
-        at: memory that is used again and again.
-    """
+    """Fill d(G(theta) rate) / d theta (M, D), equal to dG/dt as length Hessians are symmetric."""
     place(routing, theta, at)
     move(routing, rate, at)
     out[:] = 0.0
@@ -266,6 +269,7 @@ def moment_arm_derivative(routing: Routing, theta: np.ndarray, rate: np.ndarray,
                 met = contact.kind
                 if met != APART:
                     k = routing.solid[s]
+                    # Contact points slide on the solid: wrap_rates gives their velocity in its frame.
                     p0, p1 = to_solid(routing, at, k, x0), to_solid(routing, at, k, x1)
                     w0, w1 = _seen_from_solid(routing, at, k, x0, v0), _seen_from_solid(routing, at, k, x1, v1)
                     c0, c1 = wrap_rates(routing.ball[k], routing.radius[k], contact, p0, p1, w0, w1)
@@ -281,12 +285,13 @@ def moment_arm_derivative(routing: Routing, theta: np.ndarray, rate: np.ndarray,
 def add_moment_arm_rates(
     routing: Routing, at: Placed, which: int, segment: MovingSegment, share: float, out: np.ndarray, m: int
 ) -> None:
-    """Add the rates of the moment arms of a straight part to row m; `which` of the lists of joints."""
+    """Add the moment-arm rates of a straight part to row m, over joint list `which`."""
     d, e = sub(segment.x1, segment.x0), sub(segment.v1, segment.v0)
     size = norm(d)
     if size < SHORTEST:
         return
     u = mul(1.0 / size, d)
+    # Rate of the unit vector: (e - (e . u) u) / |d|.
     u_rate = mul(share / size, along(e, -dot(e, u), u))
     u = mul(share, u)
     for i in range(routing.list_first[which], routing.list_first[which + 1]):
@@ -302,12 +307,13 @@ def add_moment_arm_rates(
             turned = cross(a, arm)
             change = dot(u_rate, turned) + dot(u, along(cross(a_rate, arm), 1.0, cross(a, arm_rate)))
             moment_arm = dot(u, turned)
+        # Product rule, since a following joint scales its moment arm by its slope.
         out[m, routing.coordinate[j]] += sign * (change * at.slope[j] + moment_arm * at.slope_rate[j])
 
 
 @kernel
 def _seen_from_solid(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Vec:
-    """The velocity of a point as seen from solid k, in its frame."""
+    """Return a point's velocity relative to solid k, in its frame."""
     b = routing.solid_body[k]
     carried = along(row(at.v, b), 1.0, cross(row(at.w, b), sub(x, row(at.p, b))))
     return unrotate(routing.solid_R[k], unrotate(at.R[b], sub(v, carried)))
@@ -315,7 +321,7 @@ def _seen_from_solid(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Ve
 
 @kernel
 def _seen_from_world(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Vec:
-    """The velocity in the frame of body 0 of a point at x that moves with v as seen from solid k."""
+    """Return the absolute velocity of a point at x that moves with v relative to solid k."""
     b = routing.solid_body[k]
     carried = along(row(at.v, b), 1.0, cross(row(at.w, b), sub(x, row(at.p, b))))
     return along(carried, 1.0, rotate(at.R[b], rotate(routing.solid_R[k], v)))
@@ -326,10 +332,7 @@ def _seen_from_world(routing: Routing, at: Placed, k: int, x: Vec, v: Vec) -> Ve
 
 @kernel
 def measure_at(table: Table[RoutingTables], thetas: np.ndarray, lengths: np.ndarray, G: np.ndarray) -> None:
-    """Lengths (N, M) of the whole paths [m] and moment arms G (N, M, D) at thetas (N, D).
-
-    Moment arms are left out where G has no postures, (0, M, D).
-    """
+    """Fill path lengths (N, M) [m] and moment arms G (N, M, D) at thetas (N, D); an empty G is skipped."""
     t, arms, nothing = unpack(table, RoutingTables), G.shape[0] > 0, np.empty((0, 0))
     for k in range(thetas.shape[0]):
         measure(t.routing, thetas[k], t.placed, lengths[k], G[k] if arms else nothing, arms)
@@ -337,6 +340,6 @@ def measure_at(table: Table[RoutingTables], thetas: np.ndarray, lengths: np.ndar
 
 @kernel
 def moment_arm_derivative_at(table: Table[RoutingTables], theta: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
-    """d(G rate) / d theta (M, D) at theta (D,) for a velocity rate (D,)."""
+    """Fill d(G rate) / d theta (M, D) at theta (D,)."""
     t = unpack(table, RoutingTables)
     moment_arm_derivative(t.routing, theta, rate, t.placed, out)

@@ -1,16 +1,8 @@
-"""Wrapping of a tendon around a sphere or a cylinder: the points of contact, and their rates when its ends move.
+"""Wrapping of a tendon around a sphere or cylinder: contact points and their rates.
 
-All in the frame of the solid: its centre at the origin, the cylinder along z. The path around a sphere lies in the
-plane of the two ends and the centre; around a cylinder it is a helix, whose projection along z is a path around a
-circle. So both come down to two tangents of a circle, in a plane with the unit normal n:
-
-    t = (r^2 d + k r sqrt(d^2 - r^2) n x d) / d^2,     k = +1 or -1
-
-Of all paths that go around the centre as the polyline from one end over the side point to the other does, the shortest
-is taken: it leaves the solid alone where its winding angle is less than what the two tangents need, acos(r / d0) +
-acos(r / d1). The path of a tendon that is led through a ring touches the circle once, where both parts make the same
-angle with it. These are the rules of MuJoCo 4 (its XML reference, "sidesite"), so that its models have the same lengths
-here; before version 4 it decided otherwise about tendons that are off the solid.
+Vectors are in the solid frame: centre at the origin, cylinder along z. The path around a sphere is planar, the
+projection along z of a path around a cylinder too: both reduce to tangents of a circle. Contact rules follow MuJoCo 4
+(XML reference, "sidesite").
 """
 
 from __future__ import annotations
@@ -22,17 +14,20 @@ import numpy as np
 from humanoid_control.jit import kernel
 from humanoid_control.numerics.vec3 import Vec, along, cross, dot, mul, norm, sub
 
-FREE, SIDED, THROUGH = 0, 1, 2  # how a solid is passed: the shorter path, on a given side, led through
-APART, AROUND, TOUCH = 0, 1, 2  # how a tendon and a solid meet: not, over an arc, at one point
+FREE, SIDED, THROUGH = 0, 1, 2  # path mode: shorter way, given side, through a ring
+APART, AROUND, TOUCH = 0, 1, 2  # contact kind: none, along an arc, at one point
 TINY = 1e-15
 
 
 class Contact(NamedTuple):
-    """Contact of a tendon with a solid, in the frame of the solid.
+    """Contact with a solid, in its frame.
 
     Attributes:
-        kind: APART, AROUND or TOUCH. arc: length on the solid [m].
-        first, last: (3,) first and last point on it. sense: of the path around it, +1 or -1.
+        kind: APART, AROUND or TOUCH.
+        arc: length on the solid [m].
+        first: contact point (3,).
+        last: contact point (3,).
+        sense: -1 for a positive turn about n, else +1.
     """
 
     kind: int
@@ -44,25 +39,28 @@ class Contact(NamedTuple):
 
 @kernel
 def _contact(kind: int, arc: float, first: Vec, last: Vec, sense: float) -> Contact:
-    """The record; made in one place, so that compiled code has one type of it."""
+    # A single constructor keeps one type of the record in compiled code.
     return Contact(kind, arc, first, last, sense)
 
 
 @kernel
 def wrap(ball: bool, mode: int, r: float, side: Vec, p0: Vec, p1: Vec) -> Contact:
-    """Contact of a tendon from p0 to p1 with a solid.
+    """Return the contact of a tendon from p0 to p1 (3,) with a solid.
 
     Args:
-        ball: a sphere, otherwise a cylinder along z.
+        ball: sphere, else cylinder along z.
         mode: FREE, SIDED or THROUGH.
         r: radius [m].
-        side: a point (3,) of the side to pass, in the frame of the solid; read where the mode is SIDED.
-        p0, p1: the ends (3,) in the frame of the solid.
+        side: point (3,) to pass, if SIDED.
+        p0: first end.
+        p1: second end.
     """
     d0, d1, n, e0, e1 = plane(ball, p0, p1)
     l0, l1 = norm(d0), norm(d1)
+    # An end inside the solid has no tangent: the tendon ignores the solid.
     if l0 < r or l1 < r or min(l0, l1) < TINY:
         return _contact(APART, 0.0, d0, d1, 0.0)
+    # Through a ring the path touches the circle once, with equal angles on both parts.
     if mode == THROUGH:
         found, t0 = _reflection(r, d0, d1)
         if not found:
@@ -70,12 +68,16 @@ def wrap(ball: bool, mode: int, r: float, side: Vec, p0: Vec, p1: Vec) -> Contac
         t1, sense, arc = t0, 0.0, 0.0
     else:
         turn = _winding(mode, side, d0, d1, e0, e1)
+        # Arc angle: winding angle less the angles acos(r / d) that the straight parts span at the centre. If it is
+        # negative, the path of this winding direction leaves the solid.
         arc = r * (abs(turn) - np.arccos(r / l0) - np.arccos(r / l1))
         if arc <= 0.0:
             return _contact(APART, 0.0, d0, d1, 0.0)
+        # A positive turn leaves d0 ahead (k = +1) and reaches d1 from behind (k = -1).
         sense = -1.0 if turn > 0.0 else 1.0
         t0, t1 = tangent(r, d0, n, -sense), tangent(r, d1, n, sense)
     if not ball:
+        # An unrolled helix is straight: z grows in proportion to the projected length.
         a, b = norm(sub(d0, t0)), norm(sub(d1, t1))
         climb = (p1[2] - p0[2]) / (a + arc + b)
         t0, t1 = (t0[0], t0[1], p0[2] + climb * a), (t1[0], t1[1], p0[2] + climb * (a + arc))
@@ -85,13 +87,13 @@ def wrap(ball: bool, mode: int, r: float, side: Vec, p0: Vec, p1: Vec) -> Contac
 
 @kernel
 def plane(ball: bool, p0: Vec, p1: Vec) -> tuple[Vec, Vec, Vec, Vec, Vec]:
-    """The ends in the plane of the circle, its normal, and two axes in it."""
+    """Return the ends in the plane of the circle, its normal, and two axes in it."""
     if not ball:
         return (p0[0], p0[1], 0.0), (p1[0], p1[1], 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
     e0 = mul(1.0 / max(norm(p0), TINY), p0)
     n = cross(p0, p1)
     size = norm(n)
-    if size < TINY:  # one behind the other: any plane will do
+    if size < TINY:  # collinear with the centre: any plane through the ends works
         x, y, z = abs(e0[0]), abs(e0[1]), abs(e0[2])
         n = cross(e0, (0.0, 1.0, 1.0) if x >= max(y, z) else (1.0, 0.0, 1.0) if y >= z else (1.0, 1.0, 0.0))
         size = norm(n)
@@ -101,7 +103,8 @@ def plane(ball: bool, p0: Vec, p1: Vec) -> tuple[Vec, Vec, Vec, Vec, Vec]:
 
 @kernel
 def tangent(r: float, d: Vec, n: Vec, k: float) -> Vec:
-    """Point of contact of the tangent from d with the circle."""
+    """Return the contact point of the tangent from d."""
+    # t = (r^2 d + k r sqrt(d^2 - r^2) n x d) / d^2, k = +1 or -1, n the plane normal.
     q = dot(d, d)
     s = np.sqrt(max(q - r * r, 0.0))
     return mul(r / q, along(mul(r, d), k * s, cross(n, d)))
@@ -109,7 +112,7 @@ def tangent(r: float, d: Vec, n: Vec, k: float) -> Vec:
 
 @kernel
 def _winding(mode: int, side: Vec, d0: Vec, d1: Vec, e0: Vec, e1: Vec) -> float:
-    """The angle [rad] about the centre, against the clock, from one end over the side to the other; -2 pi to 2 pi."""
+    """Return the counterclockwise angle [rad] about the centre, end - side - end, within -2 pi to 2 pi."""
     x0, y0, x1, y1 = dot(d0, e0), dot(d0, e1), dot(d1, e0), dot(d1, e1)
     sx, sy = dot(side, e0), dot(side, e1)
     if mode == FREE or sx * sx + sy * sy < TINY * TINY:
@@ -120,11 +123,12 @@ def _winding(mode: int, side: Vec, d0: Vec, d1: Vec, e0: Vec, e1: Vec) -> float:
 
 @kernel
 def _reflection(r: float, d0: Vec, d1: Vec) -> tuple[bool, Vec]:
-    """The point of the circle that makes the path from d0 over it to d1 shortest; none where the chord cuts it."""
+    """Return the circle point of the shortest path d0 - point - d1; none if the chord cuts the circle."""
     l0, l1 = norm(d0), norm(d1)
     line = sub(d1, d0)
     square = dot(line, line)
     if square > TINY:
+        # The chord comes closer to the centre than r: it already passes through the ring.
         a = -dot(line, d0) / square
         if 0.0 < a < 1.0 and norm(along(d0, a, line)) <= r:
             return False, d0
@@ -135,13 +139,17 @@ def _reflection(r: float, d0: Vec, d1: Vec) -> tuple[bool, Vec]:
 
 @kernel
 def angle_on_circle(l0: float, l1: float, r: float, G: float) -> float:
-    """The angle [rad] from an outer point to the point of the circle that makes the path to another one shortest.
+    """Return the angle [rad] from an outer point to the circle point of the shortest path to a second outer point.
 
     Args:
-        l0, l1: distances of the outer points from the centre [m]. G: angle between them [rad].
+        l0: first radius [m].
+        l1: second radius [m].
+        r: circle radius [m].
+        G: angle between the outer points [rad].
     """
     low, high, x = 0.0, G, G * l1 / (l0 + l1)
     for _ in range(100):
+        # Newton on the derivative of the path length; bisection where a step leaves the bracket.
         f = distance_slope(l0, r, x) - distance_slope(l1, r, G - x)
         if f < 0.0:
             low = x
@@ -159,7 +167,7 @@ def angle_on_circle(l0: float, l1: float, r: float, G: float) -> float:
 
 @kernel
 def fan(d0: Vec, d1: Vec) -> tuple[Vec, Vec, float]:
-    """The direction of d0, the one across it towards d1, and the angle [rad] between d0 and d1."""
+    """Return the direction of d0, the perpendicular towards d1, and the angle [rad] between d0 and d1."""
     e0 = mul(1.0 / norm(d0), d0)
     ahead = dot(d1, e0)
     rest = along(d1, -ahead, e0)
@@ -171,13 +179,13 @@ def fan(d0: Vec, d1: Vec) -> tuple[Vec, Vec, float]:
 
 @kernel
 def distance_slope(l: float, r: float, x: float) -> float:  # noqa: E741
-    """Derivative of the distance from a point of the circle to one at radius l, by the angle x between them."""
+    """Return d/dx of the distance between a circle point and a point at radius l, x apart in angle."""
     return l * r * np.sin(x) / np.sqrt(l * l + r * r - 2.0 * l * r * np.cos(x))
 
 
 @kernel
 def distance_curvature(l: float, r: float, x: float) -> float:  # noqa: E741
-    """The derivative of `distance_slope` by x."""
+    """Return d/dx of `distance_slope`."""
     square = l * l + r * r - 2.0 * l * r * np.cos(x)
     D = np.sqrt(square)
     s = l * r * np.sin(x)
@@ -189,11 +197,16 @@ def distance_curvature(l: float, r: float, x: float) -> float:  # noqa: E741
 
 @kernel
 def wrap_rates(ball: bool, r: float, contact: Contact, p0: Vec, p1: Vec, v0: Vec, v1: Vec) -> tuple[Vec, Vec]:
-    """Velocities of the first and the last point of contact, all in the frame of the solid.
+    """Return velocities of the first and last contact points, in the solid frame.
 
     Args:
-        ball, r, p0, p1: as for `wrap`. contact: what it gave, not APART.
-        v0, v1: velocities (3,) of the ends.
+        ball: sphere, else cylinder.
+        r: radius [m].
+        contact: from `wrap`, not APART.
+        p0: first end (3,).
+        p1: second end (3,).
+        v0: velocity of p0.
+        v1: velocity of p1.
     """
     t0, t1, sense = contact.first, contact.last, contact.sense
     d0, d1, n, _, _ = plane(ball, p0, p1)
@@ -201,6 +214,7 @@ def wrap_rates(ball: bool, r: float, contact: Contact, p0: Vec, p1: Vec, v0: Vec
     if ball:
         size = norm(cross(p0, p1))
         if size > TINY:
+            # The plane of a sphere's path turns with its ends: rate of n = (p0 x p1) / |p0 x p1|.
             rate = along(cross(v0, p1), 1.0, cross(p0, v1))
             turn = mul(1.0 / size, along(rate, -dot(rate, n), n))
     else:
@@ -214,12 +228,14 @@ def wrap_rates(ball: bool, r: float, contact: Contact, p0: Vec, p1: Vec, v0: Vec
     if ball:
         return out0, out1
     q0, q1 = (t0[0], t0[1], 0.0), (t1[0], t1[1], 0.0)
+    # Derivative of the helix heights z = p0_z + rise * (projected length so far) / (projected length).
     a, a_rate = _length_rate(sub(d0, q0), sub(w0, out0))
     b, b_rate = _length_rate(sub(d1, q1), sub(w1, out1))
     around, around_rate = 0.0, 0.0
     if contact.kind == AROUND:
         a_rate, b_rate = slide0, slide1
         rise = t1[2] - t0[2]
+        # Projected arc, from the helix arc and its rise.
         around = np.sqrt(max(contact.arc * contact.arc - rise * rise, 0.0))
         spin = (q1[0] * out1[1] - q1[1] * out1[0]) - (q0[0] * out0[1] - q0[1] * out0[0])
         around_rate = -sense * spin / r
@@ -233,7 +249,7 @@ def wrap_rates(ball: bool, r: float, contact: Contact, p0: Vec, p1: Vec, v0: Vec
 
 @kernel
 def _tangent_rate(r: float, d: Vec, v: Vec, n: Vec, turn: Vec, k: float) -> tuple[Vec, float]:
-    """Velocity of a tangent's point of contact, and how fast the tangent grows; `turn` is the velocity of n."""
+    """Return the rates of a contact point and of the tangent length; `turn` is the rate of n."""
     q = dot(d, d)
     s = np.sqrt(max(q - r * r, TINY))
     q_rate = 2.0 * dot(d, v)
@@ -247,9 +263,10 @@ def _tangent_rate(r: float, d: Vec, v: Vec, n: Vec, turn: Vec, k: float) -> tupl
 
 @kernel
 def _reflection_rate(r: float, d0: Vec, d1: Vec, v0: Vec, v1: Vec) -> Vec:
-    """Velocity of the point where a tendon is led through a ring: what keeps the path the shortest."""
+    """Return the velocity of the contact point on a ring."""
     l0, l1 = norm(d0), norm(d1)
     e0, e1, G = fan(d0, d1)
+    # Parallel ends: the point lies on their common direction.
     if G < 1e-9:
         return mul(r / l0, along(v0, -dot(v0, e0), e0))
     u1 = mul(1.0 / l1, d1)
@@ -264,6 +281,7 @@ def _reflection_rate(r: float, d0: Vec, d1: Vec, v0: Vec, v1: Vec) -> Vec:
     e1_rate = along(cross(turn, e0), 1.0, cross(n, e0_rate))
     x = angle_on_circle(l0, l1, r, G)
     s0, s1 = distance_curvature(l0, r, x), distance_curvature(l1, r, G - x)
+    # Implicit function theorem on slope(l0, x) - slope(l1, G - x) = 0.
     pull = _by_radius(l0, r, x) * l0_rate - _by_radius(l1, r, G - x) * l1_rate - s1 * G_rate
     x_rate = -pull / (s0 + s1)
     c, s = np.cos(x), np.sin(x)
@@ -273,7 +291,7 @@ def _reflection_rate(r: float, d0: Vec, d1: Vec, v0: Vec, v1: Vec) -> Vec:
 
 @kernel
 def _by_radius(l: float, r: float, x: float) -> float:  # noqa: E741
-    """The derivative of `distance_slope` by the radius of the outer point."""
+    """Return d/dl of `distance_slope`."""
     square = l * l + r * r - 2.0 * l * r * np.cos(x)
     D = np.sqrt(square)
     return r * np.sin(x) / D - l * r * np.sin(x) * (l - r * np.cos(x)) / (square * D)
